@@ -1,0 +1,35 @@
+# The recipes that CI calls, and those a person wants. `just` alone lists them.
+
+default:
+    @just --list
+
+# Everything CI checks, in its order.
+ci: fmt lint doc test
+
+# Formatting is rustfmt's.
+fmt:
+    cargo fmt --all --check
+
+# Clippy, warnings as errors.
+lint:
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# The public documentation, warnings as errors.
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+# The README's test command.
+test:
+    cargo test --workspace --locked
+
+# The benchmarks: each prints its figures with the machine's core count.
+bench:
+    cargo bench --workspace
+
+# Licences, sources and banned crates (needs cargo-deny).
+deny:
+    cargo deny check bans licenses sources
+
+# A cluster to play with: server, three nodes and the controllers in one process.
+up *ARGS:
+    cargo run --release --bin muster -- up {{ARGS}}
