@@ -1,0 +1,45 @@
+//! The nouns of Kubernetes that Muster reads and writes, in their slim form.
+//!
+//! ```text
+//!   watch line --stream--> object bytes --decode(.., Interner)--> Pod, ReplicaSet, ...   (read)
+//!   Template, Condition, Event, Lease, ReplicaSetStatus --> JSON bytes                    (write)
+//! ```
+//!
+//! Decoding takes exactly the fields that a controller reads and skips the rest at speed. What a
+//! controller must hand on without understanding it (a pod template) is carried as the raw JSON that
+//! it arrived in. Strings that recur (namespaces, nodes, label sets, owners) are shared through an
+//! [`intern::Interner`], so that a cached pod stays small (INF-10).
+//!
+//! Nothing here does I/O, reads a clock or draws a random number.
+
+pub mod condition;
+pub mod event;
+pub mod int_or_percent;
+pub mod intern;
+mod json;
+pub mod labels;
+pub mod lease;
+pub mod meta;
+pub mod names;
+mod object;
+pub mod pod;
+pub mod replicaset;
+pub mod selector;
+pub mod stream;
+pub mod template;
+pub mod time;
+mod wire;
+
+pub use condition::{Condition, ConditionStatus};
+pub use event::{Event, EventSource, EventType, ObjectReference};
+pub use int_or_percent::IntOrPercent;
+pub use intern::Interner;
+pub use labels::{Annotations, Labels};
+pub use lease::Lease;
+pub use meta::{ControllerRef, Meta, ObjectKey, OwnerReference, ResourceVersion, Uid};
+pub use object::{DecodeError, Object};
+pub use pod::{Pod, PodPhase, Readiness, Restarts};
+pub use replicaset::{ReplicaSet, ReplicaSetStatus};
+pub use selector::{LabelSelector, Selector, SelectorError};
+pub use template::{Template, TemplateError};
+pub use time::{Moment, Timestamp};
