@@ -1,0 +1,97 @@
+//! The index by selector: which ReplicaSets of a namespace select a set of labels? (B-15)
+//!
+//! Most selectors ask for exact values of a few keys, and the selectors of one namespace ask for few
+//! different combinations of keys. For each combination in use, the values that a label set has for
+//! its keys lead to the selectors that ask for just these.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use muster_objects::{Labels, Selector};
+
+use super::Slot;
+use crate::hash::FixedMap;
+
+/// Selectors by namespace, by the keys that they ask for, and by the values.
+#[derive(Debug, Default)]
+pub struct SelectorIndex {
+    namespaces: FixedMap<Arc<str>, NamespaceSelectors>,
+}
+
+/// The selectors of one namespace.
+#[derive(Debug, Default)]
+struct NamespaceSelectors {
+    /// Keys -> values -> slots.
+    exact: BTreeMap<Vec<Box<str>>, BTreeMap<Vec<Box<str>>, BTreeSet<Slot>>>,
+    /// Selectors that name no exact value, such as `app` or `app notin (web)`.
+    loose: BTreeSet<Slot>,
+}
+
+impl SelectorIndex {
+    /// Takes in an object with its selector. A selector that matches everything or nothing is left
+    /// out: it selects nobody (as upstream's listers have it).
+    pub fn insert(&mut self, slot: Slot, namespace: &Arc<str>, selector: &Selector) {
+        if !is_indexed(selector) {
+            return;
+        }
+        let selectors = self.namespaces.entry(Arc::clone(namespace)).or_default();
+        let (keys, values) = exact_part(selector);
+        if keys.is_empty() {
+            selectors.loose.insert(slot);
+        } else {
+            selectors.exact.entry(keys).or_default().entry(values).or_default().insert(slot);
+        }
+    }
+
+    /// Takes out an object that was taken in with this selector.
+    pub fn remove(&mut self, slot: Slot, namespace: &Arc<str>, selector: &Selector) {
+        let Some(selectors) = self.namespaces.get_mut(namespace) else { return };
+        let (keys, values) = exact_part(selector);
+        if keys.is_empty() {
+            selectors.loose.remove(&slot);
+        } else if let Some(by_values) = selectors.exact.get_mut(&keys) {
+            if let Some(slots) = by_values.get_mut(&values) {
+                slots.remove(&slot);
+                if slots.is_empty() {
+                    by_values.remove(&values);
+                }
+            }
+            if by_values.is_empty() {
+                selectors.exact.remove(&keys);
+            }
+        }
+        if selectors.exact.is_empty() && selectors.loose.is_empty() {
+            self.namespaces.remove(namespace);
+        }
+    }
+
+    /// The slots whose selectors may match the labels, each once: those whose exact part does. The
+    /// caller asks the selector itself for the rest. No labels match nobody.
+    #[must_use]
+    pub fn candidates(&self, namespace: &str, labels: &Labels) -> BTreeSet<Slot> {
+        let Some(selectors) = self.namespaces.get(namespace).filter(|_| !labels.is_empty()) else {
+            return BTreeSet::new();
+        };
+        let mut slots = selectors.loose.clone();
+        for (keys, by_values) in &selectors.exact {
+            let values: Option<Vec<Box<str>>> = keys.iter().map(|key| labels.get(key).map(Box::from)).collect();
+            slots.extend(values.and_then(|values| by_values.get(&values)).into_iter().flatten());
+        }
+        slots
+    }
+}
+
+fn is_indexed(selector: &Selector) -> bool {
+    !selector.is_nothing() && !selector.is_everything()
+}
+
+/// Keys and values of the requirements that name exactly one value, in the order of the keys.
+fn exact_part(selector: &Selector) -> (Vec<Box<str>>, Vec<Box<str>>) {
+    let requirements = selector.requirements().iter();
+    requirements
+        .filter_map(|requirement| match requirement.required_values()? {
+            [only] => Some((Box::from(requirement.key()), only.clone())),
+            _ => None,
+        })
+        .unzip()
+}

@@ -1,0 +1,46 @@
+//! What every controller shares, as plain state machines that are handed the time.
+//!
+//! ```text
+//!   decoded object --> cache --Change--> (a handler) --key--> queue --> (a worker)
+//!                        |                    |                            |
+//!                        | newest version     | seen added, deleted        | claim, slow_start
+//!                        v                    v                            v
+//!                   consistency          expectations <--expect-- (what the plan will write)
+//! ```
+//!
+//! | Module | What it is | Contract |
+//! |---|---|---|
+//! | [`cache`] | the objects of one kind, their indexes, and what changed | INF-03, 04, 07, 09, 10, B-15 |
+//! | [`queue`] | keys to be worked on, each once and by one worker | WQ |
+//! | [`expectations`] | what a controller still waits to see | EX, B-01 |
+//! | [`consistency`] | what was written, and whether the caches have seen it | RS-19, B-17 |
+//! | [`claim`] | adopt, release, keep or leave alone | RS-06 to RS-08 |
+//! | [`slow_start`] | batches of 1, 2, 4, ... | RS-09 |
+//! | [`correlate`] | events counted, combined and held back | EV-02, EV-03 |
+//! | [`rate`], [`backoff`] | a token bucket; a delay that doubles | WQ-03, B-08, B-09 |
+//!
+//! None of them locks, waits, reads a clock, does I/O or draws a random number: the caller says what
+//! time it is, and the same calls give the same answers. They are built to be used by controllers
+//! that this project does not know.
+
+pub mod backoff;
+pub mod cache;
+pub mod claim;
+pub mod consistency;
+pub mod correlate;
+pub mod expectations;
+mod hash;
+mod lru;
+pub mod queue;
+pub mod rate;
+pub mod slow_start;
+
+pub use backoff::Backoff;
+pub use cache::{Cache, Cached, Change};
+pub use claim::Claim;
+pub use consistency::{Consistency, Remedy, Verdict};
+pub use correlate::{Correlated, EventCorrelator};
+pub use expectations::Expectations;
+pub use queue::{QueueObserver, WorkQueue};
+pub use rate::TokenBucket;
+pub use slow_start::SlowStart;

@@ -1,0 +1,298 @@
+//! The work queue: keys that wait to be worked on, each once, and by one worker at a time.
+//!
+//! ```text
+//!                 add_after, add_rate_limited
+//!                          |
+//!                          v due
+//!   add ----------------> ready --get--> in work --done--> (gone)
+//!                          ^                |
+//!                          +-- added again while in work --+
+//! ```
+//!
+//! It behaves as client-go's rate-limiting queue does (WQ-01 to WQ-05), bar the locks and timers:
+//! the caller says what time it is, and asks when to come back ([`WorkQueue::next_wakeup`]).
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::Hash;
+use std::time::Duration;
+
+use muster_objects::Moment;
+
+use crate::hash::FixedMap;
+use crate::rate::TokenBucket;
+
+/// The first retry of a key waits this long; each further one twice as long (WQ-03).
+pub const BASE_DELAY: Duration = Duration::from_millis(5);
+/// No key's own backoff is longer (WQ-03).
+pub const MAX_DELAY: Duration = Duration::from_secs(1_000);
+
+/// Hears what happens to the keys, for metrics (CM-08). `()` does not listen.
+pub trait QueueObserver {
+    /// A key was added that was not waiting to be served already.
+    fn added(&mut self) {}
+
+    /// A key was handed to a worker after it had been ready for so long.
+    fn started(&mut self, _queued: Duration) {}
+
+    /// A worker is done with a key on which it worked for so long.
+    fn finished(&mut self, _worked: Duration) {}
+
+    /// A key was asked to be added later.
+    fn retried(&mut self) {}
+}
+
+impl QueueObserver for () {}
+
+/// A queue of keys.
+#[derive(Debug)]
+pub struct WorkQueue<K, O = ()> {
+    /// Keys to be handed out, first in, first out. Each is dirty and not in work.
+    ready: VecDeque<K>,
+    /// Keys to be added at a moment. The number keeps those of one moment in order.
+    waiting: BTreeMap<(Moment, u64), K>,
+    next_number: u64,
+    /// What is known of each key that is anywhere in the queue or has failed.
+    keys: FixedMap<K, KeyState>,
+    in_work: usize,
+    bucket: TokenBucket,
+    shutting_down: bool,
+    observer: O,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct KeyState {
+    /// Needs to be worked on, since when; set while ready, and while in work once added again.
+    dirty: Option<Moment>,
+    /// Is in work, since when.
+    in_work: Option<Moment>,
+    /// Its place in `waiting`.
+    waiting: Option<(Moment, u64)>,
+    /// How often it was added with a rate limit since it was last forgotten.
+    requeues: u32,
+}
+
+impl KeyState {
+    fn is_blank(&self) -> bool {
+        self.dirty.is_none() && self.in_work.is_none() && self.waiting.is_none() && self.requeues == 0
+    }
+}
+
+impl<K: Hash + Eq + Clone> Default for WorkQueue<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Hash + Eq + Clone> WorkQueue<K> {
+    /// An empty queue that nobody observes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::observed(())
+    }
+}
+
+impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
+    /// An empty queue.
+    #[must_use]
+    pub fn observed(observer: O) -> Self {
+        Self {
+            ready: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            next_number: 0,
+            keys: FixedMap::default(),
+            in_work: 0,
+            bucket: TokenBucket::new(Duration::from_millis(100), 100),
+            shutting_down: false,
+            observer,
+        }
+    }
+
+    /// Marks a key as needing work. Nothing happens where it is marked already; where it is in work,
+    /// it is handed out again once that is done (WQ-01).
+    pub fn add(&mut self, key: K, now: Moment) {
+        if self.shutting_down {
+            return;
+        }
+        let state = self.keys.entry(key.clone()).or_default();
+        if state.dirty.is_some() {
+            return;
+        }
+        state.dirty = Some(now);
+        self.observer.added();
+        if state.in_work.is_none() {
+            self.ready.push_back(key);
+        }
+    }
+
+    /// Adds a key once `delay` has passed. Of several pending delays the earliest counts (WQ-02).
+    pub fn add_after(&mut self, key: K, delay: Duration, now: Moment) {
+        if self.shutting_down {
+            return;
+        }
+        self.observer.retried();
+        if delay.is_zero() {
+            self.add(key, now);
+            return;
+        }
+        let at = now + delay;
+        let state = self.keys.entry(key.clone()).or_default();
+        if let Some(place) = state.waiting {
+            if place.0 <= at {
+                return;
+            }
+            self.waiting.remove(&place);
+        }
+        let place = (at, self.next_number);
+        self.next_number += 1;
+        state.waiting = Some(place);
+        self.waiting.insert(place, key);
+    }
+
+    /// Adds a key after the longer of its own backoff (5 ms, doubling to 1000 s) and of the bucket
+    /// that all keys share (10 a second, burst 100); answers how long that is (WQ-03).
+    pub fn add_rate_limited(&mut self, key: K, now: Moment) -> Duration {
+        self.add_rate_limited_at_most(key, MAX_DELAY, now)
+    }
+
+    /// The same with the key's own backoff at most `cap`: for failures whose cause can end (B-09).
+    pub fn add_rate_limited_at_most(&mut self, key: K, cap: Duration, now: Moment) -> Duration {
+        let state = self.keys.entry(key.clone()).or_default();
+        let own = own_backoff(state.requeues).min(cap);
+        state.requeues = state.requeues.saturating_add(1);
+        let delay = own.max(self.bucket.reserve(now));
+        self.add_after(key, delay, now);
+        delay
+    }
+
+    /// Forgets the failures of a key: its backoff starts from the beginning. Pending delays stay.
+    pub fn forget(&mut self, key: &K) {
+        if let Some(state) = self.keys.get_mut(key) {
+            state.requeues = 0;
+            self.drop_if_blank(key);
+        }
+    }
+
+    /// How often a key was added with a rate limit since it was last forgotten.
+    #[must_use]
+    pub fn num_requeues(&self, key: &K) -> u32 {
+        self.keys.get(key).map_or(0, |state| state.requeues)
+    }
+
+    /// Hands out the next key to be worked on; [`WorkQueue::done`] must follow. `None` where no key
+    /// is ready: then [`WorkQueue::next_wakeup`] says when one will be.
+    pub fn get(&mut self, now: Moment) -> Option<K> {
+        self.advance(now);
+        let key = self.ready.pop_front()?;
+        let state = self.keys.entry(key.clone()).or_default();
+        let queued = state.dirty.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
+        state.in_work = Some(now);
+        self.in_work += 1;
+        self.observer.started(queued);
+        Some(key)
+    }
+
+    /// Ends the work on a key. Where it was added meanwhile, it is ready again.
+    pub fn done(&mut self, key: &K, now: Moment) {
+        let Some(state) = self.keys.get_mut(key) else { return };
+        let Some(since) = state.in_work.take() else { return };
+        self.in_work -= 1;
+        self.observer.finished(now.saturating_since(since));
+        if state.dirty.is_some() {
+            self.ready.push_back(key.clone());
+        } else {
+            self.drop_if_blank(key);
+        }
+    }
+
+    /// Makes every key ready whose delay has passed. [`WorkQueue::get`] does this by itself; a caller
+    /// that shows the queue's length does it first.
+    pub fn advance(&mut self, now: Moment) {
+        while let Some(entry) = self.waiting.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            let key = entry.remove();
+            if let Some(state) = self.keys.get_mut(&key) {
+                state.waiting = None;
+            }
+            self.add(key, now);
+        }
+    }
+
+    /// When to ask again: at once (the present moment or earlier) where a key is ready, else when
+    /// the first delay ends; `None` where nothing will happen by itself.
+    #[must_use]
+    pub fn next_wakeup(&self, now: Moment) -> Option<Moment> {
+        if self.ready.is_empty() { self.waiting.first_key_value().map(|((at, _), _)| *at) } else { Some(now) }
+    }
+
+    /// Refuses every further key, and drops those whose delay has not passed. What is ready can
+    /// still be taken, and what is in work finishes (WQ-05).
+    pub fn shut_down(&mut self) {
+        self.shutting_down = true;
+        for key in std::mem::take(&mut self.waiting).into_values() {
+            if let Some(state) = self.keys.get_mut(&key) {
+                state.waiting = None;
+                self.drop_if_blank(&key);
+            }
+        }
+    }
+
+    /// Whether the queue was shut down.
+    #[must_use]
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutting_down
+    }
+
+    /// Whether nothing is ready and nothing in work: after a shutdown, the end.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.ready.is_empty() && self.in_work == 0
+    }
+
+    /// How many keys are ready to be taken: the metric `workqueue_depth`.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Whether no key is ready to be taken.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// How many keys are in work.
+    #[must_use]
+    pub fn in_work(&self) -> usize {
+        self.in_work
+    }
+
+    /// How long the keys in work have been so, summed up, and the longest of them: the metrics
+    /// `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`.
+    #[must_use]
+    pub fn unfinished_work(&self, now: Moment) -> (Duration, Duration) {
+        let ages = self.keys.values().filter_map(|state| state.in_work).map(|since| now.saturating_since(since));
+        ages.fold((Duration::ZERO, Duration::ZERO), |(sum, longest), age| (sum.saturating_add(age), longest.max(age)))
+    }
+
+    /// The observer.
+    #[must_use]
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    fn drop_if_blank(&mut self, key: &K) {
+        if self.keys.get(key).is_some_and(KeyState::is_blank) {
+            self.keys.remove(key);
+        }
+    }
+}
+
+/// 5 ms times 2 to the number of requeues so far, at most 1000 s.
+fn own_backoff(requeues: u32) -> Duration {
+    1_u32.checked_shl(requeues).map_or(MAX_DELAY, |factor| BASE_DELAY.saturating_mul(factor).min(MAX_DELAY))
+}
