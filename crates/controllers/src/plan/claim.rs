@@ -1,0 +1,154 @@
+//! Claims as writes: the patches that adopt and release, and what came of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use muster_machinery::claim::{AdoptionRefused, adopt_patch, recheck_owner, release_patch};
+use muster_objects::meta::{ControllerRef, Meta, ObjectKey, ResourceVersion, Uid};
+
+use super::fresh::FreshMeta;
+use super::outcome::Written;
+use super::{Failure, Owner, PatchType, Resource};
+
+/// What is taken and given up before anything is counted (RS-06 to RS-08).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimPlan {
+    /// Who claims.
+    pub owner: Owner,
+    /// Of which kind the objects are.
+    pub resource: Resource,
+    /// One for each object that changes hands, in the order of the snapshot.
+    pub patches: Vec<ClaimPatch>,
+}
+
+impl ClaimPlan {
+    /// Whether nothing changes hands.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.patches.is_empty()
+    }
+
+    /// Whether the owner is to be read from the server first, once for the whole plan: there is
+    /// something to adopt (RS-07). A release needs no permission.
+    #[must_use]
+    pub fn needs_permission(&self) -> bool {
+        self.patches.iter().any(|patch| patch.action == ClaimAction::Adopt)
+    }
+
+    /// Whether the owner may still adopt, from an uncached read of it (RS-07).
+    ///
+    /// The cache may lag behind the owner's own deletion, after which the garbage collector takes the
+    /// owner's pods: an orphan must not be drawn into that.
+    ///
+    /// # Errors
+    ///
+    /// Why not: it could not be read, is another object of the same name, or is being deleted.
+    pub fn permission(&self, read: Result<&[u8], &Failure>) -> Result<(), Failure> {
+        let unreadable = |message: String| AdoptionRefused::Unreadable { message };
+        let fresh = read
+            .map_err(|failure| unreadable(failure.message.clone()))
+            .and_then(|json| FreshMeta::decode(json).map_err(unreadable));
+        // Told as our own failure: a missing owner must not read as a missing pod, which would be skipped.
+        let refused = |refused: AdoptionRefused| Failure::local(refused.to_string());
+        let FreshMeta { uid, deletion_timestamp, .. } = fresh.map_err(refused)?;
+        let Owner { resource, key: ObjectKey { namespace, name }, uid: owner_uid, .. } = &self.owner;
+        let meta = |uid: &Uid, deletion_timestamp| Meta {
+            namespace: Arc::clone(namespace),
+            name: Arc::clone(name),
+            uid: uid.clone(),
+            deletion_timestamp,
+            ..Meta::default()
+        };
+        recheck_owner(resource.kind, &meta(owner_uid, None), &meta(&uid, deletion_timestamp)).map_err(refused)
+    }
+}
+
+/// One object that changes hands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimPatch {
+    /// Taken or given up.
+    pub action: ClaimAction,
+    /// The kind of the object.
+    pub resource: Resource,
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// The uid, which the patch carries: an object that took the name since is not meant.
+    pub uid: Uid,
+    /// The strategic merge patch.
+    pub body: Bytes,
+}
+
+/// Whether an object is taken or given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimAction {
+    /// The owner reference is added.
+    Adopt,
+    /// The owner reference is removed.
+    Release,
+}
+
+impl ClaimPatch {
+    /// How the server reads [`ClaimPatch::body`].
+    pub const PATCH_TYPE: PatchType = PatchType::Strategic;
+
+    /// The patch by which `owner` takes an object or gives it up. The server refuses an adoption (422)
+    /// where another object controls this one already.
+    #[must_use]
+    pub fn new(action: ClaimAction, resource: Resource, key: ObjectKey, uid: &Uid, owner: &ControllerRef) -> Self {
+        let body = match action {
+            ClaimAction::Adopt => adopt_patch(owner, uid),
+            ClaimAction::Release => release_patch(&owner.uid, uid),
+        };
+        Self { action, resource, key, uid: uid.clone(), body: Bytes::from(body) }
+    }
+
+    /// The failure of an adoption that was not sent, because the permission was refused.
+    #[must_use]
+    pub fn refused(&self, why: &Failure) -> Failure {
+        let Self { resource, key, uid, .. } = self;
+        why.in_context(&format!("can't adopt {resource} {key} ({uid})"))
+    }
+}
+
+/// What came of a [`ClaimPlan`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClaimOutcome {
+    /// The objects adopted, with the version at which they now stand where the answer gave it.
+    pub adopted: BTreeMap<Uid, Option<ResourceVersion>>,
+    /// Why others were not, in the order of the plan where results are settled in it.
+    pub failures: Vec<Failure>,
+}
+
+impl ClaimOutcome {
+    /// Adds one result.
+    ///
+    /// An object that is gone is skipped. On release an `Invalid` answer is skipped too: the object has
+    /// no such reference any more, or is another one by now (RS-08). Everything else fails the sync,
+    /// but only after every other object was tried.
+    ///
+    /// Returns the version to record as written for the owner.
+    pub fn settle(&mut self, patch: &ClaimPatch, result: Result<Written, Failure>) -> Option<ResourceVersion> {
+        match result {
+            Ok(written) => {
+                if patch.action == ClaimAction::Adopt {
+                    self.adopted.insert(patch.uid.clone(), written.resource_version);
+                }
+                written.resource_version
+            }
+            Err(failure) => {
+                let released = patch.action == ClaimAction::Release && failure.is_invalid();
+                if !failure.is_not_found() && !released {
+                    self.failures.push(failure);
+                }
+                None
+            }
+        }
+    }
+
+    /// What the sync fails with, if it does.
+    #[must_use]
+    pub fn error(&self) -> Option<Failure> {
+        Failure::aggregate(&self.failures)
+    }
+}

@@ -1,0 +1,338 @@
+//! The writes of a plan: creations, deletions, patches and the status.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use muster_objects::Selector;
+use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
+
+use super::fresh::FreshMeta;
+use super::outcome::{Settled, Settlement, Written};
+use super::{Announcement, Failure, Resource};
+
+/// Identical objects to create.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Creation {
+    /// What is created.
+    pub resource: Resource,
+    /// Where.
+    pub namespace: Arc<str>,
+    /// How many POSTs of `body`; at least 1.
+    pub count: u32,
+    /// The object as JSON, made once for all of them. It names itself by `generateName`, so that
+    /// equal bodies make different objects; where it carries a `name`, `count` is 1.
+    pub body: Bytes,
+    /// The Events on the owner.
+    pub telling: Telling,
+}
+
+impl Creation {
+    /// What a result means.
+    ///
+    /// A refusal because the namespace is terminating is no error and no event: the object is not
+    /// needed any more (RS-12). It ends the round, since every further creation would meet it too.
+    #[must_use]
+    pub fn settle(&self, result: &Result<Written, Failure>) -> Settled {
+        match result {
+            Ok(written) => Settled {
+                announcement: self.telling.succeeded(&written.name),
+                wrote: written.resource_version,
+                ..Settled::of(Settlement::Created)
+            },
+            Err(failure) if failure.is_namespace_terminating() => {
+                Settled { lowers: true, ends_round: true, ..Settled::of(Settlement::NotNeeded) }
+            }
+            Err(failure) => Settled {
+                announcement: self.telling.failed(&failure.message),
+                lowers: true,
+                ends_round: true,
+                ..Settled::of(Settlement::Failed(failure.clone()))
+            },
+        }
+    }
+}
+
+/// One object to delete, by what is believed about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deletion {
+    /// What is deleted.
+    pub resource: Resource,
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// The uid precondition: never the object that took the name since.
+    pub uid: Uid,
+    /// The resourceVersion precondition: never an object in a state that was not looked at (B-02).
+    pub resource_version: ResourceVersion,
+    /// What must hold of the object after a conflict for it to be deleted all the same.
+    pub ownership: Arc<Ownership>,
+    /// The Events on the owner.
+    pub telling: Telling,
+}
+
+impl Deletion {
+    /// How often one deletion is sent within a sync before its conflict counts as an error. An object
+    /// that changes between read and delete this many times in a row is left to the next sync.
+    pub const MOST_ATTEMPTS: u32 = 8;
+
+    /// The `DeleteOptions` that go with the DELETE.
+    #[must_use]
+    pub fn options(&self) -> Bytes {
+        let Self { uid, resource_version, .. } = self;
+        let preconditions = if resource_version.is_known() {
+            serde_json::json!({"uid": uid, "resourceVersion": resource_version})
+        } else {
+            serde_json::json!({"uid": uid})
+        };
+        let options = serde_json::json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions});
+        Bytes::from(options.to_string())
+    }
+
+    /// What a conflict means, from a fresh read of the object (B-02).
+    ///
+    /// `read` is the answer to a GET: the object's JSON, or why there is none.
+    #[must_use]
+    pub fn after_conflict(&self, read: Result<&[u8], &Failure>) -> AfterConflict {
+        let json = match read {
+            Ok(json) => json,
+            Err(failure) if failure.is_not_found() => return AfterConflict::Leave { seen: None },
+            Err(failure) => return AfterConflict::Fail(failure.clone()),
+        };
+        let fresh = match FreshMeta::decode(json) {
+            Ok(fresh) => fresh,
+            Err(error) => {
+                return AfterConflict::Fail(Failure::local(format!("reading {} again: {error}", self.key)));
+            }
+        };
+        let ours = fresh.uid == self.uid
+            && fresh.deletion_timestamp.is_none()
+            && fresh.is_controlled_by(&self.ownership.owner)
+            && self.ownership.selector.matches(&fresh.labels.unwrap_or_default());
+        if ours {
+            AfterConflict::Again(Self { resource_version: fresh.resource_version, ..self.clone() })
+        } else {
+            AfterConflict::Leave { seen: Some(fresh.resource_version) }
+        }
+    }
+
+    /// What the last result means.
+    ///
+    /// An object already gone lowers the expectation and is no error (RS-13).
+    #[must_use]
+    pub fn settle(&self, result: &Result<Written, Failure>) -> Settled {
+        match result {
+            Ok(written) => Settled {
+                announcement: self.telling.succeeded(&self.key.name),
+                wrote: written.resource_version,
+                ..Settled::of(Settlement::Deleted)
+            },
+            Err(failure) if failure.is_not_found() => Settled { lowers: true, ..Settled::of(Settlement::AlreadyGone) },
+            Err(failure) => Settled {
+                announcement: self.telling.failed(&failure.message),
+                lowers: true,
+                ..Settled::of(Settlement::Failed(self.telling.error(failure)))
+            },
+        }
+    }
+
+    /// What it means that the object was [left alone](AfterConflict::Leave): nothing will be seen of
+    /// this deletion, and the owner is to be decided again.
+    ///
+    /// The version `seen` by the fresh read is recorded as if it had been written, so that the next
+    /// decision waits for a cache that knows what the read knew, and does not choose the same object.
+    #[must_use]
+    pub fn settle_left(&self, seen: Option<ResourceVersion>) -> Settled {
+        match seen {
+            Some(_) => Settled { lowers: true, wrote: seen, ..Settled::of(Settlement::LeftAlone) },
+            None => Settled { lowers: true, ..Settled::of(Settlement::AlreadyGone) },
+        }
+    }
+}
+
+/// What makes an object one's own: still controlled by the owner, and still selected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ownership {
+    /// The uid of the owner.
+    pub owner: Uid,
+    /// The owner's selector.
+    pub selector: Selector,
+}
+
+/// What to do about a deletion that met a conflict.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AfterConflict {
+    /// It is still ours to delete: send this instead, at once, at most [`Deletion::MOST_ATTEMPTS`] in all.
+    Again(Deletion),
+    /// It is gone, another object, being deleted already, or no longer ours: leave it, and settle by
+    /// [`Deletion::settle_left`].
+    Leave {
+        /// The version that the fresh read saw; none where it found nothing.
+        seen: Option<ResourceVersion>,
+    },
+    /// It could not be read: settle by this failure.
+    Fail(Failure),
+}
+
+/// A patch of one object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Patch {
+    /// What is patched.
+    pub resource: Resource,
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// `status` or `scale`; none for the object itself.
+    pub subresource: Option<&'static str>,
+    /// How the server reads `body`.
+    pub patch_type: PatchType,
+    /// The patch. It carries the uid of the object that it is meant for, and its resourceVersion where
+    /// the patch depends on it.
+    pub body: Bytes,
+    /// The Events on the owner.
+    pub telling: Telling,
+    /// What the patch does, for the reader of a dry run: `scale up from 1 to 3`.
+    pub purpose: String,
+}
+
+impl Patch {
+    /// What a result means.
+    #[must_use]
+    pub fn settle(&self, result: &Result<Written, Failure>) -> Settled {
+        match result {
+            Ok(written) => Settled {
+                announcement: self.telling.succeeded(&written.name),
+                wrote: written.resource_version,
+                ..Settled::of(Settlement::Patched)
+            },
+            Err(failure) => Settled {
+                announcement: self.telling.failed(&failure.message),
+                ends_round: true,
+                ..Settled::of(Settlement::Failed(self.telling.error(failure)))
+            },
+        }
+    }
+}
+
+/// How a server reads a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchType {
+    /// Lists merge by their keys, and `$patch: delete` takes an element out.
+    Strategic,
+    /// RFC 7386.
+    Merge,
+    /// RFC 6902.
+    Json,
+}
+
+impl PatchType {
+    /// The `Content-Type` of the request.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Strategic => "application/strategic-merge-patch+json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Json => "application/json-patch+json",
+        }
+    }
+}
+
+/// A change of the owner's status.
+///
+/// Only what changed is sent, as a strategic merge patch: conditions merge by their type, and fields that
+/// this version does not know stay as they are. The patch carries the uid and the resourceVersion that the
+/// status was computed from, so that a status of the past overwrites nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatusWrite {
+    /// What is patched.
+    pub resource: Resource,
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// The object meant.
+    pub uid: Uid,
+    /// The version that the status was computed from, or that was read since.
+    pub resource_version: ResourceVersion,
+    /// The value of `status` in the patch.
+    pub status: serde_json::Value,
+}
+
+impl StatusWrite {
+    /// How the server reads [`StatusWrite::body`].
+    pub const PATCH_TYPE: PatchType = PatchType::Strategic;
+
+    /// The patch to send to the status subresource.
+    #[must_use]
+    pub fn body(&self) -> Bytes {
+        let Self { uid, resource_version, status, .. } = self;
+        let patch = serde_json::json!({
+            "metadata": {"uid": uid, "resourceVersion": resource_version},
+            "status": status,
+        });
+        Bytes::from(patch.to_string())
+    }
+
+    /// The write to try once more, after the first failed and the owner was read afresh (RS-17).
+    ///
+    /// The values stay those that were computed, `observedGeneration` among them: a change of the spec
+    /// that only the fresh read saw was not acted on.
+    ///
+    /// # Errors
+    ///
+    /// Where the read failed, or found another object of that name.
+    pub fn again(&self, read: Result<&[u8], &Failure>) -> Result<Self, Failure> {
+        let fresh = FreshMeta::decode(read.map_err(Clone::clone)?)
+            .map_err(|error| Failure::local(format!("reading {} {} again: {error}", self.resource, self.key)))?;
+        if fresh.uid != self.uid {
+            return Err(Failure::local(format!(
+                "original {} {} is gone: got uid {}, wanted {}",
+                self.resource, self.key, fresh.uid, self.uid
+            )));
+        }
+        Ok(Self { resource_version: fresh.resource_version, ..self.clone() })
+    }
+}
+
+/// The Events that a write causes, and the words that its error is told with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Telling {
+    /// Reason and text of the Normal event on success.
+    pub success: Option<(&'static str, Words)>,
+    /// Reason and text of the Warning event on failure.
+    pub failure: Option<(&'static str, Words)>,
+    /// What stands before the error's text in conditions and logs: `unable to delete pods`.
+    pub error_context: Option<&'static str>,
+}
+
+/// The text of an Event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Words {
+    /// These words, then the object's name or the error: `Created pod: ` and `web-x2v4b`.
+    Before(&'static str),
+    /// Exactly these.
+    Exactly(String),
+}
+
+impl Words {
+    fn with(&self, end: &str) -> String {
+        match self {
+            Self::Before(start) => format!("{start}{end}"),
+            Self::Exactly(text) => text.clone(),
+        }
+    }
+}
+
+impl Telling {
+    /// Tells of nothing.
+    pub const SILENT: Self = Self { success: None, failure: None, error_context: None };
+
+    fn succeeded(&self, name: &str) -> Option<Announcement> {
+        let (reason, words) = self.success.as_ref()?;
+        Some(Announcement { warning: false, reason, message: words.with(name) })
+    }
+
+    fn failed(&self, error: &str) -> Option<Announcement> {
+        let (reason, words) = self.failure.as_ref()?;
+        Some(Announcement { warning: true, reason, message: words.with(error) })
+    }
+
+    fn error(&self, failure: &Failure) -> Failure {
+        self.error_context.map_or_else(|| failure.clone(), |words| failure.in_context(words))
+    }
+}

@@ -1,0 +1,241 @@
+//! Books: what the controller remembers between syncs, of every owner.
+//!
+//! Three things, and none of them is needed for being right after a restart: which events of the last
+//! round are still to come ([`Expectations`]), up to which versions the caches must have come before the
+//! next ([`Consistency`]), and how long creations wait ([`Backoff`]). Handlers and executors write into
+//! the books; a sync begins by asking them ([`Books::begin`]).
+//!
+//! # Two guards, one inside the other
+//!
+//! After a round that created pods, the cache is behind for a moment: a sync that looked into it then
+//! would find the pods missing and create them again. Upstream first guarded against it by counting
+//! events: three creations expected, three seen. An event that never comes (because its owner reference
+//! was gone by then, or the watch was cut) holds the owner back for five minutes, after which it counts
+//! whatever the cache shows.
+//!
+//! The record of written versions is the better guard: the server told the version of each write, and a
+//! cache that has passed them all shows the round as it was (RS-19). Once it has, what is still expected
+//! is settled from the cache (B-01). Events are counted all the same, for the writes whose version is
+//! not known: a deletion that was answered by a bare `Status`, an answer that was lost. A round with such
+//! a write is never settled early.
+//!
+//! A sync put off by the record is woken when the cache has caught up, and costs no retry (B-17).
+//!
+//! The cache must run its handlers for a change before it shows the change's version as its newest.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use muster_machinery::cache::Cache;
+use muster_machinery::consistency::Verdict;
+use muster_machinery::{Backoff, Consistency, Expectations, Remedy};
+use muster_objects::meta::{ObjectKey, ResourceVersion};
+use muster_objects::{Moment, Pod, SelectorError};
+
+use super::backoff::creation_backoff;
+use super::handlers::{Effect, Owners};
+use super::identity::{Identity, ReplicaOwner};
+use super::snapshot::{Expected, Snapshot};
+use crate::plan::{Expectation, Outcome, Owner, Resource};
+
+/// The memory of one controller.
+#[derive(Debug)]
+pub struct Books {
+    /// What the watch has still to show.
+    expectations: Expectations,
+    /// What was written, and up to which version; none for a kind that keeps no record (RC-02).
+    record: Option<Consistency<Resource>>,
+    /// Owners whose last round has a write of unknown version, so that passing the others proves nothing.
+    unproved: BTreeSet<ObjectKey>,
+    /// Owners whose creations wait (B-08).
+    brakes: Backoff<ObjectKey>,
+    /// Owners whose last creations met a namespace that is being deleted: the next wait too. No event
+    /// comes of such a refusal and no error, so that every pod that goes would else try again.
+    refused: BTreeSet<ObjectKey>,
+}
+
+/// What a handler's effect asks of the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Enqueue {
+    /// Queue the key.
+    Now(ObjectKey),
+    /// Queue the key after a time.
+    After(ObjectKey, Duration),
+}
+
+/// How a sync begins.
+#[derive(Debug)]
+pub enum Begin<O> {
+    /// With everything that it needs to see.
+    Ready(Snapshot<O>),
+    /// Not at all: the owner is gone, and the books about it are closed (EX-06).
+    Gone,
+    /// Not yet: a cache is older than what was written for the owner (RS-19). Counts as a skip in the
+    /// metric `replicaset_controller_stale_sync_skips_total`.
+    Stale {
+        /// The kind whose cache is behind.
+        resource: Resource,
+        /// The version that was written.
+        wrote: ResourceVersion,
+        /// The version that the cache has seen.
+        read: ResourceVersion,
+        /// How the owner comes back: woken by [`Books::caught_up`] with no retry spent (B-17), or by the
+        /// queue's rate limit after having waited too long.
+        remedy: Remedy,
+    },
+    /// Never, until the owner changes: its selector cannot be parsed. To be logged; not retried (RS-20).
+    InvalidSelector(SelectorError),
+}
+
+impl Books {
+    /// Empty books for one kind of owner.
+    #[must_use]
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            expectations: Expectations::new(),
+            record: identity.keeps_record.then(Consistency::default),
+            unproved: BTreeSet::new(),
+            brakes: creation_backoff(),
+            refused: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in what a handler noticed; says what to queue. [`Effect::Overlap`] only concerns the log.
+    pub fn note(&mut self, effect: Effect, now: Moment) -> Option<Enqueue> {
+        match effect {
+            Effect::Enqueue(owner) => return Some(Enqueue::Now(owner)),
+            Effect::EnqueueAfter(owner, delay) => return Some(Enqueue::After(owner, delay)),
+            Effect::CreationObserved(owner) => self.expectations.creation_observed(&owner),
+            Effect::DeletionObserved { owner, pod } => self.expectations.deletion_observed(&owner, &pod),
+            Effect::FailedAtOnce(owner) => {
+                self.brakes.fail(&owner, now);
+            }
+            Effect::TurnedReady(owner) => self.brakes.reset(&owner),
+            Effect::Forget { owner, uid } => {
+                if let Some(record) = &mut self.record {
+                    record.clear(&owner, Some(&uid));
+                }
+                self.forget(&owner);
+            }
+            Effect::Overlap { .. } => {}
+        }
+        None
+    }
+
+    /// Takes the snapshot that a sync of `key` decides on, if it may begin.
+    ///
+    /// `owners` and `pods` must be of one moment: both locked, or both read on one thread.
+    pub fn begin<O: ReplicaOwner>(
+        &mut self,
+        key: &ObjectKey,
+        owners: &impl Owners<O>,
+        pods: &Cache<Pod>,
+        burst: u32,
+        now: Moment,
+    ) -> Begin<O> {
+        let newest = |resource: Resource| match resource {
+            Resource::PODS => pods.newest(),
+            _ => owners.newest(),
+        };
+        match self.record.as_mut().map(|record| record.check(key, newest, now)) {
+            Some(Verdict::Behind { resource, wrote, read, remedy }) => {
+                return Begin::Stale { resource, wrote, read, remedy };
+            }
+            Some(Verdict::CaughtUp) if !self.unproved.contains(key) => {
+                self.expectations.settle(key);
+            }
+            Some(Verdict::CaughtUp | Verdict::Unrecorded) | None => {}
+        }
+        let Some(owner) = owners.get(key) else {
+            if let Some(record) = &mut self.record {
+                record.clear(key, None);
+            }
+            self.forget(key);
+            return Begin::Gone;
+        };
+        if self.refused.remove(key) {
+            self.brakes.fail(key, now);
+        }
+        let expected = self.expected(key, now);
+        match Snapshot::take(owner, owners, pods, expected, self.brakes.remaining(key, now), burst) {
+            Ok(snapshot) => Begin::Ready(snapshot),
+            Err(error) => Begin::InvalidSelector(error),
+        }
+    }
+
+    /// Sets what the watch is to show of the round that begins (EX-01).
+    pub fn expect(&mut self, owner: &Owner, expectation: &Expectation, now: Moment) {
+        self.unproved.remove(&owner.key);
+        match expectation {
+            Expectation::Creations(count) => {
+                self.expectations.expect_creations(&owner.key, usize::try_from(*count).unwrap_or(usize::MAX), now);
+            }
+            Expectation::Deletions(keys) => {
+                self.expectations.expect_deletions(&owner.key, keys.iter().cloned(), now);
+            }
+        }
+    }
+
+    /// So many creations will not be seen: they failed, or were never tried (EX-05).
+    pub fn lower_creations(&mut self, owner: &Owner, count: u32) {
+        self.expectations.lower_creations(&owner.key, usize::try_from(count).unwrap_or(usize::MAX));
+    }
+
+    /// This deletion will not be seen: it failed, or there was nothing to delete (EX-05).
+    pub fn lower_deletion(&mut self, owner: &Owner, pod: &ObjectKey) {
+        self.expectations.deletion_observed(&owner.key, pod);
+    }
+
+    /// Records that an object of `resource` stands at `version` by a write for this owner (RS-19).
+    pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
+        if let Some(record) = &mut self.record {
+            record.wrote_at(&owner.key, &owner.uid, resource, version);
+        }
+    }
+
+    /// Notes whether every write of a round has a known version (B-01), and whether its creations were
+    /// refused for good (RS-12).
+    pub fn round_ended(&mut self, owner: &Owner, outcome: &Outcome) {
+        if !outcome.is_accounted_for() {
+            self.unproved.insert(owner.key.clone());
+        }
+        if outcome.not_needed > 0 {
+            self.refused.insert(owner.key.clone());
+        }
+    }
+
+    /// The cache of `resource` has come to `newest`: the owners that waited for no more than that, to be
+    /// queued at once (B-17).
+    pub fn caught_up(&mut self, resource: Resource, newest: ResourceVersion) -> Vec<ObjectKey> {
+        self.record.as_mut().map_or_else(Vec::new, |record| record.caught_up(resource, newest))
+    }
+
+    /// The owners that waited too long for a cache, to be queued by the rate limit, as upstream does.
+    pub fn expired(&mut self, now: Moment) -> Vec<ObjectKey> {
+        self.record.as_mut().map_or_else(Vec::new, |record| record.expired(now))
+    }
+
+    /// When [`Books::expired`] is to be called next; none where nobody waits.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Moment> {
+        self.record.as_ref()?.next_deadline()
+    }
+
+    fn expected(&mut self, key: &ObjectKey, now: Moment) -> Expected {
+        if self.expectations.satisfied(key, now) {
+            self.unproved.remove(key);
+            return Expected::Settled;
+        }
+        let expires_at = self.expectations.expires_at(key).unwrap_or(now);
+        // Just after that moment, and not at it, the expectation is too old.
+        let expires_in = expires_at.saturating_since(now) + Duration::from_millis(1);
+        Expected::Pending { expires_in }
+    }
+
+    fn forget(&mut self, owner: &ObjectKey) {
+        self.expectations.delete(owner);
+        self.unproved.remove(owner);
+        self.refused.remove(owner);
+        self.brakes.reset(owner);
+    }
+}

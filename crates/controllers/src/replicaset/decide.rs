@@ -1,0 +1,205 @@
+//! The decision: three pure functions from a snapshot to everything that a sync does.
+//!
+//! Claiming changes hands by writes whose success is not known beforehand, and managing counts only what
+//! was really claimed. The decision is therefore asked in steps, each with what came of the one before:
+//! [`decide_claims`], then [`decide`], then [`status_after`]. Mostly nothing changes hands and nothing
+//! is to be made, and the three are one pass.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use muster_objects::{ReplicaSetStatus, Timestamp};
+
+use super::claiming::{Claimed, claimed, claims};
+use super::counting::Need;
+use super::identity::ReplicaOwner;
+use super::metrics::deletion_age_ratios;
+use super::ranking::victims;
+use super::requeue::until_available;
+use super::snapshot::{Expected, Snapshot};
+use super::status::{self, Counts};
+use crate::plan::{
+    ClaimAction, ClaimOutcome, ClaimPlan, Creation, Deletion, Expectation, Failure, Outcome, Ownership, Plan, Remark,
+    Requeue, Resource, StatusWrite, Step, Telling, Words,
+};
+
+/// What changes hands before anything is counted (RS-06).
+///
+/// Only active pods are claimed: one that is finished or being deleted is nobody's to count.
+#[must_use]
+pub fn decide_claims<O: ReplicaOwner>(snapshot: &Snapshot<O>) -> ClaimPlan {
+    let Snapshot { owner, selector, .. } = snapshot;
+    claims(owner.as_planned(), owner.meta(), selector, snapshot.active())
+}
+
+/// What is to be written about the pods, given what came of the claims.
+///
+/// The plan's status and requeue are those that follow if every step succeeds. `now` is the server's wall
+/// clock (B-11).
+#[must_use]
+pub fn decide<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome, now: Timestamp) -> Plan {
+    let pods = claimed_pods(snapshot, claims);
+    let mut plan = Plan::nothing(snapshot.owner.as_planned());
+    manage(snapshot, &pods, now, &mut plan);
+    let known = plan.steps.iter().find_map(|step| if let Step::Fail(failure) = step { Some(failure) } else { None });
+    let after = calculate(snapshot, &pods, known, now);
+    plan.status = status::write(&*snapshot.owner, &after);
+    plan.requeue = requeue(snapshot, &pods, &after, &Outcome::default(), now);
+    plan
+}
+
+/// The status after the round, and when to look again; `outcome` is what came of the plan's steps.
+///
+/// Pods that the round created or deleted are not in it: they are counted when the watch shows them.
+#[must_use]
+pub fn status_after<O: ReplicaOwner>(
+    snapshot: &Snapshot<O>,
+    claims: &ClaimOutcome,
+    outcome: &Outcome,
+    now: Timestamp,
+) -> (Option<StatusWrite>, Requeue) {
+    let pods = claimed_pods(snapshot, claims);
+    let after = calculate(snapshot, &pods, outcome.error.as_ref(), now);
+    (status::write(&*snapshot.owner, &after), requeue(snapshot, &pods, &after, outcome, now))
+}
+
+/// The whole of a sync as a dry run shows it: the claims, and the plan that follows if all of them succeed.
+#[must_use]
+pub fn preview<O: ReplicaOwner>(snapshot: &Snapshot<O>, now: Timestamp) -> (ClaimPlan, Plan) {
+    let claims = decide_claims(snapshot);
+    let mut outcome = ClaimOutcome::default();
+    for patch in claims.patches.iter().filter(|patch| patch.action == ClaimAction::Adopt) {
+        outcome.adopted.insert(patch.uid.clone(), None);
+    }
+    let plan = decide(snapshot, &outcome, now);
+    (claims, plan)
+}
+
+fn claimed_pods<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome) -> Vec<Claimed> {
+    claimed(snapshot.owner.meta(), &snapshot.selector, snapshot.active(), claims)
+}
+
+/// Creates what is missing, or deletes what is too much (RS-09, RS-13).
+fn manage<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], now: Timestamp, plan: &mut Plan) {
+    if let Expected::Pending { .. } = snapshot.expected {
+        plan.remarks.push(Remark::ExpectationsPending);
+        return;
+    }
+    if snapshot.owner.meta().is_being_deleted() {
+        plan.remarks.push(Remark::BeingDeleted);
+        return;
+    }
+    let (need, cut) = Need::of(pods.len(), snapshot.owner.replicas(), snapshot.burst);
+    if let (Need::Create(_), Some(wait)) = (need, snapshot.creations_wait) {
+        plan.remarks.push(Remark::BackingOff(wait));
+        return;
+    }
+    if cut {
+        plan.remarks.push(Remark::CutAtBurst(snapshot.burst));
+    }
+    match need {
+        Need::Create(count) => create(snapshot, count, plan),
+        Need::Delete(count) => delete(snapshot, pods, count, now, plan),
+        Need::Nothing => {}
+    }
+}
+
+fn create<O: ReplicaOwner>(snapshot: &Snapshot<O>, count: u32, plan: &mut Plan) {
+    let owner = &snapshot.owner;
+    match owner.template().pod_body(&owner.as_controller()) {
+        Ok(body) => {
+            plan.expectation = Some(Expectation::Creations(count));
+            plan.steps.push(Step::Create(Creation {
+                resource: Resource::PODS,
+                namespace: Arc::clone(&owner.meta().namespace),
+                count,
+                body: Bytes::from(body),
+                telling: creation_telling(),
+            }));
+        }
+        // No pod was tried, so none is expected, and nobody is told by an Event.
+        Err(error) => plan.steps.push(Step::Fail(Failure::local(error.to_string()))),
+    }
+}
+
+fn delete<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32, now: Timestamp, plan: &mut Plan) {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let chosen = victims(pods, &snapshot.colocation, count, now);
+    if chosen.len() < pods.len() {
+        let victims = chosen.iter().map(|victim| &*victim.pod);
+        let ratios = deletion_age_ratios(victims, pods.iter().map(|claimed| &*claimed.pod), now);
+        plan.remarks.extend(ratios.into_iter().map(Remark::DeletionAgeRatio));
+    }
+    let ownership =
+        Arc::new(Ownership { owner: snapshot.owner.meta().uid.clone(), selector: snapshot.selector.clone() });
+    let deletions: Vec<Deletion> = chosen
+        .into_iter()
+        .map(|victim| Deletion {
+            resource: Resource::PODS,
+            key: victim.pod.meta.key(),
+            uid: victim.uid().clone(),
+            resource_version: victim.version,
+            ownership: Arc::clone(&ownership),
+            telling: deletion_telling(),
+        })
+        .collect();
+    plan.expectation = Some(Expectation::Deletions(deletions.iter().map(|deletion| deletion.key.clone()).collect()));
+    plan.steps.push(Step::Delete(deletions));
+}
+
+/// The Events about created pods (RS-11).
+fn creation_telling() -> Telling {
+    Telling {
+        success: Some(("SuccessfulCreate", Words::Before("Created pod: "))),
+        failure: Some(("FailedCreate", Words::Before("Error creating: "))),
+        error_context: None,
+    }
+}
+
+/// The Events about deleted pods (RS-11).
+fn deletion_telling() -> Telling {
+    Telling {
+        success: Some(("SuccessfulDelete", Words::Before("Deleted pod: "))),
+        failure: Some(("FailedDelete", Words::Before("Error deleting: "))),
+        error_context: Some("unable to delete pods"),
+    }
+}
+
+fn calculate<O: ReplicaOwner>(
+    snapshot: &Snapshot<O>,
+    pods: &[Claimed],
+    error: Option<&Failure>,
+    now: Timestamp,
+) -> ReplicaSetStatus {
+    let counts = Counts::of(&*snapshot.owner, pods.iter().map(|claimed| &*claimed.pod), now);
+    let terminating = O::IDENTITY.counts_terminating.then(|| snapshot.terminating());
+    status::calculate(&*snapshot.owner, counts, terminating, error, now)
+}
+
+/// The earliest of everything that time alone will change, where the sync succeeds.
+fn requeue<O: ReplicaOwner>(
+    snapshot: &Snapshot<O>,
+    pods: &[Claimed],
+    after: &ReplicaSetStatus,
+    outcome: &Outcome,
+    now: Timestamp,
+) -> Requeue {
+    // A pod that was left alone is no longer what the snapshot took it for: decide again. Where written
+    // versions are recorded, that waits for a cache that knows it too; elsewhere its event will come.
+    if outcome.left_alone > 0 && O::IDENTITY.keeps_record {
+        return Requeue::Now;
+    }
+    let available = until_available(
+        pods.iter().map(|claimed| &*claimed.pod),
+        snapshot.owner.min_ready_seconds(),
+        (after.ready_replicas, after.available_replicas),
+        now,
+    );
+    let expired = match snapshot.expected {
+        Expected::Pending { expires_in } => Some(expires_in),
+        Expected::Settled => None,
+    };
+    let wanting = after.replicas < snapshot.owner.replicas() && !snapshot.owner.meta().is_being_deleted();
+    let braked = snapshot.creations_wait.filter(|_| wanting);
+    [available, expired, braked].into_iter().flatten().min().map_or(Requeue::None, Requeue::After)
+}

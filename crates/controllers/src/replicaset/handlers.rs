@@ -1,0 +1,236 @@
+//! Handlers: from what changed in a cache to the keys to look at and the expectations met.
+//!
+//! A handler is told what the cache saw and looks owners up in the other cache. It returns effects rather
+//! than having them, in the order in which they are to take effect: an expectation is always lowered
+//! before the key is queued that will ask for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_machinery::cache::{Cache, Change};
+use muster_objects::meta::{ControllerRef, ObjectKey, ResourceVersion, Uid};
+use muster_objects::{Labels, Pod, ReplicaSet};
+
+use super::backoff::failed_at_once;
+use super::identity::ReplicaOwner;
+
+/// What a handler wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Queue the owner.
+    Enqueue(ObjectKey),
+    /// Queue the owner after a time.
+    EnqueueAfter(ObjectKey, Duration),
+    /// A creation that the owner may be waiting for was seen (EX-03).
+    CreationObserved(ObjectKey),
+    /// A deletion that the owner may be waiting for was seen (EX-04).
+    DeletionObserved {
+        /// The owner.
+        owner: ObjectKey,
+        /// The pod.
+        pod: ObjectKey,
+    },
+    /// The owner is gone: drop its expectations (EX-06), its backoff, and its record of written versions
+    /// where that is of this uid.
+    Forget {
+        /// The owner.
+        owner: ObjectKey,
+        /// The uid of the one that is gone; a new owner of the name may have written already.
+        uid: Uid,
+    },
+    /// A pod of the owner failed as soon as it was created (B-08).
+    FailedAtOnce(ObjectKey),
+    /// A pod of the owner turned ready: its backoff is over (B-08).
+    TurnedReady(ObjectKey),
+    /// More than one owner selects this orphan: a mistake of its author, to be told in the log (RS-21).
+    Overlap {
+        /// The orphan.
+        pod: ObjectKey,
+        /// The owners, all of which are queued; whichever adopts first has it.
+        owners: Vec<ObjectKey>,
+    },
+}
+
+/// The cache of the owners, as far as it is looked into.
+pub trait Owners<O> {
+    /// The owner of that name.
+    fn get(&self, key: &ObjectKey) -> Option<Arc<O>>;
+
+    /// The newest version that the cache has seen.
+    fn newest(&self) -> ResourceVersion;
+
+    /// The owners in the namespace whose selector matches the labels and is not empty, in the order of
+    /// their names. A cost proportional to the answer, not to the namespace, is what an index by selector
+    /// is for (B-15).
+    fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<Arc<O>>;
+
+    /// The owners that have one controlling owner themselves, of that uid: a Deployment's ReplicaSets. By
+    /// index too (B-15).
+    fn siblings(&self, controller: &Uid) -> Vec<Arc<O>>;
+}
+
+impl Owners<ReplicaSet> for Cache<ReplicaSet> {
+    fn get(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>> {
+        Self::get(self, key).cloned()
+    }
+
+    fn newest(&self) -> ResourceVersion {
+        Self::newest(self)
+    }
+
+    fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<Arc<ReplicaSet>> {
+        let mut selecting: Vec<_> = Self::selecting(self, namespace, labels).cloned().collect();
+        selecting.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
+        selecting
+    }
+
+    fn siblings(&self, controller: &Uid) -> Vec<Arc<ReplicaSet>> {
+        self.controlled_by(controller).cloned().collect()
+    }
+}
+
+/// What the owners' cache saw (RS-01).
+pub fn owner_changed<O: ReplicaOwner>(change: &Change<O>, effect: impl FnMut(Effect)) {
+    match change {
+        Change::Added(owner) => owner_added(&**owner, effect),
+        Change::Updated { old, new } => owner_updated(&**old, &**new, effect),
+        Change::Deleted { last, .. } => owner_deleted(&**last, effect),
+    }
+}
+
+/// What the pods' cache saw (RS-02 to RS-04).
+pub fn pod_changed<O: ReplicaOwner>(change: &Change<Pod>, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
+    match change {
+        Change::Added(pod) => pod_added(pod, owners, effect),
+        // One pod went and another came under its name, and the watch showed only the second.
+        Change::Updated { old, new } if old.meta.uid != new.meta.uid => {
+            pod_deleted(old, owners, &mut effect);
+            pod_added(new, owners, effect);
+        }
+        Change::Updated { old, new } => pod_updated(old, new, owners, effect),
+        Change::Deleted { last, .. } => pod_deleted(last, owners, effect),
+    }
+}
+
+/// The owner was added.
+pub fn owner_added<O: ReplicaOwner>(owner: &O, mut effect: impl FnMut(Effect)) {
+    effect(Effect::Enqueue(owner.meta().key()));
+}
+
+/// The owner was updated, or is reported unchanged by a resync (RS-01).
+///
+/// Every update queues it: a resync thereby takes up again what once failed. An update to another uid is
+/// a deletion and a creation of which the watch showed only the end.
+pub fn owner_updated<O: ReplicaOwner>(old: &O, new: &O, mut effect: impl FnMut(Effect)) {
+    if old.meta().uid != new.meta().uid {
+        owner_deleted(old, &mut effect);
+    }
+    effect(Effect::Enqueue(new.meta().key()));
+}
+
+/// The owner was deleted, or a relist did not find it any more (RS-01).
+pub fn owner_deleted<O: ReplicaOwner>(owner: &O, mut effect: impl FnMut(Effect)) {
+    let key = owner.meta().key();
+    effect(Effect::Forget { owner: key.clone(), uid: owner.meta().uid.clone() });
+    effect(Effect::Enqueue(key));
+}
+
+/// A pod was added (RS-02).
+pub fn pod_added<O: ReplicaOwner>(pod: &Pod, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
+    // After a restart a pod can come up for the first time when it is on its way out already. It is no
+    // creation that anyone waits for.
+    if pod.meta.is_being_deleted() {
+        pod_deleted(pod, owners, effect);
+        return;
+    }
+    let Some(reference) = &pod.meta.controller else {
+        // No creation is observed: nobody waits for an orphan.
+        enqueue_selecting(pod, owners, effect);
+        return;
+    };
+    let Some(owner) = resolve(pod, reference, owners) else { return };
+    let key = owner.meta().key();
+    if failed_at_once(pod) {
+        effect(Effect::FailedAtOnce(key.clone()));
+    } else if pod.is_ready() {
+        effect(Effect::TurnedReady(key.clone()));
+    }
+    effect(Effect::CreationObserved(key.clone()));
+    effect(Effect::Enqueue(key));
+}
+
+/// A pod was updated, or is reported unchanged by a resync (RS-03).
+pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
+    // Two states of a pod have two versions; this is a resync.
+    if old.meta.resource_version == new.meta.resource_version {
+        return;
+    }
+    let relabelled = old.meta.labels != new.meta.labels;
+    // A graceful deletion shows itself by the timestamp long before the pod goes, and is to be made up
+    // for at once.
+    if new.meta.is_being_deleted() {
+        pod_deleted(new, owners, &mut effect);
+        if relabelled {
+            pod_deleted(old, owners, &mut effect);
+        }
+        return;
+    }
+    let changed_hands = old.meta.controller != new.meta.controller;
+    if changed_hands
+        && let Some(reference) = &old.meta.controller
+        && let Some(owner) = resolve(old, reference, owners)
+    {
+        effect(Effect::Enqueue(owner.meta().key()));
+    }
+    let Some(reference) = &new.meta.controller else {
+        if relabelled || changed_hands {
+            enqueue_selecting(new, owners, effect);
+        }
+        return;
+    };
+    let Some(owner) = resolve(new, reference, owners) else { return };
+    let key = owner.meta().key();
+    let turned_ready = !old.is_ready() && new.is_ready();
+    if old.phase != new.phase && failed_at_once(new) {
+        effect(Effect::FailedAtOnce(key.clone()));
+    } else if turned_ready {
+        effect(Effect::TurnedReady(key.clone()));
+    }
+    effect(Effect::Enqueue(key.clone()));
+    // The pod will turn available by time alone, of which no event tells.
+    if let Ok(seconds @ 1..) = u64::try_from(owner.min_ready_seconds())
+        && turned_ready
+    {
+        effect(Effect::EnqueueAfter(key, Duration::from_secs(seconds)));
+    }
+}
+
+/// A pod was deleted, is being deleted, or was not found any more by a relist (RS-04).
+pub fn pod_deleted<O: ReplicaOwner>(pod: &Pod, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
+    // Nobody's pods cannot have been anybody's expectation.
+    let Some(reference) = &pod.meta.controller else { return };
+    let Some(owner) = resolve(pod, reference, owners) else { return };
+    let owner = owner.meta().key();
+    effect(Effect::DeletionObserved { owner: owner.clone(), pod: pod.meta.key() });
+    effect(Effect::Enqueue(owner));
+}
+
+/// The owner that a reference means: of this kind, and with its uid. One of the same name that came later
+/// is another.
+fn resolve<O: ReplicaOwner>(pod: &Pod, reference: &ControllerRef, owners: &impl Owners<O>) -> Option<Arc<O>> {
+    if *reference.kind != *O::IDENTITY.resource.kind {
+        return None;
+    }
+    let key = ObjectKey { namespace: Arc::clone(&pod.meta.namespace), name: Arc::clone(&reference.name) };
+    owners.get(&key).filter(|owner| owner.meta().uid == reference.uid)
+}
+
+/// Queues every owner that might adopt the pod.
+fn enqueue_selecting<O: ReplicaOwner>(pod: &Pod, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
+    let selecting = owners.selecting(&pod.meta.namespace, &pod.meta.labels);
+    let keys: Vec<ObjectKey> = selecting.iter().map(|owner| owner.meta().key()).collect();
+    if keys.len() > 1 {
+        effect(Effect::Overlap { pod: pod.meta.key(), owners: keys.clone() });
+    }
+    keys.into_iter().map(Effect::Enqueue).for_each(effect);
+}

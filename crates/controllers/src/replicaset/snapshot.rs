@@ -1,0 +1,123 @@
+//! What one sync looks at, taken from the caches at one moment.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_machinery::cache::Cache;
+use muster_machinery::claim::{Claim, claim};
+use muster_objects::{Pod, Selector, SelectorError};
+
+use super::handlers::Owners;
+use super::identity::ReplicaOwner;
+use super::ranking::Colocation;
+
+/// An owner and everything that a decision about it depends on.
+#[derive(Debug, Clone)]
+pub struct Snapshot<O> {
+    /// The owner.
+    pub owner: Arc<O>,
+    /// Its selector.
+    pub selector: Selector,
+    /// The pods that its reference controls, whatever their labels, and the orphans of its namespace
+    /// that its selector matches. In the order of the cache: the same after the same history.
+    pub pods: Vec<Arc<Pod>>,
+    /// Where the pods of related owners stand; empty where nothing is to be ranked by it (DEL-03).
+    pub colocation: Colocation,
+    /// Whether the watch has shown what the last round wrote.
+    pub expected: Expected,
+    /// How long creations still wait, because the last pods failed as soon as they were created (B-08).
+    pub creations_wait: Option<Duration>,
+    /// How many pods one sync creates or deletes at most.
+    pub burst: u32,
+}
+
+/// Whether the expectations of the last round are met (EX-02).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// They are, or there are none, or they are too old, or the caches have passed every write of the
+    /// round so that what they show is the truth (B-01).
+    Settled,
+    /// Events are still to come. Managing pods now would count them twice.
+    Pending {
+        /// How long until they are given up.
+        expires_in: Duration,
+    },
+}
+
+impl<O: ReplicaOwner> Snapshot<O> {
+    /// Looks everything up by index: the cost is that of the owner's own pods and of the orphans that it
+    /// might adopt, whatever else the namespace holds (B-15).
+    ///
+    /// # Errors
+    ///
+    /// Where the owner's selector cannot be parsed (RS-20).
+    pub fn take(
+        owner: Arc<O>,
+        owners: &impl Owners<O>,
+        pods: &Cache<Pod>,
+        expected: Expected,
+        creations_wait: Option<Duration>,
+        burst: u32,
+    ) -> Result<Self, SelectorError> {
+        let selector = owner.selector().map_err(Clone::clone)?.clone();
+        let meta = owner.meta();
+        let owned = pods.owned_by(O::IDENTITY.resource.kind, meta);
+        let orphans = pods.orphans_matching(&meta.namespace, &selector);
+        let mut snapshot = Self {
+            pods: owned.chain(orphans).cloned().collect(),
+            colocation: Colocation::default(),
+            owner,
+            selector,
+            expected,
+            creations_wait,
+            burst,
+        };
+        if snapshot.will_rank() {
+            snapshot.colocation = colocation(&*snapshot.owner, owners, pods);
+        }
+        Ok(snapshot)
+    }
+
+    /// Whether some of the pods have to go, and not all (DEL-05).
+    fn will_rank(&self) -> bool {
+        let owner = self.owner.meta();
+        let ours = |pod: &&Arc<Pod>| matches!(claim(owner, &self.selector, &pod.meta), Claim::Keep | Claim::Adopt);
+        let active = self.active().filter(ours).count();
+        let wanted = usize::try_from(self.owner.replicas()).unwrap_or(0);
+        active > wanted && (wanted > 0 || active > usize::try_from(self.burst).unwrap_or(usize::MAX))
+    }
+
+    /// The pods that count (RS-05): neither finished nor being deleted.
+    pub fn active(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pods.iter().filter(|pod| pod.is_active())
+    }
+
+    /// How many of the owner's own pods that match are being deleted and not finished yet (RS-15).
+    #[must_use]
+    pub fn terminating(&self) -> i32 {
+        let owner = &self.owner.meta().uid;
+        let ours = |pod: &&Arc<Pod>| pod.meta.is_controlled_by(owner) && self.selector.matches(&pod.meta.labels);
+        let count = self.pods.iter().filter(|pod| pod.is_terminating()).filter(ours).count();
+        i32::try_from(count).unwrap_or(i32::MAX)
+    }
+}
+
+/// Counts, on each node, the active pods that the owner's siblings select, itself included (DEL-03).
+fn colocation<O: ReplicaOwner>(owner: &O, owners: &impl Owners<O>, pods: &Cache<Pod>) -> Colocation {
+    let mut colocation = Colocation::default();
+    // An owner that nobody controls has no siblings, and no pod of it a rank.
+    let Some(controller) = &owner.meta().controller else { return colocation };
+    let mut seen = BTreeSet::new();
+    for sibling in owners.siblings(&controller.uid) {
+        // One with an invalid selector selects nothing.
+        let Ok(selector) = sibling.selector() else { continue };
+        for pod in pods.matching(&sibling.meta().namespace, selector) {
+            // Selectors may overlap, and a pod counts once.
+            if seen.insert(pod.meta.uid.clone()) {
+                colocation.add(pod);
+            }
+        }
+    }
+    colocation
+}

@@ -1,0 +1,117 @@
+//! Pods and ReplicaSets for tests, made of what a test cares about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_controllers::replicaset::{Expected, ReplicaOwner, Snapshot};
+use muster_objects::meta::{ControllerRef, ResourceVersion, Uid};
+use muster_objects::pod::{Readiness, Restarts};
+use muster_objects::{ConditionStatus, Interner, Labels, Meta, Object, Pod, PodPhase, ReplicaSet, Timestamp};
+use serde_json::json;
+
+/// The wall clock of these tests.
+pub(crate) const NOW: Timestamp = Timestamp::from_seconds(1_750_000_000);
+
+pub(crate) fn ago(seconds: u64) -> Timestamp {
+    NOW - Duration::from_secs(seconds)
+}
+
+/// A uid that looks like the server's, from a number.
+pub(crate) fn uid(number: u64) -> Uid {
+    Uid::new(&format!("00000000-0000-4000-8000-{number:012x}"))
+}
+
+pub(crate) fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().copied().collect()
+}
+
+/// `default/web`, uid 1, selecting `app=web`.
+pub(crate) fn replica_set(replicas: i32) -> ReplicaSet {
+    replica_set_named("web", 1, replicas, &json!({"app": "web"}))
+}
+
+pub(crate) fn replica_set_named(name: &str, number: u64, replicas: i32, selector: &serde_json::Value) -> ReplicaSet {
+    let json = json!({
+        "metadata": {
+            "namespace": "default", "name": name, "uid": uid(number), "resourceVersion": "100", "generation": 1,
+            "creationTimestamp": ago(86_400),
+        },
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {"labels": selector},
+                "spec": {"containers": [{"name": "c", "image": "nginx"}], "somethingNew": {"a": [1, null]}},
+            },
+        },
+    });
+    decode(&json)
+}
+
+pub(crate) fn decode(json: &serde_json::Value) -> ReplicaSet {
+    ReplicaSet::decode(json.to_string().as_bytes(), &mut Interner::new()).expect("a test's own ReplicaSet decodes")
+}
+
+/// A pod of [`replica_set`], running on a node of its own and ready for an hour.
+pub(crate) fn pod(name: &str, number: u64) -> Pod {
+    Pod {
+        meta: Meta {
+            namespace: "default".into(),
+            name: name.into(),
+            uid: uid(number),
+            resource_version: ResourceVersion(1_000 + number),
+            creation_timestamp: Some(ago(7_200)),
+            labels: labels(&[("app", "web")]),
+            controller: Some(Arc::new(reference_to("web", 1))),
+            ..Meta::default()
+        },
+        node_name: Some(format!("node-{number}").into()),
+        phase: PodPhase::Running,
+        ready: ready_since(Some(ago(3_600))),
+        restarts: Restarts::default(),
+        deletion_cost: 0,
+        finished_at: None,
+    }
+}
+
+pub(crate) fn orphan(name: &str, number: u64) -> Pod {
+    let mut pod = pod(name, number);
+    pod.meta.controller = None;
+    pod
+}
+
+/// As the watch first shows a pod: accepted, nowhere, not ready.
+pub(crate) fn pending(name: &str, number: u64) -> Pod {
+    Pod { node_name: None, phase: PodPhase::Pending, ready: None, ..pod(name, number) }
+}
+
+pub(crate) fn terminating(mut pod: Pod) -> Pod {
+    pod.meta.deletion_timestamp = Some(ago(5));
+    pod
+}
+
+pub(crate) fn ready_since(time: Option<Timestamp>) -> Option<Readiness> {
+    Some(Readiness { status: ConditionStatus::True, last_transition_time: time })
+}
+
+pub(crate) fn reference_to(name: &str, number: u64) -> ControllerRef {
+    ControllerRef { api_version: "apps/v1".into(), kind: "ReplicaSet".into(), name: name.into(), uid: uid(number) }
+}
+
+/// What a sync of `owner` looks at when nothing stands in its way.
+pub(crate) fn snapshot(owner: ReplicaSet, pods: impl IntoIterator<Item = Pod>) -> Snapshot<ReplicaSet> {
+    Snapshot {
+        selector: owner.selector().expect("a test's selector is valid").clone(),
+        owner: Arc::new(owner),
+        pods: pods.into_iter().map(Arc::new).collect(),
+        colocation: muster_controllers::replicaset::ranking::Colocation::default(),
+        expected: Expected::Settled,
+        creations_wait: None,
+        burst: 500,
+    }
+}
+
+/// So many pods of [`replica_set`], named `web-0`, `web-1`, ...
+pub(crate) fn pods(count: u64) -> Vec<Pod> {
+    (0..count).map(|n| pod(&format!("web-{n}"), 10 + n)).collect()
+}
