@@ -1,0 +1,447 @@
+//! A Kubernetes client that sends and receives bytes of our own making.
+//!
+//! `kube` reads the configuration, authenticates and does TLS. What goes over it is made here: bodies are
+//! written by whoever sends them, answers are handed back as bytes, refusals as a typed [`ApiError`]. The
+//! same client speaks to a server in this process without a socket ([`Client::in_process`]).
+//!
+//! What is sent twice (CM-03): an answer of 429 is a sure refusal, so the request is sent again, whatever
+//! its verb, after the `Retry-After`. A 503 with a `Retry-After` is sent again unless it is a POST, which
+//! something on the way may have let through. Nothing else is ever sent twice.
+
+mod config;
+mod endpoint;
+mod error;
+mod limit;
+mod lines;
+mod offset;
+mod transport;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use muster_objects::{meta::ResourceVersion, time::Timestamp};
+use serde::Deserialize;
+use tower::Service;
+
+pub use self::{
+    config::configuration,
+    error::{ApiError, BoxError, Cause, ClientError, Details, Received},
+    lines::Lines,
+    transport::{RequestBody, ResponseBody},
+};
+use self::{
+    limit::Limit,
+    offset::ServerOffset,
+    transport::{Through, Transport},
+};
+use crate::clock::Clock;
+
+/// How many times a request that the server refused for load is sent again.
+const RETRIES: u32 = 10;
+/// How long to wait where a 429 does not say.
+const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How long an answer may take: the server's own limit is 60 s, after which it says so.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// A client for one API server. Cloning is cheap; requests run side by side without limit.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    transport: Box<dyn Transport>,
+    clock: Clock,
+    /// The server's clock against ours (B-11).
+    offset: Mutex<ServerOffset>,
+    /// The client's own limit (CM-03); none by default.
+    limit: Option<Limit>,
+    user_agent: HeaderValue,
+    default_namespace: String,
+}
+
+/// How a client is set up. [`Options::default`] is what the program uses.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where local time is read.
+    pub clock: Clock,
+    /// Requests per second; 0 sets no limit.
+    pub qps: f64,
+    /// Requests at once under a limit.
+    pub burst: u32,
+    /// What the client calls itself.
+    pub user_agent: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            clock: Clock::system(),
+            qps: 0.0,
+            burst: 0,
+            user_agent: concat!("muster/", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    }
+}
+
+/// An answer, its body whole.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// 2xx: everything else is a [`ClientError`].
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// What a writer needs to know of the object that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its name, by which a generated one is learnt; empty where the answer is a Status.
+    pub name: String,
+    /// Its uid; empty where the answer is a Status.
+    pub uid: String,
+    /// Its version after the write; none where the answer is a Status (an object removed at once).
+    pub resource_version: Option<ResourceVersion>,
+}
+
+/// In which form an answer is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The whole object.
+    Full,
+    /// `PartialObjectMetadata` where the server can, else the whole object.
+    Metadata,
+    /// `PartialObjectMetadataList` where the server can, else the whole list.
+    MetadataList,
+}
+
+impl Form {
+    fn accept(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Full => "application/json",
+            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+            Self::MetadataList => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+        })
+    }
+}
+
+/// The kind of a patch, by its media type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchType {
+    /// RFC 7386.
+    Merge,
+    /// Kubernetes' own merge, lists by key.
+    StrategicMerge,
+    /// RFC 6902.
+    Json,
+}
+
+impl PatchType {
+    fn content_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Merge => "application/merge-patch+json",
+            Self::StrategicMerge => "application/strategic-merge-patch+json",
+            Self::Json => "application/json-patch+json",
+        })
+    }
+}
+
+impl Client {
+    /// A client of the server that `config` names.
+    ///
+    /// # Errors
+    /// [`ClientError::Configuration`] where certificates, credentials or headers cannot be used.
+    pub fn connect(config: &kube::Config, options: &Options) -> Result<Self, ClientError> {
+        Ok(Self::new(endpoint::transport(config)?, config.default_namespace.clone(), options))
+    }
+
+    /// A client of a server in this process: every request is a call of `service`, no socket between.
+    pub fn in_process<S, B>(service: S, options: &Options) -> Self
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self::new(Box::new(Through(service)), "default".to_owned(), options)
+    }
+
+    fn new(transport: Box<dyn Transport>, default_namespace: String, options: &Options) -> Self {
+        let user_agent =
+            HeaderValue::from_str(&options.user_agent).unwrap_or_else(|_| HeaderValue::from_static("muster"));
+        Self {
+            inner: Arc::new(Inner {
+                transport,
+                clock: options.clock,
+                offset: Mutex::default(),
+                limit: Limit::new(options.qps, options.burst),
+                user_agent,
+                default_namespace,
+            }),
+        }
+    }
+
+    /// The namespace that the configuration names, else `default`.
+    #[must_use]
+    pub fn default_namespace(&self) -> &str {
+        &self.inner.default_namespace
+    }
+
+    /// The clock by which this client measures.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.inner.clock
+    }
+
+    /// Wall time by the server's clock, as far as its answers tell (B-11).
+    #[must_use]
+    pub fn server_now(&self) -> Timestamp {
+        let offset = self.inner.offset.lock().unwrap_or_else(PoisonError::into_inner).nanos();
+        Timestamp::from_nanos(self.inner.clock.now().as_nanos().saturating_add(offset))
+    }
+
+    /// Reads `path` (with its query).
+    ///
+    /// # Errors
+    /// As every request: [`ClientError::Api`] for a refusal, [`ClientError::Transport`] for none at all.
+    pub async fn get(&self, path: &str) -> Result<Answer, ClientError> {
+        self.get_as(path, Form::Full).await
+    }
+
+    /// Reads `path` in a form.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn get_as(&self, path: &str, form: Form) -> Result<Answer, ClientError> {
+        self.request(Method::GET, path, form, None, Bytes::new()).await
+    }
+
+    /// Creates an object in the collection `path` from its JSON. Never sent twice, 429 apart.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn post(&self, path: &str, body: Bytes) -> Result<Answer, ClientError> {
+        self.request(Method::POST, path, Form::Full, Some(json()), body).await
+    }
+
+    /// Creates an object and learns what it was called.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn create(&self, path: &str, body: Bytes) -> Result<Written, ClientError> {
+        let answer = self.request(Method::POST, path, Form::Metadata, Some(json()), body).await?;
+        written(&Method::POST, path, &answer)
+    }
+
+    /// Replaces the object at `path`.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn put(&self, path: &str, body: Bytes) -> Result<Answer, ClientError> {
+        self.request(Method::PUT, path, Form::Full, Some(json()), body).await
+    }
+
+    /// Patches the object at `path`.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn patch(&self, path: &str, kind: PatchType, body: Bytes) -> Result<Answer, ClientError> {
+        self.request(Method::PATCH, path, Form::Full, Some(kind.content_type()), body).await
+    }
+
+    /// Patches the object at `path` and learns its new version.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn patch_metadata(&self, path: &str, kind: PatchType, body: Bytes) -> Result<Written, ClientError> {
+        let answer = self.request(Method::PATCH, path, Form::Metadata, Some(kind.content_type()), body).await?;
+        written(&Method::PATCH, path, &answer)
+    }
+
+    /// Deletes the object at `path`; a body holds `DeleteOptions`.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn delete(&self, path: &str, options: Option<Bytes>) -> Result<Answer, ClientError> {
+        let content = options.is_some().then(json);
+        self.request(Method::DELETE, path, Form::Full, content, options.unwrap_or_default()).await
+    }
+
+    /// Deletes the object at `path` and learns its version, where it lives on for its grace period.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn delete_metadata(&self, path: &str, options: Bytes) -> Result<Written, ClientError> {
+        let answer = self.request(Method::DELETE, path, Form::Metadata, Some(json()), options).await?;
+        written(&Method::DELETE, path, &answer)
+    }
+
+    /// Opens a watch: `path` carries `watch=true` and the rest. The lines are watch events.
+    ///
+    /// # Errors
+    /// See [`Client::get`]; errors on the way come from the lines.
+    pub async fn watch(&self, path: &str, form: Form) -> Result<Lines, ClientError> {
+        let answer = self.send(&Method::GET, path, form, None, &Bytes::new()).await?;
+        Ok(Lines::new(answer.into_body()))
+    }
+
+    /// Any request, its answer whole.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        form: Form,
+        content_type: Option<HeaderValue>,
+        body: Bytes,
+    ) -> Result<Answer, ClientError> {
+        let (parts, answer) = self.send(&method, path, form, content_type, &body).await?.into_parts();
+        match tokio::time::timeout(REQUEST_TIMEOUT, answer.collect()).await {
+            Ok(Ok(body)) => Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() }),
+            Ok(Err(source)) => Err(lost(&method, path, source)),
+            Err(elapsed) => Err(lost(&method, path, Box::new(elapsed))),
+        }
+    }
+
+    /// Sends a request until it is answered with something else than a refusal for load.
+    async fn send(
+        &self,
+        method: &Method,
+        path: &str,
+        form: Form,
+        content_type: Option<HeaderValue>,
+        body: &Bytes,
+    ) -> Result<Response<ResponseBody>, ClientError> {
+        let mut retries = 0;
+        loop {
+            let (error, wait) = match self.attempt(method, path, form, content_type.clone(), body.clone()).await? {
+                Ok(answer) => return Ok(answer),
+                Err(refusal) => refusal,
+            };
+            let Some(wait) = wait.filter(|_| retries < RETRIES) else {
+                return Err(ClientError::Api(Box::new(error)));
+            };
+            retries += 1;
+            tracing::debug!(%method, path, code = error.code, ?wait, retries, "refused for load, trying again");
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Sends a request once. A refusal comes with how long to wait before it may be sent again, if it may.
+    async fn attempt(
+        &self,
+        method: &Method,
+        path: &str,
+        form: Form,
+        content_type: Option<HeaderValue>,
+        body: Bytes,
+    ) -> Result<Result<Response<ResponseBody>, (ApiError, Option<Duration>)>, ClientError> {
+        if let Some(limit) = &self.inner.limit {
+            limit.turn().await;
+        }
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = path
+            .parse()
+            .map_err(|error| ClientError::Configuration { what: "request path", source: Box::new(error) })?;
+        let headers = request.headers_mut();
+        headers.insert(header::ACCEPT, form.accept());
+        headers.insert(header::USER_AGENT, self.inner.user_agent.clone());
+        if let Some(content_type) = content_type {
+            headers.insert(header::CONTENT_TYPE, content_type);
+        }
+
+        let sent = self.inner.clock.now().as_nanos();
+        let answer = match tokio::time::timeout(REQUEST_TIMEOUT, self.inner.transport.call(request)).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(source)) => return Err(lost(method, path, source)),
+            Err(elapsed) => return Err(lost(method, path, Box::new(elapsed))),
+        };
+        self.observe(&answer, sent);
+        if answer.status().is_success() {
+            return Ok(Ok(answer));
+        }
+
+        let (parts, body) = answer.into_parts();
+        let said = match tokio::time::timeout(REQUEST_TIMEOUT, body.collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            // The status alone is an answer.
+            Ok(Err(_)) | Err(_) => Bytes::new(),
+        };
+        let error = ApiError::read(method, parts.status, &said);
+        let asked = parts
+            .headers
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+            .map(Duration::from_secs);
+        let wait = match parts.status {
+            StatusCode::TOO_MANY_REQUESTS => Some(asked.or(error.retry_after()).unwrap_or(DEFAULT_RETRY_AFTER)),
+            StatusCode::SERVICE_UNAVAILABLE if *method != Method::POST => asked,
+            _ => None,
+        };
+        Ok(Err((error, wait)))
+    }
+
+    fn observe(&self, answer: &Response<ResponseBody>, sent: i64) {
+        let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok());
+        let Some(date) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else { return };
+        let Ok(date) = date.duration_since(std::time::UNIX_EPOCH) else { return };
+        let received = self.inner.clock.now().as_nanos();
+        let mut offset = self.inner.offset.lock().unwrap_or_else(PoisonError::into_inner);
+        offset.observe(i64::try_from(date.as_secs()).unwrap_or(i64::MAX), sent, received);
+    }
+}
+
+fn lost(method: &Method, path: &str, source: BoxError) -> ClientError {
+    let received = if endpoint::never_sent(&source) { Received::Never } else { Received::Perhaps };
+    ClientError::Transport { method: method.clone(), path: path.to_owned(), received, source }
+}
+
+/// Reads the name, uid and version out of an object, whatever its form. A Status gives none of them.
+fn written(method: &Method, path: &str, answer: &Answer) -> Result<Written, ClientError> {
+    #[derive(Deserialize)]
+    struct Object<'a> {
+        #[serde(borrow, default)]
+        kind: Cow<'a, str>,
+        #[serde(borrow, default)]
+        metadata: Metadata<'a>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Metadata<'a> {
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        #[serde(borrow)]
+        uid: Cow<'a, str>,
+        #[serde(borrow)]
+        resource_version: Cow<'a, str>,
+    }
+    let unreadable = |source| ClientError::Answer { method: method.clone(), path: path.to_owned(), source };
+    let object: Object<'_> =
+        serde_json::from_slice(&answer.body).map_err(|error| unreadable(Box::new(error) as BoxError))?;
+    let version = &object.metadata.resource_version;
+    let resource_version = if object.kind == "Status" || version.is_empty() {
+        None
+    } else {
+        Some(version.parse::<ResourceVersion>().map_err(|error| unreadable(Box::new(error) as BoxError))?)
+    };
+    Ok(Written { name: object.metadata.name.into_owned(), uid: object.metadata.uid.into_owned(), resource_version })
+}
+
+fn json() -> HeaderValue {
+    HeaderValue::from_static("application/json")
+}

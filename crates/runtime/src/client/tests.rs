@@ -1,0 +1,111 @@
+//! The client against a scripted server.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::*;
+use crate::script::{server, server_at};
+
+const REFUSED: &str = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too many requests","reason":"TooManyRequests","details":{"retryAfterSeconds":3},"code":429}"#;
+
+/// Contract: CM-03
+#[tokio::test(start_paused = true)]
+async fn a_post_is_sent_again_after_429_because_that_is_a_sure_refusal() {
+    let (client, mut server) = server();
+    let start = Instant::now();
+    let posted = tokio::spawn(async move { client.create("/api/v1/namespaces/a/pods", "{}".into()).await });
+    server.next().await.answer_with(429, &[("Retry-After", "2")], REFUSED);
+    server.next().await.answer(429, REFUSED);
+    assert_eq!(start.elapsed().as_secs(), 2, "the header comes before the details");
+    let again = server.next().await;
+    assert_eq!(start.elapsed().as_secs(), 5, "without a header, the details say how long");
+    assert_eq!((again.method.as_str(), &again.body[..]), ("POST", &b"{}"[..]));
+    again.answer(201, r#"{"kind":"PartialObjectMetadata","metadata":{"name":"a-x","uid":"u","resourceVersion":"7"}}"#);
+    let written = posted.await.unwrap().unwrap();
+    assert_eq!(written, Written { name: "a-x".into(), uid: "u".into(), resource_version: "7".parse().ok() });
+}
+
+/// Contract: CM-03
+#[tokio::test(start_paused = true)]
+async fn no_post_is_sent_again_where_it_may_have_been_received() {
+    let (client, mut server) = server();
+    let post = |client: Client| tokio::spawn(async move { client.post("/x", "{}".into()).await });
+
+    let refused = post(client.clone());
+    server.next().await.answer_with(503, &[("Retry-After", "1")], "");
+    let error = refused.await.unwrap().unwrap_err();
+    assert_eq!(error.code(), Some(503));
+
+    let lost = post(client.clone());
+    server.next().await.fail();
+    let error = lost.await.unwrap().unwrap_err();
+    assert!(matches!(error, ClientError::Transport { received: Received::Perhaps, .. }), "{error}");
+    assert!(error.may_have_been_received());
+
+    let silent = post(client);
+    let asked = server.next().await;
+    assert!(silent.await.unwrap().unwrap_err().may_have_been_received(), "a silent server is given up");
+    drop(asked);
+    assert!(server.try_next().await.is_none());
+}
+
+/// Contract: CM-03
+#[tokio::test(start_paused = true)]
+async fn a_503_is_retried_after_its_retry_after_and_not_for_ever() {
+    let (client, mut server) = server();
+    let start = Instant::now();
+    let got = tokio::spawn({
+        let client = client.clone();
+        async move { client.get("/x").await }
+    });
+    for _ in 0..=RETRIES {
+        server.next().await.answer_with(503, &[("Retry-After", "4")], "");
+    }
+    assert_eq!(got.await.unwrap().unwrap_err().code(), Some(503));
+    assert_eq!(start.elapsed(), Duration::from_secs(4) * RETRIES);
+
+    // One that names no time is the caller's to judge.
+    let got = tokio::spawn(async move { client.get("/x").await });
+    server.next().await.answer(503, "");
+    assert_eq!(got.await.unwrap().unwrap_err().code(), Some(503));
+}
+
+/// Contract: B-11
+#[tokio::test(start_paused = true)]
+async fn the_servers_clock_is_read_from_its_answers() {
+    let local = Timestamp::parse("2026-01-01T00:00:00Z").unwrap();
+    let (client, mut server) = server_at(Clock::starting_at(local));
+    assert_eq!(client.server_now(), local);
+    for second in 0..3 {
+        let got = tokio::spawn({
+            let client = client.clone();
+            async move { client.get("/x").await }
+        });
+        let date = format!("Thu, 01 Jan 2026 01:00:0{second} GMT");
+        server.next().await.answer_with(200, &[("Date", &date)], "{}");
+        got.await.unwrap().unwrap();
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    assert_eq!(client.server_now().to_string(), "2026-01-01T01:00:03Z");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_a_status_names_no_object() {
+    let (client, mut server) = server();
+    let deleted = tokio::spawn(async move { client.delete_metadata("/x", "{}".into()).await });
+    let asked = server.next().await;
+    assert_eq!(asked.headers[header::CONTENT_TYPE], "application/json");
+    asked.answer(200, r#"{"kind":"Status","metadata":{},"status":"Success","details":{"uid":"u"}}"#);
+    assert_eq!(deleted.await.unwrap().unwrap().resource_version, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_displayed_as_the_servers_message() {
+    let (client, mut server) = server();
+    let got = tokio::spawn(async move { client.get("/x").await });
+    server.next().await.refuse(404, "NotFound", "pods \"x\" not found");
+    let error = got.await.unwrap().unwrap_err();
+    assert!(error.is_not_found());
+    assert_eq!(error.to_string(), "pods \"x\" not found");
+}

@@ -1,0 +1,195 @@
+//! The way of Events to the server, off every sync's path (EV-04).
+//!
+//! ```text
+//!   announce --try--> [1000] --> correlate --> create or patch --(no answer)--> again, 12 times, 10 s apart
+//!              full: dropped          too many: dropped      (refused: dropped)
+//! ```
+//!
+//! A sync hands an Event over and goes on. Whether it is recorded is nobody's concern but the reader's: a
+//! full queue or a dead server costs Events, never a sync.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use muster_controllers::plan::{Announcement, Failure, Owner, PatchType, Resource, Written};
+use muster_machinery::{Correlated, EventCorrelator};
+use muster_objects::{
+    event::{Event, EventType, ObjectReference},
+    meta::ResourceVersion,
+    time::Timestamp,
+};
+use tokio::sync::mpsc;
+
+use crate::{
+    clock::Clock,
+    metrics::Metrics,
+    shutdown::Shutdown,
+    writer::{Write, Writer},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// How many Events wait to be sent; further ones are dropped.
+pub const QUEUE: usize = 1_000;
+/// How often one Event is sent at most.
+pub const TRIES: u32 = 12;
+/// How long to wait between two tries.
+pub const RETRY: Duration = Duration::from_secs(10);
+
+const EVENTS: Resource = Resource { group: "", version: "v1", plural: "events", kind: "Event" };
+
+/// Where Events are handed over. Cloning shares the queue.
+#[derive(Clone)]
+pub struct EventSink {
+    queue: mpsc::Sender<Event>,
+    metrics: Metrics,
+    clock: Clock,
+    /// The time of the last Event, nanoseconds: no two have the same, for they are named after it.
+    last: Arc<AtomicI64>,
+}
+
+/// The other end, which sends them. To be run.
+pub struct EventSender {
+    queue: mpsc::Receiver<Event>,
+    correlator: EventCorrelator,
+    writer: Arc<dyn Writer>,
+    metrics: Metrics,
+    clock: Clock,
+}
+
+/// An empty queue and its two ends.
+#[must_use]
+pub fn channel(writer: Arc<dyn Writer>, metrics: &Metrics, clock: Clock) -> (EventSink, EventSender) {
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    let sink = EventSink { queue: sender, metrics: metrics.clone(), clock, last: Arc::default() };
+    let metrics = metrics.clone();
+    (sink, EventSender { queue: receiver, correlator: EventCorrelator::new(), writer, metrics, clock })
+}
+
+impl EventSink {
+    /// Tells of something about the owner. Never blocks.
+    pub fn announce(&self, owner: &Owner, announcement: Announcement) {
+        let about = ObjectReference {
+            kind: owner.resource.kind.to_owned(),
+            namespace: owner.key.namespace.to_string(),
+            name: owner.key.name.to_string(),
+            uid: owner.uid.clone(),
+            api_version: owner.resource.api_version().to_owned(),
+            resource_version: owner.resource_version,
+            field_path: String::new(),
+        };
+        let kind = if announcement.warning { EventType::Warning } else { EventType::Normal };
+        self.emit(about, owner.component, kind, announcement.reason, announcement.message);
+    }
+
+    /// Tells of something about any object. Never blocks.
+    pub fn emit(&self, about: ObjectReference, component: &str, kind: EventType, reason: &str, message: String) {
+        // What is dropped anyway need not be made.
+        let Ok(place) = self.queue.try_reserve() else {
+            self.metrics.event_dropped();
+            return;
+        };
+        place.send(Event::new(about, component, kind, reason, message, self.time()));
+    }
+
+    /// Now, or a nanosecond after the last Event where that was now.
+    fn time(&self) -> Timestamp {
+        let now = self.clock.now().as_nanos();
+        let later = |last: i64| Some(now.max(last.saturating_add(1)));
+        let last = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).unwrap_or(now);
+        Timestamp::from_nanos(now.max(last.saturating_add(1)))
+    }
+}
+
+impl EventSender {
+    /// Sends what is handed over until `shutdown`, and then what has been handed over by then, each once
+    /// (CM-07).
+    pub async fn run(mut self, mut shutdown: Shutdown) {
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = shutdown.stopped() => break,
+                event = self.queue.recv() => event,
+            };
+            let Some(event) = event else { return };
+            self.record(event, &mut shutdown).await;
+        }
+        while let Ok(event) = self.queue.try_recv() {
+            self.record(event, &mut shutdown).await;
+        }
+    }
+
+    async fn record(&mut self, event: Event, shutdown: &mut Shutdown) {
+        let correlated = self.correlator.correlate(event, self.clock.now(), self.clock.moment());
+        for tries in 1..=TRIES {
+            let result = match &correlated {
+                Correlated::Dropped => return,
+                Correlated::Create(event) => self.create(event).await,
+                Correlated::Patch { event, body } => self.patch(event, body).await,
+            };
+            let failure = match result {
+                Ok(()) => return,
+                Err(failure) => failure,
+            };
+            if !may_pass(&failure) {
+                tracing::debug!(%failure, "the server does not take the event");
+                break;
+            }
+            if tries == TRIES || shutdown.is_stopped() {
+                tracing::warn!(%failure, tries, "an event could not be sent");
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = shutdown.stopped() => {}
+                () = tokio::time::sleep(RETRY) => {}
+            }
+        }
+        self.metrics.event_dropped();
+    }
+
+    async fn create(&mut self, event: &Event) -> Result<(), Failure> {
+        let body = Bytes::from(event.to_json());
+        let write = Write::Create { resource: &EVENTS, namespace: &event.metadata.namespace, body: &body };
+        let written = self.writer.write(write).await?;
+        self.remember(event, &written);
+        Ok(())
+    }
+
+    async fn patch(&mut self, event: &Event, body: &[u8]) -> Result<(), Failure> {
+        let (key, body) = (event.key(), Bytes::copy_from_slice(body));
+        let kind = PatchType::Strategic;
+        let write = Write::Patch { resource: &EVENTS, key: &key, subresource: None, kind, body: &body };
+        match self.writer.write(write).await {
+            Ok(written) => {
+                self.remember(event, &written);
+                Ok(())
+            }
+            // The first of its kind has been forgotten by the server: this one takes its place.
+            Err(failure) if failure.is_not_found() => {
+                let mut event = event.clone();
+                event.metadata.resource_version = ResourceVersion::UNKNOWN;
+                self.create(&event).await
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn remember(&mut self, event: &Event, written: &Written) {
+        let mut event = event.clone();
+        event.metadata.resource_version = written.resource_version.unwrap_or_default();
+        self.correlator.update_state(&event);
+    }
+}
+
+/// Whether the same Event may be taken later.
+fn may_pass(failure: &Failure) -> bool {
+    failure.code == 0 || failure.code == 429 || failure.code >= 500
+}

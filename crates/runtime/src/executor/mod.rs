@@ -1,0 +1,259 @@
+//! Performs what a sync intends: sends the writes of its plans and reports what came of them.
+//!
+//! Nothing about Kubernetes is decided here. The order and the company in which writes leave is this file's
+//! (slow-start batches, deletions side by side, a conflict's second look); what a result means is asked of
+//! the plan. Everything that others must learn of a write goes to a [`Ledger`] at once: the expectation
+//! before the round's first write, its lowering, the version written, the Event.
+
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, stream, stream::FuturesUnordered};
+use muster_controllers::plan::{
+    AfterConflict, ClaimAction, ClaimOutcome, ClaimPatch, ClaimPlan, Creation, Deletion, Expectation, Failure, Next,
+    Outcome, Owner, Patch, Plan, Remark, Report, Resource, Settled, StatusWrite, Step, Sync, Verdict, Written,
+};
+use muster_controllers::plan::{Announcement, PatchType};
+use muster_objects::{
+    meta::{ObjectKey, ResourceVersion},
+    time::Timestamp,
+};
+
+use crate::writer::{Write, Writer};
+
+#[cfg(test)]
+mod tests;
+
+/// How many claims of one sync are on their way at once.
+const CLAIMS_AT_ONCE: usize = 100;
+
+/// Where a sync's effects are written down as they happen.
+pub trait Ledger: Send + std::marker::Sync {
+    /// What the caches are to show of the round that begins; replaces the owner's earlier expectation (EX-01).
+    fn expect(&self, owner: &Owner, expectation: &Expectation);
+
+    /// So many creations will not be seen after all (EX-05).
+    fn lower_creations(&self, owner: &Owner, count: u32);
+
+    /// This deletion will not be seen after all (EX-05).
+    fn lower_deletion(&self, owner: &Owner, key: &ObjectKey);
+
+    /// A write for this owner stands in the server's history at this version of `resource` (RS-19).
+    fn wrote(&self, owner: &Owner, resource: &Resource, version: ResourceVersion);
+
+    /// A round of writes is over; its outcome says whether all its versions are known (B-01).
+    fn round_ended(&self, owner: &Owner, outcome: &Outcome);
+
+    /// Something to tell whoever looks at the owner (RS-11). Does not block.
+    fn announce(&self, owner: &Owner, announcement: Announcement);
+
+    /// Something that was noticed while deciding.
+    fn remark(&self, owner: &Owner, remark: &Remark);
+}
+
+/// Performs one sync to its end.
+///
+/// `now` is wall time by the server's clock (B-11).
+pub async fn perform(
+    sync: &mut (impl Sync + ?Sized),
+    writer: &dyn Writer,
+    ledger: &dyn Ledger,
+    now: impl Fn() -> Timestamp,
+) -> Verdict {
+    let mut report = Report::Begin;
+    loop {
+        let next = sync.next(report, now());
+        let run = Run { owner: sync.owner(), writer, ledger };
+        report = match next {
+            Next::Claim(plan) => Report::Claimed(run.claim(&plan).await),
+            Next::Perform(plan) => Report::Performed(run.round(&plan).await),
+            Next::WriteStatus(write) => Report::StatusWritten(run.status(&write).await),
+            Next::Done(verdict) => return verdict,
+        };
+    }
+}
+
+/// One sync's means.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    owner: &'a Owner,
+    writer: &'a dyn Writer,
+    ledger: &'a dyn Ledger,
+}
+
+impl Run<'_> {
+    /// Adopts and releases, with one look at the owner before the first adoption (RS-07, RS-08).
+    async fn claim(self, plan: &ClaimPlan) -> ClaimOutcome {
+        let permission = if plan.needs_permission() {
+            let read = self.writer.read(&self.owner.resource, &self.owner.key).await;
+            plan.permission(read.as_deref())
+        } else {
+            Ok(())
+        };
+        let mut outcome = ClaimOutcome::default();
+        // Side by side, but settled in the plan's order: the errors read the same on every run.
+        let claims: Vec<_> =
+            plan.patches.iter().map(|patch| self.claim_one(patch, permission.as_ref().err()).boxed()).collect();
+        let mut results = stream::iter(claims).buffered(CLAIMS_AT_ONCE);
+        let mut patches = plan.patches.iter();
+        while let (Some(result), Some(patch)) = (results.next().await, patches.next()) {
+            if let Some(version) = outcome.settle(patch, result) {
+                self.ledger.wrote(self.owner, &patch.resource, version);
+            }
+        }
+        outcome
+    }
+
+    async fn claim_one(self, patch: &ClaimPatch, refused: Option<&Failure>) -> Result<Written, Failure> {
+        if let (ClaimAction::Adopt, Some(why)) = (patch.action, refused) {
+            return Err(patch.refused(why));
+        }
+        self.patch(&patch.resource, &patch.key, None, ClaimPatch::PATCH_TYPE, &patch.body).await
+    }
+
+    /// The writes of a plan, up to the step that fails.
+    async fn round(self, plan: &Plan) -> Outcome {
+        for remark in &plan.remarks {
+            self.ledger.remark(self.owner, remark);
+        }
+        // Before the first write leaves: the watch may be faster than the answer.
+        if let Some(expectation) = &plan.expectation {
+            self.ledger.expect(self.owner, expectation);
+        }
+        let mut outcome = Outcome::default();
+        for step in &plan.steps {
+            match step {
+                Step::Create(creation) => self.create(creation, &mut outcome).await,
+                Step::Delete(deletions) => self.delete(deletions, &mut outcome).await,
+                Step::Patch(patches) => self.patch_each(patches, &mut outcome).await,
+                Step::Fail(failure) => outcome.fail(failure.clone()),
+            }
+            if outcome.error.is_some() {
+                break;
+            }
+        }
+        self.ledger.round_ended(self.owner, &outcome);
+        outcome
+    }
+
+    /// Creates in batches of 1, 2, 4, ..., each side by side, until one has a failure (RS-09).
+    async fn create(self, creation: &Creation, outcome: &mut Outcome) {
+        let mut left = creation.count;
+        let mut batch = 1;
+        while left > 0 {
+            let size = batch.min(left);
+            let write =
+                Write::Create { resource: &creation.resource, namespace: &creation.namespace, body: &creation.body };
+            let mut writes: FuturesUnordered<_> = (0..size).map(|_| self.writer.write(write)).collect();
+            let mut ended = false;
+            while let Some(result) = writes.next().await {
+                let settled = creation.settle(&result);
+                if settled.lowers {
+                    self.ledger.lower_creations(self.owner, 1);
+                }
+                ended |= settled.ends_round;
+                self.note(&creation.resource, settled, outcome);
+            }
+            left -= size;
+            batch = size.saturating_mul(2);
+            if ended {
+                break;
+            }
+        }
+        if left > 0 {
+            outcome.not_tried(left);
+            self.ledger.lower_creations(self.owner, left);
+        }
+    }
+
+    /// Deletes, all side by side (RS-13).
+    async fn delete(self, deletions: &[Deletion], outcome: &mut Outcome) {
+        let mut deleted: FuturesUnordered<_> =
+            deletions.iter().map(|deletion| async move { (deletion, self.delete_one(deletion).await) }).collect();
+        while let Some((deletion, settled)) = deleted.next().await {
+            if settled.lowers {
+                self.ledger.lower_deletion(self.owner, &deletion.key);
+            }
+            self.note(&deletion.resource, settled, outcome);
+        }
+    }
+
+    /// Deletes what was looked at and nothing else: a conflict takes a second look (B-02).
+    async fn delete_one(self, deletion: &Deletion) -> Settled {
+        let mut current = std::borrow::Cow::Borrowed(deletion);
+        for _ in 1..Deletion::MOST_ATTEMPTS {
+            let result = self.delete_as(&current).await;
+            let conflict = result.as_ref().is_err_and(Failure::is_conflict);
+            if !conflict {
+                return current.settle(&result);
+            }
+            let read = self.writer.read(&current.resource, &current.key).await;
+            match current.after_conflict(read.as_deref()) {
+                AfterConflict::Again(again) => current = std::borrow::Cow::Owned(again),
+                AfterConflict::Leave { seen } => return current.settle_left(seen),
+                AfterConflict::Fail(failure) => return current.settle(&Err(failure)),
+            }
+        }
+        let last = self.delete_as(&current).await;
+        current.settle(&last)
+    }
+
+    async fn delete_as(self, deletion: &Deletion) -> Result<Written, Failure> {
+        let options = deletion.options();
+        let write = Write::Delete { resource: &deletion.resource, key: &deletion.key, options: &options };
+        self.writer.write(write).await
+    }
+
+    async fn patch_each(self, patches: &[Patch], outcome: &mut Outcome) {
+        for patch in patches {
+            let result =
+                self.patch(&patch.resource, &patch.key, patch.subresource, patch.patch_type, &patch.body).await;
+            let settled = patch.settle(&result);
+            let ended = settled.ends_round;
+            self.note(&patch.resource, settled, outcome);
+            if ended {
+                break;
+            }
+        }
+    }
+
+    /// Writes the status, once more after a fresh read where the first try failed (RS-17).
+    async fn status(self, write: &StatusWrite) -> Result<Written, Failure> {
+        let mut result = self.status_as(write).await;
+        if result.is_err() {
+            let read = self.writer.read(&write.resource, &write.key).await;
+            result = match write.again(read.as_deref()) {
+                Ok(again) => self.status_as(&again).await,
+                Err(failure) => Err(failure),
+            };
+        }
+        if let Ok(Written { resource_version: Some(version), .. }) = &result {
+            self.ledger.wrote(self.owner, &write.resource, *version);
+        }
+        result
+    }
+
+    async fn status_as(self, write: &StatusWrite) -> Result<Written, Failure> {
+        self.patch(&write.resource, &write.key, Some("status"), PatchType::Strategic, &write.body()).await
+    }
+
+    async fn patch(
+        self,
+        resource: &Resource,
+        key: &ObjectKey,
+        subresource: Option<&str>,
+        kind: PatchType,
+        body: &Bytes,
+    ) -> Result<Written, Failure> {
+        self.writer.write(Write::Patch { resource, key, subresource, kind, body }).await
+    }
+
+    /// Writes down one result, apart from its expectation.
+    fn note(self, resource: &Resource, mut settled: Settled, outcome: &mut Outcome) {
+        if let Some(announcement) = settled.announcement.take() {
+            self.ledger.announce(self.owner, announcement);
+        }
+        if let Some(version) = settled.wrote {
+            self.ledger.wrote(self.owner, resource, version);
+        }
+        outcome.add(&settled);
+    }
+}

@@ -1,0 +1,200 @@
+//! Informers: one watch for a kind, kept in a cache that everyone shares, and handlers that are told.
+//!
+//! ```text
+//!   reflector --batch--> store (diff) --changes--> handlers --> newest version told --> who waits for it
+//! ```
+//!
+//! Handlers run in the informer's own task, right after the cache has taken a batch in: what they are told
+//! of, the cache shows. Only when all of them have run does the store show the batch's version as its
+//! newest, so that whoever waits for a version finds its handlers done.
+
+mod backoff;
+mod reflector;
+mod resource;
+mod store;
+
+#[cfg(test)]
+mod tests;
+
+use std::{any::Any, time::Duration};
+
+use futures::future::BoxFuture;
+use muster_machinery::{Cached, Change};
+use muster_objects::meta::ResourceVersion;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use tokio::time::Instant;
+
+use self::reflector::{Delta, Reflector, Target};
+pub use self::{resource::Resource, store::Store};
+use crate::client::Client;
+
+/// Is told what changes. Does no I/O and does not wait: the watch waits for it.
+pub trait Handler<T>: Send + 'static {
+    /// These changes have been applied, in this order (INF-03). The events of one object come in their order.
+    fn changed(&mut self, changes: &[Change<T>]);
+
+    /// Everything up to `version` has been applied, and every handler told.
+    fn reached(&mut self, _version: ResourceVersion) {}
+}
+
+/// Any function of one change is a handler.
+impl<T, F: FnMut(&Change<T>) + Send + 'static> Handler<T> for F {
+    fn changed(&mut self, changes: &[Change<T>]) {
+        changes.iter().for_each(self);
+    }
+}
+
+/// Follows one resource into a store. Make it, add handlers, run it.
+pub struct Informer<T: Cached> {
+    client: Client,
+    resource: Resource,
+    sink: Sink<T>,
+    random: SmallRng,
+}
+
+/// Where what is read goes: the store, then the handlers.
+struct Sink<T: Cached> {
+    store: Store<T>,
+    handlers: Vec<Box<dyn Handler<T>>>,
+    /// The changes of the batch at hand.
+    changes: Vec<Change<T>>,
+    min_resync: Duration,
+    resync_at: Instant,
+    random: SmallRng,
+}
+
+impl<T: Cached> Informer<T> {
+    /// An informer of `resource` whose timeouts, jitter and resyncs are drawn from `seed`.
+    ///
+    /// Every `min_resync` times a random factor in [1, 2), each object is reported as updated (INF-06);
+    /// zero never does.
+    #[must_use]
+    pub fn new(client: Client, resource: Resource, min_resync: Duration, seed: u64) -> Self {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let sink = Sink {
+            store: Store::new(),
+            handlers: Vec::new(),
+            changes: Vec::new(),
+            min_resync,
+            resync_at: Instant::now(),
+            random: SmallRng::from_rng(&mut random),
+        };
+        Self { client, resource, sink, random }
+    }
+
+    /// What it will know.
+    #[must_use]
+    pub fn store(&self) -> Store<T> {
+        self.sink.store.clone()
+    }
+
+    /// Adds a handler, which is told after those before it.
+    pub fn add_handler(&mut self, handler: impl Handler<T>) {
+        self.sink.handlers.push(Box::new(handler));
+    }
+
+    /// Keeps the store up to date for as long as it is polled.
+    pub async fn run(self) {
+        let Self { client, resource, mut sink, random } = self;
+        sink.plan_resync();
+        match Reflector::new(client, resource, random).run(&mut sink).await {}
+    }
+}
+
+impl<T: Cached> Sink<T> {
+    fn tell(&mut self, version: ResourceVersion) {
+        if !self.changes.is_empty() {
+            for handler in &mut self.handlers {
+                handler.changed(&self.changes);
+            }
+            self.changes.clear();
+        }
+        self.store.tell(version);
+        for handler in &mut self.handlers {
+            handler.reached(version);
+        }
+    }
+
+    fn plan_resync(&mut self) {
+        // Far enough to be never, near enough to be added to an instant.
+        let never = Duration::from_secs(10 * 365 * 24 * 3600);
+        let period = if self.min_resync.is_zero() { never } else { self.min_resync };
+        self.resync_at = Instant::now() + period.mul_f64(self.random.random_range(1.0..2.0));
+    }
+}
+
+impl<T: Cached> Target<T> for Sink<T> {
+    fn replace(&mut self, objects: Vec<T>, version: ResourceVersion) {
+        self.changes = self.store.replace(objects, version);
+        self.tell(version);
+        self.store.set_synced();
+    }
+
+    fn apply(&mut self, batch: &mut Vec<Delta<T>>) {
+        let version = self.store.apply(batch, &mut self.changes);
+        self.tell(version);
+    }
+
+    fn resync_at(&self) -> Instant {
+        self.resync_at
+    }
+
+    fn resync(&mut self) {
+        let objects: Vec<_> = self.store.read().iter().cloned().collect();
+        let unchanged = objects.into_iter().map(|object| Change::Updated { old: object.clone(), new: object });
+        self.changes.extend(unchanged);
+        let version = self.store.newest();
+        self.tell(version);
+        self.plan_resync();
+    }
+}
+
+/// The informers of a process: one for each resource, however many ask for it (INF-08).
+pub struct Informers {
+    client: Client,
+    min_resync: Duration,
+    random: SmallRng,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    resource: Resource,
+    /// An `Informer<T>`, until it is run.
+    informer: Box<dyn Any + Send>,
+    run: fn(Box<dyn Any + Send>) -> BoxFuture<'static, ()>,
+}
+
+impl Informers {
+    /// No informers yet; all randomness of those to come is drawn from `seed`.
+    #[must_use]
+    pub fn new(client: Client, min_resync: Duration, seed: u64) -> Self {
+        Self { client, min_resync, random: SmallRng::seed_from_u64(seed), entries: Vec::new() }
+    }
+
+    /// The informer of a resource in the form `T`, made at the first call.
+    pub fn of<T: Cached>(&mut self, resource: &Resource) -> &mut Informer<T> {
+        let known =
+            self.entries.iter().position(|entry| entry.resource == *resource && entry.informer.is::<Informer<T>>());
+        let at = known.unwrap_or_else(|| {
+            let seed = self.random.random();
+            let informer = Informer::<T>::new(self.client.clone(), resource.clone(), self.min_resync, seed);
+            self.entries.push(Entry { resource: resource.clone(), informer: Box::new(informer), run: run::<T> });
+            self.entries.len() - 1
+        });
+        self.entries[at].informer.downcast_mut().expect("the entry was found by this type, or made with it")
+    }
+
+    /// One future for each informer, to be polled for as long as the stores are to be kept up to date.
+    #[must_use]
+    pub fn into_runs(self) -> Vec<BoxFuture<'static, ()>> {
+        self.entries.into_iter().map(|entry| (entry.run)(entry.informer)).collect()
+    }
+}
+
+fn run<T: Cached>(informer: Box<dyn Any + Send>) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        if let Ok(informer) = informer.downcast::<Informer<T>>() {
+            informer.run().await;
+        }
+    })
+}

@@ -1,0 +1,360 @@
+//! The protocol by which a cache follows the server: list, watch, resume, list again (INF-01, INF-05).
+//!
+//! ```text
+//!              +-- streaming list --(not understood)--> paged list --+
+//!   no version |        |                                            |
+//!   +----------+        +--(end-of-list bookmark, same stream)--+    |
+//!   |                                                           v    v
+//!   +<--(410)-- watch from the last version seen <---(ended)-- following
+//! ```
+//!
+//! The reflector knows nothing of caches: it hands whole states and batches of changes to a [`Target`].
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt};
+use http::Method;
+use http::StatusCode;
+use muster_objects::{
+    DecodeError, Interner, Object,
+    meta::ResourceVersion,
+    stream::{Bookmark, ListPage, WatchEvent, WatchEventType},
+};
+use rand::{Rng, rngs::SmallRng};
+use tokio::time::Instant;
+
+use super::{Resource, backoff::Backoff};
+use crate::client::{ApiError, BoxError, Client, ClientError, Form, Lines};
+
+/// Objects in one page of a list.
+const PAGE: u32 = 500;
+/// Changes that are applied together at most, so that no reader of the cache waits long.
+const BATCH: usize = 256;
+/// Watches are asked to end at a random time in this range, in seconds.
+const WATCH_SECONDS: std::ops::Range<u64> = 300..600;
+/// How long after its time a watch that did not end is given up: its connection is dead.
+const GRACE: Duration = Duration::from_secs(30);
+/// A watch that ends sooner than this without having said anything counts as a failure.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// What one change of the watch does to the cache.
+#[derive(Debug)]
+pub(super) enum Delta<T> {
+    /// The object is this now.
+    Put(T),
+    /// The object is gone; this was its last state.
+    Gone(T),
+    /// Nothing has happened up to this version.
+    Reached(ResourceVersion),
+}
+
+/// Where the reflector puts what it reads.
+pub(super) trait Target<T> {
+    /// This is all there is, as of `version`.
+    fn replace(&mut self, objects: Vec<T>, version: ResourceVersion);
+    /// These are changes in their order. Empties the batch.
+    fn apply(&mut self, batch: &mut Vec<Delta<T>>);
+    /// When the next resync is due.
+    fn resync_at(&self) -> Instant;
+    /// It is due.
+    fn resync(&mut self);
+}
+
+/// Follows one resource.
+pub(super) struct Reflector<T> {
+    client: Client,
+    resource: Resource,
+    random: SmallRng,
+    interner: Interner,
+    backoff: Backoff,
+    /// Where the next watch resumes; none where everything is to be read again.
+    position: Option<ResourceVersion>,
+    /// Whether the server takes streaming lists, as far as is known.
+    streaming: bool,
+    batch: Vec<Delta<T>>,
+}
+
+/// Why a round of listing and watching came to its end.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    /// As watches do: the next one starts at once.
+    #[error("the watch ended")]
+    Quietly,
+    /// The version to resume from is no longer, or is none that the server knows.
+    #[error("the watch cannot be resumed: {0}")]
+    Expired(Box<ApiError>),
+    /// The server does not take streaming lists.
+    #[error("no streaming list: {0}")]
+    NotStreaming(ClientError),
+    /// A watch that said nothing and did not last.
+    #[error("the watch ended at once")]
+    AtOnce,
+    /// The server refused, or was not there.
+    #[error(transparent)]
+    Refused(#[from] ClientError),
+    /// The watch reported an error.
+    #[error("the watch reported: {0}")]
+    Reported(Box<ApiError>),
+    /// The stream broke off.
+    #[error("the watch broke off: {0}")]
+    Broken(BoxError),
+    /// What came is no watch.
+    #[error("the watch cannot be read: {0}")]
+    Unreadable(#[from] DecodeError),
+}
+
+impl<T: Object> Reflector<T> {
+    pub(super) fn new(client: Client, resource: Resource, random: SmallRng) -> Self {
+        Self {
+            client,
+            resource,
+            random,
+            interner: Interner::default(),
+            backoff: Backoff::default(),
+            position: None,
+            streaming: true,
+            batch: Vec::new(),
+        }
+    }
+
+    /// Keeps `target` up to date for ever.
+    pub(super) async fn run(&mut self, target: &mut impl Target<T>) -> std::convert::Infallible {
+        let resource = self.resource.plural.clone();
+        loop {
+            let ended = self.round(target).await;
+            match &ended {
+                Ended::Quietly => {
+                    tracing::trace!(%resource, "watch ended");
+                    continue;
+                }
+                Ended::NotStreaming(error) => {
+                    tracing::info!(%resource, %error, "the server takes no streaming lists, listing by pages");
+                    self.streaming = false;
+                    continue;
+                }
+                Ended::Expired(error) => {
+                    tracing::info!(%resource, %error, "relisting");
+                    self.position = None;
+                }
+                Ended::AtOnce | Ended::Refused(_) | Ended::Reported(_) | Ended::Broken(_) | Ended::Unreadable(_) => {
+                    tracing::warn!(%resource, error = %ended, "watch failed");
+                }
+            }
+            let wait = self.backoff.next(Instant::now(), &mut self.random);
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Lists if there is no version to resume from, then follows one watch to its end.
+    async fn round(&mut self, target: &mut impl Target<T>) -> Ended {
+        let seconds = self.random.random_range(WATCH_SECONDS);
+        let deadline = Instant::now() + Duration::from_secs(seconds) + GRACE;
+        let opened = match self.position {
+            Some(version) => self.watch_from(version, seconds).await,
+            None if self.streaming => self.streaming_list(target, seconds, deadline).await,
+            None => match self.paged_list(target).await {
+                Ok(version) => self.watch_from(version, seconds).await,
+                Err(error) => Err(error),
+            },
+        };
+        match opened {
+            Ok(lines) => self.follow(lines, target, deadline).await,
+            Err(ended) => ended,
+        }
+    }
+
+    async fn watch_from(&self, version: ResourceVersion, seconds: u64) -> Result<Lines, Ended> {
+        let path = self.resource.watch(Some(&version.to_string()), seconds);
+        self.client.watch(&path, self.watch_form()).await.map_err(|error| match error {
+            ClientError::Api(error) if cannot_resume(&error) => Ended::Expired(error),
+            error => Ended::Refused(error),
+        })
+    }
+
+    /// Reads everything as the beginning of a watch, which then goes on.
+    async fn streaming_list(
+        &mut self,
+        target: &mut impl Target<T>,
+        seconds: u64,
+        deadline: Instant,
+    ) -> Result<Lines, Ended> {
+        let path = self.resource.watch(None, seconds);
+        let opened = self.client.watch(&path, self.watch_form()).await;
+        let mut lines = opened.map_err(|error| match error.code() {
+            // The server does not know the parameters, or does not do it for this resource.
+            Some(400 | 405 | 406 | 415 | 422) => Ended::NotStreaming(error),
+            _ => Ended::Refused(error),
+        })?;
+        let mut objects = Vec::new();
+        loop {
+            let line = tokio::time::timeout_at(deadline, lines.next()).await;
+            let line = match line.ok().flatten() {
+                Some(Ok(line)) => line,
+                Some(Err(error)) => return Err(Ended::Broken(error)),
+                None => return Err(Ended::Broken("the list did not come to its end".into())),
+            };
+            let event = WatchEvent::decode(&line)?;
+            match event.kind {
+                WatchEventType::Added | WatchEventType::Modified => objects.extend(self.decode(event.object)),
+                WatchEventType::Deleted => {
+                    // A list has none; one that came all the same is taken at its word.
+                    if let Some(gone) = self.decode(event.object) {
+                        objects.retain(|object: &T| object.meta().uid != gone.meta().uid);
+                    }
+                }
+                WatchEventType::Bookmark => {
+                    let bookmark = Bookmark::decode(event.object)?;
+                    if bookmark.initial_events_end {
+                        target.replace(objects, bookmark.resource_version);
+                        self.position = Some(bookmark.resource_version);
+                        return Ok(lines);
+                    }
+                }
+                WatchEventType::Error => return Err(reported(event.object)),
+            }
+        }
+    }
+
+    /// Reads everything, page by page, as of one version.
+    async fn paged_list(&mut self, target: &mut impl Target<T>) -> Result<ResourceVersion, Ended> {
+        let form = if self.resource.metadata_only { Form::MetadataList } else { Form::Full };
+        let mut objects = Vec::new();
+        let mut token: Option<String> = None;
+        let mut limit = PAGE;
+        loop {
+            let path = self.resource.list(limit, token.as_deref());
+            let page = match self.client.get_as(&path, form).await {
+                Ok(page) => page,
+                Err(error) if error.is_expired() && token.is_some() => {
+                    // The pages have grown too old in the reading: all at once, then.
+                    objects.clear();
+                    token = None;
+                    limit = 0;
+                    continue;
+                }
+                Err(error) => return Err(Ended::Refused(error)),
+            };
+            let page = ListPage::decode(&page.body)?;
+            objects.reserve(page.items.len());
+            for item in &page.items {
+                objects.extend(self.decode(item.get().as_bytes()));
+            }
+            match page.continue_token {
+                Some(next) => token = Some(next),
+                None => {
+                    target.replace(objects, page.resource_version);
+                    self.position = Some(page.resource_version);
+                    return Ok(page.resource_version);
+                }
+            }
+        }
+    }
+
+    /// Applies what a watch says until it ends.
+    async fn follow(&mut self, mut lines: Lines, target: &mut impl Target<T>, deadline: Instant) -> Ended {
+        let start = Instant::now();
+        let mut said_something = false;
+        loop {
+            if Instant::now() >= target.resync_at() {
+                target.resync();
+            }
+            // A busy watch must leave room for the other tasks of its thread.
+            tokio::task::consume_budget().await;
+            let line = match lines.next().now_or_never() {
+                Some(line) => line,
+                None => tokio::select! {
+                    biased;
+                    line = lines.next() => line,
+                    () = tokio::time::sleep_until(target.resync_at()) => continue,
+                    () = tokio::time::sleep_until(deadline) => None,
+                },
+            };
+            let ended = match line {
+                None if said_something || start.elapsed() >= SHORT => Some(Ended::Quietly),
+                None => Some(Ended::AtOnce),
+                Some(line) => {
+                    said_something = true;
+                    self.take(line, &mut lines)
+                }
+            };
+            if !self.batch.is_empty() {
+                target.apply(&mut self.batch);
+            }
+            if let Some(ended) = ended {
+                return ended;
+            }
+        }
+    }
+
+    /// Takes a line and those that have come with it into the batch. Says if the watch ends here.
+    fn take(&mut self, first: Result<Bytes, BoxError>, lines: &mut Lines) -> Option<Ended> {
+        let mut next = Some(Some(first));
+        while let Some(line) = next.take() {
+            match line {
+                None => return Some(Ended::Quietly),
+                Some(Err(error)) => return Some(Ended::Broken(error)),
+                Some(Ok(line)) => {
+                    if let Err(ended) = self.take_event(&line) {
+                        return Some(ended);
+                    }
+                }
+            }
+            if self.batch.len() < BATCH {
+                next = lines.next().now_or_never();
+            }
+        }
+        None
+    }
+
+    fn take_event(&mut self, line: &[u8]) -> Result<(), Ended> {
+        let event = WatchEvent::decode(line)?;
+        let delta = match event.kind {
+            WatchEventType::Added | WatchEventType::Modified => self.decode(event.object).map(Delta::Put),
+            WatchEventType::Deleted => self.decode(event.object).map(Delta::Gone),
+            WatchEventType::Bookmark => Some(Delta::Reached(Bookmark::decode(event.object)?.resource_version)),
+            WatchEventType::Error => return Err(reported(event.object)),
+        };
+        let Some(delta) = delta else { return Ok(()) };
+        let version = match &delta {
+            Delta::Put(object) | Delta::Gone(object) => object.meta().resource_version,
+            Delta::Reached(version) => *version,
+        };
+        self.position = self.position.max(Some(version));
+        self.batch.push(delta);
+        Ok(())
+    }
+
+    /// Decodes an object. One that cannot be is left out: the others must not stop for it.
+    fn decode(&mut self, json: &[u8]) -> Option<T> {
+        match T::decode(json, &mut self.interner) {
+            Ok(object) => Some(object),
+            Err(error) => {
+                tracing::error!(resource = %self.resource.plural, %error, "an object cannot be read");
+                None
+            }
+        }
+    }
+
+    fn watch_form(&self) -> Form {
+        if self.resource.metadata_only { Form::Metadata } else { Form::Full }
+    }
+}
+
+/// What the `Status` in an ERROR event means.
+fn reported(status: &[u8]) -> Ended {
+    let error = Box::new(ApiError::read(&Method::GET, StatusCode::INTERNAL_SERVER_ERROR, status));
+    if cannot_resume(&error) { Ended::Expired(error) } else { Ended::Reported(error) }
+}
+
+/// Whether only a new list helps: the version is too old, or newer than any that the server knows (it
+/// was restored from a backup).
+fn cannot_resume(error: &ApiError) -> bool {
+    error.code == 410
+        || matches!(error.reason.as_str(), "Expired" | "Gone")
+        || error.has_cause("ResourceVersionTooLarge")
+}
+
+#[cfg(test)]
+#[path = "reflector_tests.rs"]
+mod tests;

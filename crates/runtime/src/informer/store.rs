@@ -1,0 +1,118 @@
+//! What an informer knows, for everyone who wants to look: a shared cache and how far it has come.
+
+use std::sync::{
+    Arc, PoisonError, RwLock, RwLockReadGuard,
+    atomic::{AtomicU64, Ordering},
+};
+
+use muster_machinery::{Cache, Cached, Change};
+use muster_objects::meta::ResourceVersion;
+use tokio::sync::watch;
+
+use super::reflector::Delta;
+
+/// The objects of one kind as the watch last told them. Cloning shares it.
+pub struct Store<T: Cached> {
+    inner: Arc<Inner<T>>,
+}
+
+struct Inner<T: Cached> {
+    cache: RwLock<Cache<T>>,
+    /// The newest version of which every handler has been told.
+    told: AtomicU64,
+    synced: watch::Sender<bool>,
+}
+
+impl<T: Cached> Clone for Store<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<T: Cached> Default for Store<T> {
+    fn default() -> Self {
+        let inner = Inner {
+            cache: RwLock::new(Cache::new()),
+            told: AtomicU64::new(ResourceVersion::UNKNOWN.0),
+            synced: watch::Sender::new(false),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+}
+
+impl<T: Cached> Store<T> {
+    /// An empty store that nothing has been read into.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The cache, held still. Not to be kept across an await: the informer waits for it.
+    pub fn read(&self) -> RwLockReadGuard<'_, Cache<T>> {
+        self.inner.cache.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cache, held still at a moment when every handler has been told of all that it shows. Waits for
+    /// the handlers of the batch that was just applied, if they are still at it.
+    pub async fn read_settled(&self) -> RwLockReadGuard<'_, Cache<T>> {
+        loop {
+            {
+                let cache = self.read();
+                // Nothing can be applied while the guard is held: what was told stays all there is.
+                if self.newest() == cache.newest() {
+                    return cache;
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The newest version that the cache has seen, and of which every handler was told (INF-09).
+    #[must_use]
+    pub fn newest(&self) -> ResourceVersion {
+        ResourceVersion(self.inner.told.load(Ordering::Acquire))
+    }
+
+    /// Whether the first list has been read, and every handler told of it.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        *self.inner.synced.borrow()
+    }
+
+    /// Waits for that (INF-02).
+    pub async fn synced(&self) {
+        // The sender lives as long as this store does.
+        let _ = self.inner.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    pub(super) fn replace(&self, objects: Vec<T>, version: ResourceVersion) -> Vec<Change<T>> {
+        self.write(|cache| cache.replace(objects, version))
+    }
+
+    /// Applies a batch in its order; answers what changed and the newest version now.
+    pub(super) fn apply(&self, batch: &mut Vec<Delta<T>>, changes: &mut Vec<Change<T>>) -> ResourceVersion {
+        self.write(|cache| {
+            for delta in batch.drain(..) {
+                match delta {
+                    Delta::Put(object) => changes.extend(cache.apply(object)),
+                    Delta::Gone(last) => changes.extend(cache.delete(last)),
+                    Delta::Reached(version) => cache.saw(version),
+                }
+            }
+            cache.newest()
+        })
+    }
+
+    /// Every handler has been told of everything up to `version`.
+    pub(super) fn tell(&self, version: ResourceVersion) {
+        self.inner.told.store(version.0, Ordering::Release);
+    }
+
+    pub(super) fn set_synced(&self) {
+        self.inner.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+    }
+
+    fn write<R>(&self, change: impl FnOnce(&mut Cache<T>) -> R) -> R {
+        change(&mut self.inner.cache.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}

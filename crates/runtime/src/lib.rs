@@ -1,0 +1,25 @@
+//! The shell around the controllers: informers, workers, executor, events, metrics.
+//!
+//! ```text
+//!   client ==watch==> informer --apply--> store --handler--> queue --> worker
+//!      ^                                    |                            |
+//!      |                                    +--------- snapshot -------->+ decide -> plan
+//!      +<======= writes ======== executor <==============================+
+//! ```
+//!
+//! The decisions are in `muster-controllers`, the state machines in `muster-machinery`. What is here reads
+//! clocks, waits and does I/O, and decides nothing.
+
+pub mod client;
+pub mod clock;
+pub mod events;
+pub mod executor;
+pub mod informer;
+pub mod manager;
+pub mod metrics;
+pub mod replicaset;
+#[cfg(test)]
+mod script;
+pub mod shutdown;
+pub mod workers;
+pub mod writer;

@@ -1,0 +1,256 @@
+//! The process: informers first, then the controllers, and an orderly end.
+//!
+//! ```text
+//!   informers run --synced--> workers run ... stop --> workers finish --> events flushed --> informers end
+//! ```
+
+use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use muster_objects::ReplicaSet;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use tokio::task::JoinSet;
+
+use crate::{
+    client::Client,
+    events,
+    informer::{Informers, Resource},
+    metrics::Metrics,
+    replicaset::{Context, ReplicaController},
+    shutdown::{self, Shutdown},
+    writer::Writer,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// A controller by its names (CM-01).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name {
+    /// Such as `replicaset-controller`.
+    pub name: &'static str,
+    /// Such as `replicaset`.
+    pub alias: &'static str,
+}
+
+/// The ReplicaSet controller.
+pub const REPLICASET: Name = Name { name: "replicaset-controller", alias: "replicaset" };
+
+/// Every controller that there is.
+pub const CONTROLLERS: &[Name] = &[REPLICASET];
+
+/// Which controllers to run: a comma list of names or aliases, `-name` for all but that one together with
+/// `*` for all (CM-01). The first entry that names a controller decides; an empty list runs none.
+///
+/// # Errors
+/// Where an entry names no controller that is known.
+pub fn select(list: &str, known: &[Name]) -> Result<BTreeSet<Name>, UnknownController> {
+    let entries: Vec<&str> = list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+    for entry in &entries {
+        let bare = entry.strip_prefix('-').unwrap_or(entry);
+        if *entry != "*" && !known.iter().any(|name| name.is(bare)) {
+            let known = known.iter().map(|known| known.name).collect();
+            return Err(UnknownController { name: bare.to_owned(), known });
+        }
+    }
+    let enabled = |name: &Name| {
+        let named = entries.iter().find_map(|entry| match entry.strip_prefix('-') {
+            Some(bare) if name.is(bare) => Some(false),
+            None if name.is(entry) => Some(true),
+            _ => None,
+        });
+        named.unwrap_or_else(|| entries.contains(&"*"))
+    };
+    Ok(known.iter().copied().filter(enabled).collect())
+}
+
+impl Name {
+    fn is(&self, text: &str) -> bool {
+        text == self.name || text == self.alias
+    }
+}
+
+/// A controller was named that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is not in the list of known controllers: {}", known.join(", "))]
+pub struct UnknownController {
+    /// What was named.
+    pub name: String,
+    /// What could have been.
+    pub known: Vec<&'static str>,
+}
+
+/// How a manager runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which controllers; see [`select`].
+    pub controllers: BTreeSet<Name>,
+    /// Workers of the ReplicaSet controller (CM-02); at least 1.
+    pub concurrent_replicaset_syncs: usize,
+    /// How many pods one sync creates or deletes at most (CM-02).
+    pub burst_replicas: u32,
+    /// The shortest time between two resyncs (INF-06).
+    pub min_resync_period: Duration,
+    /// How long the syncs in flight have to finish after a stop (CM-07).
+    pub shutdown_timeout: Duration,
+    /// What all jitter is drawn from.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            controllers: CONTROLLERS.iter().copied().collect(),
+            concurrent_replicaset_syncs: 5,
+            burst_replicas: 500,
+            min_resync_period: Duration::from_secs(12 * 3600),
+            shutdown_timeout: Duration::from_secs(10),
+            seed: 0,
+        }
+    }
+}
+
+/// Controllers and what they need, set up and not running yet.
+pub struct Manager {
+    context: Context,
+    informers: Informers,
+    sender: events::EventSender,
+    controllers: Vec<Prepared>,
+    options: Options,
+    /// How many controllers still wait for their caches.
+    unsynced: tokio::sync::watch::Sender<usize>,
+}
+
+/// A controller that is ready to run.
+struct Prepared {
+    name: Name,
+    synced: Box<dyn Fn() -> BoxFuture<'static, ()> + Send>,
+    /// Runs the workers until the shutdown and the end of what is in flight.
+    run: Box<dyn FnOnce(Shutdown) -> BoxFuture<'static, ()> + Send>,
+}
+
+impl Manager {
+    /// A manager that reads through `client` and writes through it too.
+    #[must_use]
+    pub fn new(client: &Client, options: Options) -> Self {
+        Self::with_writer(client, Arc::new(client.clone()), options)
+    }
+
+    /// A manager that reads through `client` and writes through `writer`: a dry run, a simulation.
+    #[must_use]
+    pub fn with_writer(client: &Client, writer: Arc<dyn Writer>, options: Options) -> Self {
+        let mut random = SmallRng::seed_from_u64(options.seed);
+        let metrics = Metrics::new(client.clock());
+        let (sink, sender) = events::channel(Arc::clone(&writer), &metrics, client.clock());
+        let context = Context { client: client.clone(), writer, events: sink, metrics };
+        let informers = Informers::new(client.clone(), options.min_resync_period, random.random());
+        let mut manager = Self {
+            context,
+            informers,
+            sender,
+            controllers: Vec::new(),
+            options,
+            unsynced: tokio::sync::watch::Sender::new(0),
+        };
+        if manager.options.controllers.contains(&REPLICASET) {
+            manager.prepare_replicaset();
+        }
+        manager.unsynced.send_replace(manager.controllers.len());
+        manager
+    }
+
+    fn prepare_replicaset(&mut self) {
+        let controller = ReplicaController::<ReplicaSet>::new(
+            &self.context,
+            &mut self.informers,
+            &Resource::replicasets(),
+            self.options.burst_replicas,
+        );
+        let workers = self.options.concurrent_replicaset_syncs.max(1);
+        let waiting = controller.clone();
+        self.controllers.push(Prepared {
+            name: REPLICASET,
+            synced: Box::new(move || {
+                let controller = waiting.clone();
+                Box::pin(async move { controller.synced().await })
+            }),
+            run: Box::new(move |stop| {
+                Box::pin(async move {
+                    let queue = controller.queue().clone();
+                    queue.work(controller, workers, stop).await;
+                })
+            }),
+        });
+    }
+
+    /// The informers, for others in this process who want to share them (INF-08).
+    pub fn informers(&mut self) -> &mut Informers {
+        &mut self.informers
+    }
+
+    /// What controllers work with.
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The metrics of the process.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.context.metrics.clone()
+    }
+
+    /// How many controllers still wait for their caches: at 0, `/readyz` says ok.
+    #[must_use]
+    pub fn unsynced(&self) -> tokio::sync::watch::Receiver<usize> {
+        self.unsynced.subscribe()
+    }
+
+    /// Runs until `shutdown`, and then to an orderly end (CM-07): no new keys are taken, syncs in flight
+    /// finish within their time, events are flushed.
+    pub async fn run(self, mut shutdown: Shutdown) {
+        let Self { context, informers, sender, controllers, options, unsynced } = self;
+        // Nothing but the queues' own workers holds the other ends from here on.
+        drop(context);
+        let mut reading = JoinSet::new();
+        for run in informers.into_runs() {
+            reading.spawn(run);
+        }
+        let (stop_events, events_stop) = shutdown::channel();
+        let sending = tokio::spawn(sender.run(events_stop));
+
+        let mut working = JoinSet::new();
+        for controller in controllers {
+            let mut stop = shutdown.clone();
+            let unsynced = unsynced.clone();
+            let Prepared { name, synced: caches, run } = controller;
+            working.spawn(async move {
+                // No worker starts before every cache that its controller reads has synced (INF-02).
+                tokio::select! {
+                    biased;
+                    () = stop.stopped() => return,
+                    () = caches() => {}
+                }
+                tracing::info!(controller = name.name, "caches synced, starting workers");
+                unsynced.send_modify(|count| *count -= 1);
+                run(stop).await;
+            });
+        }
+        shutdown.stopped().await;
+
+        let finished = within(options.shutdown_timeout, async { while working.join_next().await.is_some() {} }).await;
+        if !finished {
+            tracing::warn!("syncs did not finish in time and are given up");
+        }
+        working.shutdown().await;
+        stop_events.stop();
+        if !within(options.shutdown_timeout, async { drop(sending.await) }).await {
+            tracing::warn!("pending events were not sent in time and are given up");
+        }
+        reading.shutdown().await;
+    }
+}
+
+async fn within(timeout: Duration, work: impl Future<Output = ()>) -> bool {
+    tokio::time::timeout(timeout, work).await.is_ok()
+}

@@ -1,0 +1,263 @@
+//! The whole shell around a ReplicaSet controller, against a scripted server under paused time.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    script::{Asked, Server, Stream, server},
+    shutdown::Trigger,
+};
+
+const KNOWN: &[Name] = &[
+    Name { name: "deployment-controller", alias: "deployment" },
+    REPLICASET,
+    Name { name: "replicationcontroller-controller", alias: "replicationcontroller" },
+];
+
+/// Contract: CM-01
+#[test]
+fn controllers_are_selected_by_name_alias_star_and_minus() {
+    let cases: [(&str, &[&str]); 8] = [
+        ("*", &["deployment", "replicaset", "replicationcontroller"]),
+        ("", &[]),
+        ("replicaset", &["replicaset"]),
+        ("replicaset-controller,deployment", &["deployment", "replicaset"]),
+        ("*,-replicaset", &["deployment", "replicationcontroller"]),
+        ("-deployment-controller, *", &["replicaset", "replicationcontroller"]),
+        ("-replicaset", &[]),
+        ("replicaset,-replicaset", &["replicaset"]),
+    ];
+    for (list, expected) in cases {
+        let selected: Vec<&str> = select(list, KNOWN).unwrap().iter().map(|name| name.alias).collect();
+        assert_eq!(selected, expected, "{list:?}");
+    }
+    let error = select("*,-nodes", KNOWN).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "\"nodes\" is not in the list of known controllers: \
+         deployment-controller, replicaset-controller, replicationcontroller-controller"
+    );
+}
+
+fn replica_set(version: u64, replicas: i32) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {
+            "namespace": "ns", "name": "web", "uid": "00000000-0000-0000-0000-000000000001",
+            "resourceVersion": version.to_string(), "generation": 1,
+        },
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
+        "status": {"replicas": 0},
+    })
+}
+
+/// A pod as the server makes it of what was posted.
+fn created(body: &Value, name: &str, version: u64) -> Value {
+    let mut pod = body.clone();
+    pod["metadata"]["namespace"] = json!("ns");
+    pod["metadata"]["name"] = json!(name);
+    pod["metadata"]["uid"] = json!(format!("00000000-0000-0000-0001-{version:012}"));
+    pod["metadata"]["resourceVersion"] = json!(version.to_string());
+    pod["status"] = json!({"phase": "Pending"});
+    pod
+}
+
+struct Cluster {
+    server: Server,
+    sets: Stream,
+    pods: Stream,
+    trigger: Trigger,
+    running: tokio::task::JoinHandle<()>,
+    metrics: Metrics,
+}
+
+fn launch(options: Options) -> (Server, Trigger, tokio::task::JoinHandle<()>, Metrics) {
+    let (client, server) = server();
+    let manager = Manager::new(&client, options);
+    let metrics = manager.metrics();
+    let (trigger, stop) = shutdown::channel();
+    (server, trigger, tokio::spawn(manager.run(stop)), metrics)
+}
+
+/// A manager whose caches have synced, with one ReplicaSet.
+async fn cluster(replicas: i32) -> Cluster {
+    let (mut server, trigger, running, metrics) = launch(Options::default());
+    let (mut sets, mut pods) = (None, None);
+    for _ in 0..2 {
+        let asked = server.next().await;
+        let of_pods = asked.path.starts_with("/api/v1/pods");
+        let stream = asked.stream();
+        *(if of_pods { &mut pods } else { &mut sets }) = Some(stream);
+    }
+    let (sets, pods) = (sets.unwrap(), pods.unwrap());
+    sets.event("ADDED", &replica_set(10, replicas));
+    sets.bookmark(10, true);
+    pods.bookmark(10, true);
+    Cluster { server, sets, pods, trigger, running, metrics }
+}
+
+impl Cluster {
+    /// The next request that is no Event; those are accepted.
+    async fn next(&mut self) -> Asked {
+        loop {
+            let asked = self.server.next().await;
+            if !asked.path.contains("/events") {
+                return asked;
+            }
+            asked.answer(201, r#"{"kind":"Event","metadata":{"name":"e","uid":"u","resourceVersion":"1"}}"#);
+        }
+    }
+
+    async fn nothing_more(&mut self) {
+        while let Some(asked) = self.server.try_next().await {
+            assert!(asked.path.contains("/events"), "{} {}", asked.method, asked.path);
+            asked.answer(201, r#"{"kind":"Event","metadata":{"name":"e","uid":"u","resourceVersion":"1"}}"#);
+        }
+    }
+
+    /// Answers the next create; what it made.
+    async fn create(&mut self, name: &str, version: u64) -> Value {
+        let asked = self.next().await;
+        assert_eq!((asked.method.as_str(), &*asked.path), ("POST", "/api/v1/namespaces/ns/pods"));
+        let pod = created(&serde_json::from_slice(&asked.body).unwrap(), name, version);
+        asked.answer(201, pod.to_string());
+        pod
+    }
+
+    /// Answers the next status write; the status it brings.
+    async fn status(&mut self, version: u64) -> Value {
+        let asked = self.next().await;
+        assert_eq!(asked.method.as_str(), "PATCH", "{}", asked.path);
+        assert_eq!(asked.path, "/apis/apps/v1/namespaces/ns/replicasets/web/status");
+        let body: Value = serde_json::from_slice(&asked.body).unwrap();
+        asked.answer(200, replica_set(version, 1).to_string());
+        body["status"].clone()
+    }
+}
+
+/// Contract: INF-02
+#[tokio::test(start_paused = true)]
+async fn no_worker_starts_before_every_cache_has_synced() {
+    let (mut server, _trigger, _running, _metrics) = launch(Options::default());
+    let first = server.next().await;
+    let second = server.next().await;
+    let (sets, pods) = if first.path.starts_with("/apis") { (first, second) } else { (second, first) };
+    let (sets, pods) = (sets.stream(), pods.stream());
+    sets.event("ADDED", &replica_set(10, 1));
+    sets.bookmark(10, true);
+    assert!(server.try_next().await.is_none(), "the pods are not known yet");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(server.try_next().await.is_none());
+    pods.bookmark(10, true);
+    assert_eq!(server.next().await.path, "/api/v1/namespaces/ns/pods");
+}
+
+/// Contract: RS-09, RS-10, RS-11, RS-17
+#[tokio::test(start_paused = true)]
+async fn a_replica_set_gets_its_pods_and_its_status() {
+    let mut cluster = cluster(3).await;
+    let first = cluster.create("web-a", 11).await;
+    assert_eq!(first["metadata"]["generateName"], "web-");
+    assert_eq!(first["metadata"]["ownerReferences"][0]["uid"], "00000000-0000-0000-0000-000000000001");
+    assert_eq!(first["spec"]["containers"][0]["image"], "i");
+    let second = cluster.create("web-b", 12).await;
+    let third = cluster.create("web-c", 13).await;
+    // The status of this sync still counts the pods of its snapshot: none.
+    assert_eq!(cluster.status(14).await["observedGeneration"], 1);
+    for pod in [&first, &second, &third] {
+        cluster.pods.event("ADDED", pod);
+    }
+    cluster.sets.event("MODIFIED", &replica_set(14, 3));
+    let status = cluster.status(15).await;
+    assert_eq!(status["replicas"], 3, "{status}");
+    cluster.nothing_more().await;
+}
+
+/// Contract: RS-19, B-17
+#[tokio::test(start_paused = true)]
+async fn a_sync_waits_for_a_stale_cache_and_is_woken_by_it() {
+    let mut cluster = cluster(1).await;
+    let pod = cluster.create("web-a", 11).await;
+    cluster.status(12).await;
+    // Something else happens to the ReplicaSet; the pods' cache has not seen the pod.
+    cluster.sets.event("MODIFIED", &replica_set(12, 1));
+    cluster.nothing_more().await;
+    assert!(
+        cluster
+            .metrics
+            .encode()
+            .contains("replicaset_controller_stale_sync_skips_total{group=\"\",resource=\"pods\"} 1")
+    );
+    let before = tokio::time::Instant::now();
+    cluster.pods.event("ADDED", &pod);
+    assert_eq!(cluster.status(13).await["replicas"], 1);
+    assert_eq!(before.elapsed(), Duration::ZERO, "woken, not retried");
+    assert!(!cluster.metrics.encode().contains("workqueue_retries_total{name=\"replicaset\"} 1"));
+}
+
+/// Contract: B-17
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_never_catches_up_is_not_waited_for_without_limit() {
+    let mut cluster = cluster(1).await;
+    cluster.create("web-a", 11).await;
+    cluster.status(12).await;
+    cluster.sets.event("MODIFIED", &replica_set(12, 1));
+    cluster.nothing_more().await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let text = cluster.metrics.encode();
+    let retries = text.lines().find(|line| line.starts_with("workqueue_retries_total")).unwrap();
+    assert!(!retries.ends_with(" 0"), "after the limit it is retried as upstream does: {retries}");
+}
+
+/// Contract: B-01, EX-02
+#[tokio::test(start_paused = true)]
+async fn an_event_that_never_came_does_not_hold_the_owner_for_five_minutes() {
+    let mut cluster = cluster(1).await;
+    cluster.create("web-a", 11).await;
+    cluster.status(12).await;
+    cluster.sets.event("MODIFIED", &replica_set(12, 1));
+    // The pod was created and deleted while nobody watched: the cache has passed both, and shows none.
+    cluster.pods.bookmark(20, false);
+    let before = tokio::time::Instant::now();
+    cluster.create("web-b", 21).await;
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+/// Contract: CM-07
+#[tokio::test(start_paused = true)]
+async fn a_stop_finishes_what_is_in_flight_and_flushes_its_events() {
+    let mut cluster = cluster(1).await;
+    let asked = cluster.next().await;
+    cluster.trigger.stop();
+    assert!(cluster.server.try_next().await.is_none());
+    let pod = created(&serde_json::from_slice(&asked.body).unwrap(), "web-a", 11);
+    asked.answer(201, pod.to_string());
+    let mut told = Vec::new();
+    while told.len() < 2 {
+        let asked = cluster.server.next().await;
+        told.push(asked.path.contains("/events"));
+        let version = if asked.path.contains("/events") { 1 } else { 12 };
+        asked.answer(200, replica_set(version, 1).to_string());
+    }
+    told.sort_unstable();
+    assert_eq!(told, [false, true], "its status and its event");
+    let before = tokio::time::Instant::now();
+    cluster.running.await.unwrap();
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    assert!(!cluster.pods.is_open(), "the watches are let go");
+}
+
+/// Contract: CM-07
+#[tokio::test(start_paused = true)]
+async fn a_sync_that_does_not_finish_is_given_up_after_ten_seconds() {
+    let mut cluster = cluster(1).await;
+    let stuck = cluster.next().await;
+    let before = tokio::time::Instant::now();
+    cluster.trigger.stop();
+    cluster.running.await.unwrap();
+    assert_eq!(before.elapsed(), Duration::from_secs(10));
+    drop(stuck);
+}

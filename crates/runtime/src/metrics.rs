@@ -1,0 +1,276 @@
+//! What the process tells Prometheus, by the names that Kubernetes' own controller manager uses (CM-08).
+
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use muster_machinery::QueueObserver;
+use muster_objects::time::Moment;
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::{Registry, Unit},
+};
+
+use crate::clock::Clock;
+
+/// The registry and every metric of the process. Cloning shares them.
+#[derive(Clone)]
+pub struct Metrics {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    registry: Mutex<Registry>,
+    clock: Clock,
+    /// How to ask each queue for what only it knows.
+    probes: Mutex<Vec<Probe>>,
+    depth: Family<QueueName, Gauge>,
+    adds: Family<QueueName, Counter>,
+    retries: Family<QueueName, Counter>,
+    unfinished: Family<QueueName, Gauge<f64, std::sync::atomic::AtomicU64>>,
+    longest: Family<QueueName, Gauge<f64, std::sync::atomic::AtomicU64>>,
+    waiting: Family<QueueName, Histogram>,
+    working: Family<QueueName, Histogram>,
+    age_ratio: Histogram,
+    skips: Family<Skipped, Counter>,
+    events_dropped: Counter,
+}
+
+type Ask = dyn Fn(Moment) -> Option<(usize, Duration, Duration)> + Send;
+
+struct Probe {
+    name: &'static str,
+    ask: Box<Ask>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QueueName {
+    name: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Skipped {
+    group: &'static str,
+    resource: &'static str,
+}
+
+impl Metrics {
+    /// All metrics, at zero.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        // Ten buckets from 10 ns, each ten times the last: upstream's.
+        let buckets = || Histogram::new(exponential_buckets(1e-8, 10.0, 10));
+        let mut registry = Registry::default();
+        let inner = Inner {
+            clock,
+            probes: Mutex::default(),
+            depth: Family::default(),
+            adds: Family::default(),
+            retries: Family::default(),
+            unfinished: Family::default(),
+            longest: Family::default(),
+            waiting: Family::new_with_constructor(buckets),
+            working: Family::new_with_constructor(buckets),
+            age_ratio: Histogram::new(exponential_buckets(0.25, 2.0, 6)),
+            skips: Family::default(),
+            events_dropped: Counter::default(),
+            registry: Mutex::default(),
+        };
+        let queue = registry.sub_registry_with_prefix("workqueue");
+        queue.register("depth", "Current depth of workqueue", inner.depth.clone());
+        queue.register("adds", "Total number of adds handled by workqueue", inner.adds.clone());
+        queue.register("retries", "Total number of retries handled by workqueue", inner.retries.clone());
+        queue.register_with_unit(
+            "queue_duration",
+            "How long in seconds an item stays in workqueue before being requested",
+            Unit::Seconds,
+            inner.waiting.clone(),
+        );
+        queue.register_with_unit(
+            "work_duration",
+            "How long in seconds processing an item from workqueue takes",
+            Unit::Seconds,
+            inner.working.clone(),
+        );
+        queue.register_with_unit(
+            "unfinished_work",
+            "How many seconds of work has done that is in progress and hasn't been observed by work_duration. \
+             Large values indicate stuck threads",
+            Unit::Seconds,
+            inner.unfinished.clone(),
+        );
+        queue.register_with_unit(
+            "longest_running_processor",
+            "How many seconds has the longest running processor for workqueue been running",
+            Unit::Seconds,
+            inner.longest.clone(),
+        );
+        let replicaset = registry.sub_registry_with_prefix("replicaset_controller");
+        replicaset.register(
+            "sorting_deletion_age_ratio",
+            "The ratio of chosen deleted pod's ages to the current youngest pod's age",
+            inner.age_ratio.clone(),
+        );
+        replicaset.register(
+            "stale_sync_skips",
+            "Total number of ReplicaSet syncs skipped due to a stale watch cache",
+            inner.skips.clone(),
+        );
+        registry.register(
+            "muster_events_dropped",
+            "Events that were not recorded: the queue was full, or the server would not take them",
+            inner.events_dropped.clone(),
+        );
+        *inner.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The metrics of a work queue, labelled with `name`.
+    #[must_use]
+    pub fn queue(&self, name: &'static str) -> QueueMetrics {
+        let label = QueueName { name };
+        let inner = &self.inner;
+        QueueMetrics {
+            adds: inner.adds.get_or_create_owned(&label),
+            retries: inner.retries.get_or_create_owned(&label),
+            waiting: inner.waiting.get_or_create_owned(&label),
+            working: inner.working.get_or_create_owned(&label),
+        }
+    }
+
+    /// How to ask the queue of that name for its depth, and for the sum and the longest of the work that
+    /// is not finished; none once the queue is gone.
+    pub(crate) fn probe_queue(
+        &self,
+        name: &'static str,
+        ask: impl Fn(Moment) -> Option<(usize, Duration, Duration)> + Send + 'static,
+    ) {
+        let probe = Probe { name, ask: Box::new(ask) };
+        self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner).push(probe);
+    }
+
+    /// One sync was put off because the cache of `resource` had not seen its last write (RS-19).
+    pub fn stale_sync_skipped(&self, group: &'static str, resource: &'static str) {
+        self.inner.skips.get_or_create(&Skipped { group, resource }).inc();
+    }
+
+    /// One ready pod was chosen for deletion: its age over the youngest ready one's (DEL-06).
+    pub fn deletion_age_ratio(&self, ratio: f64) {
+        self.inner.age_ratio.observe(ratio);
+    }
+
+    /// An Event was lost (EV-04).
+    pub fn event_dropped(&self) {
+        self.inner.events_dropped.inc();
+    }
+
+    /// Adds metrics of the caller's own.
+    pub fn register(&self, register: impl FnOnce(&mut Registry)) {
+        register(&mut self.inner.registry.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Everything in the text format.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let now = self.inner.clock.moment();
+        for probe in self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let Some((depth, unfinished, longest)) = (probe.ask)(now) else { continue };
+            let label = QueueName { name: probe.name };
+            self.inner.depth.get_or_create(&label).set(i64::try_from(depth).unwrap_or(i64::MAX));
+            self.inner.unfinished.get_or_create(&label).set(unfinished.as_secs_f64());
+            self.inner.longest.get_or_create(&label).set(longest.as_secs_f64());
+        }
+        let mut encoded = String::new();
+        let registry = self.inner.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        if text::encode(&mut encoded, &registry).is_err() {
+            // A String takes everything; were it not to, half a page must not pass for a whole one.
+            encoded.clear();
+            let _ = writeln!(encoded, "# EOF");
+        }
+        encoded
+    }
+}
+
+/// Counts what happens to the keys of one work queue.
+pub struct QueueMetrics {
+    adds: Counter,
+    retries: Counter,
+    waiting: Histogram,
+    working: Histogram,
+}
+
+impl QueueObserver for QueueMetrics {
+    fn added(&mut self) {
+        self.adds.inc();
+    }
+
+    fn started(&mut self, queued: Duration) {
+        self.waiting.observe(queued.as_secs_f64());
+    }
+
+    fn finished(&mut self, worked: Duration) {
+        self.working.observe(worked.as_secs_f64());
+    }
+
+    fn retried(&mut self) {
+        self.retries.inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_objects::ObjectKey;
+
+    use super::*;
+
+    /// Contract: CM-08
+    #[tokio::test(start_paused = true)]
+    async fn the_names_are_upstreams() {
+        let clock = Clock::system();
+        let metrics = Metrics::new(clock);
+        let queue = crate::workers::Queue::new("replicaset", clock, &metrics);
+        let at = |millis: u64| Moment::from_nanos(millis * 1_000_000);
+        queue.with(|queue, _| {
+            for name in ["a", "b", "c"] {
+                queue.add(ObjectKey::new("ns", name), at(0));
+            }
+            let (a, b) = (queue.get(at(10)), queue.get(at(10)).unwrap());
+            assert!(a.is_some());
+            queue.done(&b, at(110));
+            queue.add_rate_limited(b, at(110));
+        });
+        metrics.stale_sync_skipped("", "pods");
+        metrics.deletion_age_ratio(1.5);
+        tokio::time::advance(Duration::from_secs(2)).await;
+
+        let text = metrics.encode();
+        for line in [
+            "workqueue_depth{name=\"replicaset\"} 2",
+            "workqueue_adds_total{name=\"replicaset\"} 4",
+            "workqueue_retries_total{name=\"replicaset\"} 1",
+            "workqueue_queue_duration_seconds_count{name=\"replicaset\"} 2",
+            "workqueue_queue_duration_seconds_bucket{le=\"0.01\",name=\"replicaset\"} 2",
+            "workqueue_work_duration_seconds_sum{name=\"replicaset\"} 0.1",
+            "workqueue_unfinished_work_seconds{name=\"replicaset\"} 1.99",
+            "workqueue_longest_running_processor_seconds{name=\"replicaset\"} 1.99",
+            "replicaset_controller_sorting_deletion_age_ratio_bucket{le=\"2.0\"} 1",
+            "replicaset_controller_stale_sync_skips_total{group=\"\",resource=\"pods\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no line {line:?} in:\n{text}");
+        }
+        let bounds = |name: &str| {
+            let prefix = format!("{name}_bucket{{");
+            text.lines().filter(|line| line.starts_with(&prefix)).count() - 1
+        };
+        assert_eq!(bounds("workqueue_work_duration_seconds"), 10);
+        assert_eq!(bounds("replicaset_controller_sorting_deletion_age_ratio"), 6);
+    }
+}

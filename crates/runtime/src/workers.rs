@@ -1,0 +1,230 @@
+//! A work queue with workers: keys come from handlers on one side, syncs run on the other.
+//!
+//! [`WorkQueue`] is the state machine, handed the time. Here are its lock, its timers and its workers. A key
+//! is never in two of them at once, because the queue never hands it out twice (WQ-01).
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::{FutureExt, future::BoxFuture, pin_mut};
+use muster_controllers::plan::{Requeue, Verdict};
+use muster_machinery::WorkQueue;
+use muster_objects::{meta::ObjectKey, time::Moment};
+use tokio::{sync::Notify, task::JoinSet};
+
+use crate::{
+    clock::Clock,
+    metrics::{Metrics, QueueMetrics},
+    shutdown::Shutdown,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// The work queue of one controller. Cloning shares it.
+#[derive(Clone)]
+pub struct Queue {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    keys: Mutex<WorkQueue<ObjectKey, QueueMetrics>>,
+    /// Something may be ready sooner than a waiting worker thinks.
+    changed: Notify,
+    clock: Clock,
+}
+
+/// How a sync ended, for its queue.
+#[derive(Debug)]
+pub enum Synced {
+    /// It came to its end.
+    Done(Verdict),
+    /// It was put off, and somebody will add the key again: its backoff is left as it is (B-17).
+    PutOff,
+}
+
+/// What a worker does with a key.
+pub trait Controller: Send + Sync + 'static {
+    /// Syncs one key. Never called for a key that is being synced.
+    fn sync<'a>(&'a self, key: &'a ObjectKey) -> BoxFuture<'a, Synced>;
+
+    /// When [`Controller::expire`] is due; none for never.
+    fn deadline(&self) -> Option<Moment> {
+        None
+    }
+
+    /// The deadline may have passed.
+    fn expire(&self, _now: Moment) {}
+}
+
+impl<C: Controller> Controller for Arc<C> {
+    fn sync<'a>(&'a self, key: &'a ObjectKey) -> BoxFuture<'a, Synced> {
+        (**self).sync(key)
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        (**self).deadline()
+    }
+
+    fn expire(&self, now: Moment) {
+        (**self).expire(now);
+    }
+}
+
+impl Queue {
+    /// An empty queue whose metrics carry `name`.
+    #[must_use]
+    pub fn new(name: &'static str, clock: Clock, metrics: &Metrics) -> Self {
+        let observer = metrics.queue(name);
+        let inner = Inner { keys: Mutex::new(WorkQueue::observed(observer)), changed: Notify::new(), clock };
+        let queue = Self { inner: Arc::new(inner) };
+        let probed = Arc::downgrade(&queue.inner);
+        metrics.probe_queue(name, move |now| {
+            let inner = probed.upgrade()?;
+            let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            keys.advance(now);
+            let (unfinished, longest) = keys.unfinished_work(now);
+            Some((keys.len(), unfinished, longest))
+        });
+        queue
+    }
+
+    /// Adds keys at once.
+    pub fn add(&self, keys: impl IntoIterator<Item = ObjectKey>) {
+        self.with(|queue, now| keys.into_iter().for_each(|key| queue.add(key, now)));
+    }
+
+    /// Adds a key after a delay.
+    pub fn add_after(&self, key: ObjectKey, delay: Duration) {
+        self.with(|queue, now| queue.add_after(key, delay, now));
+    }
+
+    /// Adds a key after its backoff, which is `at_most` so long.
+    pub fn add_rate_limited(&self, key: ObjectKey, at_most: Option<Duration>) {
+        self.with(|queue, now| {
+            let cap = at_most.unwrap_or(muster_machinery::queue::MAX_DELAY);
+            queue.add_rate_limited_at_most(key, cap, now);
+        });
+    }
+
+    /// How often a key has been added with a rate limit since it last succeeded.
+    #[must_use]
+    pub fn num_requeues(&self, key: &ObjectKey) -> u32 {
+        self.lock().num_requeues(key)
+    }
+
+    /// Several changes at once, and one wake-up for all of them.
+    pub fn with<R>(&self, change: impl FnOnce(&mut WorkQueue<ObjectKey, QueueMetrics>, Moment) -> R) -> R {
+        let result = change(&mut self.lock(), self.inner.clock.moment());
+        self.inner.changed.notify_one();
+        result
+    }
+
+    /// Runs `workers` workers, a task each, until `shutdown`, and then until the syncs in work have ended
+    /// (WQ-05, CM-07). Dropped, it takes the workers with it.
+    pub async fn work<C: Controller + Clone>(&self, controller: C, workers: usize, mut shutdown: Shutdown) {
+        let mut tasks = JoinSet::new();
+        for _ in 0..workers {
+            let (queue, controller) = (self.clone(), controller.clone());
+            tasks.spawn(async move { queue.worker(&controller).await });
+        }
+        shutdown.stopped().await;
+        self.shut_down();
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// One worker; [`Queue::shut_down`] ends it.
+    async fn worker(&self, controller: &impl Controller) {
+        loop {
+            // Before the look, so that what comes after it is not missed.
+            let changed = self.inner.changed.notified();
+            pin_mut!(changed);
+            changed.as_mut().enable();
+
+            let now = self.inner.clock.moment();
+            if controller.deadline().is_some_and(|deadline| deadline <= now) {
+                controller.expire(now);
+            }
+            let (key, wakeup) = {
+                let mut queue = self.lock();
+                if queue.is_shutting_down() {
+                    return;
+                }
+                let key = queue.get(now);
+                (key, queue.next_wakeup(now))
+            };
+            match key {
+                Some(key) => {
+                    if wakeup.is_some_and(|at| at <= now) {
+                        // There is more: pass it on, for several adds may have woken only one of us.
+                        self.inner.changed.notify_one();
+                    }
+                    self.serve(controller, key).await;
+                }
+                None => {
+                    let deadline = [wakeup, controller.deadline()].into_iter().flatten().min();
+                    match deadline {
+                        Some(at) => tokio::select! {
+                            biased;
+                            () = changed => {}
+                            () = tokio::time::sleep_until(self.inner.clock.instant(at)) => {}
+                        },
+                        None => changed.await,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Refuses new keys and hands out none; the workers end with what they are at.
+    fn shut_down(&self) {
+        self.lock().shut_down();
+        self.inner.changed.notify_waiters();
+    }
+
+    async fn serve(&self, controller: &impl Controller, key: ObjectKey) {
+        // A sync that panics is one that failed: the worker and the other keys must not go with it.
+        let synced = AssertUnwindSafe(controller.sync(&key)).catch_unwind().await;
+        self.with(|queue, now| {
+            match synced {
+                Ok(Synced::Done(verdict)) => {
+                    if let Some(error) = &verdict.error {
+                        tracing::warn!(%key, %error, "sync failed");
+                    }
+                    match verdict.requeue {
+                        Requeue::RateLimited { at_most } => {
+                            let cap = at_most.unwrap_or(muster_machinery::queue::MAX_DELAY);
+                            queue.add_rate_limited_at_most(key.clone(), cap, now);
+                        }
+                        Requeue::None => queue.forget(&key),
+                        Requeue::Now => {
+                            queue.forget(&key);
+                            queue.add(key.clone(), now);
+                        }
+                        Requeue::After(delay) => {
+                            queue.forget(&key);
+                            queue.add_after(key.clone(), delay, now);
+                        }
+                    }
+                }
+                Ok(Synced::PutOff) => {}
+                Err(panic) => {
+                    tracing::error!(%key, panic = panic_message(&*panic), "sync panicked");
+                    queue.add_rate_limited(key.clone(), now);
+                }
+            }
+            queue.done(&key, now);
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WorkQueue<ObjectKey, QueueMetrics>> {
+        self.inner.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("")
+}
