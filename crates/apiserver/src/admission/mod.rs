@@ -1,0 +1,53 @@
+//! Admission: what stands between a decoded write and the kind's own rules, plugin by plugin.
+//!
+//! The order is the real server's: namespace lifecycle first, then what completes a pod.
+
+mod lifecycle;
+mod priority;
+mod tolerations;
+
+use crate::kinds::Object;
+use crate::registry::{Registry, Served};
+use crate::status::ApiError;
+
+/// Admits a creation.
+///
+/// # Errors
+/// 404 for a missing namespace; 403 for whatever a plugin forbids.
+pub fn create(registry: &Registry, served: &Served, object: &mut Object) -> Result<(), ApiError> {
+    lifecycle::create(registry, served, object)?;
+    if is_pod(served) {
+        priority::create(served, object)?;
+        tolerations::complete(object);
+    }
+    Ok(())
+}
+
+/// Admits a creation below an object, such as a binding.
+///
+/// # Errors
+/// 404 for a missing namespace; 403 for a terminating one.
+pub fn create_below(registry: &Registry, served: &Served, namespace: &str, name: &str) -> Result<(), ApiError> {
+    lifecycle::create_in(registry, served, namespace, name)
+}
+
+/// Completes an update.
+pub fn update(served: &Served, object: &mut Object, old: &Object) {
+    if is_pod(served) {
+        priority::update(object, old);
+        tolerations::complete(object);
+    }
+}
+
+/// Admits a deletion.
+///
+/// # Errors
+/// 403 for a namespace that must stay.
+pub fn delete(served: &Served, name: &str) -> Result<(), ApiError> {
+    lifecycle::delete(served, name)
+}
+
+fn is_pod(served: &Served) -> bool {
+    let resource = served.resource();
+    resource.group.is_empty() && resource.plural == "pods"
+}

@@ -1,0 +1,128 @@
+//! Bodies of answers: bytes, a list written as it is read, or a watch.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::Stream;
+use http_body::{Frame, SizeHint};
+
+use crate::storage::Entry;
+
+/// The body of an answer.
+pub struct Body(Kind);
+
+enum Kind {
+    Whole(Option<Bytes>),
+    List(ListBody),
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+/// A list whose items are copied out piece by piece, so that a long one never exists twice in memory.
+struct ListBody {
+    head: Option<Vec<u8>>,
+    entries: std::vec::IntoIter<Arc<Entry>>,
+    first: bool,
+    done: bool,
+}
+
+/// A list up to this many bytes goes out in one piece.
+const PIECE: usize = 256 << 10;
+
+impl Body {
+    /// Nothing.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self(Kind::Whole(None))
+    }
+
+    /// These bytes.
+    #[must_use]
+    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self(Kind::Whole(Some(bytes.into())))
+    }
+
+    /// A stream of pieces.
+    #[must_use]
+    pub fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self(Kind::Stream(Box::pin(pieces)))
+    }
+
+    /// `head`, which ends with an opening bracket; the objects as items of a list; `]}`.
+    #[must_use]
+    pub fn list(head: Vec<u8>, entries: Vec<Arc<Entry>>) -> Self {
+        let mut list = ListBody { head: Some(head), entries: entries.into_iter(), first: true, done: false };
+        match list.piece() {
+            Some(piece) if list.done => Self::whole(piece),
+            Some(piece) => {
+                list.head = Some(piece);
+                Self(Kind::List(list))
+            }
+            None => Self::empty(),
+        }
+    }
+}
+
+impl ListBody {
+    fn piece(&mut self) -> Option<Vec<u8>> {
+        if self.done {
+            return None;
+        }
+        let mut out = self.head.take().unwrap_or_default();
+        while out.len() < PIECE {
+            let Some(entry) = self.entries.next() else {
+                out.extend_from_slice(b"]}\n");
+                self.done = true;
+                break;
+            };
+            if !self.first {
+                out.push(b',');
+            }
+            self.first = false;
+            out.push(b'{');
+            out.extend_from_slice(entry.item_tail());
+        }
+        Some(out)
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = match &mut self.get_mut().0 {
+            Kind::Whole(bytes) => Poll::Ready(bytes.take()),
+            Kind::List(list) => Poll::Ready(list.piece().map(Bytes::from)),
+            Kind::Stream(stream) => stream.as_mut().poll_next(cx),
+        };
+        data.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.is_none(),
+            Kind::List(list) => list.done && list.head.is_none(),
+            Kind::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Kind::List(_) | Kind::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match &self.0 {
+            Kind::Whole(_) => "Body::Whole",
+            Kind::List(_) => "Body::List",
+            Kind::Stream(_) => "Body::Stream",
+        })
+    }
+}

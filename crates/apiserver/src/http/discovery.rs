@@ -1,0 +1,364 @@
+//! Discovery: which groups, versions and resources there are, aggregated and piece by piece (API-03).
+
+use http::{HeaderMap, Response};
+use serde_json::{Map, Value, json};
+
+use super::body::Body;
+use super::negotiate::{self, Output};
+use super::respond;
+use crate::codec::Format;
+use crate::kinds::{Resource, Subresource};
+use crate::registry::options::Query;
+use crate::registry::{Registry, api_version};
+use crate::status::ApiError;
+
+/// Groups in the order in which the real server tells them; others follow.
+const GROUP_ORDER: [&str; 10] = [
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "apps",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+];
+
+/// Kinds that are only ever created, to ask a question: group, version, plural, kind.
+pub const REVIEWS: [(&str, &str, &str, &str); 4] = [
+    ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"),
+    ("authentication.k8s.io", "v1", "tokenreviews", "TokenReview"),
+    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+];
+
+/// A group version with what it serves.
+struct Served {
+    group: &'static str,
+    version: &'static str,
+    resources: Vec<&'static Resource>,
+}
+
+fn versions(registry: &Registry) -> Vec<Served> {
+    let mut out: Vec<Served> = Vec::new();
+    let mut add = |group: &'static str, version: &'static str, resource: Option<&'static Resource>| {
+        match out.iter_mut().find(|s| s.group == group && s.version == version) {
+            Some(found) => found.resources.extend(resource),
+            None => out.push(Served { group, version, resources: resource.into_iter().collect() }),
+        }
+    };
+    for served in registry.served() {
+        let resource = served.resource();
+        add(resource.group, resource.version, Some(resource));
+    }
+    for (group, version, _, _) in REVIEWS {
+        add(group, version, None);
+    }
+    for served in &mut out {
+        served.resources.sort_unstable_by_key(|resource| resource.plural);
+    }
+    out.sort_by_key(|served| GROUP_ORDER.iter().position(|g| *g == served.group).unwrap_or(GROUP_ORDER.len()));
+    out
+}
+
+/// Whether a group and version are served.
+#[must_use]
+pub fn known(registry: &Registry, group: &str, version: &str) -> bool {
+    registry.served().iter().any(|s| s.resource().group == group && s.resource().version == version)
+        || REVIEWS.iter().any(|(g, v, _, _)| *g == group && *v == version)
+}
+
+/// `/api`
+pub fn core_versions(registry: &Registry, headers: &HeaderMap, query: &Query) -> Response<Body> {
+    if let Some(response) = aggregated(registry, headers, query, true) {
+        return response;
+    }
+    legacy(
+        headers,
+        query,
+        &json!({
+            "kind": "APIVersions",
+            "versions": ["v1"],
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}],
+        }),
+    )
+}
+
+/// `/apis`
+pub fn groups(registry: &Registry, headers: &HeaderMap, query: &Query) -> Response<Body> {
+    if let Some(response) = aggregated(registry, headers, query, false) {
+        return response;
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for served in versions(registry) {
+        if !served.group.is_empty() && !names.contains(&served.group) {
+            names.push(served.group);
+        }
+    }
+    let groups: Vec<Value> = names.iter().filter_map(|name| group_value(registry, name)).collect();
+    legacy(headers, query, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+}
+
+/// `/apis/<group>`
+pub fn group(registry: &Registry, name: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
+    let Some(mut group) = group_value(registry, name) else { return respond::no_such_page() };
+    let mut out = Map::new();
+    out.insert("kind".to_owned(), json!("APIGroup"));
+    out.insert("apiVersion".to_owned(), json!("v1"));
+    if let Some(members) = group.as_object_mut() {
+        out.append(members);
+    }
+    legacy(headers, query, &Value::Object(out))
+}
+
+fn group_value(registry: &Registry, name: &str) -> Option<Value> {
+    let versions: Vec<Value> = versions(registry)
+        .iter()
+        .filter(|served| served.group == name)
+        .map(|served| json!({"groupVersion": api_version(name, served.version), "version": served.version}))
+        .collect();
+    let preferred = versions.first()?.clone();
+    Some(json!({"name": name, "versions": versions, "preferredVersion": preferred}))
+}
+
+/// `/api/v1` and `/apis/<group>/<version>`
+pub fn version(registry: &Registry, group: &str, version: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
+    let mut found = versions(registry);
+    found.retain(|served| served.group == group && served.version == version);
+    let Some(served) = found.first() else { return respond::no_such_page() };
+    let mut resources: Vec<Value> = Vec::new();
+    for resource in &served.resources {
+        resources.push(resource_value(resource));
+        let mut parts: Vec<Value> = resource.subresources.iter().map(|part| subresource_value(resource, *part)).collect();
+        parts.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+        resources.extend(parts);
+    }
+    for (g, v, plural, kind) in REVIEWS {
+        if g == group && v == version {
+            resources.push(json!({
+                "name": plural, "singularName": kind.to_lowercase(), "namespaced": false, "kind": kind, "verbs": ["create"],
+            }));
+        }
+    }
+    let mut out = Map::new();
+    out.insert("kind".to_owned(), json!("APIResourceList"));
+    if !group.is_empty() {
+        out.insert("apiVersion".to_owned(), json!("v1"));
+    }
+    out.insert("groupVersion".to_owned(), json!(api_version(group, version)));
+    out.insert("resources".to_owned(), Value::Array(resources));
+    legacy(headers, query, &Value::Object(out))
+}
+
+fn verbs(resource: &Resource) -> Vec<&'static str> {
+    let mut verbs = vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    if !resource.delete_collection {
+        verbs.retain(|verb| *verb != "deletecollection");
+    }
+    verbs
+}
+
+fn resource_value(resource: &Resource) -> Value {
+    let mut out = json!({
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": verbs(resource),
+    });
+    if !resource.short_names.is_empty() {
+        out["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        out["categories"] = json!(resource.categories);
+    }
+    out["storageVersionHash"] = json!(storage_version_hash(resource));
+    out
+}
+
+/// A subresource's name, verbs, and the group, version and kind of what it answers with where that is another's.
+fn subresource(resource: &Resource, part: Subresource) -> (&'static str, Vec<&'static str>, &'static str, &'static str, &'static str) {
+    match part {
+        Subresource::Status => ("status", vec!["get", "patch", "update"], "", "", resource.kind),
+        Subresource::Scale => ("scale", vec!["get", "patch", "update"], "autoscaling", "v1", "Scale"),
+        Subresource::Binding => ("binding", vec!["create"], "", "", "Binding"),
+        Subresource::Eviction => ("eviction", vec!["create"], "policy", "v1", "Eviction"),
+        Subresource::Log => ("log", vec!["get"], "", "", resource.kind),
+        Subresource::Finalize => ("finalize", vec!["update"], "", "", resource.kind),
+    }
+}
+
+fn subresource_value(resource: &Resource, part: Subresource) -> Value {
+    let (name, verbs, group, version, kind) = subresource(resource, part);
+    let mut out = json!({
+        "name": format!("{}/{name}", resource.plural),
+        "singularName": "",
+        "namespaced": resource.namespaced,
+        "kind": kind,
+        "verbs": verbs,
+    });
+    if !version.is_empty() {
+        out["group"] = json!(group);
+        out["version"] = json!(version);
+    }
+    out
+}
+
+/// Tells clients whether two servers store a resource alike; only its being the same each time matters.
+fn storage_version_hash(resource: &Resource) -> String {
+    use base64::Engine as _;
+    let name = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
+    // FNV-1a: stable, and of the right length.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    base64::engine::general_purpose::STANDARD.encode(hash.to_be_bytes())
+}
+
+fn legacy(headers: &HeaderMap, query: &Query, value: &Value) -> Response<Body> {
+    if let Err(error) = negotiate::check_route(headers, &negotiate::PRODUCES) {
+        return respond::error(&error, None);
+    }
+    match negotiate::output(headers, query, false) {
+        Ok(output) => respond::value(200, value, output),
+        Err(error) => respond::error(&error, None),
+    }
+}
+
+/// The aggregated form, where the client asks for it before anything else that it could get.
+fn aggregated(registry: &Registry, headers: &HeaderMap, query: &Query, core: bool) -> Option<Response<Body>> {
+    for clause in negotiate::clauses(negotiate::accept(headers)) {
+        if !matches!(clause.media.as_str(), "application/json" | "*/*" | "application/*") {
+            continue;
+        }
+        let param = |key: &str| clause.params.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+        let (kind, group, version) = (param("as"), param("g"), param("v"));
+        if kind.is_none() && group.is_none() && version.is_none() {
+            return None;
+        }
+        if kind != Some("APIGroupDiscoveryList") || group != Some("apidiscovery.k8s.io") {
+            continue;
+        }
+        let (version, content_type) = match version {
+            Some("v2") => ("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
+            Some("v2beta1") => ("v2beta1", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"),
+            _ => continue,
+        };
+        let output = Output { format: Format::Json, pretty: negotiate::wants_pretty(headers, query), transform: None };
+        let document = document(registry, version, core);
+        let etag = etag(&document);
+        let unchanged = headers.get(http::header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()) == Some(etag.as_str());
+        let mut response = if unchanged {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = http::StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            respond::value(200, &document, output)
+        };
+        let headers = response.headers_mut();
+        headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
+        if let Ok(value) = http::HeaderValue::from_str(&etag) {
+            headers.insert(http::header::ETAG, value);
+        }
+        headers.insert(http::header::VARY, http::HeaderValue::from_static("Accept"));
+        headers.insert(http::header::CACHE_CONTROL, http::HeaderValue::from_static("public"));
+        return Some(response);
+    }
+    None
+}
+
+fn etag(document: &Value) -> String {
+    let hash = document.to_string().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("\"{hash:016X}\"")
+}
+
+fn document(registry: &Registry, api: &str, core: bool) -> Value {
+    let mut items: Vec<Value> = Vec::new();
+    for served in versions(registry) {
+        if served.group.is_empty() != core {
+            continue;
+        }
+        let resources: Vec<Value> = served.resources.iter().map(|resource| aggregated_resource(resource)).collect();
+        let reviews = REVIEWS.iter().filter(|(g, v, _, _)| *g == served.group && *v == served.version).map(
+            |(_, _, plural, kind)| {
+                json!({
+                    "resource": plural,
+                    "responseKind": {"group": "", "version": "", "kind": kind},
+                    "scope": "Cluster",
+                    "singularResource": kind.to_lowercase(),
+                    "verbs": ["create"],
+                })
+            },
+        );
+        let resources: Vec<Value> = resources.into_iter().chain(reviews).collect();
+        let version = json!({"version": served.version, "resources": resources, "freshness": "Current"});
+        match items.iter_mut().find(|item| item["metadata"]["name"] == served.group && !core) {
+            Some(item) => {
+                if let Some(versions) = item["versions"].as_array_mut() {
+                    versions.push(version);
+                }
+            }
+            None => {
+                let mut metadata = json!({"creationTimestamp": null});
+                if !core {
+                    metadata["name"] = json!(served.group);
+                }
+                items.push(json!({"metadata": metadata, "versions": [version]}));
+            }
+        }
+    }
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": format!("apidiscovery.k8s.io/{api}"),
+        "metadata": {},
+        "items": items,
+    })
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    let mut parts: Vec<(&str, Value)> = resource
+        .subresources
+        .iter()
+        .map(|part| {
+            let (name, verbs, group, version, kind) = subresource(resource, *part);
+            let value = json!({
+                "subresource": name,
+                "responseKind": {"group": group, "version": version, "kind": kind},
+                "verbs": verbs,
+            });
+            (name, value)
+        })
+        .collect();
+    parts.sort_by_key(|(name, _)| *name);
+    let mut out = json!({
+        "resource": resource.plural,
+        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular,
+        "verbs": verbs(resource),
+    });
+    if !resource.short_names.is_empty() {
+        out["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        out["categories"] = json!(resource.categories);
+    }
+    if !parts.is_empty() {
+        out["subresources"] = parts.into_iter().map(|(_, value)| value).collect();
+    }
+    out
+}
+
+/// 404 for a path below a known group and version.
+#[must_use]
+pub fn nothing(registry: &Registry, group: &str, version: &str) -> Response<Body> {
+    if known(registry, group, version) {
+        respond::error(&ApiError::no_such_resource(), None)
+    } else {
+        respond::no_such_page()
+    }
+}

@@ -1,0 +1,51 @@
+//! The empty objects that bookmarks are made of: a kind's zero value, as Go writes it.
+
+use serde_json::{Value, json};
+
+use crate::registry::Served;
+
+/// An object of the kind with nothing in it.
+#[must_use]
+pub fn empty_object(served: &Served) -> Value {
+    let resource = served.resource();
+    let template = json!({"metadata": {}, "spec": {"containers": null}});
+    let mut object = json!({"kind": resource.kind, "apiVersion": served.api_version(), "metadata": {}});
+    let parts: &[(&str, Value)] = &match resource.kind {
+        "Pod" => vec![("spec", json!({"containers": null})), ("status", json!({}))],
+        "ReplicaSet" => vec![("spec", json!({"selector": null, "template": template})), ("status", json!({"replicas": 0}))],
+        "ReplicationController" => vec![("spec", json!({})), ("status", json!({"replicas": 0}))],
+        "Deployment" => {
+            vec![("spec", json!({"selector": null, "template": template, "strategy": {}})), ("status", json!({}))]
+        }
+        "Node" => vec![
+            ("spec", json!({})),
+            (
+                "status",
+                json!({
+                    "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+                    "nodeInfo": {
+                        "machineID": "", "systemUUID": "", "bootID": "", "kernelVersion": "", "osImage": "",
+                        "containerRuntimeVersion": "", "kubeletVersion": "", "kubeProxyVersion": "",
+                        "operatingSystem": "", "architecture": "",
+                    },
+                }),
+            ),
+        ],
+        "Namespace" | "Service" | "ResourceQuota" => vec![("spec", json!({})), ("status", json!({}))],
+        "Lease" => vec![("spec", json!({}))],
+        "Event" => vec![
+            ("involvedObject", json!({})),
+            ("source", json!({})),
+            ("firstTimestamp", Value::Null),
+            ("lastTimestamp", Value::Null),
+            ("eventTime", Value::Null),
+            ("reportingComponent", json!("")),
+            ("reportingInstance", json!("")),
+        ],
+        _ => Vec::new(),
+    };
+    for (key, value) in parts {
+        object[*key] = value.clone();
+    }
+    object
+}

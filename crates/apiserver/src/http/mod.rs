@@ -1,0 +1,352 @@
+//! HTTP: one request in, one answer out, whatever carries them.
+//!
+//! ```text
+//!   request -> too many? -> path -> discovery, health, metrics
+//!                             \--> body (3 MiB at most) -> resources -> registry -> respond / watch
+//! ```
+//!
+//! [`Service`] is a `tower::Service`: sockets use it through [`crate::serve`], and a client in the same process uses it with
+//! no socket at all.
+
+pub mod body;
+pub mod discovery;
+pub mod markers;
+pub mod metrics;
+pub mod negotiate;
+pub mod path;
+pub mod resources;
+pub mod respond;
+pub mod reviews;
+pub mod table;
+pub mod watch;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response};
+use http_body_util::BodyExt as _;
+use percent_encoding::percent_decode_str;
+use tokio::sync::watch::Sender;
+use tokio::time::Instant;
+
+use crate::codec::Format;
+use crate::registry::Registry;
+use crate::registry::options::Query;
+use crate::status::ApiError;
+use body::Body;
+use metrics::{Labels, Metrics};
+use negotiate::Output;
+use path::Target;
+
+/// A body may be this many bytes long (API-22).
+pub const LARGEST_BODY: usize = 3 << 20;
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Shared {
+    /// The kinds and their objects.
+    pub registry: Arc<Registry>,
+    /// The counters.
+    pub metrics: Metrics,
+    /// Turns true when watches are to end.
+    pub stopping: Sender<bool>,
+    /// The bearer token that grants everything.
+    pub token: String,
+    /// Requests being handled now, watches not among them.
+    in_flight: AtomicUsize,
+    /// How many of those there may be before others are told to come back (API-22).
+    most_in_flight: usize,
+}
+
+impl Shared {
+    /// The parts of a server.
+    #[must_use]
+    pub fn new(registry: Registry, token: String, most_in_flight: usize) -> Self {
+        Self {
+            registry: Arc::new(registry),
+            metrics: Metrics::default(),
+            stopping: Sender::new(false),
+            token,
+            in_flight: AtomicUsize::new(0),
+            most_in_flight,
+        }
+    }
+}
+
+/// Answers requests. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+    /// Whether a request must carry the token.
+    guarded: bool,
+}
+
+impl Service {
+    pub(crate) fn new(shared: Arc<Shared>, guarded: bool) -> Self {
+        Self { shared, guarded }
+    }
+
+    /// Answers one request.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        let begun = Instant::now();
+        let (parts, body) = request.into_parts();
+        if self.guarded && !self.authorized(&parts) {
+            return respond::error(&ApiError::unauthorized(), None);
+        }
+        let Some(_slot) = Slot::take(&self.shared) else {
+            self.shared.metrics.refused();
+            let mut response = respond::text(429, &b"Too many requests, please try again later.\n"[..]);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            return response;
+        };
+        let (response, labels) = self.route(&parts, body).await;
+        let labels = Labels { code: response.status().as_u16(), ..labels };
+        self.shared.metrics.request(labels, begun.elapsed());
+        response
+    }
+
+    fn authorized(&self, parts: &Parts) -> bool {
+        let header = parts.headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let token = header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).unwrap_or_default().trim();
+        is_token(&self.shared, token)
+    }
+
+    async fn route<B>(&self, parts: &Parts, body: B) -> (Response<Body>, Labels)
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        let registry = &self.shared.registry;
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let headers = &parts.headers;
+        let labels = |verb, resource, subresource| Labels { verb, resource, subresource, code: 0 };
+        let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
+        let reads = matches!(parts.method, Method::GET | Method::HEAD);
+        let target = path::parse(&path);
+        if !reads && matches!(target, Target::CoreVersions | Target::Groups | Target::Group(_) | Target::Version(..)) {
+            return (respond::error(&ApiError::method_not_allowed(), None), labels("other", "", ""));
+        }
+        match target {
+            Target::CoreVersions => (discovery::core_versions(registry, headers, &query), labels("get", "", "")),
+            Target::Groups => (discovery::groups(registry, headers, &query), labels("get", "", "")),
+            Target::Group(group) => (discovery::group(registry, group, headers, &query), labels("get", "", "")),
+            Target::Version(group, version) => {
+                (discovery::version(registry, group, version, headers, &query), labels("get", "", ""))
+            }
+            Target::Nothing(group, version) => (discovery::nothing(registry, group, version), labels("other", "", "")),
+            Target::Other(parts_of_path) => (self.other(&parts_of_path, parts, &query), labels("get", "", "")),
+            Target::Resource(group, version, path) => {
+                let Some(served) = registry.find(group, version, path.resource) else {
+                    let response = match self.review(group, version, &path, parts, body, &query).await {
+                        Some(response) => response,
+                        None => discovery::nothing(registry, group, version),
+                    };
+                    return (response, labels("create", "", ""));
+                };
+                if let Some(response) = self.connect(served, &path) {
+                    return (response, labels("connect", served.resource().plural, ""));
+                }
+                let (subresource, verb) = match resources::route(served, &path, &parts.method, &query) {
+                    Ok(found) => found,
+                    Err(error) => return (respond::error(&error, None), labels("other", served.resource().plural, "")),
+                };
+                let part = match path.subresource {
+                    Some("status") => "status",
+                    Some("scale") => "scale",
+                    Some("binding") => "binding",
+                    Some("eviction") => "eviction",
+                    Some("log") => "log",
+                    Some("finalize") => "finalize",
+                    _ => "",
+                };
+                let labels = labels(verb.word(), served.resource().plural, part);
+                let body = if reads { Ok(Bytes::new()) } else { read(parts, body).await };
+                let response = match body {
+                    Err(error) => respond::error(&error, None),
+                    Ok(body) => {
+                        resources::Request { shared: &self.shared, served, path, parts, query, subresource, verb }.handle(&body)
+                    }
+                };
+                (response, labels)
+            }
+        }
+    }
+
+    /// What only running containers could answer (API-23).
+    fn connect(&self, served: &crate::registry::Served, path: &path::ResourcePath<'_>) -> Option<Response<Body>> {
+        let verb = path.subresource?;
+        if served.resource().plural != "pods" || !matches!(verb, "exec" | "attach" | "portforward" | "proxy") {
+            return None;
+        }
+        let name = path.name.unwrap_or_default();
+        let error = match self.shared.registry.get(served, path.namespace.unwrap_or_default(), name) {
+            Err(missing) => missing,
+            Ok(_) => ApiError::bad_request(format!(
+                "{verb} is not possible: the containers of pod {name} are simulated and do not run"
+            )),
+        };
+        Some(respond::error(&error, None))
+    }
+
+    async fn review<B>(
+        &self,
+        group: &str,
+        version: &str,
+        path: &path::ResourcePath<'_>,
+        parts: &Parts,
+        body: B,
+        query: &Query,
+    ) -> Option<Response<Body>>
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        let (_, _, _, kind) =
+            discovery::REVIEWS.iter().find(|(g, v, plural, _)| *g == group && *v == version && *plural == path.resource)?;
+        if parts.method != Method::POST {
+            return Some(respond::error(&ApiError::method_not_allowed(), None));
+        }
+        let answer = async {
+            let format = negotiate::input(&parts.headers)?;
+            let output = negotiate::output(&parts.headers, query, false)?;
+            let body = read(parts, body).await?;
+            let api_version = crate::registry::api_version(group, version);
+            let value = reviews::answer(kind, &api_version, &body, format, |token| is_token(&self.shared, token))?;
+            Ok::<_, ApiError>(respond::value(201, &value, output))
+        };
+        Some(answer.await.unwrap_or_else(|error| respond::error(&error, None)))
+    }
+
+    fn other(&self, path: &[&str], parts: &Parts, query: &Query) -> Response<Body> {
+        let plain = |value: &serde_json::Value| {
+            respond::value(200, value, Output { format: Format::Json, pretty: true, transform: None })
+        };
+        match path {
+            [] => plain(&serde_json::json!({"paths": PATHS})),
+            ["version"] => plain(&crate::version::version()),
+            ["healthz" | "livez" | "readyz"] if query.get("verbose").is_some() => {
+                let verb = path[0];
+                let mut text = String::new();
+                for check in CHECKS {
+                    text.push_str("[+]");
+                    text.push_str(check);
+                    text.push_str(" ok\n");
+                }
+                text.push_str(verb);
+                text.push_str(" check passed\n");
+                respond::text(200, text)
+            }
+            ["healthz" | "livez" | "readyz"] => respond::text(200, &b"ok"[..]),
+            ["healthz" | "livez" | "readyz", check] if CHECKS.contains(check) => respond::text(200, &b"ok"[..]),
+            ["metrics"] => {
+                let text = self.shared.metrics.text(&self.shared.registry);
+                respond::bytes(200, "text/plain; version=0.0.4; charset=utf-8", text)
+            }
+            ["openapi", "v3"] => crate::openapi::index(),
+            ["openapi", "v3", rest @ ..] => {
+                crate::openapi::document(&rest.join("/"), &parts.headers).unwrap_or_else(respond::no_such_page)
+            }
+            _ => respond::no_such_page(),
+        }
+    }
+}
+
+/// The checks that health is made of.
+const CHECKS: [&str; 2] = ["ping", "storage"];
+
+/// What `/` lists.
+const PATHS: [&str; 13] = [
+    "/api",
+    "/api/v1",
+    "/apis",
+    "/apis/apps",
+    "/apis/apps/v1",
+    "/apis/coordination.k8s.io",
+    "/apis/coordination.k8s.io/v1",
+    "/healthz",
+    "/livez",
+    "/metrics",
+    "/openapi/v3",
+    "/readyz",
+    "/version",
+];
+
+/// Whether `given` is the server's token. Takes as long for a wrong one as for a nearly right one.
+fn is_token(shared: &Shared, given: &str) -> bool {
+    let (given, token) = (given.as_bytes(), shared.token.as_bytes());
+    given.len() == token.len() && given.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}
+
+/// Reads a body, up to its largest size.
+async fn read<B>(parts: &Parts, body: B) -> Result<Bytes, ApiError>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    let declared = parts.headers.get(http::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > LARGEST_BODY as u64) {
+        return Err(ApiError::too_large(LARGEST_BODY));
+    }
+    let mut body = std::pin::pin!(body);
+    let mut first: Option<Bytes> = None;
+    let mut joined = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return Err(ApiError::bad_request("the request's body could not be read")) };
+        let Ok(data) = frame.into_data() else { continue };
+        if joined.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > LARGEST_BODY {
+            return Err(ApiError::too_large(LARGEST_BODY));
+        }
+        match first.take() {
+            None if joined.is_empty() => first = Some(data),
+            None => joined.extend_from_slice(&data),
+            Some(one) => {
+                joined.extend_from_slice(&one);
+                joined.extend_from_slice(&data);
+            }
+        }
+    }
+    Ok(first.unwrap_or_else(|| joined.freeze()))
+}
+
+/// A place among the requests in flight.
+struct Slot<'a>(&'a Shared);
+
+impl<'a> Slot<'a> {
+    fn take(shared: &'a Shared) -> Option<Self> {
+        let before = shared.in_flight.fetch_add(1, Ordering::Relaxed);
+        let slot = Self(shared);
+        (before < shared.most_in_flight).then_some(slot)
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}

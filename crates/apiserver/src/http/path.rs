@@ -1,0 +1,113 @@
+//! Paths: what a URL is about.
+
+/// A path below a group and version, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ResourcePath<'a> {
+    /// The namespace, where the path names one.
+    pub namespace: Option<&'a str>,
+    /// The resource's plural name.
+    pub resource: &'a str,
+    /// The object's name.
+    pub name: Option<&'a str>,
+    /// The subresource.
+    pub subresource: Option<&'a str>,
+    /// The old form of a watch, `/watch/...`.
+    pub watch: bool,
+}
+
+/// What a path is about.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// `/api`
+    CoreVersions,
+    /// `/apis`
+    Groups,
+    /// `/apis/<group>`
+    Group(&'a str),
+    /// `/api/v1` or `/apis/<group>/<version>`
+    Version(&'a str, &'a str),
+    /// Something below a group and version.
+    Resource(&'a str, &'a str, ResourcePath<'a>),
+    /// Below a group and version, but nothing that any resource has.
+    Nothing(&'a str, &'a str),
+    /// Anything else, by its parts.
+    Other(Vec<&'a str>),
+}
+
+/// Takes a decoded path apart.
+#[must_use]
+pub fn parse(path: &str) -> Target<'_> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let (group, version, rest) = match parts.as_slice() {
+        ["api"] => return Target::CoreVersions,
+        ["apis"] => return Target::Groups,
+        ["apis", group] => return Target::Group(group),
+        ["api", version, rest @ ..] => ("", *version, rest),
+        ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        _ => return Target::Other(parts),
+    };
+    if rest.is_empty() {
+        return Target::Version(group, version);
+    }
+    match resource(rest) {
+        Some(resource) => Target::Resource(group, version, resource),
+        None => Target::Nothing(group, version),
+    }
+}
+
+fn resource<'a>(parts: &[&'a str]) -> Option<ResourcePath<'a>> {
+    let (watch, parts) = match parts {
+        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+        _ => (false, parts),
+    };
+    let (namespace, parts) = match parts {
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() && !matches!(rest[0], "status" | "finalize") => {
+            (Some(*namespace), rest)
+        }
+        _ => (None, parts),
+    };
+    let (resource, name, subresource) = match parts {
+        [resource] => (*resource, None, None),
+        [resource, name] => (*resource, Some(*name), None),
+        [resource, name, subresource] => (*resource, Some(*name), Some(*subresource)),
+        _ => return None,
+    };
+    Some(ResourcePath { namespace, resource, name, subresource, watch })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_taken_apart() {
+        let path = |namespace, resource, name, subresource| ResourcePath {
+            namespace,
+            resource,
+            name,
+            subresource,
+            watch: false,
+        };
+        let table = [
+            ("/api/v1/pods", Target::Resource("", "v1", path(None, "pods", None, None))),
+            ("/api/v1/namespaces", Target::Resource("", "v1", path(None, "namespaces", None, None))),
+            ("/api/v1/namespaces/a", Target::Resource("", "v1", path(None, "namespaces", Some("a"), None))),
+            (
+                "/api/v1/namespaces/a/finalize",
+                Target::Resource("", "v1", path(None, "namespaces", Some("a"), Some("finalize"))),
+            ),
+            ("/api/v1/namespaces/a/pods", Target::Resource("", "v1", path(Some("a"), "pods", None, None))),
+            (
+                "/apis/apps/v1/namespaces/a/replicasets/b/scale",
+                Target::Resource("apps", "v1", path(Some("a"), "replicasets", Some("b"), Some("scale"))),
+            ),
+            ("/apis/apps/v1", Target::Version("apps", "v1")),
+            ("/apis/apps/v1/namespaces/a/pods/b/c/d", Target::Nothing("apps", "v1")),
+            ("/livez/ping", Target::Other(vec!["livez", "ping"])),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parse(text), expected, "{text}");
+        }
+        assert!(matches!(parse("/api/v1/watch/pods"), Target::Resource(_, _, ResourcePath { watch: true, resource: "pods", .. })));
+    }
+}

@@ -1,0 +1,381 @@
+//! Requests for objects: from a path and a method to the registry, and back to an answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, Response};
+use serde_json::Value;
+
+use super::body::Body;
+use super::negotiate::{self, Output};
+use super::path::ResourcePath;
+use super::table::Include;
+use super::watch::{Wanted, Watch, failed};
+use super::{Shared, respond};
+use crate::admission;
+use crate::codec::{self, Format, Model};
+use crate::kinds::{Object, Part, Subresource};
+use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
+use crate::registry::patch::{Patch, PatchType};
+use crate::registry::scale::NewScale;
+use crate::registry::selection::Selection;
+use crate::registry::update::Update;
+use crate::registry::{Answer, Served};
+use crate::status::{ApiError, success};
+
+/// A watch that does not say how long it lasts ends after this, and up to as long again.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1800);
+
+/// What a request does, in the words of authorization and metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Reads one object.
+    Get,
+    /// Reads many.
+    List,
+    /// Follows changes.
+    Watch,
+    /// Makes a new one.
+    Create,
+    /// Replaces one.
+    Update,
+    /// Changes one.
+    Patch,
+    /// Deletes one.
+    Delete,
+    /// Deletes many.
+    DeleteCollection,
+}
+
+impl Verb {
+    /// The verb's name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+/// A request about a kind that is served, with everything that its handling needs.
+pub struct Request<'a> {
+    /// The server.
+    pub shared: &'a Arc<Shared>,
+    /// The kind.
+    pub served: &'a Served,
+    /// The path.
+    pub path: ResourcePath<'a>,
+    /// The method and headers.
+    pub parts: &'a Parts,
+    /// The query.
+    pub query: Query,
+    /// The subresource.
+    pub subresource: Option<Subresource>,
+    /// What is done.
+    pub verb: Verb,
+}
+
+/// The verb that a method means on a path.
+///
+/// # Errors
+/// 404 for a path that the kind does not have, 405 for a method that the path does not have.
+pub fn route(
+    served: &Served,
+    path: &ResourcePath<'_>,
+    method: &Method,
+    query: &Query,
+) -> Result<(Option<Subresource>, Verb), ApiError> {
+    let resource = served.resource();
+    let scoped = match (resource.namespaced, path.namespace) {
+        (true, Some(_)) | (false, None) => true,
+        // All namespaces: to list and watch only.
+        (true, None) if path.name.is_none() => false,
+        _ => return Err(ApiError::no_such_resource()),
+    };
+    if path.watch {
+        return match *method {
+            Method::GET if path.subresource.is_none() => Ok((None, Verb::Watch)),
+            Method::GET => Err(ApiError::no_such_resource()),
+            _ => Err(ApiError::method_not_allowed()),
+        };
+    }
+    if let Some(name) = path.subresource {
+        let subresource = subresource(name).filter(|s| served.has(*s)).ok_or_else(ApiError::no_such_resource)?;
+        let verb = match (subresource, method) {
+            (Subresource::Status | Subresource::Scale, &Method::GET) | (Subresource::Log, &Method::GET) => Verb::Get,
+            (Subresource::Status | Subresource::Scale | Subresource::Finalize, &Method::PUT) => Verb::Update,
+            (Subresource::Status | Subresource::Scale, &Method::PATCH) => Verb::Patch,
+            (Subresource::Binding | Subresource::Eviction, &Method::POST) => Verb::Create,
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        return Ok((Some(subresource), verb));
+    }
+    let verb = match (path.name.is_some(), method) {
+        (false, &Method::GET) if query.flag("watch").unwrap_or(false) => Verb::Watch,
+        (false, &Method::GET) => Verb::List,
+        (false, &Method::POST) if scoped => Verb::Create,
+        (false, &Method::DELETE) if scoped && resource.delete_collection => Verb::DeleteCollection,
+        (true, &Method::GET) => Verb::Get,
+        (true, &Method::PUT) => Verb::Update,
+        (true, &Method::PATCH) => Verb::Patch,
+        (true, &Method::DELETE) => Verb::Delete,
+        _ => return Err(ApiError::method_not_allowed()),
+    };
+    Ok((None, verb))
+}
+
+fn subresource(name: &str) -> Option<Subresource> {
+    Some(match name {
+        "status" => Subresource::Status,
+        "scale" => Subresource::Scale,
+        "binding" => Subresource::Binding,
+        "eviction" => Subresource::Eviction,
+        "log" => Subresource::Log,
+        "finalize" => Subresource::Finalize,
+        _ => return None,
+    })
+}
+
+impl Request<'_> {
+    /// Handles the request. An error is answered in the format that was negotiated.
+    pub fn handle(&self, body: &Bytes) -> Response<Body> {
+        let produces: &'static [&'static str] = match self.verb {
+            Verb::List | Verb::Watch => &negotiate::PRODUCES_STREAMS,
+            _ => &negotiate::PRODUCES,
+        };
+        // A log is text, whatever the client reads.
+        if self.subresource != Some(Subresource::Log)
+            && let Err(error) = negotiate::check_route(&self.parts.headers, produces)
+        {
+            return respond::error(&error, None);
+        }
+        if self.verb == Verb::Patch && PatchType::of(negotiate::content_type(&self.parts.headers)).is_none() {
+            return respond::error(&ApiError::unsupported_media_type_route(), None);
+        }
+        let output = match negotiate::output(&self.parts.headers, &self.query, true) {
+            Ok(output) => output,
+            Err(_) if self.subresource == Some(Subresource::Log) => Output { format: Format::Json, pretty: false, transform: None },
+            Err(error) => return respond::error(&error, None),
+        };
+        let mut warnings = Vec::new();
+        let mut response = self.dispatch(body, output, &mut warnings).unwrap_or_else(|error| {
+            respond::error(&error, Some(Output { transform: None, ..output }))
+        });
+        respond::warn(&mut response, &warnings);
+        response
+    }
+
+    fn dispatch(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+        match (self.verb, self.subresource) {
+            (Verb::Get, Some(Subresource::Log)) => self.log(),
+            (Verb::Get, Some(Subresource::Scale)) => {
+                let answer = self.registry().scale(self.served, self.namespace(), self.name())?;
+                self.object(200, &answer, output)
+            }
+            (Verb::Get, _) => self.get(output),
+            (Verb::List | Verb::Watch, _) => self.list_or_watch(output),
+            (Verb::Create, None) => self.create(body, output, warnings),
+            (Verb::Create, Some(_)) => self.create_below(body, output, warnings),
+            (Verb::Update, _) => self.update(body, output, warnings),
+            (Verb::Patch, _) => self.patch(body, output, warnings),
+            (Verb::Delete, _) => self.delete(body, output),
+            (Verb::DeleteCollection, _) => self.delete_collection(body, output),
+        }
+    }
+
+    fn get(&self, output: Output) -> Result<Response<Body>, ApiError> {
+        let options = ListOptions { resource_version: self.query.get("resourceVersion").unwrap_or_default().to_owned(), ..ListOptions::default() };
+        let present = self.registry().storage.version();
+        if let Some(version) = options.version()?
+            && version > present
+        {
+            return Err(ApiError::version_too_large(version, present));
+        }
+        let entry = self.registry().get(self.served, self.namespace(), self.name())?;
+        self.object(200, &Answer::Entry(entry), output)
+    }
+
+    fn list_or_watch(&self, output: Output) -> Result<Response<Body>, ApiError> {
+        let options = ListOptions::from_query(&self.query, self.path.watch)?;
+        if options.watch { self.watch(&options, output) } else {
+            let page = self.registry().list(self.served, self.namespace(), self.path.name, &options)?;
+            respond::list(self.registry(), self.served, page, output, self.query.get("includeObject"))
+        }
+    }
+
+    fn watch(&self, options: &ListOptions, output: Output) -> Result<Response<Body>, ApiError> {
+        let mut selection = Selection::parse(self.served, &options.label_selector, &options.field_selector)?;
+        if let Some(name) = self.path.name {
+            selection.narrow(name)?;
+        }
+        let include = Include::parse(self.query.get("includeObject"))?;
+        if output.format == Format::Yaml {
+            return Err(ApiError::not_acceptable(
+                "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+            ));
+        }
+        let namespace = match self.namespace() {
+            "" => selection.namespace().unwrap_or_default().to_owned(),
+            namespace => namespace.to_owned(),
+        };
+        let timeout = options.timeout.map_or_else(
+            || SHORTEST_WATCH.mul_f64(1.0 + self.registry().generator.fraction()),
+            Duration::from_secs,
+        );
+        let body = match self.registry().watch(self.served, &namespace, options)? {
+            Err(error) => Body::stream(failed(&error)),
+            Ok(start) => {
+                let wanted =
+                    Wanted { selection, transform: output.transform, include, bookmarks: options.bookmarks, timeout };
+                let registry = Arc::clone(&self.shared.registry);
+                let watch = Watch::new(registry, self.served, start, wanted, self.shared.stopping.subscribe());
+                let counted = self.shared.metrics.watching(self.served);
+                Body::stream(counted.around(watch.into_stream()))
+            }
+        };
+        Ok(respond::with_body(200, "application/json", body))
+    }
+
+    fn create(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+        let format = negotiate::input(&self.parts.headers)?;
+        let options = self.write_options("CreateOptions")?;
+        let object = self.decode(&Model::of(self.served), body, format, &options, warnings)?;
+        let answer = self.registry().create(self.served, self.namespace(), object, &options, warnings)?;
+        self.object(201, &answer, output)
+    }
+
+    fn create_below(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+        let format = negotiate::input(&self.parts.headers)?;
+        let options = self.write_options("CreateOptions")?;
+        let (namespace, name) = (self.namespace(), self.name());
+        let model = if self.subresource == Some(Subresource::Binding) { Model::BINDING } else { Model::EVICTION };
+        let mut object = codec::decode(&model, body, format, options.field_validation, warnings)?;
+        self.match_namespace(&mut object)?;
+        admission::create_below(self.registry(), self.served, namespace, name)?;
+        if self.subresource == Some(Subresource::Binding) {
+            self.registry().bind(self.served, namespace, name, &object, &options)?;
+        } else {
+            self.registry().evict(self.served, namespace, name, &object, &options)?;
+        }
+        Ok(respond::value(201, &success(None, Some(201)), Output { transform: None, ..output }))
+    }
+
+    fn match_namespace(&self, object: &mut Object) -> Result<(), ApiError> {
+        use crate::kinds::fields::{Fields as _, metadata};
+        let found = metadata(object).text("namespace");
+        if !found.is_empty() && found != self.namespace() {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(ApiError::bad_request(message));
+        }
+        object.object_or_new("metadata").insert("namespace".to_owned(), Value::from(self.namespace()));
+        Ok(())
+    }
+
+    fn update(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+        let options = self.write_options("UpdateOptions")?;
+        let format = negotiate::input(&self.parts.headers)?;
+        if self.subresource == Some(Subresource::Scale) {
+            let scale = codec::decode(&Model::SCALE, body, format, options.field_validation, warnings)?;
+            let update = self.changing(&options);
+            let answer = self.registry().set_scale(self.served, update, NewScale::Whole(&scale), warnings)?;
+            return self.object(200, &answer, output);
+        }
+        let object = self.decode(&Model::of(self.served), body, format, &options, warnings)?;
+        let (answer, created) = self.registry().replace(self.served, self.changing(&options), object, warnings)?;
+        self.object(if created { 201 } else { 200 }, &answer, output)
+    }
+
+    fn patch(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+        let kind = PatchType::of(negotiate::content_type(&self.parts.headers))
+            .ok_or_else(ApiError::unsupported_media_type_route)?;
+        let user_agent = negotiate::user_agent(&self.parts.headers);
+        let options = WriteOptions::from_query(&self.query, "PatchOptions", kind == PatchType::Apply, user_agent)?;
+        let patch = Patch { kind, body };
+        let update = self.changing(&options);
+        let answer = if self.subresource == Some(Subresource::Scale) {
+            self.registry().set_scale(self.served, update, NewScale::Patched(patch), warnings)?
+        } else {
+            self.registry().patch(self.served, update, patch, warnings)?
+        };
+        self.object(200, &answer, output)
+    }
+
+    fn delete(&self, body: &Bytes, output: Output) -> Result<Response<Body>, ApiError> {
+        let options = self.delete_options(body)?;
+        let deleted = self.registry().delete(self.served, self.namespace(), self.name(), &options)?;
+        let accepted = !deleted.gone && options.orphan_dependents == Some(false);
+        self.object(if accepted { 202 } else { 200 }, &deleted.answer, output)
+    }
+
+    fn delete_collection(&self, body: &Bytes, output: Output) -> Result<Response<Body>, ApiError> {
+        let list = ListOptions::from_query(&self.query, false)?;
+        let options = self.delete_options(body)?;
+        let page = self.registry().delete_collection(self.served, self.namespace(), &list, &options)?;
+        respond::list(self.registry(), self.served, page, output, self.query.get("includeObject"))
+    }
+
+    fn log(&self) -> Result<Response<Body>, ApiError> {
+        let text = self.registry().log(self.served, self.namespace(), self.name(), self.query.get("container"))?;
+        Ok(respond::bytes(200, "text/plain", text))
+    }
+
+    fn delete_options(&self, body: &Bytes) -> Result<DeleteOptions, ApiError> {
+        if body.is_empty() {
+            return DeleteOptions::from_query(&self.query);
+        }
+        let format = negotiate::input(&self.parts.headers)?;
+        DeleteOptions::from_body(&codec::delete_options(body, format)?)
+    }
+
+    fn write_options(&self, kind: &str) -> Result<WriteOptions, ApiError> {
+        WriteOptions::from_query(&self.query, kind, false, negotiate::user_agent(&self.parts.headers))
+    }
+
+    fn decode(
+        &self,
+        model: &Model<'_>,
+        body: &Bytes,
+        format: Format,
+        options: &WriteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Object, ApiError> {
+        let mut object = codec::decode(model, body, format, options.field_validation, warnings)?;
+        self.served.kind.default(&mut object);
+        Ok(object)
+    }
+
+    fn changing<'o>(&'o self, options: &'o WriteOptions) -> Update<'o> {
+        let (part, subresource) = match self.subresource {
+            Some(Subresource::Status) => (Part::Status, "status"),
+            Some(Subresource::Finalize) => (Part::Finalize, "finalize"),
+            Some(Subresource::Scale) => (Part::Main, "scale"),
+            _ => (Part::Main, ""),
+        };
+        Update { namespace: self.namespace(), name: self.name(), part, subresource, options }
+    }
+
+    fn object(&self, code: u16, answer: &Answer, output: Output) -> Result<Response<Body>, ApiError> {
+        respond::object(self.registry(), self.served, code, answer, output, self.query.get("includeObject"))
+    }
+
+    fn registry(&self) -> &crate::registry::Registry {
+        &self.shared.registry
+    }
+
+    fn namespace(&self) -> &str {
+        self.path.namespace.unwrap_or_default()
+    }
+
+    fn name(&self) -> &str {
+        self.path.name.unwrap_or_default()
+    }
+}

@@ -1,0 +1,250 @@
+//! Writing answers: objects, lists, metadata and errors, as JSON or YAML.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::body::Body;
+use super::negotiate::{Output, Transform};
+use super::table;
+use crate::codec::Format;
+use crate::kinds::Object;
+use crate::registry::list::Page;
+use crate::registry::{Answer, Registry, Served};
+use crate::status::ApiError;
+use crate::yaml;
+
+const WARNING: HeaderName = HeaderName::from_static("warning");
+
+/// Warnings of one answer may take this many bytes together; what is beyond is left out.
+const MOST_WARNING_BYTES: usize = 4096;
+
+/// An answer of bytes.
+#[must_use]
+pub fn bytes(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+    with_body(code, content_type, Body::whole(body))
+}
+
+/// An answer with a body of any kind.
+#[must_use]
+pub fn with_body(code: u16, content_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// Plain text.
+#[must_use]
+pub fn text(code: u16, body: impl Into<Bytes>) -> Response<Body> {
+    bytes(code, "text/plain; charset=utf-8", body)
+}
+
+/// What the real server says of a path that it knows nothing about.
+#[must_use]
+pub fn no_such_page() -> Response<Body> {
+    text(404, &b"404 page not found\n"[..])
+}
+
+/// A JSON tree, indented where asked.
+#[must_use]
+pub fn value(code: u16, value: &Value, output: Output) -> Response<Body> {
+    match output.format {
+        Format::Yaml => bytes(code, "application/yaml", yaml::to_string(value)),
+        Format::Json => {
+            let mut out = Vec::with_capacity(1024);
+            // A tree of plain values serialises.
+            let _ = if output.pretty {
+                serde_json::to_writer_pretty(&mut out, value)
+            } else {
+                serde_json::to_writer(&mut out, value)
+            };
+            out.push(b'\n');
+            bytes(code, "application/json", out)
+        }
+    }
+}
+
+/// An error, as a `Status`.
+#[must_use]
+pub fn error(error: &ApiError, output: Option<Output>) -> Response<Body> {
+    let output = output.unwrap_or(Output { format: Format::Json, pretty: false, transform: None });
+    let mut response = value(error.code, &error.to_status(), output);
+    if let Some(seconds) = error.retry_after() {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// One object.
+///
+/// # Errors
+/// 406 for a transform that one object does not have; 400 for table options.
+pub fn object(
+    registry: &Registry,
+    served: &Served,
+    code: u16,
+    answer: &Answer,
+    output: Output,
+    include: Option<&str>,
+) -> Result<Response<Body>, ApiError> {
+    if let Answer::Entry(entry) = answer
+        && output.transform.is_none()
+        && output.format == Format::Json
+        && !output.pretty
+    {
+        return Ok(bytes(code, "application/json", entry.json_line()));
+    }
+    let object = answer.object();
+    let is_status = object.get("kind").and_then(Value::as_str) == Some("Status");
+    let shown = match output.transform {
+        None => Value::Object(object),
+        Some(_) if is_status => Value::Object(object),
+        Some(Transform::Table(version)) => {
+            let include = table::Include::parse(include)?;
+            let metadata = list_metadata(object.get("metadata").and_then(|m| m.get("resourceVersion")), None, None);
+            let rows = vec![table::row(served, &object, include, version, registry.clock.now())];
+            table::table(served, version, metadata, rows, true)
+        }
+        Some(Transform::Partial(version)) => partial(&object, version),
+        Some(Transform::PartialList(_)) => {
+            return Err(ApiError::not_acceptable(format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list (*{})",
+                go_type(served, "")
+            )));
+        }
+    };
+    Ok(value(code, &shown, output))
+}
+
+/// A list.
+///
+/// # Errors
+/// 406 for a transform that a list does not have; 400 for table options.
+pub fn list(
+    registry: &Registry,
+    served: &Served,
+    page: Page,
+    output: Output,
+    include: Option<&str>,
+) -> Result<Response<Body>, ApiError> {
+    let version = Value::from(page.version.to_string());
+    let metadata = list_metadata(Some(&version), page.continue_token.as_deref(), page.remaining);
+    if output.transform.is_none() && output.format == Format::Json && !output.pretty {
+        let mut head = Vec::with_capacity(256);
+        let kind = format!("{}List", served.resource().kind);
+        head.extend_from_slice(b"{\"kind\":");
+        // Strings and small trees serialise.
+        let _ = serde_json::to_writer(&mut head, &kind);
+        head.extend_from_slice(b",\"apiVersion\":");
+        let _ = serde_json::to_writer(&mut head, &served.api_version());
+        head.extend_from_slice(b",\"metadata\":");
+        let _ = serde_json::to_writer(&mut head, &metadata);
+        head.extend_from_slice(b",\"items\":[");
+        return Ok(with_body(200, "application/json", Body::list(head, page.entries)));
+    }
+    let objects = page.entries.iter().map(|entry| entry.object());
+    let shown = match output.transform {
+        None => {
+            let items: Vec<Value> = objects
+                .map(|mut object| {
+                    object.remove("kind");
+                    object.remove("apiVersion");
+                    Value::Object(object)
+                })
+                .collect();
+            json!({
+                "kind": format!("{}List", served.resource().kind),
+                "apiVersion": served.api_version(),
+                "metadata": metadata,
+                "items": items,
+            })
+        }
+        Some(Transform::Table(version)) => {
+            let include = table::Include::parse(include)?;
+            let now = registry.clock.now();
+            let rows = objects.map(|object| table::row(served, &object, include, version, now)).collect();
+            table::table(served, version, metadata, rows, true)
+        }
+        Some(Transform::PartialList(version)) => {
+            let items: Vec<Value> = objects.map(|object| partial(&object, version)).collect();
+            json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": format!("meta.k8s.io/{version}"),
+                "metadata": metadata,
+                "items": items,
+            })
+        }
+        Some(Transform::Partial(_)) => {
+            return Err(ApiError::not_acceptable(format!(
+                "you requested PartialObjectMetadata, but the requested object is a list (*{})",
+                go_type(served, "List")
+            )));
+        }
+    };
+    Ok(value(200, &shown, output))
+}
+
+/// Metadata only, of one object.
+#[must_use]
+pub fn partial(object: &Object, version: &str) -> Value {
+    let mut out = Map::new();
+    out.insert("kind".to_owned(), json!("PartialObjectMetadata"));
+    out.insert("apiVersion".to_owned(), json!(format!("meta.k8s.io/{version}")));
+    out.insert("metadata".to_owned(), object.get("metadata").cloned().unwrap_or_else(|| json!({})));
+    Value::Object(out)
+}
+
+fn list_metadata(version: Option<&Value>, token: Option<&str>, remaining: Option<usize>) -> Value {
+    let mut metadata = Map::new();
+    if let Some(version) = version {
+        metadata.insert("resourceVersion".to_owned(), version.clone());
+    }
+    if let Some(token) = token {
+        metadata.insert("continue".to_owned(), json!(token));
+    }
+    if let Some(remaining) = remaining {
+        metadata.insert("remainingItemCount".to_owned(), json!(remaining));
+    }
+    Value::Object(metadata)
+}
+
+/// The name of the reference server's type, which one of its messages shows.
+fn go_type(served: &Served, suffix: &str) -> String {
+    let resource = served.resource();
+    let package = match resource.group {
+        "" => "core",
+        group => group.split('.').next().unwrap_or(group),
+    };
+    format!("{package}.{}{suffix}", resource.kind)
+}
+
+/// Adds `Warning` headers.
+pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut bytes = 0;
+    for warning in warnings {
+        bytes += warning.len();
+        if seen.contains(&warning.as_str()) || bytes > MOST_WARNING_BYTES {
+            continue;
+        }
+        seen.push(warning);
+        let mut text = String::with_capacity(warning.len() + 8);
+        text.push_str("299 - \"");
+        for c in warning.chars() {
+            match c {
+                '"' => text.push_str("\\\""),
+                '\\' => text.push_str("\\\\"),
+                c if c.is_control() => text.push(' '),
+                c => text.push(c),
+            }
+        }
+        text.push('"');
+        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+}

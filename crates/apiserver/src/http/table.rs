@@ -1,0 +1,82 @@
+//! Tables: what kubectl prints (API-05).
+
+use muster_objects::time::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::respond::partial;
+use crate::kinds::Object;
+use crate::registry::Served;
+use crate::status::ApiError;
+
+/// How much of its object each row carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Include {
+    /// Metadata only.
+    Metadata,
+    /// All of it.
+    Object,
+    /// Nothing.
+    None,
+}
+
+impl Include {
+    /// Reads the parameter `includeObject`.
+    ///
+    /// # Errors
+    /// 400 for a value that is none of these.
+    pub fn parse(text: Option<&str>) -> Result<Self, ApiError> {
+        match text {
+            None | Some("" | "Metadata") => Ok(Self::Metadata),
+            Some("Object") => Ok(Self::Object),
+            Some("None") => Ok(Self::None),
+            Some(other) => {
+                let quoted = crate::field::go_quote(other);
+                Err(ApiError::bad_request(format!(
+                    "Unable to convert to Table as requested: includeObject: Invalid value: {quoted}: must be 'Metadata', 'Object', 'None', or empty"
+                )))
+            }
+        }
+    }
+}
+
+/// One row.
+#[must_use]
+pub fn row(served: &Served, object: &Object, include: Include, version: &str, now: Timestamp) -> Value {
+    let mut row = Map::new();
+    row.insert("cells".to_owned(), Value::Array(served.kind.cells(object, now)));
+    row.insert(
+        "object".to_owned(),
+        match include {
+            Include::Metadata => partial(object, version),
+            Include::Object => Value::Object(object.clone()),
+            Include::None => Value::Null,
+        },
+    );
+    Value::Object(row)
+}
+
+/// A table of rows; `headers` says whether it tells its columns.
+#[must_use]
+pub fn table(served: &Served, version: &str, metadata: Value, rows: Vec<Value>, headers: bool) -> Value {
+    let columns = if headers {
+        let columns = served.kind.columns().iter().map(|column| {
+            json!({
+                "name": column.name,
+                "type": column.kind,
+                "format": column.format,
+                "description": column.description,
+                "priority": column.priority,
+            })
+        });
+        Value::Array(columns.collect())
+    } else {
+        Value::Null
+    };
+    let mut table = Map::new();
+    table.insert("kind".to_owned(), json!("Table"));
+    table.insert("apiVersion".to_owned(), json!(format!("meta.k8s.io/{version}")));
+    table.insert("metadata".to_owned(), metadata);
+    table.insert("columnDefinitions".to_owned(), columns);
+    table.insert("rows".to_owned(), Value::Array(rows));
+    Value::Object(table)
+}

@@ -1,0 +1,256 @@
+//! Watches: from a place in the history to lines of JSON (API-09).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::Stream;
+use serde_json::{Map, Value, json};
+use tokio::sync::watch::Receiver;
+use tokio::time::{Instant, sleep_until};
+
+use super::negotiate::Transform;
+use super::respond::partial;
+use super::table::{self, Include};
+use crate::registry::list::Start;
+use crate::registry::selection::Selection;
+use crate::registry::{Registry, Served};
+use crate::status::ApiError;
+use crate::storage::{Cursor, Entry, Event, EventKind, line};
+
+/// About how often a bookmark is sent.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// How long before the end of a watch its last bookmark is sent.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+/// Pieces of several events are joined up to this many bytes.
+const PIECE: usize = 32 << 10;
+
+/// What a watch was asked for.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Which objects.
+    pub selection: Selection,
+    /// What each becomes.
+    pub transform: Option<Transform>,
+    /// How much of its object each row of a table carries.
+    pub include: Include,
+    /// Whether bookmarks are sent.
+    pub bookmarks: bool,
+    /// How long it lasts.
+    pub timeout: Duration,
+}
+
+/// The state of one watch.
+pub struct Watch {
+    registry: Arc<Registry>,
+    served: &'static str,
+    group: &'static str,
+    version: &'static str,
+    wanted: Wanted,
+    initial: std::vec::IntoIter<Arc<Entry>>,
+    /// The version to announce once the initial objects are out.
+    announce: Option<u64>,
+    cursor: Cursor,
+    pending: VecDeque<Arc<Event>>,
+    batch: Vec<Arc<Event>>,
+    deadline: Instant,
+    next_bookmark: Instant,
+    /// Whether a table has told its columns.
+    headed: bool,
+    stopping: Receiver<bool>,
+}
+
+/// A stream with one ERROR event.
+pub fn failed(error: &ApiError) -> impl Stream<Item = Bytes> + Send + use<> {
+    let object = error.to_status().to_string();
+    futures::stream::iter([line("ERROR", object.as_bytes())])
+}
+
+impl Watch {
+    /// A watch from `start`; it ends early when `stopping` becomes true.
+    #[must_use]
+    pub fn new(registry: Arc<Registry>, served: &Served, start: Start, wanted: Wanted, stopping: Receiver<bool>) -> Self {
+        let now = Instant::now();
+        let resource = served.resource();
+        let deadline = now + wanted.timeout;
+        let last = deadline.checked_sub(LAST_BOOKMARK).filter(|at| *at > now);
+        let next_bookmark = last.map_or(now + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY));
+        Self {
+            registry,
+            served: resource.plural,
+            group: resource.group,
+            version: resource.version,
+            wanted,
+            initial: start.initial.into_iter(),
+            announce: start.announce_end.then_some(start.version),
+            cursor: start.cursor,
+            pending: VecDeque::new(),
+            batch: Vec::new(),
+            deadline,
+            next_bookmark,
+            headed: false,
+            stopping,
+        }
+    }
+
+    /// The watch's lines, in pieces.
+    pub fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
+        futures::stream::unfold(self, |mut watch| async move {
+            let piece = watch.next().await?;
+            Some((piece, watch))
+        })
+    }
+
+    /// The next piece; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(piece) = self.ready() {
+                return Some(piece);
+            }
+            if *self.stopping.borrow_and_update() {
+                return None;
+            }
+            let bookmarks = self.wanted.bookmarks;
+            tokio::select! {
+                biased;
+                () = sleep_until(self.deadline) => return None,
+                changed = self.stopping.changed() => {
+                    if changed.is_err() || *self.stopping.borrow() {
+                        return None;
+                    }
+                }
+                // Fallen behind the history: the client resumes from what it has seen, or lists again.
+                read = self.cursor.next(&mut self.batch) => {
+                    read.ok()?;
+                    self.pending.extend(self.batch.drain(..));
+                }
+                () = sleep_until(self.next_bookmark), if bookmarks => {
+                    let piece = self.bookmark();
+                    if piece.is_some() {
+                        return piece;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What can be sent without waiting.
+    fn ready(&mut self) -> Option<Bytes> {
+        let mut first: Option<Bytes> = None;
+        let mut joined = BytesMut::new();
+        while joined.len() < PIECE {
+            let Some(line) = self.next_line() else { break };
+            match first.take() {
+                None if joined.is_empty() => first = Some(line),
+                None => joined.extend_from_slice(&line),
+                Some(one) => {
+                    joined.reserve(one.len() + line.len());
+                    joined.extend_from_slice(&one);
+                    joined.extend_from_slice(&line);
+                }
+            }
+        }
+        if joined.is_empty() { first } else { Some(joined.freeze()) }
+    }
+
+    fn next_line(&mut self) -> Option<Bytes> {
+        for entry in self.initial.by_ref() {
+            if self.wanted.selection.matches(&entry) {
+                return Some(self.line("ADDED", entry.json()));
+            }
+        }
+        if let Some(version) = self.announce.take() {
+            return Some(self.marker(version, true));
+        }
+        while let Some(event) = self.pending.pop_front() {
+            if let Some(line) = self.event_line(&event) {
+                return Some(line);
+            }
+        }
+        None
+    }
+
+    /// The line of an event as this watcher's selectors see it; `None` when they do not.
+    fn event_line(&mut self, event: &Event) -> Option<Bytes> {
+        let selection = &self.wanted.selection;
+        if selection.is_everything() {
+            return Some(self.plain_line(event));
+        }
+        let now = event.kind != EventKind::Deleted && selection.matches(&event.entry);
+        let before = event.previous.as_ref().is_some_and(|previous| selection.matches(previous));
+        match (before, now) {
+            (false, false) => None,
+            (true, false) if event.kind == EventKind::Modified => {
+                // It left the selector: shown as it last matched, at the version at which it left.
+                let last = event.previous.as_ref().map(|previous| previous.json_at(event.version));
+                last.map(|json| self.line("DELETED", &json))
+            }
+            (false, true) => Some(self.line("ADDED", event.entry.json())),
+            _ => Some(self.plain_line(event)),
+        }
+    }
+
+    fn plain_line(&mut self, event: &Event) -> Bytes {
+        if self.wanted.transform.is_none() {
+            return event.line();
+        }
+        self.line(event.kind.word(), event.entry.json())
+    }
+
+    fn line(&mut self, word: &str, json: &[u8]) -> Bytes {
+        if self.wanted.transform.is_none() {
+            return line(word, json);
+        }
+        let object: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
+        self.transformed_line(word, &object)
+    }
+
+    fn transformed_line(&mut self, word: &str, object: &Map<String, Value>) -> Bytes {
+        let served = self.registry.find(self.group, self.version, self.served);
+        let shown = match (self.wanted.transform, served) {
+            (Some(Transform::Table(version)), Some(served)) => {
+                let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                let row = table::row(served, object, self.wanted.include, version, self.registry.clock.now());
+                let headers = !std::mem::replace(&mut self.headed, true);
+                table::table(served, version, metadata, vec![row], headers)
+            }
+            (Some(Transform::Partial(version) | Transform::PartialList(version)), _) => partial(object, version),
+            _ => Value::Object(object.clone()),
+        };
+        line(word, shown.to_string().as_bytes())
+    }
+
+    /// A bookmark, if there is anything new to mark; sets when the next is due.
+    fn bookmark(&mut self) -> Option<Bytes> {
+        let now = Instant::now();
+        let last = self.deadline.checked_sub(LAST_BOOKMARK).unwrap_or(now);
+        let next = now + BOOKMARK_EVERY;
+        self.next_bookmark = if now < last { next.min(last) } else { next };
+        // Whatever is there now is read first, so that the bookmark's version is not ahead of its events.
+        if self.cursor.read(&mut self.batch).is_err() {
+            return None;
+        }
+        self.pending.extend(self.batch.drain(..));
+        if !self.pending.is_empty() {
+            return None;
+        }
+        Some(self.marker(self.cursor.version(), false))
+    }
+
+    fn marker(&mut self, version: u64, end_of_initial: bool) -> Bytes {
+        let Some(served) = self.registry.find(self.group, self.version, self.served) else {
+            return Bytes::new();
+        };
+        let mut object = super::markers::empty_object(served);
+        object["metadata"]["resourceVersion"] = json!(version.to_string());
+        if end_of_initial {
+            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        match (object, self.wanted.transform) {
+            (object, None) => line("BOOKMARK", object.to_string().as_bytes()),
+            (Value::Object(object), Some(_)) => self.transformed_line("BOOKMARK", &object),
+            (object, Some(_)) => line("BOOKMARK", object.to_string().as_bytes()),
+        }
+    }
+}

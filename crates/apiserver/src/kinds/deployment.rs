@@ -1,0 +1,210 @@
+//! Deployment.
+
+use muster_objects::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::fields::{Fields, metadata, set_generation};
+use super::{
+    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, column, defaults,
+    keep_generation, raise_generation, wide_column,
+};
+use crate::field::FieldError;
+use crate::validation::{self, Errors};
+
+/// Pods of a template that changes, a few at a time.
+#[derive(Debug)]
+pub struct Deployment;
+
+static RESOURCE: Resource = Resource {
+    group: "apps",
+    version: "v1",
+    kind: "Deployment",
+    plural: "deployments",
+    singular: "deployment",
+    short_names: &["deploy"],
+    categories: &["all"],
+    namespaced: true,
+    delete_collection: true,
+    subresources: &[Subresource::Scale, Subresource::Status],
+    field_labels: &[],
+};
+
+static COLUMNS: [Column; 8] = [
+    NAME_COLUMN,
+    column("Ready", "Number of the pod with ready state"),
+    column(
+        "Up-to-date",
+        "Total number of non-terminating pods targeted by this deployment that have the desired template spec.",
+    ),
+    column(
+        "Available",
+        "Total number of available non-terminating pods (ready for at least minReadySeconds) targeted by this deployment.",
+    ),
+    AGE_COLUMN,
+    wide_column("Containers", "Names of each container in the template."),
+    wide_column("Images", "Images referenced by each container in the template."),
+    wide_column(
+        "Selector",
+        "Label selector for pods. Existing ReplicaSets whose pods are selected by this will be the ones affected by this deployment. It must match the pod template's labels.",
+    ),
+];
+
+impl Kind for Deployment {
+    fn resource(&self) -> &'static Resource {
+        &RESOURCE
+    }
+    fn default(&self, object: &mut Object) {
+        let spec = object.object_or_new("spec");
+        spec.set_if_absent("replicas", 1);
+        spec.entry("selector").or_insert(Value::Null);
+        defaults::template(spec, "template");
+        let strategy = spec.object_or_new("strategy");
+        strategy.set_if_empty("type", "RollingUpdate");
+        if strategy.text("type") == "RollingUpdate" {
+            let rolling = strategy.object_or_new("rollingUpdate");
+            rolling.set_if_absent("maxUnavailable", "25%");
+            rolling.set_if_absent("maxSurge", "25%");
+        }
+        spec.set_if_absent("revisionHistoryLimit", 10);
+        spec.set_if_absent("progressDeadlineSeconds", 600);
+        object.set_if_absent("status", Object::new());
+    }
+    fn prepare_create(&self, object: &mut Object) {
+        defaults::drop_disabled_template(object);
+        object.insert("status".to_owned(), json!({}));
+        set_generation(object, 1);
+    }
+    fn prepare_update(&self, part: Part, object: &mut Object, old: &Object) {
+        match part {
+            Part::Status => {
+                keep_generation(object, old);
+                object.carry("spec", old);
+                object.object_or_new("metadata").carry("labels", metadata(old));
+            }
+            Part::Main | Part::Finalize => {
+                object.carry("status", old);
+                defaults::drop_disabled_template(object);
+                raise_generation(object, old);
+                // Annotations are copied to the ReplicaSets: a change of them is work for the controller.
+                let annotations = |o: &Object| metadata(o).object("annotations").filter(|a| !a.is_empty()).cloned();
+                if object.get("spec") == old.get("spec") && annotations(object) != annotations(old) {
+                    set_generation(object, metadata(old).int("generation") + 1);
+                }
+            }
+        }
+    }
+    fn validate_create(&self, object: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        validation::meta::validate_core(metadata(object), true, NameRule::Subdomain, &mut errors);
+        validation::deployment::validate(object, None, &mut errors);
+        errors
+    }
+    fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
+        match part {
+            Part::Status => validation::deployment::validate_status(object, old, &mut errors),
+            Part::Main | Part::Finalize => {
+                validation::deployment::validate(object, Some(old), &mut errors);
+                validation::workload::validate_selector_unchanged(object, old, &mut errors);
+            }
+        }
+        errors
+    }
+    fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
+        validation::workload::warnings(object, old)
+    }
+    fn columns(&self) -> &'static [Column] {
+        &COLUMNS
+    }
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
+        let empty = Object::new();
+        let spec = object.object("spec").unwrap_or(&empty);
+        let status = object.object("status").unwrap_or(&empty);
+        let [names, images] = cells::containers(spec.object("template"));
+        let selector = validation::selector::parse(spec.object("selector"));
+        vec![
+            cells::name(object),
+            format!("{}/{}", status.int("readyReplicas"), spec.int("replicas")).into(),
+            status.int("updatedReplicas").into(),
+            status.int("availableReplicas").into(),
+            cells::age(object, now),
+            names,
+            images,
+            selector.map_or_else(|_| "<invalid>".to_owned(), |s| s.to_string()).into(),
+        ]
+    }
+    fn scale_selector(&self, object: &Object) -> String {
+        let selector = object.object("spec").and_then(|spec| spec.object("selector"));
+        validation::selector::parse(selector).map(|s| s.to_string()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Drops what Go's encoding leaves out, as the schema's decoding does before defaults are set.
+    fn omit_empty(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map.iter_mut() {
+                    if key != "annotations" && key != "matchLabels" && key != "labels" {
+                        omit_empty(value);
+                    }
+                }
+                map.retain(|key, value| match value {
+                    Value::Null => false,
+                    Value::Bool(b) => *b || !matches!(key.as_str(), "readOnly" | "stdin" | "tty" | "hostNetwork"),
+                    Value::String(text) => !text.is_empty() || !matches!(key.as_str(), "priorityClassName" | "value"),
+                    Value::Array(list) => !list.is_empty(),
+                    _ => true,
+                });
+            }
+            Value::Array(list) => list.iter_mut().for_each(omit_empty),
+            _ => {}
+        }
+    }
+
+    /// What a real server stored for sixty templates of every shape.
+    ///
+    /// Contract: API-16
+    #[test]
+    fn sixty_deployments_are_stored_as_the_reference_stored_them() {
+        let vectors: Value = serde_json::from_str(include_str!("../../tests/vectors/pod-template-hash.json"))
+            .expect("the vectors are JSON");
+        let vectors = vectors["vectors"].as_array().expect("a list");
+        assert_eq!(vectors.len(), 60);
+        for vector in vectors {
+            let mut sent = vector["sent"].clone();
+            omit_empty(&mut sent);
+            let Value::Object(mut object) = sent else { panic!("not an object") };
+            Deployment.default(&mut object);
+            assert_eq!(object["spec"], vector["stored"], "{}", vector["sent"]["metadata"]["name"]);
+            let once = object.clone();
+            Deployment.default(&mut object);
+            assert_eq!(object, once, "defaulting twice is defaulting once");
+            object.object_or_new("metadata").insert("namespace".to_owned(), "n".into());
+            assert_eq!(Deployment.validate_create(&object), [], "{}", vector["sent"]["metadata"]["name"]);
+        }
+    }
+
+    /// Contract: API-15
+    #[test]
+    fn generation_rises_with_spec_and_annotations_but_not_with_labels_or_status() {
+        let old = json!({"metadata": {"generation": 4, "annotations": {"a": "1"}}, "spec": {"replicas": 1}, "status": {}});
+        let old = old.as_object().expect("object");
+        for (change, part, want) in [
+            (json!({"metadata": {"annotations": {"a": "1"}}, "spec": {"replicas": 1}}), Part::Main, 4),
+            (json!({"metadata": {"annotations": {"a": "2"}}, "spec": {"replicas": 1}}), Part::Main, 5),
+            (json!({"metadata": {"annotations": {"a": "1"}}, "spec": {"replicas": 2}}), Part::Main, 5),
+            (json!({"metadata": {"annotations": {"a": "2"}}, "spec": {"replicas": 2}}), Part::Main, 5),
+            (json!({"metadata": {"annotations": {"a": "1"}, "labels": {"x": "y"}}, "spec": {"replicas": 1}}), Part::Main, 4),
+            (json!({"metadata": {"generation": 99}, "spec": {"replicas": 7}, "status": {"replicas": 3}}), Part::Status, 4),
+        ] {
+            let Value::Object(mut new) = change.clone() else { panic!("not an object") };
+            Deployment.prepare_update(part, &mut new, old);
+            assert_eq!(metadata(&new).int("generation"), want, "{change}");
+        }
+    }
+}

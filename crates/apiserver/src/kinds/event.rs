@@ -1,0 +1,141 @@
+//! Event.
+
+use std::borrow::Cow;
+
+use muster_objects::time::Timestamp;
+use serde_json::Value;
+
+use super::fields::{Fields, metadata};
+use super::{Column, Kind, Object, Part, Resource, cells, column, keep_generation, wide_column};
+use crate::field::FieldError;
+use crate::validation;
+
+/// Something that happened to an object.
+#[derive(Debug)]
+pub struct Event;
+
+static RESOURCE: Resource = Resource {
+    group: "",
+    version: "v1",
+    kind: "Event",
+    plural: "events",
+    singular: "event",
+    short_names: &["ev"],
+    categories: &[],
+    namespaced: true,
+    delete_collection: true,
+    subresources: &[],
+    field_labels: &[
+        "involvedObject.kind",
+        "involvedObject.namespace",
+        "involvedObject.name",
+        "involvedObject.uid",
+        "involvedObject.apiVersion",
+        "involvedObject.resourceVersion",
+        "involvedObject.fieldPath",
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ],
+};
+
+static COLUMNS: [Column; 10] = [
+    column("Last Seen", "The time at which the most recent occurrence of this event was recorded."),
+    column("Type", "Type of this event (Normal, Warning), new types could be added in the future"),
+    column(
+        "Reason",
+        "This should be a short, machine understandable string that gives the reason for the transition into the object's current status.",
+    ),
+    column("Object", "The object that this event is about."),
+    wide_column(
+        "Subobject",
+        "If referring to a piece of an object instead of an entire object, this string should contain a valid JSON/Go field access statement, such as desiredState.manifest.containers[2]. For example, if the object reference is to a container within a pod, this would take on a value like: \"spec.containers{name}\" (where \"name\" refers to the name of the container that triggered the event) or if no container name is specified \"spec.containers[2]\" (container with index 2 in this pod). This syntax is chosen only to have some well-defined way of referencing a part of an object.",
+    ),
+    wide_column("Source", "The component reporting this event. Should be a short machine understandable string."),
+    column("Message", "A human-readable description of the status of this operation."),
+    wide_column("First Seen", "The time at which the event was first recorded. (Time of server receipt is in TypeMeta.)"),
+    wide_column("Count", "The number of times this event has occurred."),
+    Column { name: "Name", kind: "string", format: "name", description: cells::NAME_DOC, priority: 1 },
+];
+
+impl Kind for Event {
+    fn resource(&self) -> &'static Resource {
+        &RESOURCE
+    }
+    fn default(&self, object: &mut Object) {
+        // Go writes structures also where they are empty.
+        object.set_if_absent("involvedObject", Object::new());
+        object.set_if_absent("source", Object::new());
+    }
+    fn prepare_update(&self, _part: Part, object: &mut Object, old: &Object) {
+        keep_generation(object, old);
+    }
+    fn validate_create(&self, object: &Object) -> Vec<FieldError> {
+        validation::event::validate(object)
+    }
+    fn validate_update(&self, _part: Part, object: &Object, _old: &Object) -> Vec<FieldError> {
+        validation::event::validate(object)
+    }
+    fn field<'a>(&self, object: &'a Object, label: &str) -> Option<Cow<'a, str>> {
+        if let Some(field) = label.strip_prefix("involvedObject.") {
+            return object.object("involvedObject")?.maybe_text(field).map(Cow::Borrowed);
+        }
+        match label {
+            "source" => {
+                let component = object.object("source").map_or("", |source| source.text("component"));
+                Some(cells::or(component, object.text("reportingComponent")).into())
+            }
+            "reason" | "reportingComponent" | "type" => object.maybe_text(label).map(Cow::Borrowed),
+            _ => None,
+        }
+    }
+    fn columns(&self) -> &'static [Column] {
+        &COLUMNS
+    }
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
+        let empty = Object::new();
+        let about = object.object("involvedObject").unwrap_or(&empty);
+        let source = object.object("source").unwrap_or(&empty);
+        let first = cells::since(cells::or(object.text("firstTimestamp"), object.text("eventTime")), now);
+        let mut last = match object.text("lastTimestamp") {
+            "" => first.clone(),
+            time => cells::since(time, now),
+        };
+        let mut count = object.int("count");
+        if let Some(series) = object.object("series") {
+            last = cells::since(series.text("lastObservedTime"), now);
+            count = series.int("count");
+        } else if count == 0 {
+            count = 1;
+        }
+        let kind = about.text("kind").to_lowercase();
+        let target = match about.text("name") {
+            "" => kind,
+            name => format!("{kind}/{name}"),
+        };
+        let component = cells::or(source.text("component"), object.text("reportingComponent"));
+        let reporter = match cells::or(source.text("host"), object.text("reportingInstance")) {
+            "" => component.to_owned(),
+            instance => format!("{component}, {instance}"),
+        };
+        vec![
+            last.into(),
+            object.text("type").into(),
+            object.text("reason").into(),
+            target.into(),
+            about.text("fieldPath").into(),
+            reporter.into(),
+            object.text("message").trim().into(),
+            first.into(),
+            count.into(),
+            metadata(object).text("name").into(),
+        ]
+    }
+    fn allows_create_on_update(&self) -> bool {
+        true
+    }
+    fn garbage_collected(&self) -> bool {
+        false
+    }
+}

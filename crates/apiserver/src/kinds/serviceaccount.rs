@@ -1,0 +1,58 @@
+//! ServiceAccount.
+
+use muster_objects::time::Timestamp;
+use serde_json::Value;
+
+use super::fields::metadata;
+use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, keep_generation};
+use crate::field::FieldError;
+use crate::validation::{self, Errors};
+
+/// An identity that pods run under.
+#[derive(Debug)]
+pub struct ServiceAccount;
+
+static RESOURCE: Resource = Resource {
+    group: "",
+    version: "v1",
+    kind: "ServiceAccount",
+    plural: "serviceaccounts",
+    singular: "serviceaccount",
+    short_names: &["sa"],
+    categories: &[],
+    namespaced: true,
+    delete_collection: true,
+    subresources: &[],
+    field_labels: &[],
+};
+
+static COLUMNS: [Column; 2] = [NAME_COLUMN, AGE_COLUMN];
+
+impl Kind for ServiceAccount {
+    fn resource(&self) -> &'static Resource {
+        &RESOURCE
+    }
+    fn default(&self, object: &mut Object) {
+        let _ = object;
+    }
+    fn prepare_update(&self, _part: Part, object: &mut Object, old: &Object) {
+        keep_generation(object, old);
+    }
+    fn validate_create(&self, object: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        validation::meta::validate_core(metadata(object), true, NameRule::Subdomain, &mut errors);
+        errors
+    }
+    fn validate_update(&self, _part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
+        errors.extend(self.validate_create(object));
+        errors
+    }
+    fn columns(&self) -> &'static [Column] {
+        &COLUMNS
+    }
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
+        vec![cells::name(object), cells::age(object, now)]
+    }
+}

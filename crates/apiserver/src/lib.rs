@@ -1,0 +1,169 @@
+//! An embedded Kubernetes API server.
+//!
+//! ```text
+//!   socket (serve, tls) --\
+//!                          +--> http --> registry --> storage
+//!   same process (tower) -/       |          |
+//!                                 |          +-- kinds, validation, admission: what a write may be
+//!                                 +-- schema: bodies to objects, patches, managed fields, OpenAPI
+//! ```
+//!
+//! [`ApiServer`] is one server with its storage. [`ApiServer::service`] answers requests with no socket, for clients in
+//! the same process; [`serve::serve`] answers them on a listener. It knows nothing of controllers: to it they are clients.
+//!
+//! Time comes from a [`clock::Clock`], uids and generated names from a [`generator::Generator`]: given both, the same
+//! requests give the same answers.
+
+pub mod admission;
+pub mod clock;
+pub mod codec;
+pub mod field;
+pub mod generator;
+pub mod http;
+pub mod kinds;
+pub mod openapi;
+pub mod registry;
+pub mod schema;
+pub mod serve;
+pub mod status;
+pub mod storage;
+pub mod tls;
+pub mod validation;
+pub mod version;
+pub mod yaml;
+
+use std::io;
+use std::sync::Arc;
+
+use muster_objects::time::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::watch::Sender;
+
+use crate::clock::Clock;
+use crate::generator::Generator;
+use crate::http::{Service, Shared};
+use crate::kinds::Kind;
+use crate::registry::Registry;
+use crate::registry::options::WriteOptions;
+use crate::storage::Retention;
+
+/// Namespaces that every cluster has from its start (API-20).
+pub const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// How a server is made.
+#[derive(Debug)]
+pub struct Options {
+    /// The time.
+    pub clock: Clock,
+    /// Uids and generated names.
+    pub generator: Generator,
+    /// How much history watches and older lists can see.
+    pub retention: Retention,
+    /// How many requests may be handled at once, watches not counted, before others are answered 429.
+    pub most_in_flight: usize,
+    /// The bearer token that grants everything.
+    pub token: String,
+}
+
+impl Options {
+    /// The machine's time and randomness.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn system() -> io::Result<Self> {
+        Ok(Self {
+            clock: Clock::system(),
+            generator: Generator::random()?,
+            retention: Retention::default(),
+            most_in_flight: MOST_IN_FLIGHT,
+            token: tls::random_token()?,
+        })
+    }
+
+    /// A fixed time, which moves with tokio's, and everything random from a seed: the same requests get the same
+    /// answers, byte for byte.
+    #[must_use]
+    pub fn seeded(seed: u64, start: Timestamp) -> Self {
+        Self {
+            clock: Clock::starting_at(start.as_nanos()),
+            generator: Generator::seeded(seed),
+            retention: Retention::default(),
+            most_in_flight: MOST_IN_FLIGHT,
+            token: format!("seed-{seed}"),
+        }
+    }
+}
+
+/// Requests at once, watches not counted, where the options do not say.
+const MOST_IN_FLIGHT: usize = 4096;
+
+/// A server with its storage. Cheap to clone; clones are the same server.
+#[derive(Debug, Clone)]
+pub struct ApiServer {
+    shared: Arc<Shared>,
+}
+
+impl ApiServer {
+    /// A server of all kinds, with the first namespaces in it.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self::with_kinds(kinds::all(), options)
+    }
+
+    /// A server of some kinds.
+    #[must_use]
+    pub fn with_kinds(kinds: &[&'static dyn Kind], options: Options) -> Self {
+        let registry = Registry::new(kinds, options.clock, options.generator, options.retention);
+        create_first_namespaces(&registry);
+        Self { shared: Arc::new(Shared::new(registry, options.token, options.most_in_flight)) }
+    }
+
+    /// Answers requests of clients in the same process, who need no credential.
+    #[must_use]
+    pub fn service(&self) -> Service {
+        Service::new(Arc::clone(&self.shared), false)
+    }
+
+    /// Answers requests that carry the token, others with 401.
+    #[must_use]
+    pub fn guarded_service(&self) -> Service {
+        Service::new(Arc::clone(&self.shared), true)
+    }
+
+    /// The bearer token that grants everything.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.shared.token
+    }
+
+    /// The kinds and their objects.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.shared.registry
+    }
+
+    /// Ends all watches, for good.
+    pub fn stop(&self) {
+        self.shared.stopping.send_replace(true);
+    }
+
+    pub(crate) fn stopping(&self) -> Sender<bool> {
+        self.shared.stopping.clone()
+    }
+}
+
+fn create_first_namespaces(registry: &Registry) {
+    let Some(namespaces) = registry.find("", "v1", "namespaces") else { return };
+    let options = WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
+    for name in FIRST_NAMESPACES {
+        let Value::Object(mut object) = json!({
+            "kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}, "spec": {}, "status": {},
+        }) else {
+            continue;
+        };
+        namespaces.kind.default(&mut object);
+        if let Err(error) = registry.create(namespaces, "", object, &options, &mut Vec::new()) {
+            tracing::error!(namespace = name, %error, "cannot create a first namespace");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Creating an object.
+
+use serde_json::Value;
+
+use super::options::WriteOptions;
+use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
+use crate::admission;
+use crate::codec;
+use crate::kinds::Object;
+use crate::kinds::fields::{Fields as _, metadata};
+use crate::status::ApiError;
+use crate::storage::Refused;
+use crate::validation;
+
+/// How often a generated name that is taken is generated anew (API-14).
+const NAME_ATTEMPTS: usize = 8;
+
+impl Registry {
+    /// Creates a decoded and defaulted object (API-12).
+    ///
+    /// # Errors
+    /// What admission, validation or a taken name has against it.
+    pub fn create(
+        &self,
+        served: &Served,
+        namespace: &str,
+        mut object: Object,
+        options: &WriteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Answer, ApiError> {
+        object.object_or_new("metadata");
+        for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            set_metadata(&mut object, field, None);
+        }
+        match_namespace(served, &mut object, namespace)?;
+        deduplicate_owners(&mut object, false, warnings);
+        codec::update_managed_fields(served, None, &mut object, &options.manager, "", self.clock.now());
+        admission::create(self, served, &mut object)?;
+        deduplicate_owners(&mut object, true, warnings);
+
+        let generates = metadata(&object).text("name").is_empty() && !metadata(&object).text("generateName").is_empty();
+        if !generates {
+            return self.create_named(served, object, options, warnings);
+        }
+        let mut attempt = 1;
+        loop {
+            let warned = warnings.len();
+            match self.create_named(served, object.clone(), options, warnings) {
+                Err(error) if error.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => {
+                    warnings.truncate(warned);
+                    attempt += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Creates under the object's name, or under one generated now.
+    pub(super) fn create_named(
+        &self,
+        served: &Served,
+        mut object: Object,
+        options: &WriteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Answer, ApiError> {
+        set_metadata(&mut object, "creationTimestamp", Some(Value::from(self.now_text())));
+        set_metadata(&mut object, "uid", Some(Value::from(self.generator.uid())));
+        let prefix = metadata(&object).text("generateName");
+        let generated = !prefix.is_empty();
+        if generated && metadata(&object).text("name").is_empty() {
+            let name = self.generator.name(prefix);
+            set_metadata(&mut object, "name", Some(Value::from(name)));
+        }
+
+        served.kind.prepare_create(&mut object);
+        let errors = validation::create(served.kind, &object);
+        let name = metadata(&object).text("name").to_owned();
+        if !errors.is_empty() {
+            return Err(served.invalid(&name, &errors));
+        }
+        warnings.extend(served.kind.warnings(&object, None));
+
+        let namespace = metadata(&object).text("namespace").to_owned();
+        if options.dry_run {
+            if let Some(found) = self.storage.get(served.id, &namespace, &name) {
+                return Err(taken(served, &name, generated, &found));
+            }
+            return Ok(Answer::Object(object));
+        }
+        if !matches!(version_of(&object)?, Version::Unsaid) {
+            return Err(ApiError::plain("resourceVersion should not be set on objects to be created"));
+        }
+        match self.storage.create(served.id, served.draft(&object, None)) {
+            Ok(entry) => Ok(Answer::Entry(entry)),
+            Err(Refused::Exists(found)) => Err(taken(served, &name, generated, &found)),
+            // A create is refused for nothing else.
+            Err(Refused::Missing | Refused::Changed) => Err(ApiError::modified(served.group_resource(), &name)),
+        }
+    }
+}
+
+fn taken(served: &Served, name: &str, generated: bool, found: &crate::storage::Entry) -> ApiError {
+    let mut error = if generated {
+        ApiError::generated_name_conflict(served.group_resource(), name)
+    } else {
+        ApiError::already_exists(served.group_resource(), name)
+    };
+    if metadata(&found.object()).contains_key("deletionTimestamp") {
+        error.message = format!("object is being deleted: {}", error.message);
+    }
+    error
+}

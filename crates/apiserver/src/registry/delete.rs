@@ -1,0 +1,364 @@
+//! Deleting an object: preconditions, grace, finalizers, propagation (API-18).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_objects::time::Timestamp;
+use serde_json::Value;
+
+use super::list::Page;
+use super::options::{DeleteOptions, ListOptions};
+use super::{Answer, Registry, Served, set_metadata};
+use crate::admission;
+use crate::kinds::fields::{Fields as _, metadata};
+use crate::kinds::{Object, Propagation};
+use crate::status::{ApiError, Details, success};
+use crate::storage::{Entry, Refused};
+
+/// The finalizer that has dependents orphaned.
+const ORPHAN: &str = "orphan";
+/// The finalizer that has dependents deleted first.
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What a deletion came to.
+#[derive(Debug)]
+pub struct Deleted {
+    /// The object, or a `Status`.
+    pub answer: Answer,
+    /// Whether the object is gone, and not only marked.
+    pub gone: bool,
+}
+
+/// What one look at the object says is to be done.
+enum Step {
+    /// It is already on its way, and this request does not make it faster.
+    Pending,
+    /// Write this state: it stays until finalizers or grace have passed.
+    Mark(Object),
+    /// Write this state, then remove it.
+    MarkAndRemove(Object),
+    /// Remove it.
+    Remove,
+}
+
+impl Registry {
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// 404; 409 for a precondition; 403 for a namespace that must stay.
+    pub fn delete(&self, served: &Served, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+        loop {
+            let entry = self.get(served, namespace, name)?;
+            if served.kind.spec_finalizers() {
+                if let Some(answer) = self.begin_termination(served, &entry, options)? {
+                    return Ok(Deleted { answer, gone: false });
+                }
+                let object = entry.object();
+                let waits = !metadata(&object).contains_key("deletionTimestamp")
+                    || object.object("spec").is_some_and(|s| !s.list("finalizers").is_empty());
+                if waits {
+                    if metadata(&object).contains_key("deletionTimestamp") {
+                        return Ok(Deleted { answer: Answer::Entry(entry), gone: false });
+                    }
+                    continue;
+                }
+            }
+            if let Some(deleted) = self.try_delete(served, &entry, options)? {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// One attempt; `None` when another write came in between.
+    fn try_delete(&self, served: &Served, entry: &Arc<Entry>, options: &DeleteOptions) -> Result<Option<Deleted>, ApiError> {
+        check_preconditions(served, entry, options)?;
+        let object = entry.object();
+        let step = self.step(served, object, options);
+        if !matches!(step, Step::Pending) {
+            admission::delete(served, &entry.name)?;
+        }
+        let (mut version, mut last) = (entry.version, Answer::Entry(Arc::clone(entry)));
+        match step {
+            Step::Pending => return Ok(Some(Deleted { answer: deleted_answer(served, entry, last), gone: false })),
+            Step::Mark(object) | Step::MarkAndRemove(object) if options.dry_run => {
+                let gone = metadata(&object).list("finalizers").is_empty();
+                return Ok(Some(Deleted { answer: Answer::Object(object), gone }));
+            }
+            Step::Mark(object) => {
+                let Ok(entry) = self.storage.update(served.id, served.draft(&object, Some(entry)), version) else {
+                    return Ok(None);
+                };
+                return Ok(Some(Deleted { answer: Answer::Entry(entry), gone: false }));
+            }
+            Step::MarkAndRemove(object) => {
+                let draft = served.draft(&object, Some(entry));
+                if !entry.same_as(&draft) {
+                    let Ok(marked) = self.storage.update(served.id, draft, version) else { return Ok(None) };
+                    version = marked.version;
+                    last = Answer::Entry(marked);
+                }
+            }
+            Step::Remove if options.dry_run => {
+                return Ok(Some(Deleted { answer: deleted_answer(served, entry, last), gone: true }));
+            }
+            Step::Remove => {}
+        }
+        match self.storage.delete(served.id, &entry.namespace, &entry.name, version) {
+            Ok(gone) => {
+                let answer = deleted_answer(served, entry, Answer::Entry(gone));
+                Ok(Some(Deleted { answer, gone: true }))
+            }
+            // Marked by us, then removed by another: what we marked is the best that is known of it.
+            Err(Refused::Missing) if version != entry.version => {
+                Ok(Some(Deleted { answer: deleted_answer(served, entry, last), gone: true }))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn step(&self, served: &Served, mut object: Object, options: &DeleteOptions) -> Step {
+        let requested = options.grace.map(|seconds| if seconds < 0 { 1 } else { seconds });
+        let graceful = match served.kind.grace(&object, requested) {
+            None => None,
+            Some(period) => match self.grace(&mut object, period, requested) {
+                Graceful::Pending => return Step::Pending,
+                Graceful::Exhausted => None,
+                Graceful::For(period) => Some(period),
+            },
+        };
+        let had_finalizers = !metadata(&object).list("finalizers").is_empty();
+        let changed = set_propagation_finalizers(served, &mut object, options);
+        if graceful.is_none() && !had_finalizers && !changed {
+            return Step::Remove;
+        }
+        let finalizers = !metadata(&object).list("finalizers").is_empty();
+        match graceful {
+            Some(period) if finalizers || period > 0 => Step::Mark(object),
+            Some(_) => Step::MarkAndRemove(object),
+            None if finalizers => {
+                self.mark(&mut object);
+                Step::Mark(object)
+            }
+            None => Step::Remove,
+        }
+    }
+
+    /// Sets deletion time and grace period of an object that knows grace.
+    fn grace(&self, object: &mut Object, period: i64, requested: Option<i64>) -> Graceful {
+        let now = self.clock.now();
+        let old = metadata(object);
+        let Some(deadline) = old.maybe_text("deletionTimestamp") else {
+            raise_generation(object);
+            let deadline = after(now, period);
+            set_metadata(object, "deletionTimestamp", Some(Value::from(deadline.to_string())));
+            set_metadata(object, "deletionGracePeriodSeconds", Some(Value::from(period)));
+            return Graceful::For(period);
+        };
+        let granted = match old.int("deletionGracePeriodSeconds") {
+            0 => return Graceful::Exhausted,
+            n if n < 0 => 1,
+            n => n,
+        };
+        // A second request can only make the period shorter.
+        let Some(mut wanted) = requested.filter(|seconds| *seconds < granted) else { return Graceful::Pending };
+        let begun = Timestamp::parse(deadline).unwrap_or(now).plus_nanos(-granted.saturating_mul(1_000_000_000));
+        let mut sooner = after(begun, wanted);
+        if sooner < now {
+            sooner = now;
+            if wanted != 0 {
+                wanted = 1;
+            }
+        }
+        set_metadata(object, "deletionTimestamp", Some(Value::from(sooner.to_string())));
+        set_metadata(object, "deletionGracePeriodSeconds", Some(Value::from(wanted)));
+        Graceful::For(wanted)
+    }
+
+    /// Marks an object that knows no grace as being deleted.
+    fn mark(&self, object: &mut Object) {
+        let now = self.clock.now();
+        let deadline = metadata(object).maybe_text("deletionTimestamp").map(Timestamp::parse);
+        if deadline.is_none() {
+            raise_generation(object);
+        }
+        if !matches!(deadline, Some(Ok(at)) if at <= now) {
+            set_metadata(object, "deletionTimestamp", Some(Value::from(now.to_string())));
+        }
+        set_metadata(object, "deletionGracePeriodSeconds", Some(Value::from(0)));
+    }
+
+    /// The first deletion of a namespace: it is marked `Terminating`, and something else empties it (API-20). `None` when
+    /// that has been done already.
+    fn begin_termination(
+        &self,
+        served: &Served,
+        entry: &Arc<Entry>,
+        options: &DeleteOptions,
+    ) -> Result<Option<Answer>, ApiError> {
+        let conflict = |what: &str, wanted: &str, found: &str| {
+            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+            ApiError::conflict(served.group_resource(), &entry.name, &why)
+        };
+        if let Some(uid) = &options.uid
+            && **uid != *entry.uid
+        {
+            return Err(conflict("UID", uid, &entry.uid));
+        }
+        if let Some(version) = &options.resource_version
+            && *version != entry.version.to_string()
+        {
+            return Err(conflict("ResourceVersion", version, &entry.version.to_string()));
+        }
+        let mut object = entry.object();
+        if metadata(&object).contains_key("deletionTimestamp") {
+            return Ok(None);
+        }
+        admission::delete(served, &entry.name)?;
+        set_metadata(&mut object, "deletionTimestamp", Some(Value::from(self.now_text())));
+        object.object_or_new("status").insert("phase".to_owned(), Value::from("Terminating"));
+        let propagation = effective(options);
+        let mut finalizers: Vec<String> = metadata(&object).strings("finalizers").map(str::to_owned).collect();
+        for (finalizer, policy) in [(ORPHAN, Propagation::Orphan), (FOREGROUND, Propagation::Foreground)] {
+            let has = finalizers.iter().any(|f| f == finalizer);
+            let wanted = match (options.orphan_dependents, propagation) {
+                // Here the old option asks for the foreground where it does not ask for orphans.
+                (Some(orphan), _) => orphan == (policy == Propagation::Orphan),
+                (None, Some(chosen)) => chosen == policy,
+                (None, None) => has,
+            };
+            if has && !wanted {
+                finalizers.retain(|f| f != finalizer);
+            } else if wanted && !has {
+                finalizers.push(finalizer.to_owned());
+            }
+        }
+        set_finalizers(&mut object, finalizers);
+        if options.dry_run {
+            return Ok(Some(Answer::Object(object)));
+        }
+        match self.storage.update(served.id, served.draft(&object, Some(entry)), entry.version) {
+            Ok(entry) => Ok(Some(Answer::Entry(entry))),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Deletes all objects that a list selects; answers the list.
+    ///
+    /// # Errors
+    /// The first failure that is not a 404; what was deleted before stays deleted.
+    pub fn delete_collection(
+        &self,
+        served: &Served,
+        namespace: &str,
+        list: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Page, ApiError> {
+        let page = self.list(served, namespace, None, list)?;
+        for entry in &page.entries {
+            match self.delete(served, &entry.namespace, &entry.name, options) {
+                Err(error) if error.reason != "NotFound" => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(page)
+    }
+}
+
+enum Graceful {
+    Pending,
+    Exhausted,
+    For(i64),
+}
+
+fn after(from: Timestamp, seconds: i64) -> Timestamp {
+    from + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}
+
+fn raise_generation(object: &mut Object) {
+    let generation = metadata(object).int("generation");
+    if generation > 0 {
+        set_metadata(object, "generation", Some(Value::from(generation + 1)));
+    }
+}
+
+fn check_preconditions(served: &Served, entry: &Entry, options: &DeleteOptions) -> Result<(), ApiError> {
+    if let Some(uid) = &options.uid
+        && **uid != *entry.uid
+    {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            entry.uid
+        );
+        return Err(ApiError::conflict(served.group_kind(), &entry.name, &why));
+    }
+    if let Some(version) = &options.resource_version
+        && *version != entry.version.to_string()
+    {
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified",
+            entry.version
+        );
+        return Err(ApiError::conflict(served.group_kind(), &entry.name, &why));
+    }
+    Ok(())
+}
+
+fn effective(options: &DeleteOptions) -> Option<Propagation> {
+    options.propagation
+}
+
+/// Sets or removes the two finalizers that the garbage collector answers to; says whether that changed anything.
+fn set_propagation_finalizers(served: &Served, object: &mut Object, options: &DeleteOptions) -> bool {
+    if !served.policy.collects_garbage {
+        return false;
+    }
+    let old: Vec<String> = metadata(object).strings("finalizers").map(str::to_owned).collect();
+    let present = |finalizer: &str| old.iter().any(|f| f == finalizer);
+    // In order: what the request says, what the object says, what the kind says.
+    let first_present = old.iter().find(|f| *f == ORPHAN || *f == FOREGROUND).map(String::as_str);
+    let (orphan, foreground) = match (options.orphan_dependents, options.propagation) {
+        (Some(orphan), _) => (orphan, false),
+        (None, Some(policy)) => (policy == Propagation::Orphan, policy == Propagation::Foreground),
+        (None, None) => match first_present {
+            Some(finalizer) => (finalizer == ORPHAN, finalizer == FOREGROUND),
+            None => (served.kind.default_propagation() == Propagation::Orphan, false),
+        },
+    };
+    if orphan == present(ORPHAN) && foreground == present(FOREGROUND) {
+        return false;
+    }
+    let mut finalizers: Vec<String> = old.iter().filter(|f| *f != ORPHAN && *f != FOREGROUND).cloned().collect();
+    if orphan {
+        finalizers.push(ORPHAN.to_owned());
+    }
+    if foreground {
+        finalizers.push(FOREGROUND.to_owned());
+    }
+    set_finalizers(object, finalizers);
+    true
+}
+
+fn set_finalizers(object: &mut Object, finalizers: Vec<String>) {
+    let value = (!finalizers.is_empty()).then(|| Value::from(finalizers));
+    set_metadata(object, "finalizers", value);
+}
+
+/// What a deletion answers with: the object for some kinds, for others a `Status` that names it.
+fn deleted_answer(served: &Served, entry: &Entry, last: Answer) -> Answer {
+    if served.policy.returns_deleted {
+        return last;
+    }
+    let resource = served.resource();
+    let details = Details {
+        name: entry.name.to_string(),
+        group: resource.group.to_owned(),
+        kind: resource.plural.to_owned(),
+        uid: entry.uid.to_string(),
+        ..Details::default()
+    };
+    match success(Some(&details), None) {
+        Value::Object(status) => Answer::Object(status),
+        // `success` makes an object.
+        _ => last,
+    }
+}

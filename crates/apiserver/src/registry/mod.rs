@@ -1,0 +1,285 @@
+//! The registry: what every kind has in common, done once.
+//!
+//! ```text
+//!   create   body -> decode, default -> metadata -> managed fields -> admission -> prepare -> validate -> commit
+//!   update   live + body or patch -> managed fields -> admission -> prepare -> validate -> (nothing changed? stop)
+//!                 ^                                                                          |
+//!                 +------------------- somebody else was faster ------------------------- commit
+//!   delete   live -> preconditions -> grace, finalizers -> commit of a mark, or of the removal
+//! ```
+//!
+//! An update is computed outside the storage's lock from a version that it names when it commits; if that version
+//! is no longer the present one, it is computed again. A [`Kind`] says what is its own at each step.
+
+pub mod create;
+pub mod delete;
+pub mod list;
+pub mod options;
+pub mod patch;
+pub mod pods;
+pub mod policy;
+pub mod scale;
+pub mod selection;
+pub mod update;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::clock::Clock;
+use crate::field::FieldError;
+use crate::generator::Generator;
+use crate::kinds::fields::{Fields as _, metadata};
+use crate::kinds::{Kind, Object, Resource, Subresource};
+use crate::status::{ApiError, GroupResource};
+use crate::storage::{Draft, Entry, ResourceId, Retention, Storage};
+
+use policy::Policy;
+
+/// A kind, with its place in storage.
+pub struct Served {
+    /// What is the kind's own.
+    pub kind: &'static dyn Kind,
+    /// Where its objects are.
+    pub id: ResourceId,
+    /// How its writes differ from other kinds'.
+    pub policy: Policy,
+}
+
+impl std::fmt::Debug for Served {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Served").field(&self.resource().plural).finish()
+    }
+}
+
+impl Served {
+    /// What discovery tells of the kind.
+    #[must_use]
+    pub fn resource(&self) -> &'static Resource {
+        self.kind.resource()
+    }
+
+    /// The group and plural name, for messages.
+    #[must_use]
+    pub fn group_resource(&self) -> GroupResource<'static> {
+        let resource = self.resource();
+        GroupResource { group: resource.group, resource: resource.plural }
+    }
+
+    /// The group and kind, for messages.
+    #[must_use]
+    pub fn group_kind(&self) -> GroupResource<'static> {
+        let resource = self.resource();
+        GroupResource { group: resource.group, resource: resource.kind }
+    }
+
+    /// `v1` or `apps/v1`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        let resource = self.resource();
+        api_version(resource.group, resource.version)
+    }
+
+    /// Whether the kind has this subresource.
+    #[must_use]
+    pub fn has(&self, subresource: Subresource) -> bool {
+        self.resource().subresources.contains(&subresource)
+    }
+
+    /// 404 for one object of the kind.
+    #[must_use]
+    pub fn not_found(&self, name: &str) -> ApiError {
+        ApiError::not_found(self.group_resource(), name)
+    }
+
+    /// 422 for one object of the kind.
+    #[must_use]
+    pub fn invalid(&self, name: &str, errors: &[FieldError]) -> ApiError {
+        ApiError::invalid(self.group_kind(), name, errors)
+    }
+
+    /// The object as storage takes it.
+    #[must_use]
+    pub fn draft(&self, object: &Object, previous: Option<&Entry>) -> Draft {
+        let mut fields = String::new();
+        for label in self.resource().field_labels {
+            if let Some(value) = self.kind.field(object, label) {
+                fields.extend(value.chars().filter(|c| *c != '\0'));
+            }
+            fields.push('\0');
+        }
+        Draft::new(object, fields, previous)
+    }
+}
+
+/// `v1` or `apps/v1`.
+#[must_use]
+pub fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// What a request answers with.
+#[derive(Debug)]
+pub enum Answer {
+    /// A stored object.
+    Entry(Arc<Entry>),
+    /// An object that is not stored as it is: of a dry run, or a `Scale`, or a `Status`.
+    Object(Object),
+}
+
+impl Answer {
+    /// The object as a tree.
+    #[must_use]
+    pub fn object(&self) -> Object {
+        match self {
+            Self::Entry(entry) => entry.object(),
+            Self::Object(object) => object.clone(),
+        }
+    }
+}
+
+/// All kinds, over one storage.
+#[derive(Debug)]
+pub struct Registry {
+    served: Vec<Served>,
+    /// Where objects are kept.
+    pub storage: Arc<Storage>,
+    /// The time.
+    pub clock: Clock,
+    /// Uids and names.
+    pub generator: Generator,
+}
+
+impl Registry {
+    /// A registry of kinds over an empty storage. Discovery and lookups keep their order.
+    #[must_use]
+    pub fn new(kinds: &[&'static dyn Kind], clock: Clock, generator: Generator, retention: Retention) -> Self {
+        let served = kinds.iter().zip(0..).map(|(kind, id)| Served {
+            kind: *kind,
+            id: ResourceId(id),
+            policy: policy::policy(kind.resource()),
+        });
+        Self {
+            served: served.collect(),
+            storage: Arc::new(Storage::new(kinds.len(), 1, retention)),
+            clock,
+            generator,
+        }
+    }
+
+    /// All kinds.
+    #[must_use]
+    pub fn served(&self) -> &[Served] {
+        &self.served
+    }
+
+    /// The kind at `group/version`, `plural`.
+    #[must_use]
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Served> {
+        self.served.iter().find(|s| {
+            let resource = s.resource();
+            resource.plural == plural && resource.group == group && resource.version == version
+        })
+    }
+
+    /// The present state of one object.
+    ///
+    /// # Errors
+    /// 404 when it is not there.
+    pub fn get(&self, served: &Served, namespace: &str, name: &str) -> Result<Arc<Entry>, ApiError> {
+        self.storage.get(served.id, namespace, name).ok_or_else(|| served.not_found(name))
+    }
+
+    /// The time as metadata has it.
+    fn now_text(&self) -> String {
+        self.clock.now().to_string()
+    }
+}
+
+/// `metadata.resourceVersion`, as it came with a write.
+enum Version {
+    /// None, or an empty one.
+    Unsaid,
+    /// A number.
+    At(u64),
+}
+
+fn version_of(object: &Object) -> Result<Version, ApiError> {
+    match metadata(object).text("resourceVersion") {
+        "" | "0" => Ok(Version::Unsaid),
+        text => text.parse().map(Version::At).map_err(|_| {
+            let quoted = crate::field::go_quote(text);
+            ApiError::plain(format!(
+                "resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: invalid syntax"
+            ))
+        }),
+    }
+}
+
+/// Sets a field of metadata, or removes it.
+fn set_metadata(object: &mut Object, key: &str, value: Option<Value>) {
+    let metadata = object.object_or_new("metadata");
+    match value {
+        Some(value) => {
+            metadata.insert(key.to_owned(), value);
+        }
+        None => {
+            metadata.remove(key);
+        }
+    }
+}
+
+/// Makes the object's namespace the request's, or says that they differ.
+fn match_namespace(served: &Served, object: &mut Object, namespace: &str) -> Result<(), ApiError> {
+    if !served.resource().namespaced {
+        set_metadata(object, "namespace", None);
+        return Ok(());
+    }
+    let found = metadata(object).text("namespace");
+    if found == namespace {
+        return Ok(());
+    }
+    if !found.is_empty() {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(message));
+    }
+    set_metadata(object, "namespace", Some(Value::from(namespace)));
+    Ok(())
+}
+
+/// Drops owner references that are there twice. `late` says that the object has been through admission, which
+/// words the warning.
+fn deduplicate_owners(object: &mut Object, late: bool, warnings: &mut Vec<String>) {
+    let Some(owners) = object.get_mut("metadata").and_then(|m| m.get_mut("ownerReferences")).and_then(Value::as_array_mut)
+    else {
+        return;
+    };
+    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+    let mut twice: Vec<String> = Vec::new();
+    for owner in std::mem::take(owners) {
+        if kept.contains(&owner) {
+            twice.push(owner.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    if !twice.is_empty() {
+        let uids = twice.join(", ");
+        warnings.push(if late {
+            format!(
+                ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+            )
+        } else {
+            format!(
+                ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+            )
+        });
+    }
+}
+
+/// An empty object.
+#[must_use]
+pub fn empty() -> Object {
+    Map::new()
+}

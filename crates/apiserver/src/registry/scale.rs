@@ -1,0 +1,126 @@
+//! The `/scale` of an object: an `autoscaling/v1` Scale over its replicas (API-15).
+
+use serde_json::{Value, json};
+
+use super::patch::{Patch, apply};
+use super::update::Update;
+use super::{Answer, Registry, Served, set_metadata};
+use crate::codec::Model;
+use crate::field::FieldError;
+use crate::kinds::Object;
+use crate::kinds::fields::{Fields as _, metadata};
+use crate::status::{ApiError, GroupResource};
+
+/// What a write of a Scale brings.
+#[derive(Debug, Clone, Copy)]
+pub enum NewScale<'a> {
+    /// A whole new one, decoded.
+    Whole(&'a Object),
+    /// A patch of the present one.
+    Patched(Patch<'a>),
+}
+
+impl Registry {
+    /// The scale of an object.
+    ///
+    /// # Errors
+    /// 404 when the object is not there.
+    pub fn scale(&self, served: &Served, namespace: &str, name: &str) -> Result<Answer, ApiError> {
+        let entry = self.get(served, namespace, name)?;
+        Ok(Answer::Object(scale_of(served, &entry.object())))
+    }
+
+    /// Changes an object's replicas through its scale.
+    ///
+    /// # Errors
+    /// 404, 409 for another version or uid, 422 for a scale that is invalid.
+    pub fn set_scale(
+        &self,
+        served: &Served,
+        update: Update<'_>,
+        new: NewScale<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Answer, ApiError> {
+        let precondition = match new {
+            NewScale::Whole(scale) => metadata(scale).maybe_text("uid").filter(|uid| !uid.is_empty()),
+            NewScale::Patched(_) => None,
+        };
+        let answer = self.change(served, update, precondition, warnings, |live, warnings| {
+            let present = scale_of(served, live);
+            let scale = match new {
+                NewScale::Whole(scale) => (*scale).clone(),
+                NewScale::Patched(patch) => apply(&Model::SCALE, &present, patch, update.options, warnings)?,
+            };
+            check(served, &scale, live, update.name)?;
+            let mut next = live.clone();
+            let replicas = scale.object("spec").map_or(0, |spec| spec.int("replicas"));
+            next.object_or_new("spec").insert("replicas".to_owned(), Value::from(replicas));
+            let version = metadata(&scale).maybe_text("resourceVersion").map(Value::from);
+            set_metadata(&mut next, "resourceVersion", version);
+            Ok(next)
+        })?;
+        Ok(Answer::Object(scale_of(served, &answer.object())))
+    }
+}
+
+fn check(served: &Served, scale: &Object, live: &Object, name: &str) -> Result<(), ApiError> {
+    let found = metadata(scale);
+    match found.text("name") {
+        "" => {
+            let message = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+            return Err(ApiError::bad_request(message));
+        }
+        other if other != name => {
+            let message = format!("the name of the object ({other}) does not match the name on the URL ({name})");
+            return Err(ApiError::bad_request(message));
+        }
+        _ => {}
+    }
+    let namespace = found.text("namespace");
+    if !namespace.is_empty() && namespace != metadata(live).text("namespace") {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(message));
+    }
+    let replicas = scale.object("spec").map_or(0, |spec| spec.int("replicas"));
+    if replicas < 0 {
+        let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+        let kind = GroupResource { group: "autoscaling", resource: "Scale" };
+        return Err(ApiError::invalid(kind, name, &[error]));
+    }
+    let (wanted, uid) = (found.text("uid"), metadata(live).text("uid"));
+    if !wanted.is_empty() && wanted != uid {
+        let resource = served.resource();
+        let plural = format!("{}/scale", resource.plural);
+        let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+        return Err(ApiError::conflict(GroupResource { group: resource.group, resource: &plural }, name, &why));
+    }
+    Ok(())
+}
+
+fn scale_of(served: &Served, object: &Object) -> Object {
+    let from = metadata(object);
+    let mut meta = Object::new();
+    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = from.get(key) {
+            meta.insert(key.to_owned(), value.clone());
+        }
+    }
+    let replicas = |part: &str| object.object(part).map_or(0, |p| p.int("replicas"));
+    let mut spec = Object::new();
+    if replicas("spec") != 0 {
+        spec.insert("replicas".to_owned(), json!(replicas("spec")));
+    }
+    let mut status = Object::new();
+    status.insert("replicas".to_owned(), json!(replicas("status")));
+    let selector = served.kind.scale_selector(object);
+    if !selector.is_empty() {
+        status.insert("selector".to_owned(), Value::from(selector));
+    }
+    let mut scale = Object::new();
+    scale.insert("kind".to_owned(), json!("Scale"));
+    scale.insert("apiVersion".to_owned(), json!("autoscaling/v1"));
+    scale.insert("metadata".to_owned(), Value::Object(meta));
+    scale.insert("spec".to_owned(), Value::Object(spec));
+    scale.insert("status".to_owned(), Value::Object(status));
+    scale
+}

@@ -1,0 +1,184 @@
+//! Which objects a list or a watch is about: label and field selectors (API-10).
+
+use muster_objects::selector::Selector;
+
+use super::Served;
+use crate::status::ApiError;
+use crate::storage::Entry;
+
+/// A parsed pair of selectors.
+#[derive(Debug)]
+pub struct Selection {
+    labels: Selector,
+    fields: Vec<FieldTerm>,
+}
+
+#[derive(Debug)]
+struct FieldTerm {
+    field: Field,
+    /// `=` where true, `!=` where false.
+    equal: bool,
+    value: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Field {
+    Name,
+    Namespace,
+    /// One of the kind's own, by its place in `Resource::field_labels`.
+    Own(usize),
+}
+
+impl Selection {
+    /// Parses both selectors for a kind.
+    ///
+    /// # Errors
+    /// 400 for one that cannot be parsed, or a field that the kind does not select by.
+    pub fn parse(served: &Served, labels: &str, fields: &str) -> Result<Self, ApiError> {
+        let labels = if labels.is_empty() {
+            Selector::everything()
+        } else {
+            Selector::parse(labels).map_err(|e| ApiError::bad_request(e.to_string()))?
+        };
+        Ok(Self { labels, fields: parse_fields(served, fields)? })
+    }
+
+    /// Whether everything is selected.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.fields.is_empty() && self.labels.is_everything()
+    }
+
+    /// Whether an object is selected.
+    #[must_use]
+    pub fn matches(&self, entry: &Entry) -> bool {
+        self.fields.iter().all(|term| {
+            let value = match term.field {
+                Field::Name => &*entry.name,
+                Field::Namespace => &*entry.namespace,
+                Field::Own(index) => entry.field(index),
+            };
+            (value == term.value) == term.equal
+        }) && self.labels.matches_fn(|key| entry.label(key))
+    }
+
+    /// The one name that can match, where there is one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.exactly(&Field::Name)
+    }
+
+    /// The one namespace that can match, where there is one.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.exactly(&Field::Namespace)
+    }
+
+    /// Narrows to one name, for a path that names an object.
+    ///
+    /// # Errors
+    /// 400 when the field selector is about another name, or about anything else.
+    pub fn narrow(&mut self, name: &str) -> Result<(), ApiError> {
+        if !self.fields.is_empty() {
+            if self.name() == Some(name) {
+                return Ok(());
+            }
+            return Err(ApiError::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        }
+        self.fields.push(FieldTerm { field: Field::Name, equal: true, value: name.to_owned() });
+        Ok(())
+    }
+
+    fn exactly(&self, field: &Field) -> Option<&str> {
+        self.fields.iter().find(|t| t.equal && t.field == *field).map(|t| t.value.as_str())
+    }
+}
+
+fn parse_fields(served: &Served, text: &str) -> Result<Vec<FieldTerm>, ApiError> {
+    let mut parts = split_terms(text);
+    parts.sort_unstable();
+    let mut terms = Vec::new();
+    for part in parts.into_iter().filter(|p| !p.is_empty()) {
+        let Some((label, equal, value)) = split_term(part) else {
+            return Err(ApiError::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'")));
+        };
+        let value = unescape(value)?;
+        if label.is_empty() && value.is_empty() {
+            continue;
+        }
+        terms.push(FieldTerm { field: field_of(served, label)?, equal, value });
+    }
+    Ok(terms)
+}
+
+fn field_of(served: &Served, label: &str) -> Result<Field, ApiError> {
+    let resource = served.resource();
+    match label {
+        "metadata.name" => return Ok(Field::Name),
+        // Cluster-scoped kinds with a list of their own do not have it.
+        "metadata.namespace" if resource.namespaced || !served.policy.own_field_labels => return Ok(Field::Namespace),
+        _ => {}
+    }
+    if let Some(index) = resource.field_labels.iter().position(|l| *l == label) {
+        return Ok(Field::Own(index));
+    }
+    Err(ApiError::bad_request(if served.policy.own_field_labels {
+        format!("field label not supported: {label}")
+    } else {
+        let quoted = crate::field::go_quote(label);
+        format!("{quoted} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    }))
+}
+
+/// Splits at commas that no backslash precedes.
+fn split_terms(text: &str) -> Vec<&str> {
+    let mut terms = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                terms.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push(&text[start..]);
+    terms
+}
+
+fn split_term(term: &str) -> Option<(&str, bool, &str)> {
+    for (at, _) in term.char_indices() {
+        let rest = &term[at..];
+        for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
+            if let Some(value) = rest.strip_prefix(operator) {
+                return Some((&term[..at], equal, value));
+            }
+        }
+    }
+    None
+}
+
+fn unescape(value: &str) -> Result<String, ApiError> {
+    let mut out = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
+                Some(other) => {
+                    let message = format!("invalid field selector: invalid escape sequence: \\{other}");
+                    return Err(ApiError::bad_request(message));
+                }
+                None => return Err(ApiError::bad_request("invalid field selector: invalid escape sequence: \\")),
+            },
+            ',' | '=' => {
+                return Err(ApiError::bad_request(format!("invalid field selector: unescaped character in value: {}", c as u32)));
+            }
+            c => out.push(c),
+        }
+    }
+    Ok(out)
+}

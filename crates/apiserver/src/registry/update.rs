@@ -1,0 +1,254 @@
+//! Changing an object: by a whole new one, or by anything else that makes a new one from the old.
+
+use serde_json::Value;
+
+use super::options::WriteOptions;
+use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
+use crate::admission;
+use crate::codec;
+use crate::kinds::fields::{Fields as _, metadata};
+use crate::kinds::{Object, Part};
+use crate::status::ApiError;
+use crate::storage::{Entry, Refused};
+use crate::validation;
+
+/// A write to an object that is there.
+#[derive(Debug, Clone, Copy)]
+pub struct Update<'a> {
+    /// The object's namespace; empty for a cluster's object.
+    pub namespace: &'a str,
+    /// The object's name.
+    pub name: &'a str,
+    /// What of it is written.
+    pub part: Part,
+    /// The subresource that managed fields name; empty for none.
+    pub subresource: &'a str,
+    /// The options.
+    pub options: &'a WriteOptions,
+}
+
+impl Registry {
+    /// Replaces an object by a decoded and defaulted one (API-12). The flag says that it was created.
+    ///
+    /// # Errors
+    /// 404, 409 for another version or uid, 422 for what validation finds.
+    pub fn replace(
+        &self,
+        served: &Served,
+        update: Update<'_>,
+        mut object: Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<(Answer, bool), ApiError> {
+        match_namespace(served, &mut object, update.namespace)?;
+        check_name(&object, update.name)?;
+        deduplicate_owners(&mut object, false, warnings);
+        let uid = metadata(&object).text("uid").to_owned();
+        let precondition = (!uid.is_empty()).then_some(uid.as_str());
+        if update.part == Part::Main
+            && served.policy.create_on_update
+            && self.storage.get(served.id, update.namespace, update.name).is_none()
+        {
+            if precondition.is_some() {
+                // Nothing there has no uid, so it is not the object that was meant.
+                return Err(uid_conflict(served, update, &uid, ""));
+            }
+            return self.create_by_update(served, update, object, warnings).map(|answer| (answer, true));
+        }
+        let answer = self.change(served, update, precondition, warnings, |_, _| Ok(object.clone()))?;
+        Ok((answer, false))
+    }
+
+    /// Changes an object by `make`, which makes the new state from the present one. It is called again when another
+    /// write came in between.
+    ///
+    /// # Errors
+    /// 404, 409, 422, and whatever `make` answers.
+    pub fn change(
+        &self,
+        served: &Served,
+        update: Update<'_>,
+        uid: Option<&str>,
+        warnings: &mut Vec<String>,
+        mut make: impl FnMut(&Object, &mut Vec<String>) -> Result<Object, ApiError>,
+    ) -> Result<Answer, ApiError> {
+        let warned = warnings.len();
+        loop {
+            warnings.truncate(warned);
+            let entry = self.get(served, update.namespace, update.name)?;
+            if let Some(uid) = uid
+                && uid != &*entry.uid
+            {
+                return Err(uid_conflict(served, update, uid, &entry.uid));
+            }
+            let live = entry.object();
+            let object = make(&live, warnings)?;
+            if let Some(answer) = self.try_change(served, update, &entry, &live, object, warnings)? {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// One attempt; `None` when another write came in between.
+    fn try_change(
+        &self,
+        served: &Served,
+        update: Update<'_>,
+        entry: &Entry,
+        live: &Object,
+        mut object: Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Answer>, ApiError> {
+        match_namespace(served, &mut object, update.namespace)?;
+        check_name(&object, update.name)?;
+        let now = self.clock.now();
+        codec::update_managed_fields(served, Some(live), &mut object, &update.options.manager, update.subresource, now);
+        if update.part == Part::Main {
+            admission::update(served, &mut object, live);
+        }
+        deduplicate_owners(&mut object, true, warnings);
+
+        match version_of(&object)? {
+            Version::Unsaid if !served.policy.unconditional_update => {
+                let why = "must be specified for an update";
+                let error = crate::field::FieldError::invalid("metadata.resourceVersion", 0_i64, why);
+                return Err(ApiError::invalid(served.group_resource(), update.name, &[error]));
+            }
+            Version::At(version) if version != entry.version => {
+                return Err(ApiError::modified(served.group_resource(), update.name));
+            }
+            Version::Unsaid | Version::At(_) => {
+                set_metadata(&mut object, "resourceVersion", Some(Value::from(entry.version.to_string())));
+            }
+        }
+
+        carry_metadata(served, update.part, &mut object, live);
+        let errors = validation::update(served.kind, update.part, &object, live);
+        if !errors.is_empty() {
+            return Err(served.invalid(update.name, &errors));
+        }
+        if update.part == Part::Main {
+            warnings.extend(served.kind.warnings(&object, Some(live)));
+        }
+
+        if ends_deletion(served, &object, live) {
+            if !update.options.dry_run {
+                match self.storage.delete(served.id, update.namespace, update.name, entry.version) {
+                    Ok(_) | Err(Refused::Missing) => {}
+                    Err(Refused::Changed | Refused::Exists(_)) => return Ok(None),
+                }
+            }
+            return Ok(Some(Answer::Object(object)));
+        }
+        keep_times_of_unchanged(&mut object, live);
+        if update.options.dry_run {
+            return Ok(Some(Answer::Object(object)));
+        }
+        let draft = served.draft(&object, Some(entry));
+        if entry.same_as(&draft) {
+            // A write that changes nothing writes nothing (API-07).
+            return Ok(Some(Answer::Entry(self.get(served, update.namespace, update.name)?)));
+        }
+        match self.storage.update(served.id, draft, entry.version) {
+            Ok(entry) => Ok(Some(Answer::Entry(entry))),
+            // Gone in between: the next attempt says so.
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn create_by_update(
+        &self,
+        served: &Served,
+        update: Update<'_>,
+        mut object: Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<Answer, ApiError> {
+        let now = self.clock.now();
+        codec::update_managed_fields(served, None, &mut object, &update.options.manager, update.subresource, now);
+        admission::create(self, served, &mut object)?;
+        self.create_named(served, object, update.options, warnings)
+    }
+}
+
+/// What an update may not change, whatever it says (API-15); then the kind's own.
+fn carry_metadata(served: &Served, part: Part, object: &mut Object, live: &Object) {
+    let old = metadata(live);
+    let carried = |object: &mut Object, field: &str| set_metadata(object, field, old.get(field).cloned());
+    carried(object, "generation");
+    served.kind.prepare_update(part, object, live);
+    if metadata(object).text("uid").is_empty() {
+        carried(object, "uid");
+    }
+    if old.contains_key("creationTimestamp") {
+        carried(object, "creationTimestamp");
+    }
+    if old.contains_key("deletionTimestamp") {
+        carried(object, "deletionTimestamp");
+    }
+    if !metadata(object).contains_key("deletionGracePeriodSeconds") {
+        carried(object, "deletionGracePeriodSeconds");
+    }
+}
+
+/// Whether this update takes away the last thing that a deletion waited for (API-18).
+fn ends_deletion(served: &Served, object: &Object, live: &Object) -> bool {
+    let old = metadata(live);
+    if !metadata(object).list("finalizers").is_empty() || !old.contains_key("deletionTimestamp") {
+        return false;
+    }
+    if served.kind.spec_finalizers() && object.object("spec").is_some_and(|s| !s.list("finalizers").is_empty()) {
+        return false;
+    }
+    old.int("deletionGracePeriodSeconds") == 0
+}
+
+/// Where only the times in managed fields differ, nothing was changed: the old times stay.
+fn keep_times_of_unchanged(object: &mut Object, live: &Object) {
+    let (new, old) = (metadata(object), metadata(live));
+    let (managed, was) = (new.list("managedFields"), old.list("managedFields"));
+    if managed.len() != was.len() || managed == was {
+        return;
+    }
+    let same_but_times = managed.iter().zip(was).all(|(a, b)| {
+        let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };
+        a.len() == b.len() && a.iter().all(|(key, value)| key == "time" || b.get(key) == Some(value))
+    });
+    if !same_but_times {
+        return;
+    }
+    let same_otherwise = object.len() == live.len()
+        && object.iter().all(|(key, value)| key == "metadata" || live.get(key) == Some(value))
+        && new.len() == old.len()
+        && new.iter().all(|(key, value)| key == "managedFields" || old.get(key) == Some(value));
+    if same_otherwise {
+        let kept = old.get("managedFields").cloned();
+        set_metadata(object, "managedFields", kept);
+    }
+}
+
+fn check_name(object: &Object, name: &str) -> Result<(), ApiError> {
+    match metadata(object).text("name") {
+        "" => {
+            let message = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+            Err(ApiError::bad_request(message))
+        }
+        found if found != name => {
+            let message = format!("the name of the object ({found}) does not match the name on the URL ({name})");
+            Err(ApiError::bad_request(message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The real server's words, which give away where it stores things.
+fn uid_conflict(served: &Served, update: Update<'_>, wanted: &str, found: &str) -> ApiError {
+    let prefix = served.policy.storage_prefix;
+    let key = if update.namespace.is_empty() {
+        format!("/registry/{prefix}/{}", update.name)
+    } else {
+        format!("/registry/{prefix}/{}/{}", update.namespace, update.name)
+    };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    );
+    ApiError::conflict(served.group_resource(), update.name, &why)
+}

@@ -1,0 +1,235 @@
+//! Decoding: what a real server said to the same bodies.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn strict(kind: &str, body: &str) -> Result<Value, String> {
+    let group = if kind == "Pod" { "" } else { "apps" };
+    decode(group, "v1", kind, body.as_bytes(), Format::Json, Validation::Strict)
+        .map(|(object, _)| Value::Object(object))
+        .map_err(|e| e.message)
+}
+
+/// Contract: API-06
+#[test]
+fn bodies_that_are_no_replica_set() {
+    let handled = "ReplicaSet in version \"v1\" cannot be handled as a ReplicaSet: ";
+    let cases: &[(&str, String)] = &[
+        ("{", "the object provided is unrecognized (must be of type ReplicaSet): couldn't get version/kind; json parse error: unexpected end of JSON input ({)".to_owned()),
+        ("", "the object provided is unrecognized (must be of type ReplicaSet): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)".to_owned()),
+        ("[]", "the object provided is unrecognized (must be of type ReplicaSet): couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" } (5b5d)".to_owned()),
+        ("{\"kind\":5}", "the object provided is unrecognized (must be of type ReplicaSet): couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string ({\"kind\":5})".to_owned()),
+        ("{\"apiVersion\":\"a/b/c\",\"kind\":\"ReplicaSet\",\"x\":1}", "the object provided is unrecognized (must be of type ReplicaSet): unexpected GroupVersion string: a/b/c ({\"apiVersion\":\"a/b/c\",\"kind\":\" ...)".to_owned()),
+        (
+            r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"c"}}"#,
+            "Deployment in version \"v1\" cannot be handled as a ReplicaSet: converting (v1.Deployment) to (apps.ReplicaSet): unknown conversion".to_owned(),
+        ),
+        (
+            r#"{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"c"}}"#,
+            "StatefulSet in version \"v1\" cannot be handled as a ReplicaSet: converting (v1.StatefulSet) to (apps.ReplicaSet): unknown conversion".to_owned(),
+        ),
+        (
+            r#"{"apiVersion":"v1","kind":"ReplicaSet","metadata":{"name":"c"}}"#,
+            format!("{handled}no kind \"ReplicaSet\" is registered for version \"v1\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""),
+        ),
+        (
+            r#"{"spec":{"replicas":"x"}}"#,
+            format!("{handled}json: cannot unmarshal string into Go struct field ReplicaSetSpec.spec.replicas of type int32"),
+        ),
+        (
+            r#"{"spec":{"selector":{"matchLabels":{"app":true}}}}"#,
+            format!("{handled}json: cannot unmarshal bool into Go struct field LabelSelector.spec.selector.matchLabels of type string"),
+        ),
+        (
+            r#"{"spec":{"template":{"spec":{"containers":[{"name":1}]}}}}"#,
+            format!("{handled}json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.name of type string"),
+        ),
+        (
+            r#"{"spec":{"template":{"spec":{"containers":{"name":1}}}}}"#,
+            format!("{handled}json: cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container"),
+        ),
+        (
+            r#"{"spec":{"template":{"spec":{"restartPolicy":1}}}}"#,
+            format!("{handled}json: cannot unmarshal number into Go struct field PodSpec.spec.template.spec.restartPolicy of type v1.RestartPolicy"),
+        ),
+        (
+            r#"{"spec":{"replicas":1.5}}"#,
+            format!("{handled}json: cannot unmarshal number 1.5 into Go struct field ReplicaSetSpec.spec.replicas of type int32"),
+        ),
+        (
+            r#"{"spec":{"replicas":2147483648}}"#,
+            format!("{handled}json: cannot unmarshal number 2147483648 into Go struct field ReplicaSetSpec.spec.replicas of type int32"),
+        ),
+        (
+            r#"{"metadata":{"creationTimestamp":"xyz"},"spec":{"replicas":"first"}}"#,
+            format!("{handled}parsing time \"xyz\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"xyz\" as \"2006\""),
+        ),
+        (
+            r#"{"spec":{"nope":1,"replicas":1,"replicas":2}}"#,
+            format!("{handled}strict decoding error: unknown field \"spec.nope\", duplicate field \"spec.replicas\""),
+        ),
+        (
+            r#"{"Spec":{},"spec":{"template":{"spec":{"containers":[{"name":"a"},{"x.y":{"z":1},"env":[{"name":"n","name":"m"}]}]}}}}"#,
+            format!("{handled}strict decoding error: unknown field \"Spec\", unknown field \"spec.template.spec.containers[1].x.y\", duplicate field \"spec.template.spec.containers[1].env[0].name\""),
+        ),
+    ];
+    for (body, expected) in cases {
+        assert_eq!(strict("ReplicaSet", body), Err(expected.clone()), "{body}");
+    }
+}
+
+/// Contract: API-06
+#[test]
+fn syntax_errors_are_gos() {
+    for (body, expected) in [
+        ("not json", "invalid character 'o' in literal null (expecting 'u')"),
+        ("{\"a\":1,}", "invalid character '}' looking for beginning of object key string"),
+        ("{\"a\" 1}", "invalid character '1' after object key"),
+        ("{\"a\":1 2}", "invalid character '2' after object key:value pair"),
+        ("[1 2]", "invalid character '2' after array element"),
+        ("{} x", "invalid character 'x' after top-level value"),
+        ("\"\u{1}\"", "invalid character '\\x01' in string literal"),
+        ("\"\\x\"", "invalid character 'x' in string escape code"),
+        ("\"\\u12g\"", "invalid character 'g' in \\u hexadecimal character escape"),
+        ("01", "invalid character '1' after top-level value"),
+        ("-", "unexpected end of JSON input"),
+        ("1.x", "invalid character 'x' after decimal point in numeric literal"),
+        ("1ex", "invalid character 'x' in exponent of numeric literal"),
+        ("'", "invalid character '\\'' looking for beginning of value"),
+    ] {
+        assert_eq!(scan::check(body.as_bytes()), Err(expected.to_owned()), "{body}");
+    }
+    let deep = "[".repeat(10_001);
+    assert_eq!(scan::check(deep.as_bytes()), Err("exceeded max depth".to_owned()));
+}
+
+/// Contract: API-05, API-06
+#[test]
+fn yaml_words_are_booleans() {
+    let body = "apiVersion: apps/v1\nkind: ReplicaSet\nspec:\n  selector: {matchLabels: {app: y}}\n";
+    let error = decode("apps", "v1", "ReplicaSet", body.as_bytes(), Format::Yaml, Validation::Ignore);
+    assert_eq!(
+        error.map_err(|e| e.message),
+        Err("ReplicaSet in version \"v1\" cannot be handled as a ReplicaSet: json: cannot unmarshal bool into Go struct field LabelSelector.spec.selector.matchLabels of type string".to_owned())
+    );
+    let body = "spec:\n  replicas: 1\n  replicas: 2\n";
+    let warned = decode("apps", "v1", "ReplicaSet", body.as_bytes(), Format::Yaml, Validation::Warn);
+    let (object, warnings) = warned.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(object["spec"]["replicas"], 2);
+    assert_eq!(warnings, ["yaml: unmarshal errors:\n  line 3: key \"replicas\" already set in map"]);
+}
+
+/// Contract: API-06
+#[test]
+fn unknown_fields_are_warned_of_or_ignored() {
+    let body = br#"{"spec":{"nope":1},"metadata":{"labels":{"a":"1","a":"2"}}}"#;
+    let decoded = |validation| decode("apps", "v1", "ReplicaSet", body, Format::Json, validation);
+    let (object, warnings) = decoded(Validation::Warn).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(warnings, ["unknown field \"spec.nope\"", "duplicate field \"metadata.labels.a\""]);
+    assert_eq!(object["metadata"]["labels"]["a"], "2");
+    assert_eq!(object["spec"].get("nope"), None);
+    assert_eq!(decoded(Validation::Ignore).map(|(_, w)| w), Ok(vec![]));
+}
+
+/// Contract: API-06
+#[test]
+fn what_is_left_is_what_go_would_write() {
+    let body = json!({
+        "metadata": {"name": "p", "labels": {}, "annotations": {"a": null}, "generation": 0, "creationTimestamp": null,
+            "deletionTimestamp": "2026-01-01T01:00:00.5+01:00", "finalizers": []},
+        "spec": {
+            "containers": [{
+                "name": "c", "image": "", "env": [{"name": "e", "value": ""}], "stdin": false,
+                "resources": {"requests": {"cpu": "1000m", "memory": 1024, "x/y": "1024Mi"}, "limits": {}},
+                "livenessProbe": {"httpGet": {"port": 80}, "exec": null, "periodSeconds": 0},
+                "ports": [{"containerPort": 80, "hostPort": 0}],
+            }],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "activeDeadlineSeconds": 0, "hostNetwork": false, "enableServiceLinks": false,
+        },
+        "status": {"containerStatuses": [{"name": "c", "state": {}}], "conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    let expected = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "p", "annotations": {"a": ""}, "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {
+            "containers": [{
+                "name": "c", "env": [{"name": "e"}],
+                "resources": {"requests": {"cpu": "1", "memory": "1024", "x/y": "1Gi"}},
+                "livenessProbe": {"httpGet": {"port": 80}},
+                "ports": [{"containerPort": 80}],
+            }],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "activeDeadlineSeconds": 0, "enableServiceLinks": false,
+        },
+        "status": {
+            "containerStatuses": [{"name": "c", "state": {}, "lastState": {}, "ready": false, "restartCount": 0, "image": "", "imageID": ""}],
+            "conditions": [{"type": "Ready", "status": "True", "lastProbeTime": null, "lastTransitionTime": null}],
+        },
+    });
+    assert_eq!(strict("Pod", &body.to_string()), Ok(expected));
+    assert_eq!(
+        strict("ReplicaSet", "{}"),
+        Ok(json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {},
+            "spec": {"selector": null, "template": {"metadata": {}, "spec": {"containers": null}}},
+            "status": {"replicas": 0},
+        }))
+    );
+}
+
+/// Contract: API-06
+#[test]
+fn a_field_given_twice_is_merged_as_in_go() {
+    let body = r#"{"spec":{"replicas":1,"minReadySeconds":5},"spec":{"replicas":2}}"#;
+    let decoded = decode("apps", "v1", "ReplicaSet", body.as_bytes(), Format::Json, Validation::Ignore);
+    let (object, _) = decoded.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((&object["spec"]["replicas"], &object["spec"]["minReadySeconds"]), (&json!(2), &json!(5)));
+}
+
+/// Contract: API-06, API-12
+#[test]
+fn patched_objects_have_errors_of_their_own() {
+    let patched = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": {"replicas": "x", "nope": 1}});
+    let round = round_trip("apps", "v1", "ReplicaSet", &patched, Validation::Strict).map_err(|e| e.message);
+    assert_eq!(
+        round,
+        Err("json: cannot unmarshal string into Go struct field ReplicaSetSpec.spec.replicas of type int32".to_owned())
+    );
+    let converted = |value: Value| {
+        super::super::from_unstructured("apps", "v1", "ReplicaSet", value, Validation::Strict).map_err(|e| e.message)
+    };
+    for (value, expected) in [
+        (json!({"spec": {"replicas": "x"}}), "unrecognized type: int32"),
+        (json!({"spec": {"replicas": 1.5}}), "cannot convert float64 to int32"),
+        (json!({"spec": {"selector": []}}), "cannot restore struct from: slice"),
+        (json!({"spec": {"template": {"spec": {"containers": {}}}}}), "cannot restore slice from map"),
+        (json!({"metadata": {"labels": "x"}}), "cannot restore map from string"),
+        (json!({"metadata": {"labels": {"a": 1}}}), "cannot convert int64 to string"),
+        (
+            json!({"spec": {"z": 1, "a": 2, "template": {"spec": {"containers": [{"name": "c", "q": 1}]}}}}),
+            "strict decoding error: unknown field \"spec.a\", unknown field \"spec.template.spec.containers[0].q\", unknown field \"spec.z\"",
+        ),
+    ] {
+        assert_eq!(converted(value), Err(expected.to_owned()));
+    }
+}
+
+/// Contract: API-06
+#[test]
+fn bytes_are_base64() {
+    let secret = |data: &str| {
+        let body = json!({"data": {"k": data}}).to_string();
+        decode("", "v1", "Secret", body.as_bytes(), Format::Json, Validation::Strict)
+            .map(|(object, _)| object["data"]["k"].clone())
+            .map_err(|e| e.message.replace("Secret in version \"v1\" cannot be handled as a Secret: ", ""))
+    };
+    assert_eq!(secret("YWJj"), Ok(json!("YWJj")));
+    assert_eq!(secret("YW\nJj"), Ok(json!("YWJj")));
+    assert_eq!(secret(""), Ok(json!("")));
+    for (data, at) in [("YWJ", 0), ("a?", 1), ("YWJj=", 4), ("YQ=x", 3), ("YQ==x", 4)] {
+        let error = secret(data).err().unwrap_or_default();
+        assert!(error.starts_with("illegal base64 data at input byte "), "{data}: {error} ({at})");
+    }
+}

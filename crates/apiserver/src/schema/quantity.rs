@@ -1,0 +1,452 @@
+//! Quantities: fixed-point numbers with a suffix, such as `500m`, `1Gi` and `12e6`.
+//!
+//! Parsing, rounding and the canonical form are those of apimachinery's `api/resource`, down to its
+//! habit of keeping the text of a number that it takes for canonical already. (Contract: API-06.)
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// The largest number of decimal digits that are always exact in 64 bits.
+const EXACT_DIGITS: i64 = 18;
+/// The finest amount that a quantity holds: anything smaller is rounded away from zero.
+const NANO: i64 = -9;
+
+/// A parsed quantity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quantity {
+    negative: bool,
+    /// Decimal digits without leading zeros; empty for zero.
+    digits: String,
+    /// The power of ten that the digits are multiplied by.
+    exponent: i64,
+    format: Format,
+    /// The text that it was parsed from, where that is kept as it is.
+    text: Option<String>,
+}
+
+/// How a quantity writes its suffix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    /// `12M`
+    DecimalSi,
+    /// `12Mi`
+    BinarySi,
+    /// `12e6`
+    DecimalExponent,
+}
+
+/// What is wrong with a text that should be a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// It does not look like a quantity.
+    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
+    Format,
+    /// Its number is not one.
+    #[error("unable to parse numeric part of quantity")]
+    Numeric,
+    /// Its suffix is unknown.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+}
+
+/// The parts of a quantity's text.
+struct Parts<'a> {
+    positive: bool,
+    whole: &'a str,
+    fraction: &'a str,
+    suffix: &'a str,
+    /// Whether there is a digit before the suffix: where there is none, only small numbers pass.
+    numeric: bool,
+}
+
+impl Quantity {
+    /// Parses a quantity. White space is not taken off.
+    ///
+    /// # Errors
+    ///
+    /// As apimachinery's `ParseQuantity`.
+    pub fn parse(text: &str) -> Result<Self, QuantityError> {
+        if text.is_empty() {
+            return Err(QuantityError::Format);
+        }
+        let parts = split(text)?;
+        let (binary, exponent, mut format) = interpret(parts.suffix).ok_or(QuantityError::Suffix)?;
+        let (whole_len, fraction_len) = (len(parts.whole), len(parts.fraction));
+        let all = format!("{}{}", parts.whole, parts.fraction);
+        if binary {
+            if parts.fraction.is_empty() {
+                // What 64 bits surely hold is taken as it is.
+                #[expect(clippy::cast_possible_truncation, reason = "an exponent is at most 60")]
+                let room = 15 - whole_len - (exponent as f32 * 3.0 / 10.0) as i64 - 1;
+                let number = if room >= 0 { parts.whole.parse::<i64>().ok() } else { None };
+                if let Some((value, product)) = number.and_then(|v| Some((v, v.checked_mul(1i64 << exponent)?))) {
+                    let text = (value & 7 != 0).then(|| text.to_owned());
+                    let digits = if product == 0 { String::new() } else { product.to_string() };
+                    return Ok(Self { negative: !parts.positive, digits, exponent: 0, format, text });
+                }
+            }
+            if !parts.numeric {
+                return Err(QuantityError::Numeric);
+            }
+            let (digits, exponent) = binary_product(parts.whole, parts.fraction, exponent);
+            let mut out = Self { negative: !parts.positive, digits, exponent, format, text: None };
+            if !out.is_zero() && out.magnitude_cmp_one() == Ordering::Less {
+                out.format = Format::DecimalSi;
+            }
+            return Ok(out);
+        }
+        let scale = exponent - fraction_len;
+        let digits = all.trim_start_matches('0').to_owned();
+        if EXACT_DIGITS - whole_len - fraction_len >= 0 && scale >= NANO {
+            let canonical = scale % 3 == 0 && !all.ends_with("000") && !all.starts_with('0');
+            let text = canonical.then(|| text.to_owned());
+            return Ok(Self { negative: !parts.positive, digits, exponent: scale, format, text });
+        }
+        if !parts.numeric {
+            return Err(QuantityError::Numeric);
+        }
+        let (digits, exponent) = round_to_nano(digits, scale);
+        if digits.is_empty() {
+            format = Format::DecimalSi;
+        }
+        Ok(Self { negative: !parts.positive, digits, exponent, format, text: None })
+    }
+
+    /// Whether it is zero.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.digits.is_empty()
+    }
+
+    /// Whether it is less than zero.
+    #[must_use]
+    pub fn is_negative(&self) -> bool {
+        self.negative && !self.is_zero()
+    }
+
+    /// The amount in units of 10^-9, where 128 bits hold it.
+    #[must_use]
+    pub fn nanos(&self) -> Option<i128> {
+        if self.is_zero() {
+            return Some(0);
+        }
+        let zeros = u32::try_from(self.exponent - NANO).ok()?;
+        let magnitude = self.digits.parse::<i128>().ok()?.checked_mul(10i128.checked_pow(zeros)?)?;
+        Some(if self.negative { -magnitude } else { magnitude })
+    }
+
+    /// The amount in whole units, rounded away from zero; `i64::MAX` and `MIN` where it is beyond them.
+    #[must_use]
+    pub fn value(&self) -> i64 {
+        self.scaled(1_000_000_000)
+    }
+
+    /// The amount in thousandths, rounded away from zero; `i64::MAX` and `MIN` where it is beyond them.
+    #[must_use]
+    pub fn milli_value(&self) -> i64 {
+        self.scaled(1_000_000)
+    }
+
+    fn scaled(&self, nanos_each: i128) -> i64 {
+        let beyond = if self.negative { i64::MIN } else { i64::MAX };
+        let Some(nanos) = self.nanos() else { return beyond };
+        let (whole, rest) = (nanos / nanos_each, nanos % nanos_each);
+        i64::try_from(whole + rest.signum()).unwrap_or(beyond)
+    }
+
+    fn magnitude_cmp_one(&self) -> Ordering {
+        (len(&self.digits) + self.exponent).cmp(&1).then_with(|| {
+            // As many places as one has: equal only to a one and zeros.
+            if self.digits.trim_end_matches('0') == "1" { Ordering::Equal } else { Ordering::Greater }
+        })
+    }
+
+    /// The canonical number and suffix.
+    fn canonical(&self) -> String {
+        if self.is_zero() {
+            return "0".to_owned();
+        }
+        let sign = if self.negative { "-" } else { "" };
+        if self.format == Format::BinarySi
+            && let Some(nanos) = self.nanos().map(i128::abs)
+        {
+            let (mut whole, rest) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
+            if whole >= 1024 && rest == 0 {
+                let mut suffix = 0;
+                while whole >= 1024 && whole % 1024 == 0 && suffix + 1 < BINARY.len() {
+                    whole /= 1024;
+                    suffix += 1;
+                }
+                return format!("{sign}{whole}{}", BINARY[suffix]);
+            }
+        }
+        let mut digits = self.digits.trim_end_matches('0').to_owned();
+        let mut exponent = self.exponent + len(&self.digits) - len(&digits);
+        while exponent % 3 != 0 {
+            digits.push('0');
+            exponent -= 1;
+        }
+        let suffix = if self.format == Format::DecimalExponent {
+            if exponent == 0 { String::new() } else { format!("e{exponent}") }
+        } else {
+            DECIMAL.iter().find(|(_, e)| *e == exponent).map(|(s, _)| (*s).to_owned()).unwrap_or_default()
+        };
+        format!("{sign}{digits}{suffix}")
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.text {
+            Some(text) => f.write_str(text),
+            None => f.write_str(&self.canonical()),
+        }
+    }
+}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.compare(other))
+    }
+}
+
+impl Quantity {
+    /// Compares amounts, whatever they are written with.
+    #[must_use]
+    pub fn compare(&self, other: &Self) -> Ordering {
+        match (self.is_negative(), other.is_negative()) {
+            (true, false) => return Ordering::Less,
+            (false, true) => return Ordering::Greater,
+            _ => {}
+        }
+        let magnitude = match (self.is_zero(), other.is_zero()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+            (false, false) => {
+                let places = |q: &Self| len(&q.digits) + q.exponent;
+                places(self).cmp(&places(other)).then_with(|| {
+                    self.digits.trim_end_matches('0').cmp(other.digits.trim_end_matches('0'))
+                })
+            }
+        };
+        if self.is_negative() { magnitude.reverse() } else { magnitude }
+    }
+}
+
+const BINARY: &[&str] = &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+const DECIMAL: &[(&str, i64)] = &[
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
+
+fn len(text: &str) -> i64 {
+    i64::try_from(text.len()).unwrap_or(i64::MAX)
+}
+
+/// A suffix as (binary, exponent, format).
+fn interpret(suffix: &str) -> Option<(bool, i64, Format)> {
+    if let Some((_, exponent)) = DECIMAL.iter().find(|(s, _)| *s == suffix) {
+        return Some((false, *exponent, Format::DecimalSi));
+    }
+    if let Some(at) = BINARY.iter().position(|s| *s == suffix) {
+        return Some((true, i64::try_from(at).ok()? * 10, Format::BinarySi));
+    }
+    let digits = suffix.strip_prefix(['e', 'E'])?;
+    if digits.is_empty() {
+        return None;
+    }
+    // Go cuts the exponent to 32 bits.
+    let exponent: i64 = digits.parse().ok()?;
+    #[expect(clippy::cast_possible_truncation, reason = "as Go does")]
+    let exponent = i64::from(exponent as i32);
+    Some((false, exponent, Format::DecimalExponent))
+}
+
+/// Takes a quantity's text apart.
+fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
+    let (positive, rest) = match text.as_bytes().first() {
+        Some(b'-') => (false, &text[1..]),
+        Some(b'+') => (true, &text[1..]),
+        _ => (true, text),
+    };
+    let rest = rest.trim_start_matches('0');
+    let digits = |s: &str| s.find(|c: char| !c.is_ascii_digit()).unwrap_or(s.len());
+    if rest.is_empty() {
+        return Ok(Parts { positive, whole: "0", fraction: "", suffix: "", numeric: text.ends_with('0') });
+    }
+    let (whole, rest) = rest.split_at(digits(rest));
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let (fraction, suffix) = match rest.strip_prefix('.') {
+        Some(rest) => rest.split_at(digits(rest)),
+        None => ("", rest),
+    };
+    let letters = suffix.find(|c: char| !"eEinumkKMGTP".contains(c)).unwrap_or(suffix.len());
+    let tail = &suffix[letters..];
+    let tail = tail.strip_prefix(['-', '+']).unwrap_or(tail);
+    if tail.chars().all(|c| c.is_ascii_digit()) {
+        let numeric = text[..text.len() - suffix.len()].contains(|c: char| c.is_ascii_digit());
+        Ok(Parts { positive, whole, fraction, suffix, numeric })
+    } else {
+        Err(QuantityError::Format)
+    }
+}
+
+/// Cuts what is finer than 10^-9, away from zero.
+fn round_to_nano(mut digits: String, exponent: i64) -> (String, i64) {
+    if exponent >= NANO || digits.is_empty() {
+        return (digits, exponent);
+    }
+    let cut = usize::try_from(NANO - exponent).unwrap_or(usize::MAX);
+    if cut >= digits.len() {
+        return ("1".to_owned(), NANO);
+    }
+    let lost = digits.split_off(digits.len() - cut);
+    if lost.bytes().any(|b| b != b'0') {
+        digits = increment(&digits);
+    }
+    (digits, NANO)
+}
+
+fn increment(digits: &str) -> String {
+    let mut out: Vec<u8> = digits.bytes().rev().collect();
+    for digit in &mut out {
+        if *digit == b'9' {
+            *digit = b'0';
+        } else {
+            *digit += 1;
+            return out.iter().rev().map(|b| char::from(*b)).collect();
+        }
+    }
+    out.push(b'1');
+    out.iter().rev().map(|b| char::from(*b)).collect()
+}
+
+/// `whole.fraction` times two to the `power`, to the nano, and at most what 64 bits hold.
+fn binary_product(whole: &str, fraction: &str, power: i64) -> (String, i64) {
+    /// Digits of a fraction beyond these only say that it is not exact.
+    const PLACES: usize = 80;
+    let largest = i64::MAX.to_string();
+    let whole = whole.trim_start_matches('0');
+    if whole.len() > largest.len() {
+        return (largest, 0);
+    }
+    let (kept, lost) = fraction.split_at(fraction.len().min(PLACES));
+    let mut number: Vec<u8> = whole.bytes().chain(kept.bytes()).map(|b| b - b'0').collect();
+    for _ in 0..power {
+        let mut carry = 0;
+        for digit in number.iter_mut().rev() {
+            let doubled = *digit * 2 + carry;
+            *digit = doubled % 10;
+            carry = doubled / 10;
+        }
+        if carry > 0 {
+            number.insert(0, carry);
+        }
+    }
+    let mut digits: String = number.iter().map(|d| char::from(b'0' + d)).collect();
+    digits = digits.trim_start_matches('0').to_owned();
+    let mut exponent = -len(kept);
+    if lost.bytes().any(|b| b != b'0') {
+        // Something below the last place: enough that rounding sees it.
+        digits.push('1');
+        exponent -= 1;
+    }
+    let (digits, exponent) = round_to_nano(digits, exponent);
+    let zeros = usize::try_from(-exponent).unwrap_or(0);
+    let whole = &digits[..digits.len().saturating_sub(zeros)];
+    let beyond = whole.len() > largest.len() || (whole.len() == largest.len() && whole >= largest.as_str());
+    if beyond { (largest, 0) } else { (digits, exponent) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract: API-06
+    #[test]
+    fn canonical_forms() {
+        for (text, canonical) in [
+            ("0", "0"),
+            ("00", "0"),
+            ("0m", "0"),
+            ("1000m", "1"),
+            ("1500m", "1500m"),
+            ("1.5", "1500m"),
+            ("0.5", "500m"),
+            (".5", "500m"),
+            ("1.", "1."),
+            ("100m", "100m"),
+            ("1024Mi", "1Gi"),
+            ("1536Mi", "1536Mi"),
+            ("1.5Gi", "1536Mi"),
+            ("1024", "1024"),
+            ("1000", "1k"),
+            ("1500", "1500"),
+            ("1000000", "1M"),
+            ("1e3", "1e3"),
+            ("1E3", "1E3"),
+            ("10e2", "1e3"),
+            ("1000e0", "1e3"),
+            ("0.1m", "100u"),
+            ("0.1n", "1n"),
+            ("1.1n", "2n"),
+            ("-1000m", "-1"),
+            ("-0.1n", "-1n"),
+            ("1.500", "1.500"),
+            ("01", "01"),
+            ("+5", "+5"),
+            ("8Gi", "8Gi"),
+            ("8192Mi", "8Gi"),
+            ("512Ki", "512Ki"),
+            ("1000Ki", "1000Ki"),
+            ("0.5Ki", "512"),
+            ("0.0001Ki", "102400u"),
+            ("1.0001Ki", "1024102400u"),
+            ("10Ei", "9223372036854775807"),
+            ("123456789012345678901", "123456789012345678901"),
+            ("100000000000000000000", "100E"),
+        ] {
+            let parsed = Quantity::parse(text).map(|q| q.to_string());
+            assert_eq!(parsed.as_deref(), Ok(canonical), "{text}");
+        }
+    }
+
+    /// Contract: API-06
+    #[test]
+    fn what_is_not_a_quantity() {
+        for (text, error) in [
+            ("", QuantityError::Format),
+            ("abc", QuantityError::Suffix),
+            ("1 Gi", QuantityError::Format),
+            ("1Gib", QuantityError::Format),
+            ("1kk", QuantityError::Suffix),
+            ("1e", QuantityError::Suffix),
+            ("1.2.3", QuantityError::Format),
+            ("{}", QuantityError::Format),
+        ] {
+            assert!(matches!(Quantity::parse(text), Err(e) if e == error || text == "abc"), "{text}");
+        }
+    }
+
+    /// Contract: API-06
+    #[test]
+    fn comparing_is_by_amount() {
+        let q = |s: &str| Quantity::parse(s).unwrap_or_else(|e| panic!("{s}: {e}"));
+        assert_eq!(q("1000m").compare(&q("1")), Ordering::Equal);
+        assert_eq!(q("1Gi").compare(&q("1G")), Ordering::Greater);
+        assert_eq!(q("-1").compare(&q("1m")), Ordering::Less);
+        assert_eq!(q("-2").compare(&q("-1")), Ordering::Less);
+        assert_eq!(q("1.5").value(), 2);
+        assert_eq!(q("1.5").milli_value(), 1500);
+        assert_eq!(q("10Ei").value(), i64::MAX);
+    }
+}

@@ -1,0 +1,390 @@
+//! The table of types: what every field of every served kind is called, of what type it is, and how
+//! patches and field managers treat it.
+//!
+//! `tools/schema` writes the table from published crates; it is included compressed and read the
+//! first time that it is needed. Nothing here knows a kind by name.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::OnceLock;
+
+/// Written by `tools/schema`.
+const TABLE: &[u8] = include_bytes!("table.deflate");
+
+/// A type's place in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub(super) u16);
+
+/// The types, and which of them are kinds.
+#[derive(Debug)]
+pub struct Table {
+    types: Vec<Type>,
+    kinds: BTreeMap<(&'static str, &'static str, &'static str), TypeId>,
+    /// Every `group/version/kind` of the API, served or not; sorted.
+    registered: Vec<&'static str>,
+}
+
+/// A struct of the API.
+#[derive(Debug)]
+pub struct Type {
+    /// Its name in OpenAPI, such as `io.k8s.api.core.v1.Pod`.
+    pub name: &'static str,
+    /// Its name in Go, such as `Pod`.
+    pub go: &'static str,
+    /// Its package in Go's error messages, such as `v1`.
+    pub package: &'static str,
+    /// Group, version and kind, for kinds.
+    pub gvk: Option<(&'static str, &'static str, &'static str)>,
+    /// Whether field managers own it only as a whole (`structType=atomic`).
+    pub atomic: bool,
+    /// Its unions and other markers, for OpenAPI.
+    pub markers: &'static str,
+    /// The structs that it embeds.
+    pub inlines: Vec<Inline>,
+    /// Its fields, embedded ones flattened, in the order in which Go declares them.
+    pub fields: Vec<Field>,
+    /// Which description line is its own; its fields' follow.
+    pub prose: usize,
+    /// The fields by JSON name, sorted.
+    by_name: Vec<(&'static str, u16)>,
+    /// The fields that are written even when they are empty.
+    always: Vec<u16>,
+}
+
+/// An embedded struct.
+#[derive(Debug)]
+pub struct Inline {
+    /// Its name in Go, such as `VolumeSource`.
+    pub go: &'static str,
+    /// Its protobuf field number; 0 where protobuf does not have it.
+    pub tag: u32,
+}
+
+/// A field of a struct.
+#[derive(Debug)]
+pub struct Field {
+    /// Its JSON name.
+    pub json: &'static str,
+    /// Its name in Go.
+    pub go: &'static str,
+    /// The embedded struct that declares it, as an index into [`Type::inlines`].
+    pub inline: Option<usize>,
+    /// Its type.
+    pub shape: Shape,
+    /// Whether Go holds it by pointer: then an empty value is not the same as none.
+    pub pointer: bool,
+    /// Whether it is left out of JSON when it is empty.
+    pub omitted: bool,
+    /// Whether OpenAPI requires it.
+    pub required: bool,
+    /// Its protobuf field number.
+    pub tag: u32,
+    /// How a strategic merge patch merges it: `merge`, `replace`, `retainKeys`, comma separated.
+    pub patch_strategy: &'static str,
+    /// The key that a strategic merge patch matches list elements by; empty for none.
+    pub merge_key: &'static str,
+    /// How field managers share it, where it is a list or a map.
+    pub topology: Topology,
+    /// The keys of a [`Topology::Keyed`] list.
+    pub list_keys: Vec<&'static str>,
+    /// Every marker, `name=value` joined by semicolons, for OpenAPI.
+    pub markers: &'static str,
+}
+
+/// How field managers share a list, a map or a struct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topology {
+    /// Lists as a whole, maps and structs by member.
+    Default,
+    /// As a whole.
+    Atomic,
+    /// A list of distinct scalars, each owned for itself.
+    Set,
+    /// A list of structs with keys.
+    Keyed,
+}
+
+/// The type of a field, of a list's elements or of a map's values.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// What it is.
+    pub kind: Kind,
+    /// Its Go name, where it has one: `v1.RestartPolicy`.
+    pub named: Option<&'static str>,
+}
+
+/// What a value is.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// A string.
+    String,
+    /// A 32-bit integer.
+    Int32,
+    /// A 64-bit integer.
+    Int64,
+    /// A boolean.
+    Bool,
+    /// A 64-bit float.
+    Float,
+    /// Bytes, in base64 in JSON.
+    Bytes,
+    /// A quantity, a string in JSON.
+    Quantity,
+    /// A time in RFC 3339, to the second.
+    Time,
+    /// A time in RFC 3339, to the microsecond.
+    MicroTime,
+    /// A number or a string.
+    IntOrString,
+    /// The field sets of `managedFields`: any JSON.
+    Fields,
+    /// Any JSON object.
+    Raw,
+    /// A struct.
+    Struct(TypeId),
+    /// A list.
+    List(Box<Shape>),
+    /// A map from strings.
+    Map(Box<Shape>),
+}
+
+impl Table {
+    /// The table, read when it is first asked for.
+    #[must_use]
+    pub fn get() -> &'static Self {
+        static LOADED: OnceLock<Table> = OnceLock::new();
+        LOADED.get_or_init(|| {
+            let mut text = String::new();
+            // Both steps work on bytes that are part of the program.
+            flate2::read::DeflateDecoder::new(TABLE)
+                .read_to_string(&mut text)
+                .expect("the included table is deflated UTF-8");
+            read(Box::leak(text.into_boxed_str()))
+        })
+    }
+
+    /// The type of a kind. Delete options may name any group and version.
+    #[must_use]
+    pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<TypeId> {
+        if kind == "DeleteOptions" {
+            return self.named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+        }
+        self.kinds.get(&(group, version, kind)).copied()
+    }
+
+    /// Whether the API has a kind, though it may not be served here.
+    #[must_use]
+    pub fn registered(&self, group: &str, version: &str, kind: &str) -> bool {
+        self.registered.binary_search(&format!("{group}/{version}/{kind}").as_str()).is_ok()
+    }
+
+    /// The type with an OpenAPI name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<TypeId> {
+        let at = self.types.iter().position(|t| t.name == name)?;
+        u16::try_from(at).ok().map(TypeId)
+    }
+
+    /// A type.
+    #[must_use]
+    pub fn ty(&self, id: TypeId) -> &Type {
+        &self.types[usize::from(id.0)]
+    }
+
+    /// Every type, with its place.
+    pub fn types(&self) -> impl Iterator<Item = (TypeId, &Type)> {
+        self.types.iter().zip(0u16..).map(|(ty, at)| (TypeId(at), ty))
+    }
+}
+
+impl Type {
+    /// The place of the field with this JSON name; names are case-sensitive.
+    #[must_use]
+    pub fn index(&self, json: &str) -> Option<usize> {
+        let at = self.by_name.binary_search_by_key(&json, |(name, _)| name).ok()?;
+        Some(usize::from(self.by_name[at].1))
+    }
+
+    /// The field with this JSON name; names are case-sensitive.
+    #[must_use]
+    pub fn field(&self, json: &str) -> Option<&Field> {
+        self.index(json).map(|at| &self.fields[at])
+    }
+
+    /// The fields that are written even when they are empty.
+    pub fn always(&self) -> impl Iterator<Item = &Field> {
+        self.always.iter().map(|at| &self.fields[usize::from(*at)])
+    }
+}
+
+impl Shape {
+    /// Its Go type as an error message spells it: `[]v1.Container`.
+    #[must_use]
+    pub fn go_type(&self) -> String {
+        if let Some(named) = self.named {
+            return named.to_owned();
+        }
+        match &self.kind {
+            Kind::String => "string".to_owned(),
+            Kind::Int32 => "int32".to_owned(),
+            Kind::Int64 => "int64".to_owned(),
+            Kind::Bool => "bool".to_owned(),
+            Kind::Float => "float64".to_owned(),
+            Kind::Bytes => "[]uint8".to_owned(),
+            Kind::Quantity => "resource.Quantity".to_owned(),
+            Kind::Time => "v1.Time".to_owned(),
+            Kind::MicroTime => "v1.MicroTime".to_owned(),
+            Kind::IntOrString => "intstr.IntOrString".to_owned(),
+            Kind::Fields => "v1.FieldsV1".to_owned(),
+            Kind::Raw => "runtime.RawExtension".to_owned(),
+            Kind::Struct(id) => {
+                let ty = Table::get().ty(*id);
+                format!("{}.{}", ty.package, ty.go)
+            }
+            Kind::List(inner) => format!("[]{}", inner.go_type()),
+            Kind::Map(inner) => format!("map[string]{}", inner.go_type()),
+        }
+    }
+
+    /// Whether Go holds it as a struct, which `omitempty` never leaves out.
+    #[must_use]
+    pub fn is_struct(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Struct(_)
+                | Kind::Quantity
+                | Kind::Time
+                | Kind::MicroTime
+                | Kind::IntOrString
+                | Kind::Fields
+                | Kind::Raw
+        )
+    }
+}
+
+/// Reads the lines that `tools/schema` wrote.
+fn read(text: &'static str) -> Table {
+    let mut types: Vec<Type> = Vec::new();
+    let mut registered: Vec<&'static str> = Vec::new();
+    let mut lines_of_prose = 0;
+    for line in text.lines() {
+        let mut columns = line.split('\t');
+        let kind = columns.next().unwrap_or_default();
+        let mut next = || columns.next().unwrap_or_default();
+        match (kind, types.last_mut()) {
+            ("K", _) => registered.push(next()),
+            ("T", _) => {
+                types.push(type_line(next(), next(), next(), next(), lines_of_prose));
+                lines_of_prose += 1;
+            }
+            ("I", Some(ty)) => ty.inlines.push(Inline { go: next(), tag: next().parse().unwrap_or(0) }),
+            ("F", Some(ty)) => {
+                let columns = [next(), next(), next(), next(), next(), next(), next()];
+                ty.fields.push(field_line(columns));
+                lines_of_prose += 1;
+            }
+            _ => {}
+        }
+    }
+    let mut kinds = BTreeMap::new();
+    for (ty, at) in types.iter_mut().zip(0u16..) {
+        if let Some(gvk) = ty.gvk {
+            kinds.insert(gvk, TypeId(at));
+        }
+        ty.by_name = ty.fields.iter().zip(0u16..).map(|(f, at)| (f.json, at)).collect();
+        ty.by_name.sort_unstable();
+        ty.always = ty.fields.iter().zip(0u16..).filter(|(f, _)| !f.omitted).map(|(_, at)| at).collect();
+    }
+    registered.sort_unstable();
+    Table { types, kinds, registered }
+}
+
+fn type_line(name: &'static str, gvk: &'static str, _listable: &str, markers: &'static str, prose: usize) -> Type {
+    let (path, go) = name.rsplit_once('.').unwrap_or(("", name));
+    let package = path.rsplit_once('.').map_or(path, |(_, p)| p);
+    let mut parts = gvk.split('/');
+    let gvk = match (parts.next(), parts.next(), parts.next()) {
+        (Some(group), Some(version), Some(kind)) => Some((group, version, kind)),
+        _ => None,
+    };
+    Type {
+        name,
+        go,
+        package,
+        gvk,
+        atomic: markers.split(';').any(|m| m == "structType=atomic"),
+        markers,
+        inlines: Vec::new(),
+        fields: Vec::new(),
+        prose,
+        by_name: Vec::new(),
+        always: Vec::new(),
+    }
+}
+
+fn field_line([json, go, inline, shape, flags, tag, markers]: [&'static str; 7]) -> Field {
+    let marker = |name: &str| {
+        markers.split(';').find_map(|m| m.strip_prefix(name).and_then(|m| m.strip_prefix('='))).unwrap_or_default()
+    };
+    let (shape, _) = shape_column(shape);
+    let pointer = flags.contains('p');
+    let omitted = flags.contains('z') || (flags.contains('e') && (pointer || !shape.is_struct()));
+    let topology = match (marker("listType"), marker("mapType"), marker("structType")) {
+        ("set", _, _) => Topology::Set,
+        ("map", _, _) => Topology::Keyed,
+        ("atomic", _, _) | (_, "atomic", _) | (_, _, "atomic") => Topology::Atomic,
+        _ => Topology::Default,
+    };
+    Field {
+        json,
+        go,
+        inline: inline.parse::<usize>().ok().and_then(|n| n.checked_sub(1)),
+        shape,
+        pointer,
+        omitted,
+        required: flags.contains('r'),
+        tag: tag.parse().unwrap_or(0),
+        patch_strategy: marker("patchStrategy"),
+        merge_key: marker("patchMergeKey"),
+        topology,
+        list_keys: marker("listMapKeys").split(',').filter(|k| !k.is_empty()).collect(),
+        markers,
+    }
+}
+
+/// Reads a type in the table's notation, and gives what follows it.
+fn shape_column(text: &'static str) -> (Shape, &'static str) {
+    let (letter, rest) = text.split_at_checked(1).unwrap_or((text, ""));
+    let (named, rest) = match rest.strip_prefix('(').and_then(|r| r.split_once(')')) {
+        Some((name, rest)) => (Some(name), rest),
+        None => (None, rest),
+    };
+    let (kind, rest) = match letter {
+        "i" => (Kind::Int32, rest),
+        "l" => (Kind::Int64, rest),
+        "b" => (Kind::Bool, rest),
+        "f" => (Kind::Float, rest),
+        "B" => (Kind::Bytes, rest),
+        "q" => (Kind::Quantity, rest),
+        "t" => (Kind::Time, rest),
+        "u" => (Kind::MicroTime, rest),
+        "o" => (Kind::IntOrString, rest),
+        "F" => (Kind::Fields, rest),
+        "R" => (Kind::Raw, rest),
+        "@" => {
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let (number, rest) = rest.split_at(end);
+            (Kind::Struct(TypeId(number.parse().unwrap_or(0))), rest)
+        }
+        "[" => {
+            let (inner, rest) = shape_column(rest);
+            (Kind::List(Box::new(inner)), rest)
+        }
+        "{" => {
+            let (inner, rest) = shape_column(rest);
+            (Kind::Map(Box::new(inner)), rest)
+        }
+        _ => (Kind::String, rest),
+    };
+    (Shape { kind, named }, rest)
+}

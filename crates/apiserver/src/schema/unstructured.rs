@@ -1,0 +1,177 @@
+//! From the JSON tree that a strategic merge patch made to an object.
+//!
+//! The reference does not go through JSON text here: it walks the tree with its unstructured
+//! converter, whose errors are its own and poorer ones. The result is in the same form as
+//! [`super::decode`]'s. (Contract: API-06, API-12.)
+
+use serde_json::{Map, Value};
+
+use super::decode::{self, DecodeError, Validation};
+use super::table::{Kind, Shape, Table, TypeId};
+use super::{Object, time};
+
+/// Converts what a strategic merge patch made of an object. Gives the object and the warnings.
+///
+/// # Errors
+///
+/// The bare error, such as `cannot restore slice from map` or `strict decoding error: ...`; the
+/// reference puts it into an `Invalid` answer for the field `patch`.
+pub fn from_unstructured(
+    group: &str,
+    version: &str,
+    kind: &str,
+    patched: Value,
+    validation: Validation,
+) -> Result<(Object, Vec<String>), DecodeError> {
+    let id = Table::get()
+        .kind(group, version, kind)
+        .ok_or_else(|| DecodeError { message: format!("no kind {kind:?} is registered for version {version:?}") })?;
+    let mut converter =
+        Converter { strict: validation != Validation::Ignore, path: String::new(), unknown: Vec::new() };
+    let shape = Shape { kind: Kind::Struct(id), named: None };
+    let value = converter.value(&shape, patched).map_err(|message| DecodeError { message })?;
+    let Value::Object(object) = value else {
+        return Err(DecodeError { message: "cannot restore struct from: null".to_owned() });
+    };
+    converter.unknown.sort();
+    if validation == Validation::Strict && !converter.unknown.is_empty() {
+        return Err(DecodeError { message: decode::strict_message(&converter.unknown) });
+    }
+    Ok((object, converter.unknown))
+}
+
+struct Converter {
+    strict: bool,
+    path: String,
+    unknown: Vec<String>,
+}
+
+impl Converter {
+    fn value(&mut self, shape: &Shape, value: Value) -> Result<Value, String> {
+        if value.is_null() {
+            return Ok(decode::zero(shape));
+        }
+        match (&shape.kind, value) {
+            (Kind::String, value @ Value::String(_)) | (Kind::Bool, value @ Value::Bool(_)) => Ok(value),
+            (Kind::String, Value::Number(n)) if !n.is_f64() => {
+                Err(format!("cannot convert int64 to {}", shape.go_type()))
+            }
+            (Kind::Int32, Value::Number(n)) => {
+                #[expect(clippy::cast_possible_truncation, reason = "Go's conversion wraps as well")]
+                integer(&n, shape).map(|n| Value::from(n as i32))
+            }
+            (Kind::Int64, Value::Number(n)) => integer(&n, shape).map(Value::from),
+            (Kind::Float, Value::Number(n)) => Ok(decode::float(n.as_f64().unwrap_or(0.0))),
+            (Kind::Quantity, value) => decode::quantity(value.to_string().as_bytes()),
+            (Kind::Time | Kind::MicroTime, Value::String(text)) => {
+                let time = time::canonical(&text, matches!(shape.kind, Kind::MicroTime))?;
+                Ok(time.map_or(Value::Null, Value::String))
+            }
+            (Kind::Time | Kind::MicroTime, value) => Err(wrong(&value, "string")),
+            (Kind::IntOrString, value @ Value::String(_)) => Ok(value),
+            (Kind::IntOrString, Value::Number(n)) => {
+                let small = n.as_i64().and_then(|n| i32::try_from(n).ok());
+                small.map(Value::from).ok_or_else(|| {
+                    format!("json: cannot unmarshal number {n} into Go value of type int32")
+                })
+            }
+            (Kind::IntOrString, value) => Err(wrong(&value, "int32")),
+            (Kind::Fields | Kind::Raw, value) => Ok(value),
+            (Kind::Bytes, Value::String(text)) => {
+                decode::base64(&text).map(Value::String).map_err(|e| format!("error decoding from json: {e}"))
+            }
+            (Kind::Struct(id), Value::Object(object)) => self.structure(*id, object).map(Value::Object),
+            (Kind::Struct(_), value) => Err(format!("cannot restore struct from: {}", kind(&value))),
+            (Kind::Map(inner), Value::Object(object)) => {
+                let mut out = Map::new();
+                for (key, value) in object {
+                    out.insert(key, self.value(inner, value)?);
+                }
+                Ok(Value::Object(out))
+            }
+            (Kind::Map(_), value) => Err(format!("cannot restore map from {}", kind(&value))),
+            (Kind::List(inner), Value::Array(items)) => {
+                let depth = self.path.len();
+                let mut out = Vec::with_capacity(items.len());
+                for item in items {
+                    if self.strict {
+                        self.path.push_str(&format!("[{}]", out.len()));
+                    }
+                    out.push(self.value(inner, item)?);
+                    self.path.truncate(depth);
+                }
+                Ok(Value::Array(out))
+            }
+            (Kind::List(_) | Kind::Bytes, value) => Err(format!("cannot restore slice from {}", kind(&value))),
+            (Kind::String, _) => Err("unrecognized type: string".to_owned()),
+            (Kind::Bool, _) => Err("unrecognized type: bool".to_owned()),
+            (Kind::Int32, _) => Err("unrecognized type: int32".to_owned()),
+            (Kind::Int64, _) => Err("unrecognized type: int64".to_owned()),
+            (Kind::Float, _) => Err("unrecognized type: float64".to_owned()),
+        }
+    }
+
+    fn structure(&mut self, id: TypeId, mut from: Object) -> Result<Object, String> {
+        let ty = Table::get().ty(id);
+        let depth = self.path.len();
+        let mut out = Map::new();
+        for field in &ty.fields {
+            let Some(value) = from.remove(field.json) else { continue };
+            if value.is_null() && (field.pointer || field.omitted) {
+                continue;
+            }
+            if self.strict {
+                if depth > 0 {
+                    self.path.push('.');
+                }
+                self.path.push_str(field.json);
+            }
+            let value = self.value(&field.shape, value)?;
+            self.path.truncate(depth);
+            decode::put(&mut out, field, Some(value));
+        }
+        if self.strict {
+            for name in from.keys() {
+                let dot = if depth > 0 { "." } else { "" };
+                self.unknown.push(format!("unknown field \"{}{dot}{name}\"", self.path));
+            }
+        }
+        decode::finish(&mut out, id);
+        Ok(out)
+    }
+}
+
+fn integer(number: &serde_json::Number, shape: &Shape) -> Result<i64, String> {
+    if let Some(n) = number.as_i64() {
+        return Ok(n);
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "Go converts the same way")]
+    match number.as_f64() {
+        Some(f) if f.fract() == 0.0 => Ok(f as i64),
+        _ => Err(format!("cannot convert float64 to {}", shape.go_type())),
+    }
+}
+
+fn wrong(value: &Value, ty: &str) -> String {
+    let what = match value {
+        Value::Object(_) => "object",
+        Value::Array(_) => "array",
+        Value::Bool(_) => "bool",
+        Value::String(_) => "string",
+        _ => "number",
+    };
+    format!("json: cannot unmarshal {what} into Go value of type {ty}")
+}
+
+/// What Go's reflection calls a value of a decoded tree.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}

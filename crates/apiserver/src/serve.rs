@@ -1,0 +1,146 @@
+//! Sockets: accepting connections and serving HTTP/1.1 and HTTP/2 on them, with TLS or without (API-01).
+//!
+//! Whatever a peer sends, only its own connection can suffer. Shutdown ends watches first, lets other requests
+//! finish, then closes what is idle.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch::{Receiver, Sender};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+use tracing::debug;
+
+use crate::ApiServer;
+use crate::http::Service;
+use crate::tls::Tls;
+
+/// How long a peer may take for its TLS handshake, and for the head of a request.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long connections may take to finish once the server stops.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How long to wait when the system has no more file descriptors.
+const BREATHER: Duration = Duration::from_millis(50);
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Handle {
+    address: SocketAddr,
+    stop: Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Handle {
+    /// The address that it listens on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, ends watches, and waits for requests in flight, 5 seconds at most.
+    pub async fn shutdown(self) {
+        self.stop.send_replace(true);
+        // A task that panicked has nothing left to wait for.
+        let _ = self.task.await;
+    }
+}
+
+/// Serves on a listener; with `tls` HTTPS, else plain HTTP. Requests must carry the server's token.
+///
+/// # Errors
+/// When the listener has no address.
+pub fn serve(listener: TcpListener, server: &ApiServer, tls: Option<&Tls>) -> io::Result<Handle> {
+    let address = listener.local_addr()?;
+    let stop = server.stopping();
+    let service = server.guarded_service();
+    let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
+    let task = tokio::spawn(accept(listener, service, acceptor, stop.subscribe()));
+    Ok(Handle { address, stop, task })
+}
+
+async fn accept(listener: TcpListener, service: Service, acceptor: Option<TlsAcceptor>, mut stopping: Receiver<bool>) {
+    let builder = Arc::new(builder());
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = stopped(&mut stopping) => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    let connection = connection(
+                        stream, peer, service.clone(), acceptor.clone(), Arc::clone(&builder), stopping.clone(),
+                    );
+                    connections.spawn(connection);
+                }
+                Err(error) => {
+                    debug!(%error, "accept failed");
+                    tokio::time::sleep(BREATHER).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    let finish = async { while connections.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(FAREWELL, finish).await;
+    connections.shutdown().await;
+}
+
+/// Waits until the server stops.
+async fn stopped(stopping: &mut Receiver<bool>) {
+    // A sender that is gone stops the server, too.
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(1000);
+    builder
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    service: Service,
+    acceptor: Option<TlsAcceptor>,
+    builder: Arc<Builder<TokioExecutor>>,
+    stopping: Receiver<bool>,
+) {
+    // A socket that cannot be set so is served as it is.
+    let _ = stream.set_nodelay(true);
+    match acceptor {
+        None => speak(stream, peer, service, &builder, stopping).await,
+        Some(acceptor) => match tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => speak(stream, peer, service, &builder, stopping).await,
+            Ok(Err(error)) => debug!(%peer, %error, "TLS handshake failed"),
+            Err(_) => debug!(%peer, "TLS handshake took too long"),
+        },
+    }
+}
+
+async fn speak<S>(stream: S, peer: SocketAddr, service: Service, builder: &Builder<TokioExecutor>, mut stopping: Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        () = stopped(&mut stopping) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(%peer, error, "connection ended");
+    }
+}

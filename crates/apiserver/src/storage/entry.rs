@@ -1,0 +1,266 @@
+//! One stored version of an object: its JSON, and the little that selecting needs.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+/// An object's labels, sorted by key.
+pub type LabelSet = Arc<[(Box<str>, Box<str>)]>;
+
+/// One version of an object, immutable.
+///
+/// The JSON begins with `kind` and `apiVersion`, so that a list item (which has neither) is the rest of the same
+/// bytes; and where `resourceVersion` stands in it is known, so that a commit, which is the first to know the
+/// version, copies and does not serialise.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The namespace; empty for a cluster's object.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+    /// The uid.
+    pub uid: Box<str>,
+    /// `metadata.resourceVersion`.
+    pub version: u64,
+    /// The labels.
+    pub labels: LabelSet,
+    /// The values that field selectors can ask for, each ended by a zero byte.
+    fields: Box<str>,
+    /// The JSON and a line feed.
+    json: Bytes,
+    /// Where the object goes on after `kind` and `apiVersion`.
+    item_at: u16,
+    /// Where the digits of `resourceVersion` are.
+    version_at: u32,
+}
+
+impl Entry {
+    /// The object's JSON.
+    #[must_use]
+    pub fn json(&self) -> &[u8] {
+        &self.json[..self.json.len() - 1]
+    }
+
+    /// The object's JSON and a line feed, as an answer has it.
+    #[must_use]
+    pub fn json_line(&self) -> Bytes {
+        self.json.clone()
+    }
+
+    /// The object's JSON as an item of a list: without `kind` and `apiVersion`, and without the opening brace.
+    #[must_use]
+    pub fn item_tail(&self) -> &[u8] {
+        &self.json()[usize::from(self.item_at)..]
+    }
+
+    /// The `index`-th of the values for field selectors.
+    #[must_use]
+    pub fn field(&self, index: usize) -> &str {
+        self.fields.split('\0').nth(index).unwrap_or_default()
+    }
+
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(k, _)| k.as_ref().cmp(key)).ok()?;
+        Some(&self.labels[at].1)
+    }
+
+    /// The object as a tree, for a write to change.
+    #[must_use]
+    pub fn object(&self) -> Map<String, Value> {
+        // The bytes were made by `Draft::new` from a map, so they parse as one.
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+
+    /// The same state under another version, as a deletion or a selector's DELETED event shows it.
+    #[must_use]
+    pub fn at(&self, version: u64) -> Self {
+        let (json, _) = spliced(&self.json, self.version_at as usize, self.digits(), version);
+        Self {
+            namespace: Arc::clone(&self.namespace),
+            name: Arc::clone(&self.name),
+            uid: self.uid.clone(),
+            version,
+            labels: Arc::clone(&self.labels),
+            fields: self.fields.clone(),
+            json,
+            item_at: self.item_at,
+            version_at: self.version_at,
+        }
+    }
+
+    /// The JSON under another version.
+    #[must_use]
+    pub fn json_at(&self, version: u64) -> Bytes {
+        let mut json = spliced(&self.json, self.version_at as usize, self.digits(), version).0;
+        json.truncate(json.len() - 1);
+        json
+    }
+
+    /// Whether `draft` says the same as this entry, but for the version.
+    #[must_use]
+    pub fn same_as(&self, draft: &Draft) -> bool {
+        let at = self.version_at as usize;
+        at == draft.version_at
+            && self.json[..at] == draft.json[..at]
+            && self.json[at + self.digits()..] == draft.json[at..]
+    }
+
+    /// About how many bytes this version takes.
+    #[must_use]
+    pub(super) fn size(&self) -> usize {
+        self.json.len() + self.fields.len() + 200
+    }
+
+    fn digits(&self) -> usize {
+        self.json[self.version_at as usize..].iter().take_while(|b| b.is_ascii_digit()).count()
+    }
+}
+
+/// An object that is ready to be stored, but for its version.
+#[derive(Debug)]
+pub struct Draft {
+    pub(super) namespace: Arc<str>,
+    pub(super) name: Arc<str>,
+    uid: Box<str>,
+    labels: LabelSet,
+    fields: Box<str>,
+    /// All of the JSON and a line feed, with nothing where the version's digits go.
+    json: Vec<u8>,
+    item_at: u16,
+    version_at: usize,
+}
+
+impl Draft {
+    /// Serialises an object. `fields` are the values for field selectors, each ended by a zero byte; `previous` is
+    /// the version that this one replaces, whose unchanged parts are shared.
+    #[must_use]
+    pub fn new(object: &Map<String, Value>, fields: String, previous: Option<&Entry>) -> Self {
+        let metadata = object.get("metadata").and_then(Value::as_object);
+        let text = |key: &str| metadata.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or_default();
+        let labels = label_set(metadata, previous);
+        let (namespace, name) = match previous {
+            Some(p) if &*p.name == text("name") && &*p.namespace == text("namespace") => {
+                (Arc::clone(&p.namespace), Arc::clone(&p.name))
+            }
+            _ => (text("namespace").into(), text("name").into()),
+        };
+        let mut json = Vec::with_capacity(previous.map_or(2048, |p| p.json.len() + 256));
+        let (item_at, version_at) = write_object(&mut json, object);
+        Self { namespace, name, uid: text("uid").into(), labels, fields: fields.into(), json, item_at, version_at }
+    }
+
+    /// The JSON, with no version: what a dry run answers with.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.json.len()
+    }
+
+    /// The entry that this becomes at `version`.
+    pub(super) fn at(self, version: u64) -> Entry {
+        let (json, _) = spliced(&self.json, self.version_at, 0, version);
+        Entry {
+            namespace: self.namespace,
+            name: self.name,
+            uid: self.uid,
+            version,
+            labels: self.labels,
+            fields: self.fields,
+            json,
+            item_at: self.item_at,
+            version_at: u32::try_from(self.version_at).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// Copies `json` with `version` in place of the `digits` bytes at `at`.
+fn spliced(json: &[u8], at: usize, digits: usize, version: u64) -> (Bytes, usize) {
+    let mut out = Vec::with_capacity(json.len() + 20);
+    out.extend_from_slice(&json[..at]);
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "{version}");
+    let end = out.len();
+    out.extend_from_slice(&json[at + digits..]);
+    out.shrink_to_fit();
+    (Bytes::from(out), end)
+}
+
+fn label_set(metadata: Option<&Map<String, Value>>, previous: Option<&Entry>) -> LabelSet {
+    let labels = metadata.and_then(|m| m.get("labels")).and_then(Value::as_object);
+    let mut pairs: Vec<(&str, &str)> =
+        labels.into_iter().flatten().filter_map(|(k, v)| Some((k.as_str(), v.as_str()?))).collect();
+    pairs.sort_unstable();
+    if let Some(previous) = previous
+        && previous.labels.len() == pairs.len()
+        && previous.labels.iter().zip(&pairs).all(|((k, v), (k2, v2))| **k == **k2 && **v == **v2)
+    {
+        return Arc::clone(&previous.labels);
+    }
+    pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect()
+}
+
+/// The fields of metadata in the order in which the real server writes them; the rest follow.
+const METADATA_ORDER: [&str; 4] = ["name", "generateName", "namespace", "uid"];
+
+/// Writes the object; answers where an item begins and where the version's digits go.
+fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> (u16, usize) {
+    out.push(b'{');
+    for key in ["kind", "apiVersion"] {
+        if let Some(value) = object.get(key) {
+            member(out, key, value);
+        }
+    }
+    let item_at = u16::try_from(out.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(b"\"metadata\":{");
+    let empty = Map::new();
+    let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+    for key in METADATA_ORDER {
+        if let Some(value) = metadata.get(key) {
+            member(out, key, value);
+        }
+    }
+    out.extend_from_slice(b"\"resourceVersion\":\"");
+    let version_at = out.len();
+    out.extend_from_slice(b"\",");
+    for (key, value) in metadata {
+        if key != "resourceVersion" && key != "managedFields" && !METADATA_ORDER.contains(&key.as_str()) {
+            member(out, key, value);
+        }
+    }
+    if let Some(value) = metadata.get("managedFields") {
+        member(out, "managedFields", value);
+    }
+    close(out);
+    out.push(b',');
+    for (key, value) in object {
+        if !matches!(key.as_str(), "kind" | "apiVersion" | "metadata" | "status") {
+            member(out, key, value);
+        }
+    }
+    if let Some(value) = object.get("status") {
+        member(out, "status", value);
+    }
+    close(out);
+    out.push(b'\n');
+    (item_at, version_at)
+}
+
+/// Writes `"key":value,`.
+fn member(out: &mut Vec<u8>, key: &str, value: &Value) {
+    // Serialising a tree of plain values into memory cannot fail.
+    let _ = serde_json::to_writer(&mut *out, key);
+    out.push(b':');
+    let _ = serde_json::to_writer(&mut *out, value);
+    out.push(b',');
+}
+
+/// Turns the comma after the last member into the closing brace.
+fn close(out: &mut Vec<u8>) {
+    match out.last_mut() {
+        Some(last) if *last == b',' => *last = b'}',
+        _ => out.push(b'}'),
+    }
+}

@@ -1,0 +1,278 @@
+//! Storage: a versioned ordered map of objects with a watch history.
+//!
+//! ```text
+//!   commit (one lock) --> version + 1 --> table[namespace][name]      what is
+//!                                     \-> history (per resource)      what happened
+//!                                             ^          ^
+//!                                     cursor of a watch  a list at an older version:
+//!                                     (pulls, in order)  what is, with later events undone
+//! ```
+//!
+//! Every write takes one lock, gets the next version of one global counter (API-07), and appends one
+//! event to its resource's history. A watch is a cursor into that history, so the order in which every
+//! watcher sees events is the order of commits by construction (API-09), and nothing is ever buffered for a
+//! watcher that does not read (API-22): it falls behind until the history has moved on, and is ended.
+//! A list at an older version is the present with the later events undone.
+//!
+//! Objects are immutable JSON bytes; see [`Entry`].
+
+mod entry;
+mod table;
+mod watch;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+pub use entry::{Draft, Entry, LabelSet};
+pub use table::Range;
+use table::Table;
+pub use watch::{Cursor, Event, EventKind, Fallen, line};
+
+/// A kind of stored object; the index of its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceId(pub u16);
+
+/// How much history is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// Events are kept at least this long, while `bytes` allows it (API-09).
+    pub window: Duration,
+    /// Events are dropped, oldest first, when the objects that only history holds exceed this many bytes.
+    pub bytes: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { window: Duration::from_secs(5 * 60 + 30), bytes: 768 << 20 }
+    }
+}
+
+/// Why a commit did not happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// A create found an object of that name.
+    Exists(Arc<Entry>),
+    /// An update or delete found nothing.
+    Missing,
+    /// An update or delete found another version than it was made from.
+    Changed,
+}
+
+/// The versioned map. All methods take one short lock.
+#[derive(Debug)]
+pub struct Storage {
+    inner: Mutex<Inner>,
+    /// The version of the last commit, to be read without the lock.
+    version: AtomicU64,
+    /// Wakes the watchers of a resource; indexed by [`ResourceId`].
+    wakers: Vec<Notify>,
+    retention: Retention,
+}
+
+#[derive(Debug)]
+struct Inner {
+    version: u64,
+    tables: Vec<Table>,
+    /// All events that the tables' histories hold, oldest first: when, whose, and its size.
+    timeline: VecDeque<Moment>,
+    /// The sum of the sizes in `timeline`.
+    bytes: usize,
+    /// The version of the newest event that was dropped; versions below it cannot be seen any more.
+    compacted: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    at: Instant,
+    resource: ResourceId,
+    bytes: usize,
+}
+
+impl Storage {
+    /// An empty storage with `resources` tables. The first commit gets version `first`.
+    #[must_use]
+    pub fn new(resources: usize, first: u64, retention: Retention) -> Self {
+        let version = first.saturating_sub(1);
+        Self {
+            inner: Mutex::new(Inner {
+                version,
+                tables: (0..resources).map(|_| Table::default()).collect(),
+                timeline: VecDeque::new(),
+                bytes: 0,
+                compacted: 0,
+            }),
+            version: AtomicU64::new(version),
+            wakers: (0..resources).map(|_| Notify::new()).collect(),
+            retention,
+        }
+    }
+
+    /// The version of the last commit.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// The present state of one object.
+    #[must_use]
+    pub fn get(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<Arc<Entry>> {
+        self.lock().table(resource).get(namespace, name).cloned()
+    }
+
+    /// How many objects a resource has.
+    #[must_use]
+    pub fn count(&self, resource: ResourceId) -> usize {
+        self.lock().table(resource).len()
+    }
+
+    /// Stores a new object.
+    ///
+    /// # Errors
+    /// [`Refused::Exists`] when the name is taken.
+    pub fn create(&self, resource: ResourceId, draft: Draft) -> Result<Arc<Entry>, Refused> {
+        let mut inner = self.lock();
+        if let Some(found) = inner.table(resource).get(&draft.namespace, &draft.name) {
+            return Err(Refused::Exists(Arc::clone(found)));
+        }
+        let version = inner.version + 1;
+        let entry = Arc::new(draft.at(version));
+        inner.table_mut(resource).insert(Arc::clone(&entry));
+        self.record(inner, resource, Event::added(Arc::clone(&entry)));
+        Ok(entry)
+    }
+
+    /// Replaces an object that is still at version `expected`.
+    ///
+    /// # Errors
+    /// [`Refused::Missing`] or [`Refused::Changed`].
+    pub fn update(&self, resource: ResourceId, draft: Draft, expected: u64) -> Result<Arc<Entry>, Refused> {
+        let mut inner = self.lock();
+        let previous = inner.expect(resource, &draft.namespace, &draft.name, expected)?;
+        let version = inner.version + 1;
+        let entry = Arc::new(draft.at(version));
+        inner.table_mut(resource).insert(Arc::clone(&entry));
+        self.record(inner, resource, Event::modified(Arc::clone(&entry), previous));
+        Ok(entry)
+    }
+
+    /// Removes an object that is still at version `expected`. Answers its last state, at the version
+    /// of the removal.
+    ///
+    /// # Errors
+    /// [`Refused::Missing`] or [`Refused::Changed`].
+    pub fn delete(&self, resource: ResourceId, namespace: &str, name: &str, expected: u64) -> Result<Arc<Entry>, Refused> {
+        let mut inner = self.lock();
+        let previous = inner.expect(resource, namespace, name, expected)?;
+        let version = inner.version + 1;
+        let last = Arc::new(previous.at(version));
+        inner.table_mut(resource).remove(namespace, name);
+        self.record(inner, resource, Event::deleted(Arc::clone(&last), previous));
+        Ok(last)
+    }
+
+    /// A consistent view of a range of a resource: at `version`, or the present for `None`. With `limit`
+    /// entries at most; the second part of the answer counts those beyond.
+    ///
+    /// # Errors
+    /// The newest version that can no longer be seen, when `version` is not after it.
+    pub fn list(&self, resource: ResourceId, range: &Range<'_>, version: Option<u64>) -> Result<Listed, u64> {
+        let inner = self.lock();
+        let table = inner.table(resource);
+        let (entries, remaining) = match version {
+            Some(version) if version < inner.version => {
+                if version < inner.compacted {
+                    return Err(inner.compacted);
+                }
+                table.range_at(range, version)
+            }
+            _ => table.range(range),
+        };
+        Ok(Listed { version: version.unwrap_or(inner.version), entries, remaining })
+    }
+
+    /// A cursor that sees every event of a resource after version `after`.
+    ///
+    /// # Errors
+    /// The newest version that can no longer be seen, when `after` is before it.
+    pub fn watch(self: &Arc<Self>, resource: ResourceId, namespace: &str, after: u64) -> Result<Cursor, u64> {
+        let inner = self.lock();
+        let dropped = inner.table(resource).dropped();
+        if after < dropped {
+            return Err(dropped);
+        }
+        drop(inner);
+        Ok(Cursor::new(Arc::clone(self), resource, namespace, after))
+    }
+
+    /// Appends to the history what has just been done to a table, and tells the watchers.
+    fn record(&self, mut inner: MutexGuard<'_, Inner>, resource: ResourceId, event: Event) {
+        let now = Instant::now();
+        let bytes = event.size();
+        inner.version = event.version;
+        inner.table_mut(resource).append(Arc::new(event));
+        inner.bytes += bytes;
+        inner.timeline.push_back(Moment { at: now, resource, bytes });
+        self.forget(&mut inner, now);
+        self.version.store(inner.version, Ordering::Release);
+        drop(inner);
+        self.wakers[usize::from(resource.0)].notify_waiters();
+    }
+
+    /// Drops what is older than the window, or too much.
+    fn forget(&self, inner: &mut Inner, now: Instant) {
+        while let Some(oldest) = inner.timeline.front().copied() {
+            let expired = now.duration_since(oldest.at) > self.retention.window;
+            if !expired && inner.bytes <= self.retention.bytes {
+                break;
+            }
+            inner.timeline.pop_front();
+            inner.bytes -= oldest.bytes;
+            if let Some(version) = inner.table_mut(oldest.resource).drop_oldest() {
+                inner.compacted = version;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic under this lock cannot leave a half-made commit that matters more than refusing
+        // every later request would.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The answer to a list.
+#[derive(Debug)]
+pub struct Listed {
+    /// The version at which the list is true.
+    pub version: u64,
+    /// The objects, in the order of their keys.
+    pub entries: Vec<Arc<Entry>>,
+    /// How many more the range has beyond the limit.
+    pub remaining: usize,
+}
+
+impl Inner {
+    fn table(&self, resource: ResourceId) -> &Table {
+        &self.tables[usize::from(resource.0)]
+    }
+
+    fn table_mut(&mut self, resource: ResourceId) -> &mut Table {
+        &mut self.tables[usize::from(resource.0)]
+    }
+
+    fn expect(&self, resource: ResourceId, namespace: &str, name: &str, version: u64) -> Result<Arc<Entry>, Refused> {
+        match self.table(resource).get(namespace, name) {
+            None => Err(Refused::Missing),
+            Some(entry) if entry.version != version => Err(Refused::Changed),
+            Some(entry) => Ok(Arc::clone(entry)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

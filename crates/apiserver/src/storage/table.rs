@@ -1,0 +1,183 @@
+//! One resource's objects in key order, and what happened to them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::entry::Entry;
+use super::watch::Event;
+
+/// Which objects a list wants.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Range<'a> {
+    /// Only this namespace; empty for all.
+    pub namespace: &'a str,
+    /// Only keys after this one: a namespace and a name.
+    pub after: Option<(&'a str, &'a str)>,
+    /// At most this many; 0 for all.
+    pub limit: usize,
+}
+
+/// The objects of one resource.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// By namespace, in the order of the keys `namespace/name`; by name within.
+    namespaces: Vec<(Arc<str>, BTreeMap<Arc<str>, Arc<Entry>>)>,
+    len: usize,
+    /// What happened, oldest first.
+    history: VecDeque<Arc<Event>>,
+    /// The version of the newest event that `history` no longer holds.
+    dropped: u64,
+}
+
+impl Table {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&Arc<Entry>> {
+        let at = self.find(namespace).ok()?;
+        self.namespaces[at].1.get(name)
+    }
+
+    pub(super) fn insert(&mut self, entry: Arc<Entry>) {
+        let at = match self.find(&entry.namespace) {
+            Ok(at) => at,
+            Err(at) => {
+                self.namespaces.insert(at, (Arc::clone(&entry.namespace), BTreeMap::new()));
+                at
+            }
+        };
+        if self.namespaces[at].1.insert(Arc::clone(&entry.name), entry).is_none() {
+            self.len += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, namespace: &str, name: &str) {
+        let Ok(at) = self.find(namespace) else { return };
+        if self.namespaces[at].1.remove(name).is_some() {
+            self.len -= 1;
+        }
+        if self.namespaces[at].1.is_empty() {
+            self.namespaces.remove(at);
+        }
+    }
+
+    pub(super) fn append(&mut self, event: Arc<Event>) {
+        self.history.push_back(event);
+    }
+
+    /// Forgets the oldest event; answers its version.
+    pub(super) fn drop_oldest(&mut self) -> Option<u64> {
+        let event = self.history.pop_front()?;
+        if self.history.capacity() > 1024 && self.history.len() < self.history.capacity() / 4 {
+            self.history.shrink_to(self.history.len() * 2);
+        }
+        self.dropped = event.version;
+        Some(event.version)
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Copies into `out` the events after `after`, `most` at most; answers the version up to which all has been
+    /// looked at.
+    pub(super) fn events_after(&self, after: u64, namespace: &str, most: usize, out: &mut Vec<Arc<Event>>) -> Option<u64> {
+        let start = self.history.partition_point(|e| e.version <= after);
+        let mut seen = None;
+        for event in self.history.range(start..).take(most) {
+            seen = Some(event.version);
+            if namespace.is_empty() || &*event.entry.namespace == namespace {
+                out.push(Arc::clone(event));
+            }
+        }
+        seen
+    }
+
+    /// The present objects of a range, and how many there are beyond its limit.
+    pub(super) fn range(&self, range: &Range<'_>) -> (Vec<Arc<Entry>>, usize) {
+        if range.limit == 0 {
+            return (self.keys(range).cloned().collect(), 0);
+        }
+        let mut all = self.keys(range);
+        let taken: Vec<_> = all.by_ref().take(range.limit).cloned().collect();
+        (taken, all.count())
+    }
+
+    /// The objects of a range as they were at `version`: the present with all later events undone.
+    pub(super) fn range_at(&self, range: &Range<'_>, version: u64) -> (Vec<Arc<Entry>>, usize) {
+        let mut undone: BTreeMap<(Ordered, Arc<str>), Option<Arc<Entry>>> = BTreeMap::new();
+        for event in self.history.iter().rev().take_while(|e| e.version > version) {
+            let entry = &event.entry;
+            if range.holds(&entry.namespace, &entry.name) {
+                let key = (Ordered(Arc::clone(&entry.namespace)), Arc::clone(&entry.name));
+                undone.insert(key, event.previous.clone());
+            }
+        }
+        if undone.is_empty() {
+            return self.range(range);
+        }
+        for entry in self.keys(range) {
+            let key = (Ordered(Arc::clone(&entry.namespace)), Arc::clone(&entry.name));
+            undone.entry(key).or_insert_with(|| Some(Arc::clone(entry)));
+        }
+        let mut then: Vec<_> = undone.into_values().flatten().collect();
+        let keep = if range.limit == 0 { then.len() } else { range.limit.min(then.len()) };
+        let remaining = then.len() - keep;
+        then.truncate(keep);
+        (then, remaining)
+    }
+
+    fn keys<'a>(&'a self, range: &Range<'a>) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
+        let (first, last) = if range.namespace.is_empty() {
+            let from = range.after.map_or(0, |(ns, _)| self.find(ns).unwrap_or_else(|at| at));
+            (from, self.namespaces.len())
+        } else {
+            match self.find(range.namespace) {
+                Ok(at) => (at, at + 1),
+                Err(_) => (0, 0),
+            }
+        };
+        let after = range.after;
+        self.namespaces[first..last].iter().flat_map(move |(namespace, names)| {
+            let from = match after {
+                Some((ns, name)) if ns == &**namespace => Bound::Excluded(name),
+                _ => Bound::Unbounded,
+            };
+            names.range::<str, _>((from, Bound::Unbounded)).map(|(_, entry)| entry)
+        })
+    }
+
+    fn find(&self, namespace: &str) -> Result<usize, usize> {
+        self.namespaces.binary_search_by(|(ns, _)| key_order(ns, namespace))
+    }
+}
+
+impl Range<'_> {
+    fn holds(&self, namespace: &str, name: &str) -> bool {
+        (self.namespace.is_empty() || self.namespace == namespace)
+            && self.after.is_none_or(|(ns, n)| key_order(namespace, ns).then_with(|| name.cmp(n)).is_gt())
+    }
+}
+
+/// How namespaces compare as the first part of `namespace/name`: `a-b/...` comes before `a/...`.
+fn key_order(a: &str, b: &str) -> std::cmp::Ordering {
+    a.bytes().chain([b'/']).cmp(b.bytes().chain([b'/']))
+}
+
+/// A namespace that compares as part of a key.
+#[derive(PartialEq, Eq)]
+struct Ordered(Arc<str>);
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        key_order(&self.0, &other.0)
+    }
+}

@@ -1,0 +1,156 @@
+//! Events, and cursors that follow them.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::entry::Entry;
+use super::{ResourceId, Storage};
+
+/// What a commit did to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// It was created.
+    Added,
+    /// It was changed.
+    Modified,
+    /// It was removed.
+    Deleted,
+}
+
+impl EventKind {
+    /// The `type` of a watch event.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One commit, as watchers and older lists need it.
+#[derive(Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// The version of the commit.
+    pub version: u64,
+    /// The state that the commit made; for a deletion the last state, at the deletion's version.
+    pub entry: Arc<Entry>,
+    /// The state before.
+    pub previous: Option<Arc<Entry>>,
+    /// The event's line as most watchers get it, made once and shared by all.
+    line: OnceLock<Bytes>,
+}
+
+impl Event {
+    pub(super) fn added(entry: Arc<Entry>) -> Self {
+        Self { kind: EventKind::Added, version: entry.version, entry, previous: None, line: OnceLock::new() }
+    }
+
+    pub(super) fn modified(entry: Arc<Entry>, previous: Arc<Entry>) -> Self {
+        Self { kind: EventKind::Modified, version: entry.version, entry, previous: Some(previous), line: OnceLock::new() }
+    }
+
+    pub(super) fn deleted(entry: Arc<Entry>, previous: Arc<Entry>) -> Self {
+        Self { kind: EventKind::Deleted, version: entry.version, entry, previous: Some(previous), line: OnceLock::new() }
+    }
+
+    /// The JSON line of this event, for watchers to whom the object neither enters nor leaves.
+    #[must_use]
+    pub fn line(&self) -> Bytes {
+        self.line.get_or_init(|| line(self.kind.word(), self.entry.json())).clone()
+    }
+
+    /// About how many bytes history takes for this event: the state that it superseded, and a line.
+    pub(super) fn size(&self) -> usize {
+        150 + self.entry.size() + self.previous.as_ref().map_or(0, |p| p.size())
+    }
+}
+
+/// A watch event as a line of JSON.
+#[must_use]
+pub fn line(word: &str, object: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(object.len() + word.len() + 24);
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(word.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+    out.extend_from_slice(object);
+    out.extend_from_slice(b"}\n");
+    Bytes::from(out)
+}
+
+/// A watcher fell behind the history: the version up to which events are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fallen(pub u64);
+
+/// A place in a resource's history. It holds no events: what it has not read stays in the history, which
+/// is bounded.
+#[derive(Debug)]
+pub struct Cursor {
+    storage: Arc<Storage>,
+    resource: ResourceId,
+    namespace: Box<str>,
+    /// Everything up to this version has been read.
+    after: u64,
+}
+
+/// How many events are taken under one lock.
+const BATCH: usize = 512;
+
+impl Cursor {
+    pub(super) fn new(storage: Arc<Storage>, resource: ResourceId, namespace: &str, after: u64) -> Self {
+        Self { storage, resource, namespace: namespace.into(), after }
+    }
+
+    /// The version up to which everything has been read.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.after
+    }
+
+    /// Waits for events of this namespace, and reads a batch of them into `out`.
+    ///
+    /// # Errors
+    /// [`Fallen`] when events that it has not read are gone.
+    pub async fn next(&mut self, out: &mut Vec<Arc<Event>>) -> Result<(), Fallen> {
+        loop {
+            let storage = Arc::clone(&self.storage);
+            // Registered before looking, so that a commit in between wakes it.
+            let woken = storage.wakers[usize::from(self.resource.0)].notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            self.read(out)?;
+            if !out.is_empty() {
+                return Ok(());
+            }
+            woken.await;
+        }
+    }
+
+    /// Reads what there is now, without waiting.
+    ///
+    /// # Errors
+    /// [`Fallen`] when events that it has not read are gone.
+    pub fn read(&mut self, out: &mut Vec<Arc<Event>>) -> Result<(), Fallen> {
+        loop {
+            let inner = self.storage.lock();
+            let table = inner.table(self.resource);
+            if self.after < table.dropped() {
+                return Err(Fallen(table.dropped()));
+            }
+            match table.events_after(self.after, &self.namespace, BATCH, out) {
+                Some(seen) => self.after = seen,
+                None => {
+                    self.after = self.after.max(inner.version);
+                    return Ok(());
+                }
+            }
+            if !out.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Deployments (API-17).
+
+use serde_json::Value;
+
+use crate::field::{FieldError, Shown};
+use crate::kinds::{Object, fields::Fields};
+
+use super::workload::{not_more, validate_selector_and_template};
+use super::{Errors, Path, intstr, non_negative};
+
+const SPEC: Path<'_> = Path::new("spec");
+const STATUS: Path<'_> = Path::new("status");
+
+/// Checks a Deployment's spec.
+pub fn validate(object: &Object, old: Option<&Object>, errors: &mut Errors) {
+    let empty = Object::new();
+    let spec = object.object("spec").unwrap_or(&empty);
+    non_negative(spec.int("replicas"), &SPEC.child("replicas"), errors);
+    validate_selector_and_template(spec, old.and_then(|o| o.object("spec")), errors);
+    validate_strategy(spec.object("strategy").unwrap_or(&empty), errors);
+    non_negative(spec.int("minReadySeconds"), &SPEC.child("minReadySeconds"), errors);
+    non_negative(spec.int("revisionHistoryLimit"), &SPEC.child("revisionHistoryLimit"), errors);
+    if let Some(deadline) = spec.maybe_int("progressDeadlineSeconds") {
+        let path = SPEC.child("progressDeadlineSeconds");
+        non_negative(deadline, &path, errors);
+        if deadline <= spec.int("minReadySeconds") {
+            errors.push(FieldError::invalid(path, deadline, "must be greater than minReadySeconds"));
+        }
+    }
+}
+
+fn validate_strategy(strategy: &Object, errors: &mut Errors) {
+    let path = SPEC.child("strategy");
+    let rolling = strategy.object("rollingUpdate");
+    match (strategy.text("type"), rolling) {
+        ("Recreate", None) => {}
+        ("Recreate", Some(_)) => errors.push(FieldError::forbidden(
+            path.child("rollingUpdate"),
+            "may not be specified when strategy `type` is 'Recreate'",
+        )),
+        ("RollingUpdate", None) => errors.push(FieldError::required(
+            path.child("rollingUpdate"),
+            "this should be defaulted and never be nil",
+        )),
+        ("RollingUpdate", Some(rolling)) => validate_rolling(rolling, &path.child("rollingUpdate"), errors),
+        (other, rolling) => {
+            // The message shows the reference's own structure, with its own names.
+            let rolling = rolling.map_or_else(
+                || "null".to_owned(),
+                |r| format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", part(r, "maxUnavailable"), part(r, "maxSurge")),
+            );
+            errors.push(FieldError::not_supported(
+                path,
+                Shown::Bare(format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", Value::from(other))),
+                &["Recreate", "RollingUpdate"],
+            ));
+        }
+    }
+}
+
+fn validate_rolling(rolling: &Object, path: &Path<'_>, errors: &mut Errors) {
+    let (unavailable, surge) = (part(rolling, "maxUnavailable"), part(rolling, "maxSurge"));
+    let unavailable_path = path.child("maxUnavailable");
+    intstr::non_negative_or_percent(&unavailable, &unavailable_path, errors);
+    intstr::non_negative_or_percent(&surge, &path.child("maxSurge"), errors);
+    if intstr::amount(&unavailable) == 0 && intstr::amount(&surge) == 0 {
+        errors.push(FieldError::invalid(&unavailable_path, &unavailable, "may not be 0 when `maxSurge` is 0"));
+    }
+    intstr::at_most_all(&unavailable, &unavailable_path, errors);
+}
+
+fn part(rolling: &Object, field: &str) -> Value {
+    rolling.get(field).cloned().unwrap_or_else(|| 0.into())
+}
+
+/// Checks a Deployment's status.
+pub fn validate_status(object: &Object, old: &Object, errors: &mut Errors) {
+    let empty = Object::new();
+    let status = object.object("status").unwrap_or(&empty);
+    let fields = [
+        "observedGeneration",
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "collisionCount",
+    ];
+    for field in fields {
+        non_negative(status.int(field), &STATUS.child(field), errors);
+    }
+    not_more(status, &["updatedReplicas", "readyReplicas", "availableReplicas"], errors);
+    let before = old.object("status").and_then(|s| s.maybe_int("collisionCount"));
+    if before.is_some_and(|before| status.int("collisionCount") < before || !status.contains_key("collisionCount")) {
+        errors.push(FieldError::invalid(
+            STATUS.child("collisionCount"),
+            status.int("collisionCount"),
+            "cannot be decremented",
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Contract: API-17
+    #[test]
+    fn strategies_by_the_table() {
+        let cases = [
+            (json!({"type": "Recreate"}), vec![]),
+            (
+                json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}),
+                vec!["spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"],
+            ),
+            (
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}),
+                vec!["spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"],
+            ),
+            (
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "0%", "maxUnavailable": "0%"}}),
+                vec!["spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"0%\": may not be 0 when `maxSurge` is 0"],
+            ),
+            (
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "150%", "maxUnavailable": "120%"}}),
+                vec!["spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"120%\": must not be greater than 100%"],
+            ),
+            (
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": -1, "maxUnavailable": "25%"}}),
+                vec!["spec.strategy.rollingUpdate.maxSurge: Invalid value: -1: must be greater than or equal to 0"],
+            ),
+            (
+                json!({"type": "Bluegreen"}),
+                vec![
+                    "spec.strategy: Unsupported value: {\"Type\":\"Bluegreen\",\"RollingUpdate\":null}: supported values: \"Recreate\", \"RollingUpdate\"",
+                ],
+            ),
+        ];
+        for (strategy, want) in cases {
+            let mut errors = Errors::new();
+            validate_strategy(strategy.as_object().expect("object"), &mut errors);
+            assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), want, "{strategy}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! IP addresses and CIDRs, as the API's older fields accept them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::field::{FieldError, go_quote};
+
+use super::{Errors, Path};
+
+/// Parses an address as Go's forgiving parser does: leading zeros in IPv4 octets are decimal.
+#[must_use]
+pub fn parse_sloppy(value: &str) -> Option<IpAddr> {
+    if value.contains(':') {
+        let (head, tail) = match value.rfind(':') {
+            Some(colon) if value[colon..].contains('.') => value.split_at(colon + 1),
+            _ => (value, ""),
+        };
+        if tail.is_empty() {
+            return value.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+        }
+        let v4 = parse_v4_sloppy(tail)?;
+        return format!("{head}{v4}").parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    }
+    parse_v4_sloppy(value).map(IpAddr::V4)
+}
+
+fn parse_v4_sloppy(value: &str) -> Option<Ipv4Addr> {
+    let mut octets = [0_u8; 4];
+    let mut parts = value.split('.');
+    for octet in &mut octets {
+        let part = parts.next()?;
+        if part.is_empty() || !part.bytes().all(|c| c.is_ascii_digit()) {
+            return None;
+        }
+        *octet = part.parse::<u32>().ok().and_then(|n| u8::try_from(n).ok())?;
+    }
+    parts.next().is_none().then(|| Ipv4Addr::from(octets))
+}
+
+/// Whether the text also passes the strict parser (no leading zeros).
+fn is_strict(value: &str) -> bool {
+    value.parse::<IpAddr>().is_ok()
+}
+
+/// An address as Go writes it: an IPv4-mapped one as IPv4.
+fn go_text(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string()),
+        IpAddr::V4(v4) => v4.to_string(),
+    }
+}
+
+/// Checks the address of an older field: strictly, unless the old object already had it.
+pub fn validate_legacy_ip(value: &str, old: &[&str], path: &Path<'_>, errors: &mut Errors) {
+    if old.contains(&value) {
+        return;
+    }
+    match parse_sloppy(value) {
+        None => errors.push(FieldError::invalid(
+            path,
+            value,
+            "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        )),
+        Some(ip) => {
+            if !is_strict(value) {
+                errors.push(FieldError::invalid(path, value, "must not have leading 0s"));
+            }
+            if matches!(ip, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some()) {
+                errors.push(FieldError::invalid(path, value, "must not be an IPv4-mapped IPv6 address"));
+            }
+        }
+    }
+}
+
+/// Warnings for an address that is not written in the usual form.
+#[must_use]
+pub fn ip_warnings(path: &Path<'_>, value: &str) -> Vec<String> {
+    let Some(ip) = parse_sloppy(value) else { return Vec::new() };
+    let mapped = matches!(ip, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
+    if !is_strict(value) || mapped {
+        return vec![format!(
+            "{path}: non-standard IP address {} is invalid: use {}",
+            go_quote(value),
+            go_quote(&go_text(ip))
+        )];
+    }
+    if ip.is_ipv6() && ip.to_string() != value {
+        return vec![format!(
+            "{path}: IPv6 address {} should be in RFC 5952 canonical format ({})",
+            go_quote(value),
+            go_quote(&ip.to_string())
+        )];
+    }
+    Vec::new()
+}
+
+/// A network: its address as written and the length of its prefix.
+#[derive(Debug, Clone, Copy)]
+struct Cidr {
+    ip: IpAddr,
+    prefix: u32,
+}
+
+impl Cidr {
+    fn parse(value: &str) -> Option<Self> {
+        let (ip, prefix) = value.split_once('/')?;
+        let ip = parse_sloppy(ip)?;
+        let max = if ip.is_ipv4() { 32 } else { 128 };
+        if prefix.is_empty() || !prefix.bytes().all(|c| c.is_ascii_digit()) {
+            return None;
+        }
+        let prefix: u32 = prefix.parse().ok()?;
+        (prefix <= max).then_some(Self { ip, prefix })
+    }
+
+    fn network(self) -> IpAddr {
+        match self.ip {
+            IpAddr::V4(v4) => {
+                let mask = u32::MAX.checked_shl(32 - self.prefix).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from(u32::from(v4) & mask))
+            }
+            IpAddr::V6(v6) => {
+                let mask = u128::MAX.checked_shl(128 - self.prefix).unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from(u128::from(v6) & mask))
+            }
+        }
+    }
+}
+
+/// Checks a CIDR of an older field, strictly.
+pub fn validate_legacy_cidr(value: &str, path: &Path<'_>, errors: &mut Errors) {
+    let Some(cidr) = Cidr::parse(value) else {
+        errors.push(FieldError::invalid(
+            path,
+            value,
+            "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+        ));
+        return;
+    };
+    let (ip, prefix) = value.split_once('/').unwrap_or((value, ""));
+    if !is_strict(ip) || (prefix.len() > 1 && prefix.starts_with('0')) {
+        errors.push(FieldError::invalid(path, value, "must not have leading 0s in IP or prefix length"));
+    } else if matches!(cidr.ip, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some()) {
+        errors.push(FieldError::invalid(path, value, "must not have an IPv4-mapped IPv6 address"));
+    } else if cidr.network() != cidr.ip {
+        errors.push(FieldError::invalid(path, value, "must not have bits set beyond the prefix length"));
+    }
+}
+
+/// Whether the CIDR is IPv6; `None` where it is no CIDR.
+#[must_use]
+pub fn cidr_is_ipv6(value: &str) -> Option<bool> {
+    Cidr::parse(value).map(|cidr| cidr.ip.is_ipv6())
+}
+
+/// Warnings for a CIDR that is not written in the usual form.
+#[must_use]
+pub fn cidr_warnings(path: &Path<'_>, value: &str) -> Vec<String> {
+    let Some(cidr) = Cidr::parse(value) else { return Vec::new() };
+    let network = format!("{}/{}", go_text(cidr.network()), cidr.prefix);
+    let mut warnings = Vec::new();
+    if cidr.network() != cidr.ip {
+        let max = if cidr.ip.is_ipv4() { 32 } else { 128 };
+        warnings.push(format!(
+            "{path}: CIDR value {} is ambiguous in this context (should be {} or {}?)",
+            go_quote(value),
+            go_quote(&network),
+            go_quote(&format!("{}/{max}", go_text(cidr.ip)))
+        ));
+    }
+    let (ip, prefix) = value.split_once('/').unwrap_or((value, ""));
+    let strict = is_strict(ip) && !(prefix.len() > 1 && prefix.starts_with('0'));
+    let mapped = matches!(cidr.ip, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
+    if !strict || mapped {
+        warnings.push(format!(
+            "{path}: non-standard CIDR value {} is invalid: use {}",
+            go_quote(value),
+            go_quote(&network)
+        ));
+    } else if warnings.is_empty() && cidr.ip.is_ipv6() && format!("{}/{}", cidr.ip, cidr.prefix) != value {
+        warnings.push(format!(
+            "{path}: IPv6 CIDR value {} should be in RFC 5952 canonical format ({})",
+            go_quote(value),
+            go_quote(&format!("{}/{}", cidr.ip, cidr.prefix))
+        ));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract: API-17
+    #[test]
+    fn addresses_and_networks() {
+        let path = Path::new("ip");
+        for (value, want) in [
+            ("10.0.0.1", None),
+            ("::1", None),
+            ("010.0.0.1", Some("must not have leading 0s")),
+            ("::ffff:1.2.3.4", Some("must not be an IPv4-mapped IPv6 address")),
+            ("1.2.3", Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")),
+            ("", Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")),
+        ] {
+            let mut errors = Errors::new();
+            validate_legacy_ip(value, &[], &path, &mut errors);
+            assert_eq!(errors.first().map(|e| e.detail.as_str()), want, "{value}");
+        }
+        for (value, want) in [
+            ("10.0.0.0/8", None),
+            ("10.0.0.1/8", Some("must not have bits set beyond the prefix length")),
+            ("10.0.0.0/08", Some("must not have leading 0s in IP or prefix length")),
+            ("10.0.0.0/33", Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")),
+        ] {
+            let mut errors = Errors::new();
+            validate_legacy_cidr(value, &path, &mut errors);
+            assert_eq!(errors.first().map(|e| e.detail.as_str()), want, "{value}");
+        }
+        assert_eq!(ip_warnings(&path, "FE80::1"), ["ip: IPv6 address \"FE80::1\" should be in RFC 5952 canonical format (\"fe80::1\")"]);
+    }
+}

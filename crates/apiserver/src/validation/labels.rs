@@ -1,0 +1,34 @@
+//! Labels and annotations: keys, values and total size (API-14).
+
+use crate::field::FieldError;
+use crate::kinds::{Object, fields::Fields};
+
+use super::{Errors, Path, complain, name};
+
+/// Annotations of one object may not be larger than this, keys and values together, in bytes.
+const ANNOTATIONS_MAX: usize = 256 * 1024;
+
+/// Checks the labels in `parent[field]`.
+pub fn validate_labels(parent: &Object, field: &str, path: &Path<'_>, errors: &mut Errors) {
+    for (key, value) in parent.pairs(field) {
+        complain(key, name::is_qualified_name(key), path, errors);
+        complain(value, name::is_label_value(value), path, errors);
+    }
+}
+
+/// Checks the annotations in `parent[field]`. Keys are compared without regard to case.
+pub fn validate_annotations(parent: &Object, field: &str, path: &Path<'_>, errors: &mut Errors) {
+    let mut size = 0;
+    for (key, value) in parent.pairs(field) {
+        size += key.len() + value.len();
+        let complaints = if key.bytes().any(|c| c.is_ascii_uppercase() || !c.is_ascii()) {
+            name::is_qualified_name(&key.to_lowercase())
+        } else {
+            name::is_qualified_name(key)
+        };
+        complain(key, complaints, path, errors);
+    }
+    if size > ANNOTATIONS_MAX {
+        errors.push(FieldError::too_long(path, ANNOTATIONS_MAX));
+    }
+}

@@ -1,0 +1,5 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::kinds::defaults;
+

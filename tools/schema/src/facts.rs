@@ -1,0 +1,105 @@
+//! Reads `facts.txt`: what the two crates do not say.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::protobuf::{Field, Message, Shape, parse};
+
+/// What is said of one field, or of one type.
+#[derive(Debug, Default, Clone)]
+pub struct Fact {
+    /// The Go name.
+    pub go: Option<String>,
+    /// The named Go type of a scalar, list or map, with its package: `v1.RestartPolicy`.
+    pub named: Option<String>,
+    /// The named Go type of a list's elements or a map's keys.
+    pub key: Option<String>,
+    /// Whether the Go field is a pointer.
+    pub pointer: Option<bool>,
+    /// Whether the JSON tag says `omitempty`.
+    pub omit: Option<bool>,
+    /// Whether the JSON tag says `omitzero`.
+    pub zero: bool,
+    /// Whether OpenAPI lists it as required.
+    pub required: Option<bool>,
+    /// The patch strategy of the struct tag, where the marker is not that.
+    pub strategy: Option<String>,
+    /// The merge key of the struct tag, where the marker is not that.
+    pub merge_key: Option<String>,
+    /// A field that is newer than the protobuf crate: its tag.
+    pub tag: Option<u32>,
+    /// The type of such a field.
+    pub shape: Option<Shape>,
+    /// The markers of such a field.
+    pub markers: Vec<String>,
+    /// Whether the field is older than the JSON crate, and gone.
+    pub gone: bool,
+}
+
+/// Brings the messages up to the version of the definitions: adds fields and messages, takes some away.
+pub fn bring_up_to_date(messages: &mut BTreeMap<String, Message>, facts: &BTreeMap<String, Fact>) {
+    for (name, fact) in facts {
+        let Some((owner, field)) = name.rsplit_once('.') else { continue };
+        let Shape::Message(key) = parse(&format!("@{owner}")).unwrap_or_default() else { continue };
+        if fact.gone && let Some(message) = messages.get_mut(&key) {
+            message.fields.retain(|f| f.name != field);
+        }
+        if let (Some(tag), Some(shape)) = (fact.tag, &fact.shape) {
+            let message = messages.entry(key).or_insert_with_key(|key| Message {
+                package: key.rsplit_once('.').map_or("", |(p, _)| p).to_owned(),
+                name: owner.rsplit_once('.').map_or(owner, |(_, n)| n).to_owned(),
+                ..Message::default()
+            });
+            message.fields.push(Field {
+                name: field.to_owned(),
+                markers: fact.markers.clone(),
+                tag,
+                shape: shape.clone(),
+                ..Field::default()
+            });
+            // Older fields stay as they were declared; new ones come last, in the order of their tags.
+            let new = |f: &Field| facts.get(&format!("{owner}.{}", f.name)).is_some_and(|f| f.tag.is_some());
+            let mut fields = std::mem::take(&mut message.fields);
+            fields.sort_by_key(|f| if new(f) { f.tag } else { 0 });
+            message.fields = fields;
+        }
+    }
+}
+
+/// Facts by `package.Type.jsonField` (or `package.Type`).
+pub fn read(path: &Path) -> Result<BTreeMap<String, Fact>, String> {
+    let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut out: BTreeMap<String, Fact> = BTreeMap::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next() else { continue };
+        let fact = out.entry(name.to_owned()).or_default();
+        for word in words {
+            match word.split_once('=') {
+                Some(("go", v)) => fact.go = Some(v.to_owned()),
+                Some(("type", v)) => fact.named = Some(v.to_owned()),
+                Some(("key", v)) => fact.key = Some(v.to_owned()),
+                Some(("strategy", v)) => fact.strategy = Some(v.to_owned()),
+                Some(("mergeKey", v)) => fact.merge_key = Some(v.to_owned()),
+                Some(("tag", v)) => fact.tag = v.parse().ok(),
+                Some(("shape", v)) => fact.shape = Some(parse(v)?),
+                Some(("marker", v)) => fact.markers.push(v.to_owned()),
+                None => match word {
+                    "pointer" => fact.pointer = Some(true),
+                    "value" => fact.pointer = Some(false),
+                    "omitempty" => fact.omit = Some(true),
+                    "kept" => fact.omit = Some(false),
+                    "omitzero" => fact.zero = true,
+                    "required" => fact.required = Some(true),
+                    "optional" => fact.required = Some(false),
+                    "gone" => fact.gone = true,
+                    _ => return Err(format!("{}:{}: {word}?", path.display(), number + 1)),
+                },
+                Some(_) => return Err(format!("{}:{}: {word}?", path.display(), number + 1)),
+            }
+        }
+    }
+    Ok(out)
+}
