@@ -1,0 +1,252 @@
+//! Everything together: one handle for the loops that make an API server a cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_machinery::Cached;
+use muster_runtime::client::{Client, ClientError};
+use muster_runtime::informer::{Informers, Resource};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::api::EventQueue;
+use crate::duration::DelayRange;
+use crate::feed::Fan;
+use crate::garbage;
+use crate::kinds::Kinds;
+use crate::kubelet::{self, Kubelet, Settings};
+use crate::metadata::PartialObject;
+use crate::namespaces::{self, Furniture, Namespace};
+use crate::node::Node;
+use crate::nodes::{self, Capacity, LEASE_NAMESPACE};
+use crate::pod::Pod;
+use crate::scheduler;
+
+impl Cached for Pod {
+    type Indexes = ();
+}
+
+impl Cached for Node {
+    type Indexes = ();
+}
+
+impl Cached for PartialObject {
+    type Indexes = ();
+}
+
+/// What a cluster is made of. [`Options::default`] is a whole one with three nodes.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How many simulated nodes there are at first; [`Cluster::set_nodes`] changes it. With none, and until
+    /// there is one, nothing is scheduled and no node is judged.
+    pub nodes: u32,
+    /// Whether there are nodes, a scheduler and agents at all.
+    pub simulate: bool,
+    /// What each node has to give.
+    pub capacity: Capacity,
+    /// How long a pod takes from its binding to running: for each pod a draw from this range.
+    pub pod_startup: DelayRange,
+    /// The longest that a deleted pod takes to stop; its own grace period where that is shorter.
+    pub pod_shutdown: Duration,
+    /// What delays are drawn from: the same seed gives the same delays to the same pods.
+    pub seed: u64,
+    /// Whether scheduler and agents tell of pods by events, within a real cluster's limits.
+    pub events: bool,
+    /// Whether dependents of absent owners are collected.
+    pub garbage_collection: bool,
+    /// Whether deleted namespaces are emptied and removed.
+    pub namespace_deletion: bool,
+    /// The certificate authority in PEM that every namespace gets as `kube-root-ca.crt`, beside its
+    /// ServiceAccount `default`. Without one, namespaces get neither.
+    pub ca_pem: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            nodes: 3,
+            simulate: true,
+            capacity: Capacity::default(),
+            pod_startup: DelayRange::new(Duration::from_millis(200), Duration::from_millis(800)),
+            pod_shutdown: Duration::from_secs(1),
+            seed: 0,
+            events: true,
+            garbage_collection: true,
+            namespace_deletion: true,
+            ca_pem: None,
+        }
+    }
+}
+
+/// The running loops. Dropping it ends them where they are.
+#[derive(Debug)]
+pub struct Cluster {
+    tasks: JoinSet<()>,
+    nodes: watch::Sender<u32>,
+}
+
+impl Cluster {
+    /// Starts the loops against the server of `client`. They run until the handle is dropped or
+    /// [`Cluster::stop`] is called.
+    ///
+    /// # Errors
+    /// Where the server cannot be asked which kinds it has.
+    pub async fn start(client: Client, options: Options) -> Result<Self, ClientError> {
+        let kinds = Arc::new(Kinds::discover(&client).await?);
+        let mut informers = Informers::new(client.clone(), Duration::ZERO, options.seed);
+        let mut tasks = JoinSet::new();
+        let (node_count, counted) = watch::channel(options.nodes);
+        let mut pods: Fan<Pod> = Fan::default();
+        let mut loops: Loops = Vec::new();
+
+        if options.simulate {
+            simulate(&client, &options, counted, &mut informers, &mut pods, &mut loops);
+        }
+        if options.garbage_collection {
+            collect(&client, &kinds, &mut informers, &mut pods, &mut loops);
+        }
+        if !pods.is_empty() {
+            pods.attach(informers.of(&Resource::pods()));
+        }
+        if options.namespace_deletion || options.ca_pem.is_some() {
+            keep_namespaces(&client, &kinds, &options, &mut informers, &mut loops);
+        }
+
+        // The loops first: whoever is told must be there to listen.
+        for each in loops.into_iter().chain(informers.into_runs()) {
+            tasks.spawn(each);
+        }
+        Ok(Self { tasks, nodes: node_count })
+    }
+
+    /// Changes how many simulated nodes there are. New ones turn Ready at once; of those that go, the
+    /// pods are collected once they were missing for 40 s, as for any node that is deleted.
+    pub fn set_nodes(&self, count: u32) {
+        self.nodes.send_replace(count);
+    }
+
+    /// How many simulated nodes were asked for last.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        *self.nodes.borrow()
+    }
+
+    /// Ends the loops and waits until they have.
+    pub async fn stop(mut self) {
+        self.tasks.shutdown().await;
+    }
+}
+
+type Loops = Vec<futures::future::BoxFuture<'static, ()>>;
+
+/// Nodes, the scheduler and the agents.
+fn simulate(
+    client: &Client,
+    options: &Options,
+    counted: watch::Receiver<u32>,
+    informers: &mut Informers,
+    pods: &mut Fan<Pod>,
+    loops: &mut Loops,
+) {
+    let (to_scheduler, for_scheduler) = mpsc::unbounded_channel();
+    let (to_kubelet, for_kubelet) = mpsc::unbounded_channel();
+    let (to_nodes, for_nodes) = mpsc::unbounded_channel();
+    // A receiver is gone only when its loop is, and then the whole cluster is going.
+    let mut nodes: Fan<Node> = Fan::default();
+    {
+        let (scheduler, kubelet, keeper) = (to_scheduler.clone(), to_kubelet.clone(), to_nodes.clone());
+        nodes.to(move |batch| drop(scheduler.send(scheduler::Input::Nodes(batch))));
+        nodes.to(move |batch| drop(kubelet.send(kubelet::Input::Nodes(batch))));
+        nodes.to(move |batch| drop(keeper.send(nodes::Input::Nodes(batch))));
+    }
+    nodes.attach(informers.of(&Resource::new("", "v1", "nodes")));
+    {
+        let keeper = to_nodes.clone();
+        pods.to(move |batch| drop(to_scheduler.send(scheduler::Input::Pods(batch))));
+        pods.to(move |batch| drop(to_kubelet.send(kubelet::Input::Pods(batch))));
+        pods.to(move |batch| drop(keeper.send(nodes::Input::Pods(batch))));
+    }
+    let mut leases: Fan<PartialObject> = Fan::default();
+    leases.to(move |batch| drop(to_nodes.send(nodes::Input::Leases(batch))));
+    let mut resource = Resource::new("coordination.k8s.io", "v1", "leases").metadata();
+    resource.namespace = Some(LEASE_NAMESPACE.to_owned());
+    leases.attach(informers.of(&resource));
+
+    let (events, post) = EventQueue::new(client.clone());
+    let settings = Settings {
+        startup: options.pod_startup,
+        shutdown: options.pod_shutdown,
+        seed: options.seed,
+        events: options.events,
+    };
+    let agents = Kubelet::new(settings);
+    let capacity = options.capacity.clone();
+    loops.push(Box::pin(scheduler::run(for_scheduler, client.clone(), options.events.then(|| events.clone()))));
+    loops.push(Box::pin(kubelet::run(agents, for_kubelet, client.clone(), capacity.clone(), events)));
+    loops.push(Box::pin(nodes::run(for_nodes, counted, client.clone(), capacity)));
+    loops.push(Box::pin(post));
+}
+
+/// The garbage collector. Pods come from the watch that scheduler and agents have as well.
+fn collect(client: &Client, kinds: &Arc<Kinds>, informers: &mut Informers, pods: &mut Fan<Pod>, loops: &mut Loops) {
+    let (to_collector, for_collector) = mpsc::unbounded_channel();
+    let mut synced: Loops = Vec::new();
+    {
+        let collector = to_collector.clone();
+        pods.to(move |batch| drop(collector.send(garbage::Input::Pods(batch))));
+        let store = informers.of::<Pod>(&Resource::pods()).store();
+        synced.push(Box::pin(async move { store.synced().await }));
+    }
+    for kind in kinds.iter().filter(|kind| kind.preferred && kind.collectable && !kind.is_event()) {
+        if kind.resource == Resource::pods() {
+            continue;
+        }
+        let (api_version, name, collector) = (kind.api_version.clone(), kind.kind.clone(), to_collector.clone());
+        let mut objects: Fan<PartialObject> = Fan::default();
+        objects.to(move |batch| {
+            drop(collector.send(garbage::Input::Objects(api_version.clone(), name.clone(), batch)));
+        });
+        let informer = informers.of(&kind.resource.clone().metadata());
+        let store = informer.store();
+        objects.attach(informer);
+        synced.push(Box::pin(async move { store.synced().await }));
+    }
+    loops.push(Box::pin(garbage::run(for_collector, client.clone(), Arc::clone(kinds))));
+    loops.push(Box::pin(async move {
+        for each in synced {
+            each.await;
+        }
+        drop(to_collector.send(garbage::Input::Synced));
+    }));
+}
+
+/// Namespace deletion, and what every namespace gets.
+fn keep_namespaces(
+    client: &Client,
+    kinds: &Arc<Kinds>,
+    options: &Options,
+    informers: &mut Informers,
+    loops: &mut Loops,
+) {
+    let (to_keeper, for_keeper) = mpsc::unbounded_channel();
+    let furniture = options.ca_pem.clone().map(|ca| {
+        let service_account = kinds.get("v1", "ServiceAccount").is_some();
+        Furniture { ca, service_account }
+    });
+    if furniture.is_some() {
+        for resource in namespaces::furniture_resources() {
+            if !kinds.iter().any(|kind| kind.resource.plural == resource.plural && kind.resource.group.is_empty()) {
+                continue;
+            }
+            let keeper = to_keeper.clone();
+            let mut objects: Fan<PartialObject> = Fan::default();
+            objects.to(move |batch| drop(keeper.send(namespaces::Input::Furniture(batch))));
+            objects.attach(informers.of(&resource));
+        }
+    }
+    let mut all: Fan<Namespace> = Fan::default();
+    all.to(move |batch| drop(to_keeper.send(namespaces::Input::Namespaces(batch))));
+    all.attach(informers.of(&Resource::new("", "v1", "namespaces")));
+    let terminate = options.namespace_deletion;
+    loops.push(Box::pin(namespaces::run(for_keeper, client.clone(), Arc::clone(kinds), furniture, terminate)));
+}

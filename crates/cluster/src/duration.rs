@@ -1,0 +1,187 @@
+//! Durations as Kubernetes users write them (`200ms`, `1m30s`, `0`), and ranges of them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A range of delays, of which each pod gets one, uniformly. Both ends belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DelayRange {
+    min: Duration,
+    max: Duration,
+}
+
+impl DelayRange {
+    /// No delay at all.
+    pub const ZERO: Self = Self { min: Duration::ZERO, max: Duration::ZERO };
+
+    /// From `min` to `max`, in either order.
+    #[must_use]
+    pub fn new(min: Duration, max: Duration) -> Self {
+        Self { min: min.min(max), max: max.max(min) }
+    }
+
+    /// Whether no delay is possible but none.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.max.is_zero()
+    }
+
+    /// The delay for a uniformly distributed 64-bit `draw`.
+    #[must_use]
+    pub fn pick(&self, draw: u64) -> Duration {
+        let span = (self.max - self.min).as_nanos();
+        // Multiply-shift is uniform to within 2^-64, and span < 2^94 leaves the product inside u128
+        // only for spans below 2^64 ns (584 years), hence the clamp.
+        let span = u64::try_from(span).unwrap_or(u64::MAX);
+        let nanos = (u128::from(draw) * (u128::from(span) + 1)) >> 64;
+        // The high half of the product is at most span.
+        self.min + Duration::from_nanos(u64::try_from(nanos).unwrap_or(span))
+    }
+}
+
+impl From<Duration> for DelayRange {
+    fn from(delay: Duration) -> Self {
+        Self::new(delay, delay)
+    }
+}
+
+impl FromStr for DelayRange {
+    type Err = DurationError;
+
+    fn from_str(text: &str) -> Result<Self, DurationError> {
+        match text.split_once("..") {
+            Some((min, max)) => Ok(Self::new(parse_duration(min)?, parse_duration(max)?)),
+            None => parse_duration(text).map(Self::from),
+        }
+    }
+}
+
+/// What is wrong with a duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a duration: expected a number with a unit, such as 200ms, 1.5s or 1m30s")]
+pub struct DurationError(pub String);
+
+/// Reads a duration in Go's notation: `1h2m3.5s`, `200ms`, `0`. Never negative.
+///
+/// # Errors
+///
+/// Where the text is something else.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let wrong = || DurationError(text.to_owned());
+    let mut rest = text.trim();
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(wrong());
+    }
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let unit_end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let seconds = match &rest[..unit_end] {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return Err(wrong()),
+        };
+        rest = &rest[unit_end..];
+        let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+        total = total.checked_add(part).ok_or_else(wrong)?;
+    }
+    Ok(total)
+}
+
+/// A duration as Go prints it, for the messages in which Kubernetes has one: `10s`, `1m20s`, `5m0s`.
+pub(crate) struct GoDuration(pub(crate) Duration);
+
+impl fmt::Display for GoDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.0.as_secs();
+        let (hours, minutes, seconds) = (total / 3600, total / 60 % 60, total % 60);
+        let millis = self.0.subsec_millis();
+        if total == 0 && millis > 0 {
+            return write!(f, "{millis}ms");
+        }
+        if hours > 0 {
+            write!(f, "{hours}h")?;
+        }
+        if total >= 60 {
+            write!(f, "{minutes}m")?;
+        }
+        match millis {
+            0 => write!(f, "{seconds}s"),
+            _ => {
+                let fraction = format!("{millis:03}");
+                write!(f, "{seconds}.{}s", fraction.trim_end_matches('0'))
+            }
+        }
+    }
+}
+
+/// A well mixed 64-bit number out of a seed and what it is drawn for. Drawing by name rather than from
+/// a stream makes a draw independent of everything that was drawn before it.
+#[must_use]
+pub(crate) fn draw(seed: u64, salt: &str, what: &str) -> u64 {
+    // FNV-1a over the names, then two rounds of splitmix64's finaliser.
+    let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for byte in salt.bytes().chain([0]).chain(what.bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    for _ in 0..2 {
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^= hash >> 31;
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract: SIM-03
+    #[test]
+    fn durations_are_read_and_nonsense_is_not() {
+        for (text, millis) in [("0", 0), ("0s", 0), ("200ms", 200), ("1.5s", 1500), ("1m30s", 90_000), ("2h", 7_200_000)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "5", "s", "-1s", "1 s", "1d", "abc", "1..2s", "1e400s"] {
+            assert!(parse_duration(text).is_err(), "{text:?}");
+        }
+        assert_eq!("200ms..800ms".parse(), Ok(DelayRange::new(Duration::from_millis(200), Duration::from_millis(800))));
+        assert_eq!("3s".parse(), Ok(DelayRange::from(Duration::from_secs(3))));
+        assert!("1s..".parse::<DelayRange>().is_err());
+    }
+
+    /// Contract: SIM-03
+    #[test]
+    fn a_pick_spans_the_whole_range_and_never_leaves_it() {
+        let range = DelayRange::new(Duration::from_millis(200), Duration::from_millis(800));
+        assert_eq!(range.pick(0), Duration::from_millis(200));
+        assert_eq!(range.pick(u64::MAX), Duration::from_millis(800));
+        let mut low = 0;
+        for pod in 0..1000 {
+            let delay = range.pick(draw(7, "startup", &pod.to_string()));
+            assert!(delay >= range.min && delay <= range.max);
+            low += usize::from(delay < Duration::from_millis(500));
+        }
+        assert!((420..580).contains(&low), "half the pods start in the lower half, give or take: {low}");
+    }
+
+    /// Contract: SIM-04
+    #[test]
+    fn back_off_durations_print_as_go_prints_them() {
+        for (seconds, text) in [(10, "10s"), (20, "20s"), (80, "1m20s"), (300, "5m0s"), (3600, "1h0m0s")] {
+            assert_eq!(GoDuration(Duration::from_secs(seconds)).to_string(), text);
+        }
+        assert_eq!(GoDuration(Duration::from_millis(250)).to_string(), "250ms");
+        assert_eq!(GoDuration(Duration::from_millis(1500)).to_string(), "1.5s");
+    }
+}

@@ -1,0 +1,161 @@
+//! The kinds that a server has, by its own word: what is collected, and what a namespace holds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muster_runtime::client::{Client, ClientError};
+use muster_runtime::informer::Resource;
+use serde::Deserialize;
+
+/// A kind and what can be done with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kind {
+    /// Group and version, as objects spell it.
+    pub api_version: Arc<str>,
+    /// The kind's name.
+    pub kind: Arc<str>,
+    /// Where it is served.
+    pub resource: Resource,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+    /// Whether this is its group's preferred version: only that is watched, and only that emptied.
+    pub preferred: bool,
+    /// Whether its objects can be deleted, listed and watched.
+    pub collectable: bool,
+    /// Whether they can be deleted.
+    pub deletable: bool,
+    /// Whether they can be deleted all at once.
+    pub delete_collection: bool,
+}
+
+impl Kind {
+    /// The path of one of its objects.
+    #[must_use]
+    pub fn path(&self, namespace: &str, name: &str) -> String {
+        self.resource.object(self.namespaced.then_some(namespace), name)
+    }
+
+    /// Whether it is a kind of events, which own nothing and are not worth watching.
+    #[must_use]
+    pub fn is_event(&self) -> bool {
+        &*self.kind == "Event" && matches!(&*self.resource.group, "" | "events.k8s.io")
+    }
+}
+
+/// The kinds of a server, in a fixed order.
+#[derive(Debug, Clone, Default)]
+pub struct Kinds {
+    kinds: Vec<Kind>,
+    by_name: BTreeMap<(Arc<str>, Arc<str>), usize>,
+}
+
+impl Kinds {
+    /// Asks the server.
+    ///
+    /// # Errors
+    /// Where it does not answer, or not with what discovery answers.
+    pub async fn discover(client: &Client) -> Result<Self, ClientError> {
+        let mut kinds = Vec::new();
+        let core: WireResources = read(client, "/api/v1").await?;
+        core.read("", "v1", true, &mut kinds);
+        let groups: WireGroups = read(client, "/apis").await?;
+        for group in groups.groups {
+            for version in &group.versions {
+                let resources: WireResources = read(client, &format!("/apis/{}", version.group_version)).await?;
+                let preferred = version.version == group.preferred_version.version;
+                resources.read(&group.name, &version.version, preferred, &mut kinds);
+            }
+        }
+        Ok(Self::new(kinds))
+    }
+
+    /// These kinds, sorted.
+    #[must_use]
+    pub fn new(mut kinds: Vec<Kind>) -> Self {
+        kinds.sort_by(|a, b| (&a.api_version, &a.kind).cmp(&(&b.api_version, &b.kind)));
+        let by_name = kinds.iter().enumerate();
+        let by_name = by_name.map(|(at, kind)| ((Arc::clone(&kind.api_version), Arc::clone(&kind.kind)), at)).collect();
+        Self { kinds, by_name }
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn get(&self, api_version: &str, kind: &str) -> Option<&Kind> {
+        self.by_name.get(&(api_version.into(), kind.into())).map(|at| &self.kinds[*at])
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds.iter()
+    }
+}
+
+async fn read<T: for<'de> Deserialize<'de>>(client: &Client, path: &str) -> Result<T, ClientError> {
+    let answer = client.get(path).await?;
+    serde_json::from_slice(&answer.body).map_err(|source| ClientError::Answer {
+        method: http::Method::GET,
+        path: path.to_owned(),
+        source: Box::new(source),
+    })
+}
+
+#[derive(Deserialize)]
+struct WireGroups {
+    #[serde(default)]
+    groups: Vec<WireGroup>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireGroup {
+    name: String,
+    #[serde(default)]
+    versions: Vec<WireVersion>,
+    preferred_version: WireVersion,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireVersion {
+    group_version: String,
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct WireResources {
+    #[serde(default)]
+    resources: Vec<WireResource>,
+}
+
+#[derive(Deserialize)]
+struct WireResource {
+    name: String,
+    kind: String,
+    namespaced: bool,
+    #[serde(default)]
+    verbs: Vec<String>,
+}
+
+impl WireResources {
+    fn read(self, group: &str, version: &str, preferred: bool, kinds: &mut Vec<Kind>) {
+        let api_version: Arc<str> =
+            if group.is_empty() { version.into() } else { format!("{group}/{version}").into() };
+        for resource in self.resources {
+            // Subresources are not kinds of their own.
+            if resource.name.contains('/') {
+                continue;
+            }
+            let can = |verb: &str| resource.verbs.iter().any(|v| v == verb);
+            kinds.push(Kind {
+                api_version: Arc::clone(&api_version),
+                kind: resource.kind.as_str().into(),
+                namespaced: resource.namespaced,
+                preferred,
+                collectable: can("delete") && can("list") && can("watch"),
+                deletable: can("delete"),
+                delete_collection: can("deletecollection"),
+                resource: Resource::new(group.to_owned(), version.to_owned(), resource.name),
+            });
+        }
+    }
+}

@@ -1,0 +1,625 @@
+//! One pod's life on a node: its containers' states, and when they change next (SIM-03 to SIM-05).
+//!
+//! ```text
+//!   Creating --startup--> init containers, one by one --> Running --> (Ready after its probes' delays)
+//!                                                          |  exits: restarted, backed off, or over
+//!      deletion, from any of these: stops for min(grace, pod-shutdown), then is deleted
+//! ```
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_objects::{Moment, PodPhase, Timestamp};
+
+use super::note::{Note, Notes};
+use crate::duration::GoDuration;
+use crate::fate::{Directions, Fate, image_is_missing};
+use crate::pod::{Container, Pod, RestartPolicy};
+
+/// How long after a failed pull a node says that it backs off.
+const PULL_AGAIN: Duration = Duration::from_secs(2);
+/// How long a container that exited for the first time takes to be restarted.
+const FIRST_RESTART: Duration = Duration::from_secs(1);
+/// The first pause of a crash loop, doubled each time.
+const CRASH_BACKOFF: Duration = Duration::from_secs(10);
+/// The longest one.
+const MAX_CRASH_BACKOFF: Duration = Duration::from_secs(300);
+/// A container that ran this long starts its crash loop anew.
+const CRASH_BACKOFF_RESET: Duration = Duration::from_secs(600);
+
+/// Both clocks at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// For delays.
+    pub moment: Moment,
+    /// For what is written into objects.
+    pub wall: Timestamp,
+}
+
+/// A pod's life.
+#[derive(Debug)]
+pub(super) struct Life {
+    /// The pod as it was last seen.
+    pub(super) pod: Arc<Pod>,
+    /// When the node took it up: `status.startTime`.
+    pub(super) began: Timestamp,
+    /// Its address, from when its sandbox is up.
+    pub(super) ip: Option<Ipv4Addr>,
+    /// The phase to report.
+    pub(super) phase: PodPhase,
+    /// Reason and message to report beside it.
+    pub(super) verdict: Option<(Arc<str>, Arc<str>)>,
+    /// Init containers, then containers, in the pod's order.
+    pub(super) units: Box<[Unit]>,
+    /// The kubelet's own conditions.
+    pub(super) conditions: Conditions,
+    /// Whether events tell of this pod.
+    pub(super) narrated: bool,
+    stage: Stage,
+    /// How long one step of starting up takes.
+    step: Duration,
+    /// When its active deadline ends.
+    deadline: Option<Moment>,
+    /// When it has stopped, once it is being deleted.
+    stopped: Option<Moment>,
+}
+
+/// A container's life.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) name: Arc<str>,
+    pub(super) image: Arc<str>,
+    pub(super) init: bool,
+    pub(super) sidecar: bool,
+    pub(super) state: UnitState,
+    /// How it ended the last time.
+    pub(super) last: Option<Exit>,
+    pub(super) restarts: u32,
+    pub(super) ready: bool,
+    ready_after: Duration,
+    ready_due: Option<Moment>,
+    /// When its state changes next.
+    due: Option<Moment>,
+    started: Moment,
+    backoff: Duration,
+}
+
+/// What a container is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum UnitState {
+    /// Waiting for its turn: ContainerCreating, or PodInitializing in a pod with init containers.
+    Creating,
+    /// Waiting: its image could not be pulled just now.
+    PullError,
+    /// Waiting to try pulling its image again.
+    PullBackOff,
+    /// Waiting to be restarted, this long.
+    CrashBackOff(Duration),
+    /// Running since then.
+    Running(Timestamp),
+    /// Over, or about to be restarted.
+    Exited(Exit),
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Exit {
+    pub(super) code: i32,
+    pub(super) started: Timestamp,
+    pub(super) finished: Timestamp,
+    /// Which of its runs it was.
+    pub(super) run: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The sandbox is being made, until then (or for ever).
+    Creating(Option<Moment>),
+    /// The init container of that index has its turn.
+    Initializing(usize),
+    Running,
+    /// Succeeded or Failed.
+    Over,
+}
+
+/// A condition: whether it is True, and since when it is what it is.
+pub(super) type Condition = (bool, Timestamp);
+
+/// The conditions that a kubelet writes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conditions {
+    pub(super) sandbox: Condition,
+    pub(super) initialized: Condition,
+    pub(super) containers_ready: Condition,
+    pub(super) ready: Condition,
+}
+
+impl Life {
+    /// A pod that the node takes up now, and that is up `startup` later.
+    pub(super) fn begin(pod: &Arc<Pod>, now: Now, startup: Duration, narrated: bool) -> Self {
+        let directions = pod.directions();
+        let fate = directions.fate;
+        let units: Box<[Unit]> = units_of(pod);
+        let turns = units.iter().filter(|unit| unit.init && !unit.sidecar).count();
+        // Half a day of init containers does not overflow, and the API holds far fewer.
+        let step = startup / u32::try_from(turns + 1).unwrap_or(u32::MAX);
+        let no = (false, now.wall);
+        let mut life = Self {
+            pod: Arc::clone(pod),
+            began: now.wall,
+            ip: None,
+            phase: PodPhase::Pending,
+            verdict: None,
+            units,
+            conditions: Conditions { sandbox: no, initialized: no, containers_ready: no, ready: no },
+            narrated,
+            stage: Stage::Creating((fate != Fate::NeverStart).then(|| now.moment + step)),
+            step,
+            deadline: pod.spec.active_deadline.map(|seconds| now.moment + Duration::from_secs(seconds)),
+            stopped: None,
+        };
+        if fate == Fate::Reject {
+            let reason = directions.reason.clone().unwrap_or_else(|| "UnexpectedAdmissionError".into());
+            let message = directions.message.as_deref().unwrap_or("the node's annotation says so");
+            life.end(PodPhase::Failed, Some((reason, format!("Pod was rejected: {message}").into())));
+        }
+        life.refresh(now);
+        life
+    }
+
+    /// A pod that was reported before this node's agent knew of it: it goes on as it was.
+    pub(super) fn resume(pod: &Arc<Pod>, now: Now, narrated: bool) -> Self {
+        let mut life = Self::begin(pod, now, Duration::ZERO, narrated);
+        life.began = pod.status.start_time.unwrap_or(now.wall);
+        life.ip = pod.status.pod_ip.as_deref().and_then(|ip| ip.parse().ok());
+        if pod.is_terminal() {
+            life.end(pod.status.phase, None);
+            return life;
+        }
+        if pod.status.phase == PodPhase::Running {
+            life.advance(now, &mut Notes::silent());
+            let mut names: Vec<usize> = (0..life.units.len()).filter(|at| !life.units[*at].init).collect();
+            names.sort_by(|a, b| life.units[*a].name.cmp(&life.units[*b].name));
+            for (count, at) in pod.status.restarts.iter().zip(names) {
+                life.units[at].restarts = *count;
+            }
+            let settled = pod.status.ready;
+            for unit in life.units.iter_mut().filter(|unit| settled && unit.ready_due.is_some()) {
+                (unit.ready, unit.ready_due) = (true, None);
+            }
+            life.refresh(now);
+        }
+        life
+    }
+
+    /// The pod as it is now seen. Returns whether there is something to report.
+    pub(super) fn update(&mut self, pod: &Arc<Pod>, now: Now, shutdown: Duration, notes: &mut Notes) -> bool {
+        let old = std::mem::replace(&mut self.pod, Arc::clone(pod));
+        if pod.is_terminal() && self.stage != Stage::Over {
+            // Someone else ended it; of a terminal phase there is no way back.
+            self.end(pod.status.phase, None);
+        }
+        if pod.meta.is_being_deleted() {
+            let nothing_runs = matches!(self.stage, Stage::Creating(_) | Stage::Over);
+            let grace = Duration::from_secs(pod.deletion_grace.unwrap_or(30));
+            let takes = if nothing_runs { Duration::ZERO } else { grace.min(pod.directions().shutdown.unwrap_or(shutdown)) };
+            let at = now.moment + takes;
+            if self.stopped.is_none() {
+                for unit in self.units.iter().filter(|unit| matches!(unit.state, UnitState::Running(_))) {
+                    notes.push(self, unit, Note::Killing);
+                }
+            }
+            self.stopped = Some(self.stopped.map_or(at, |stopped| stopped.min(at)));
+            return false;
+        }
+        if self.stage == Stage::Over {
+            return false;
+        }
+        let mut changed = old.status.unready_gates != pod.status.unready_gates;
+        if old.directions != pod.directions {
+            changed |= self.redirect(now, notes);
+        }
+        let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+        for (at, container) in containers.enumerate() {
+            if self.units.get(at).is_some_and(|unit| unit.image != container.image) {
+                changed |= self.change_image(at, container, now, notes);
+            }
+        }
+        if changed {
+            self.refresh(now);
+        }
+        changed
+    }
+
+    /// Does what is due. Returns whether there is something to report.
+    pub(super) fn advance(&mut self, now: Now, notes: &mut Notes) -> bool {
+        let mut changed = false;
+        while self.stopped.is_none() && self.due().is_some_and(|due| due <= now.moment) {
+            changed = true;
+            self.step(now, notes);
+        }
+        if changed {
+            self.refresh(now);
+        }
+        changed
+    }
+
+    /// When something is due next.
+    pub(super) fn due(&self) -> Option<Moment> {
+        if self.stopped.is_some() {
+            return self.stopped;
+        }
+        if self.stage == Stage::Over {
+            return None;
+        }
+        let creating = if let Stage::Creating(due) = self.stage { due } else { None };
+        let units = self.units.iter().flat_map(|unit| [unit.due, unit.ready_due]);
+        units.chain([creating, self.deadline]).flatten().min()
+    }
+
+    /// Whether a deletion has come so far that the object can go.
+    pub(super) fn has_stopped(&self, now: Moment) -> bool {
+        self.stopped.is_some_and(|stopped| stopped <= now)
+    }
+
+    /// Stops every container and ends the pod: what a pod that finalizers keep shows to the end.
+    pub(super) fn finish(&mut self, now: Now) -> bool {
+        if self.stage == Stage::Over {
+            return false;
+        }
+        self.exit_all(0, now);
+        self.end(PodPhase::Succeeded, None);
+        self.refresh(now);
+        true
+    }
+
+    fn step(&mut self, now: Now, notes: &mut Notes) {
+        if self.deadline.is_some_and(|deadline| deadline <= now.moment) {
+            self.exit_all(137, now);
+            let message = "Pod was active on the node longer than the specified deadline";
+            self.end(PodPhase::Failed, Some(("DeadlineExceeded".into(), message.into())));
+            return;
+        }
+        if let Stage::Creating(Some(due)) = self.stage
+            && due <= now.moment
+        {
+            self.conditions.sandbox.0 = true;
+            self.take_turn(0, now, notes);
+            return;
+        }
+        for at in 0..self.units.len() {
+            let unit = &mut self.units[at];
+            if unit.ready_due.is_some_and(|due| due <= now.moment) {
+                unit.ready_due = None;
+                unit.ready = true;
+            }
+            if unit.due.is_some_and(|due| due <= now.moment) {
+                unit.due = None;
+                self.step_unit(at, now, notes);
+                return;
+            }
+        }
+    }
+
+    /// Lets the init containers from `at` on run, up to one that takes its time, or else all containers.
+    fn take_turn(&mut self, at: usize, now: Now, notes: &mut Notes) {
+        for at in at..self.units.len() {
+            if !self.units[at].init {
+                break;
+            }
+            self.start(at, now, notes);
+            let running = matches!(self.units[at].state, UnitState::Running(_));
+            if !(self.units[at].sidecar && running) {
+                self.stage = Stage::Initializing(at);
+                if running {
+                    self.units[at].due = Some(now.moment + self.step);
+                }
+                return;
+            }
+        }
+        self.stage = Stage::Running;
+        for at in 0..self.units.len() {
+            if !self.units[at].init {
+                self.start(at, now, notes);
+            }
+        }
+    }
+
+    /// Starts a container, or fails to pull its image.
+    fn start(&mut self, at: usize, now: Now, notes: &mut Notes) {
+        let pod = Arc::clone(&self.pod);
+        let directions = pod.directions();
+        let quick = self.step.is_zero();
+        let unit = &mut self.units[at];
+        if image_is_missing(&unit.image) || directions.fate == Fate::ImagePullError {
+            // A node that starts pods at once has no time to show the first failure.
+            unit.state = if quick { UnitState::PullBackOff } else { UnitState::PullError };
+            unit.due = (!quick).then(|| now.moment + PULL_AGAIN);
+            notes.push(self, &self.units[at], Note::PullFailed);
+            if quick {
+                notes.push(self, &self.units[at], Note::PullBackOff);
+            }
+            return;
+        }
+        unit.state = UnitState::Running(now.wall);
+        unit.started = now.moment;
+        unit.due = unit.exit_due(directions, now.moment);
+        unit.ready_due = None;
+        unit.ready = false;
+        if unit.reports_readiness() && (unit.init || directions.fate != Fate::NeverReady) {
+            let after = unit.ready_after + directions.ready_after;
+            unit.ready = after.is_zero();
+            unit.ready_due = (!unit.ready).then(|| now.moment + after);
+        }
+        notes.push(self, &self.units[at], Note::Started);
+        if directions.fate == Fate::NeverReady && !self.units[at].init {
+            notes.push(self, &self.units[at], Note::Unhealthy);
+        }
+    }
+
+    /// Does what is due with a container.
+    fn step_unit(&mut self, at: usize, now: Now, notes: &mut Notes) {
+        let pod = Arc::clone(&self.pod);
+        let directions = pod.directions();
+        match self.units[at].state {
+            UnitState::PullError => {
+                self.units[at].state = UnitState::PullBackOff;
+                notes.push(self, &self.units[at], Note::PullBackOff);
+            }
+            UnitState::Running(_) if self.units[at].init => {
+                self.units[at].exit(0, now);
+                self.units[at].ready = true;
+                self.take_turn(at + 1, now, notes);
+            }
+            UnitState::Running(_) => match directions.fate {
+                Fate::Fail => {
+                    self.exit_all(directions.exit_code.unwrap_or(1), now);
+                    let reason = directions.reason.clone();
+                    let verdict = reason.map(|reason| (reason, directions.message.clone().unwrap_or_default()));
+                    self.end(PodPhase::Failed, verdict);
+                }
+                Fate::Succeed => {
+                    self.exit_all(0, now);
+                    self.end(PodPhase::Succeeded, None);
+                }
+                _ => self.crash(at, directions.exit_code.unwrap_or(1), now, notes),
+            },
+            UnitState::Exited(_) | UnitState::CrashBackOff(_) => {
+                self.units[at].restarts += 1;
+                self.start(at, now, notes);
+            }
+            UnitState::Creating | UnitState::PullBackOff => {}
+        }
+    }
+
+    /// A container exits by itself: its pod's restart policy says what follows.
+    fn crash(&mut self, at: usize, code: i32, now: Now, notes: &mut Notes) {
+        let policy = self.pod.spec.restart_policy;
+        let unit = &mut self.units[at];
+        let ran = now.moment.saturating_since(unit.started);
+        unit.exit(code, now);
+        if should_restart(policy, code) {
+            if ran >= CRASH_BACKOFF_RESET {
+                unit.backoff = Duration::ZERO;
+            }
+            if unit.backoff.is_zero() {
+                unit.backoff = CRASH_BACKOFF;
+                unit.due = Some(now.moment + FIRST_RESTART);
+            } else {
+                unit.state = UnitState::CrashBackOff(unit.backoff);
+                unit.due = Some(now.moment + unit.backoff);
+                unit.backoff = (unit.backoff * 2).min(MAX_CRASH_BACKOFF);
+                notes.push(self, &self.units[at], Note::CrashBackOff);
+            }
+            return;
+        }
+        let regular = || self.units.iter().filter(|unit| !unit.init);
+        let over = |unit: &Unit| matches!(&unit.state, UnitState::Exited(exit) if !should_restart(policy, exit.code));
+        if regular().all(over) {
+            let failed = regular().any(|unit| matches!(&unit.state, UnitState::Exited(exit) if exit.code != 0));
+            self.exit_all(0, now);
+            self.end(if failed { PodPhase::Failed } else { PodPhase::Succeeded }, None);
+        }
+    }
+
+    /// The annotations changed: the new fate holds from now on.
+    fn redirect(&mut self, now: Now, notes: &mut Notes) -> bool {
+        let pod = Arc::clone(&self.pod);
+        let directions = pod.directions();
+        match (self.stage, directions.fate) {
+            (Stage::Creating(_), Fate::NeverStart) => {
+                self.stage = Stage::Creating(None);
+                return false;
+            }
+            (Stage::Creating(due), _) => {
+                self.stage = Stage::Creating(due.or(Some(now.moment)));
+                return false;
+            }
+            (_, Fate::Reject) => {
+                self.exit_all(137, now);
+                let reason = directions.reason.clone().unwrap_or_else(|| "Evicted".into());
+                self.end(PodPhase::Failed, Some((reason, directions.message.clone().unwrap_or_default())));
+                return true;
+            }
+            _ => {}
+        }
+        let mut changed = false;
+        for at in 0..self.units.len() {
+            let unit = &mut self.units[at];
+            match unit.state {
+                UnitState::Running(_) if !unit.init => {
+                    let due = unit.exit_due(directions, now.moment);
+                    unit.due = due.map(|due| unit.due.unwrap_or(due));
+                    if directions.fate == Fate::NeverReady {
+                        changed |= unit.ready;
+                        (unit.ready, unit.ready_due) = (false, None);
+                    } else if !unit.ready && unit.ready_due.is_none() {
+                        unit.ready_due = Some(now.moment + directions.ready_after);
+                    }
+                }
+                UnitState::PullError | UnitState::PullBackOff => {
+                    if directions.fate != Fate::ImagePullError && !image_is_missing(&unit.image) {
+                        self.start_anew(at, now, notes);
+                        changed = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        changed
+    }
+
+    /// A container's image was changed: the container is replaced by one of the new image.
+    fn change_image(&mut self, at: usize, container: &Container, now: Now, notes: &mut Notes) -> bool {
+        let unit = &mut self.units[at];
+        unit.image = Arc::clone(&container.image);
+        match unit.state {
+            UnitState::Running(_) if !unit.init || unit.sidecar => {
+                notes.push(self, &self.units[at], Note::Killing);
+                let unit = &mut self.units[at];
+                unit.exit(0, now);
+                unit.restarts += 1;
+                self.start(at, now, notes);
+                true
+            }
+            UnitState::PullError | UnitState::PullBackOff => {
+                self.start_anew(at, now, notes);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn start_anew(&mut self, at: usize, now: Now, notes: &mut Notes) {
+        match self.stage {
+            Stage::Initializing(turn) if turn == at => self.take_turn(at, now, notes),
+            _ => self.start(at, now, notes),
+        }
+    }
+
+    fn exit_all(&mut self, code: i32, now: Now) {
+        for unit in &mut self.units {
+            if matches!(unit.state, UnitState::Running(_)) {
+                unit.exit(code, now);
+            }
+            unit.due = None;
+        }
+    }
+
+    fn end(&mut self, phase: PodPhase, verdict: Option<(Arc<str>, Arc<str>)>) {
+        self.stage = Stage::Over;
+        self.phase = phase;
+        self.verdict = verdict;
+        for unit in &mut self.units {
+            unit.ready = false;
+        }
+    }
+
+    /// Computes phase and conditions anew out of the containers' states.
+    fn refresh(&mut self, now: Now) {
+        if self.stage != Stage::Over {
+            self.phase = self.compute_phase();
+        }
+        let over = self.stage == Stage::Over;
+        let initialized = self.units.iter().filter(|unit| unit.init).all(Unit::is_initialized)
+            || self.units.iter().any(|unit| !unit.init && unit.has_started());
+        let containers_ready = !over && self.units.iter().filter(|unit| unit.reports_readiness()).all(|unit| unit.ready);
+        let conditions = &mut self.conditions;
+        set(&mut conditions.initialized, initialized || self.phase == PodPhase::Succeeded, now);
+        set(&mut conditions.containers_ready, containers_ready, now);
+        set(&mut conditions.ready, containers_ready && self.pod.status.unready_gates.is_none(), now);
+    }
+
+    fn compute_phase(&self) -> PodPhase {
+        let (mut waiting, mut running, mut stopped) = (false, false, false);
+        for unit in &self.units {
+            match (&unit.state, unit.init && !unit.sidecar) {
+                (UnitState::Running(_), false) => running = true,
+                (UnitState::Exited(exit), true) if exit.code == 0 => {}
+                (UnitState::Exited(_), false) => stopped |= !unit.sidecar,
+                (_, false) if unit.last.is_some() => stopped |= !unit.sidecar,
+                _ => waiting = true,
+            }
+        }
+        if waiting || !(running || stopped) { PodPhase::Pending } else { PodPhase::Running }
+    }
+}
+
+impl Unit {
+    /// Whether the pod's readiness depends on it: ordinary init containers come and go.
+    pub(super) fn reports_readiness(&self) -> bool {
+        !self.init || self.sidecar
+    }
+
+    /// Whether it ever ran.
+    pub(super) fn has_started(&self) -> bool {
+        self.last.is_some() || matches!(self.state, UnitState::Running(_) | UnitState::Exited(_))
+    }
+
+    /// Whether, as an init container, it holds nothing up.
+    pub(super) fn is_initialized(&self) -> bool {
+        match &self.state {
+            UnitState::Running(_) => self.sidecar,
+            UnitState::Exited(exit) => exit.code == 0,
+            _ => false,
+        }
+    }
+
+    /// The message beside CrashLoopBackOff.
+    pub(super) fn crash_message(&self, pod: &Pod, backoff: Duration) -> String {
+        let Pod { meta, .. } = pod;
+        let backoff = GoDuration(backoff);
+        let name = &self.name;
+        format!("back-off {backoff} restarting failed container={name} pod={}_{}({})", meta.name, meta.namespace, meta.uid)
+    }
+
+    fn exit(&mut self, code: i32, now: Now) {
+        let started = if let UnitState::Running(started) = self.state { started } else { now.wall };
+        let exit = Exit { code, started, finished: now.wall, run: self.restarts };
+        self.last = Some(exit.clone());
+        self.state = UnitState::Exited(exit);
+        self.ready = false;
+        self.ready_due = None;
+        self.due = None;
+    }
+
+    fn exit_due(&self, directions: &Directions, now: Moment) -> Option<Moment> {
+        let exits = matches!(directions.fate, Fate::CrashLoop | Fate::Fail | Fate::Succeed);
+        (exits && !self.init && directions.concerns(&self.name)).then(|| now + directions.run_for())
+    }
+}
+
+fn units_of(pod: &Pod) -> Box<[Unit]> {
+    let unit = |container: &Container, init: bool| Unit {
+        name: Arc::clone(&container.name),
+        image: Arc::clone(&container.image),
+        init,
+        sidecar: container.sidecar,
+        state: UnitState::Creating,
+        last: None,
+        restarts: 0,
+        ready: false,
+        ready_after: container.ready_after,
+        ready_due: None,
+        due: None,
+        started: Moment::ORIGIN,
+        backoff: Duration::ZERO,
+    };
+    let init = pod.spec.init_containers.iter().map(|container| unit(container, true));
+    init.chain(pod.spec.containers.iter().map(|container| unit(container, false))).collect()
+}
+
+fn should_restart(policy: RestartPolicy, code: i32) -> bool {
+    match policy {
+        RestartPolicy::Always => true,
+        RestartPolicy::OnFailure => code != 0,
+        RestartPolicy::Never => false,
+    }
+}
+
+fn set(condition: &mut Condition, status: bool, now: Now) {
+    if condition.0 != status {
+        *condition = (status, now.wall);
+    }
+}

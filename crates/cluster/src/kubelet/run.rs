@@ -1,0 +1,144 @@
+//! The agents at work: feeds the state machine, does its writes side by side, and tells its events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muster_objects::Uid;
+use muster_runtime::client::Client;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
+
+use super::{Action, Kubelet, Now, Outcome, Place};
+use crate::api::{EventQueue, delete_pod, outcome, patch_pod_status};
+use crate::events::{Names, kubelet_event};
+use crate::feed::{Batch, parts};
+use crate::node::Node;
+use crate::nodes::{Capacity, node_ordinal, place};
+use crate::pod::Pod;
+
+/// How many writes are under way at once.
+const SIDE_BY_SIDE: usize = 128;
+/// The ordinal from which nodes that were made by hand are counted.
+const BY_HAND: u32 = 512;
+
+/// What the agents are told.
+pub(crate) enum Input {
+    /// Pods changed.
+    Pods(Batch<Pod>),
+    /// Nodes changed.
+    Nodes(Batch<Node>),
+}
+
+/// Runs the agents for as long as they are fed.
+pub(crate) async fn run(
+    mut kubelet: Kubelet,
+    mut input: UnboundedReceiver<Input>,
+    client: Client,
+    capacity: Capacity,
+    events: EventQueue,
+) {
+    let clock = client.clock();
+    let now = || Now { moment: clock.moment(), wall: clock.now() };
+    let mut places = Places { capacity, by_hand: BTreeMap::new() };
+    let mut names = Names::default();
+    let mut flights: JoinSet<(Uid, bool, Outcome)> = JoinSet::new();
+    loop {
+        while flights.len() < SIDE_BY_SIDE {
+            let Some(action) = kubelet.next(now()) else { break };
+            flights.spawn(perform(client.clone(), action));
+        }
+        while let Some(event) = kubelet.next_event() {
+            let wall = clock.now();
+            events.put(&event.pod.namespace, kubelet_event(&event, wall, names.next(wall)));
+        }
+        let wake = kubelet.wake().map(|moment| clock.instant(moment));
+        tokio::select! {
+            biased;
+            batch = input.recv() => match batch {
+                Some(batch) => take(&mut kubelet, &mut places, now(), &batch),
+                None => return,
+            },
+            Some(done) = flights.join_next() => {
+                let mut done = Some(done);
+                while let Some(Ok((uid, delete, outcome))) = done {
+                    kubelet.done(now(), &uid, delete, outcome);
+                    done = flights.try_join_next();
+                }
+            }
+            () = sleep_until(wake), if wake.is_some() && flights.len() < SIDE_BY_SIDE => {}
+        }
+    }
+}
+
+/// Sleeps until an instant; without one, for ever.
+pub(crate) async fn sleep_until(wake: Option<tokio::time::Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn take(kubelet: &mut Kubelet, places: &mut Places, now: Now, input: &Input) {
+    match input {
+        Input::Pods(batch) => {
+            for change in batch.iter() {
+                let (gone, pod) = parts(change);
+                if let Some(gone) = gone {
+                    kubelet.forget(gone);
+                }
+                if let Some(pod) = pod {
+                    kubelet.observe(now, pod);
+                }
+            }
+        }
+        Input::Nodes(batch) => {
+            for change in batch.iter() {
+                let (gone, node) = parts(change);
+                if let Some(gone) = gone {
+                    kubelet.node_gone(&gone.meta.name);
+                }
+                if let Some(node) = node.filter(|node| node.simulated) {
+                    kubelet.node(now, &node.meta.name, places.of(node), !node.unreachable);
+                }
+            }
+        }
+    }
+}
+
+async fn perform(client: Client, action: Action) -> (Uid, bool, Outcome) {
+    match action {
+        Action::Report { pod, uid, patch } => {
+            let answer = patch_pod_status(&client, &pod, patch).await;
+            // Were it refused for good, trying again would go on for ever; its next change will be reported.
+            if let Err(error) = &answer
+                && error.is_invalid()
+            {
+                tracing::error!(%pod, %error, "a pod's status was refused");
+                return (uid, false, Outcome::Done);
+            }
+            (uid, false, outcome("report a pod's status", &pod, answer))
+        }
+        Action::Delete { pod, uid } => {
+            let answer = delete_pod(&client, &pod, &uid, true).await;
+            (uid, true, outcome("delete a stopped pod", &pod, answer))
+        }
+    }
+}
+
+/// Where nodes are: those made by this crate by their ordinals, others after them as they come.
+struct Places {
+    capacity: Capacity,
+    by_hand: BTreeMap<Arc<str>, u32>,
+}
+
+impl Places {
+    fn of(&mut self, node: &Node) -> Place {
+        let name = &node.meta.name;
+        let next = BY_HAND + u32::try_from(self.by_hand.len()).unwrap_or(0);
+        let ordinal = node_ordinal(name).unwrap_or_else(|| *self.by_hand.entry(Arc::clone(name)).or_insert(next));
+        let place = place(ordinal, &self.capacity);
+        // The node's own word counts for its address.
+        let host = node.address.as_deref().and_then(|address| address.parse().ok());
+        Place { host: host.unwrap_or(place.host), ..place }
+    }
+}

@@ -1,0 +1,164 @@
+//! The scheduler at work: feeds the state machine and binds pods side by side.
+
+use std::time::Duration;
+
+use muster_machinery::TokenBucket;
+use muster_objects::{ObjectKey, Uid};
+use muster_runtime::client::Client;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
+
+use super::{Decision, Scheduler};
+use crate::api::{EventQueue, binding, condition_patch, outcome, patch_pod_status, pod_path};
+use crate::events::{EventType, Names, scheduler_event};
+use crate::feed::{Batch, parts};
+use crate::kubelet::{Outcome, sleep_until};
+use crate::node::Node;
+use crate::pod::Pod;
+
+/// How many writes are under way at once.
+const SIDE_BY_SIDE: usize = 128;
+/// Events: this many in a burst, and one more each interval.
+const EVENT_BURST: u32 = 100;
+const EVENT_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What the scheduler is told.
+pub(crate) enum Input {
+    /// Pods changed.
+    Pods(Batch<Pod>),
+    /// Nodes changed.
+    Nodes(Batch<Node>),
+}
+
+/// What came of a write.
+enum Landed {
+    Binding(Uid, Outcome),
+    Condition,
+}
+
+/// Runs the scheduler for as long as it is fed. Nothing is scheduled before there was a node: a cluster
+/// that is meant to have none is left to whoever schedules it.
+pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, events: Option<EventQueue>) {
+    let clock = client.clock();
+    let mut scheduler = Scheduler::new();
+    let mut teller = Teller { events, names: Names::default(), limit: TokenBucket::new(EVENT_INTERVAL, EVENT_BURST) };
+    let mut flights: JoinSet<Landed> = JoinSet::new();
+    let mut any_node = false;
+    loop {
+        while any_node && flights.len() < SIDE_BY_SIDE {
+            let Some(decision) = scheduler.next(clock.moment()) else { break };
+            teller.tell(&client, &decision);
+            match decision {
+                Decision::Unschedulable { known: true, .. } => {}
+                decision => {
+                    flights.spawn(perform(client.clone(), decision));
+                }
+            }
+        }
+        let wake = scheduler.wake().map(|moment| clock.instant(moment));
+        tokio::select! {
+            biased;
+            batch = input.recv() => match batch {
+                Some(Input::Pods(batch)) => take_pods(&mut scheduler, &client, &batch),
+                Some(Input::Nodes(batch)) => any_node |= take_nodes(&mut scheduler, &client, &batch),
+                None => return,
+            },
+            Some(landed) = flights.join_next() => {
+                let mut landed = Some(landed);
+                while let Some(Ok(landing)) = landed {
+                    match landing {
+                        Landed::Binding(uid, Outcome::Done) => scheduler.bound(&uid),
+                        Landed::Binding(uid, outcome) => {
+                            scheduler.bind_failed(clock.moment(), &uid, outcome == Outcome::Gone);
+                        }
+                        Landed::Condition => {}
+                    }
+                    landed = flights.try_join_next();
+                }
+            }
+            () = sleep_until(wake), if wake.is_some() && flights.len() < SIDE_BY_SIDE => {}
+        }
+    }
+}
+
+fn take_pods(scheduler: &mut Scheduler, client: &Client, batch: &Batch<Pod>) {
+    let now = client.clock().moment();
+    for change in batch.iter() {
+        let (gone, pod) = parts(change);
+        if let Some(gone) = gone {
+            scheduler.pod_deleted(now, &gone.meta.uid);
+        }
+        if let Some(pod) = pod {
+            scheduler.pod_changed(now, pod);
+        }
+    }
+}
+
+fn take_nodes(scheduler: &mut Scheduler, client: &Client, batch: &Batch<Node>) -> bool {
+    let now = client.clock().moment();
+    let mut any = false;
+    for change in batch.iter() {
+        let (gone, node) = parts(change);
+        if let Some(gone) = gone {
+            scheduler.node_deleted(&gone.meta.name);
+        }
+        if let Some(node) = node {
+            // Nodes that nobody simulates are scheduled to as well, once the cluster has its own.
+            any |= node.simulated;
+            scheduler.node_changed(now, node.clone());
+        }
+    }
+    any
+}
+
+async fn perform(client: Client, decision: Decision) -> Landed {
+    match decision {
+        Decision::Bind { pod, uid, node } => {
+            let answer = client.post(&pod_path(&pod, "/binding"), binding(&pod, &uid, &node)).await;
+            let outcome = match answer {
+                Ok(_) => Outcome::Done,
+                Err(error) if error.is_not_found() => Outcome::Gone,
+                // Someone else bound it, or it is being deleted: the watch says which.
+                Err(error) => {
+                    tracing::debug!(%pod, %error, "a binding was refused");
+                    Outcome::Failed
+                }
+            };
+            Landed::Binding(uid, outcome)
+        }
+        Decision::Unschedulable { pod, uid, message, .. } => {
+            let says = ("False", "Unschedulable", &*message);
+            let patch = condition_patch(&uid, "PodScheduled", says, None, client.clock().now());
+            outcome("say that a pod fits nowhere", &pod, patch_pod_status(&client, &pod, patch).await);
+            Landed::Condition
+        }
+    }
+}
+
+/// Tells of decisions by events, as many as the limit lets through.
+struct Teller {
+    events: Option<EventQueue>,
+    names: Names,
+    limit: TokenBucket,
+}
+
+impl Teller {
+    fn tell(&mut self, client: &Client, decision: &Decision) {
+        let Some(events) = &self.events else { return };
+        let scheduled: String;
+        let (pod, uid, what, message): (&ObjectKey, &Uid, _, &str) = match decision {
+            Decision::Bind { pod, uid, node } => {
+                scheduled = format!("Successfully assigned {pod} to {node}");
+                (pod, uid, (EventType::Normal, "Scheduled", "Binding"), &scheduled)
+            }
+            Decision::Unschedulable { known: true, .. } => return,
+            Decision::Unschedulable { pod, uid, message, .. } => {
+                (pod, uid, (EventType::Warning, "FailedScheduling", "Scheduling"), message)
+            }
+        };
+        if self.limit.try_take(client.clock().moment()) {
+            let wall = client.clock().now();
+            events.put(&pod.namespace, scheduler_event(pod, uid, what, message, wall, self.names.next(wall)));
+        }
+    }
+}
