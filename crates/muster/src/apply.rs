@@ -1,0 +1,165 @@
+//! Applying manifests to the embedded server, before anybody else can see it: all of them or none.
+
+use anyhow::{Result, bail};
+use bytes::Bytes;
+use muster_apiserver::kinds::{self, Resource};
+use muster_runtime::client::{Client, ClientError};
+
+use crate::manifest::Document;
+
+/// An object that the server has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Applied {
+    /// Its kind, such as `ReplicaSet`.
+    pub(crate) kind: String,
+    /// Its namespace; empty for an object of the cluster.
+    pub(crate) namespace: String,
+    /// Its name as the server stored it.
+    pub(crate) name: String,
+    /// The URL path of the object.
+    pub(crate) path: String,
+}
+
+impl Applied {
+    /// For a sentence: `ReplicaSet shop/web`.
+    pub(crate) fn title(&self) -> String {
+        if self.namespace.is_empty() {
+            format!("{} {}", self.kind, self.name)
+        } else {
+            format!("{} {}/{}", self.kind, self.namespace, self.name)
+        }
+    }
+}
+
+/// Creates every object, namespaces first.
+///
+/// # Errors
+/// One error that lists what is wrong with each document that the server refused. The caller then ends the
+/// server, which nobody has seen, so that nothing stays half applied.
+pub(crate) async fn apply(client: &Client, documents: Vec<Document>) -> Result<Vec<Applied>> {
+    let mut errors = Vec::new();
+    let mut objects = Vec::new();
+    for document in documents {
+        match resource(&document) {
+            Ok(resource) => objects.push((resource, document)),
+            Err(error) => errors.push(error),
+        }
+    }
+    report(&mut errors)?;
+
+    // As a person would: a file may name the namespace that it also creates further down.
+    objects.sort_by_key(|(resource, _)| resource.kind != "Namespace");
+    let mut applied = Vec::new();
+    for (resource, document) in objects {
+        match create(client, resource, &document).await {
+            Ok(object) => applied.push(object),
+            Err(error) => errors.push(error),
+        }
+    }
+    report(&mut errors)?;
+    Ok(applied)
+}
+
+/// Fails with everything that was found.
+fn report(errors: &mut Vec<String>) -> Result<()> {
+    match errors.len() {
+        0 => Ok(()),
+        1 => bail!("{}; nothing was applied", errors[0]),
+        many => bail!("{many} objects were refused, nothing was applied:\n  {}", errors.join("\n  ")),
+    }
+}
+
+/// The resource that serves a document's kind.
+fn resource(document: &Document) -> Result<&'static Resource, String> {
+    let (group, version) = match document.text("/apiVersion").split_once('/') {
+        Some((group, version)) => (group, version),
+        None => ("", document.text("/apiVersion")),
+    };
+    let kind = document.text("/kind");
+    let all = || kinds::all().iter().map(|k| k.resource());
+    if let Some(found) = all().find(|r| (r.group, r.version, r.kind) == (group, version, kind)) {
+        return Ok(found);
+    }
+    let line = document.place_of("kind");
+    if let Some(other) = all().find(|r| r.kind == kind) {
+        let place = document.place_of("apiVersion");
+        let expected = if other.group.is_empty() {
+            other.version.to_owned()
+        } else {
+            format!("{}/{}", other.group, other.version)
+        };
+        return Err(format!("{place}: apiVersion: found {:?} for kind {kind}, expected {expected:?}", document.text("/apiVersion")));
+    }
+    let mut known: Vec<&str> = all().map(|r| r.kind).collect();
+    known.sort_unstable();
+    Err(format!("{line}: kind: found {kind:?}, which this server does not know; expected one of {}", known.join(", ")))
+}
+
+/// Creates one object, or says where in its file the fault lies.
+async fn create(client: &Client, resource: &Resource, document: &Document) -> Result<Applied, String> {
+    let namespace = match (resource.namespaced, document.text("/metadata/namespace")) {
+        (false, _) => "",
+        (true, "") => "default",
+        (true, given) => given,
+    };
+    let mut collection = if resource.group.is_empty() {
+        format!("/api/{}", resource.version)
+    } else {
+        format!("/apis/{}/{}", resource.group, resource.version)
+    };
+    if !namespace.is_empty() {
+        collection.push_str(&format!("/namespaces/{namespace}"));
+    }
+    collection.push_str(&format!("/{}", resource.plural));
+    let body = Bytes::from(document.value.to_string());
+    let answer = client
+        .post(&format!("{collection}?fieldValidation=Strict&fieldManager=muster"), body)
+        .await
+        .map_err(|error| refusal(document, &error))?;
+    let stored: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let name = stored.pointer("/metadata/name").and_then(|n| n.as_str()).unwrap_or_default().to_owned();
+    Ok(Applied {
+        kind: resource.kind.to_owned(),
+        namespace: namespace.to_owned(),
+        path: format!("{collection}/{name}"),
+        name,
+    })
+}
+
+/// The server's refusal with the file, document, line and field it is about.
+fn refusal(document: &Document, error: &ClientError) -> String {
+    let message = error.api().map_or_else(|| error.to_string(), |api| api.message.clone());
+    let field = error
+        .api()
+        .and_then(|api| api.details.as_ref())
+        .and_then(|details| details.causes.iter().map(|c| c.field.clone()).find(|f| !f.is_empty()))
+        .or_else(|| field_in(&message));
+    let place = field.map_or_else(|| document.place.clone(), |field| document.place_of(&field));
+    format!("{place}: {}: {message}", document.title())
+}
+
+/// The field that a decoding error names: `unknown field "spec.nope"`, or Go's `struct field X.spec.replicas of type`.
+fn field_in(message: &str) -> Option<String> {
+    if let Some((_, rest)) = message.split_once("field \"") {
+        return rest.split('"').next().map(str::to_owned);
+    }
+    let (_, rest) = message.split_once("struct field ")?;
+    let path = rest.split(' ').next()?;
+    path.split_once('.').map(|(_, field)| field.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_field_of_a_decoding_error_is_found() {
+        for (message, field) in [
+            ("strict decoding error: unknown field \"spec.nope\", unknown field \"x\"", Some("spec.nope")),
+            ("json: cannot unmarshal string into Go struct field ReplicaSetSpec.spec.replicas of type int32", Some("spec.replicas")),
+            ("something else", None),
+        ] {
+            assert_eq!(field_in(message).as_deref(), field, "{message}");
+        }
+    }
+}

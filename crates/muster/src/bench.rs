@@ -1,0 +1,345 @@
+//! `muster bench`: pods a second through a controller, beside the same pods created directly.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use bytes::Bytes;
+use futures::stream::{self, TryStreamExt as _};
+use indicatif::{ProgressBar, ProgressStyle};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use muster_machinery::Change;
+use muster_objects::Pod;
+use muster_runtime::client::{Client, ClientError, Options};
+use muster_runtime::informer::{Informers, Resource};
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::cli::{BenchReplicasets, Output};
+use crate::embedded::{Embedded, Settings};
+use crate::usage;
+
+/// How many ReplicaSets are synced at once, by default, and so how many lanes create pods directly.
+const LANES: usize = 5;
+/// How many pods one sync has in flight at most, and so each lane.
+const BURST: usize = 500;
+
+/// What one way of creating the pods took.
+#[derive(Debug, Serialize)]
+struct Figures {
+    /// Seconds until the last pod was seen created.
+    created_seconds: f64,
+    /// Seconds until the last pod was seen ready.
+    ready_seconds: f64,
+    /// Pods created a second.
+    created_per_second: f64,
+    /// Pods ready a second.
+    ready_per_second: f64,
+    /// CPU seconds of this process meanwhile.
+    cpu_seconds: f64,
+}
+
+/// What a run found.
+#[derive(Debug, Serialize)]
+struct Findings {
+    cores: usize,
+    cluster: String,
+    replicasets: u32,
+    replicas: u32,
+    pods: u64,
+    /// Through the ReplicaSet controller.
+    controller: Figures,
+    /// The same pods by the same client, at the same concurrency.
+    direct: Figures,
+    /// Pods created a second: through the controller over directly.
+    ratio_created: f64,
+    /// Pods ready a second, likewise.
+    ratio_ready: f64,
+    /// CPU seconds of this process over the whole run.
+    cpu_seconds: f64,
+    /// Peak resident memory of this process, in MiB.
+    peak_resident_mib: f64,
+}
+
+/// Runs `muster bench replicasets`.
+///
+/// # Errors
+/// Where the cluster cannot be reached or refuses, or the pods are not ready in time.
+pub(crate) async fn replicasets(arguments: &BenchReplicasets) -> Result<()> {
+    let counts = Arc::new(Counts::default());
+    let (client, name, embedded) = match &arguments.kubeconfig {
+        Some(path) => (connect(path).await?, path.display().to_string(), None),
+        None => {
+            let settings = Settings {
+                nodes: 3,
+                pod_startup: arguments.pod_startup,
+                pod_shutdown: Duration::ZERO,
+                ..Settings::default()
+            };
+            let embedded = Embedded::start(&settings).await?;
+            (embedded.client.clone(), "embedded".to_owned(), Some(embedded))
+        }
+    };
+    let namespace = format!("muster-bench-{}", std::process::id());
+    let mut informers = Informers::new(client.clone(), Duration::ZERO, 0);
+    let pods = informers.of::<Pod>(&Resource::pods());
+    let store = pods.store();
+    pods.add_handler(counter(namespace.clone(), Arc::clone(&counts)));
+    let reading: Vec<_> = informers.into_runs().into_iter().map(tokio::spawn).collect();
+    let synced = tokio::time::timeout(arguments.timeout, store.synced()).await;
+    synced.with_context(|| format!("{name}: its pods could not be listed within {:?}", arguments.timeout))?;
+
+    let bench = Bench { client, namespace, counts, arguments };
+    bench.create_namespace().await?;
+    let findings = bench.run(name).await;
+    let removed = bench.remove_namespace().await;
+    reading.iter().for_each(tokio::task::JoinHandle::abort);
+    if let Some(embedded) = embedded {
+        embedded.stop().await;
+    }
+    let findings = findings?;
+    removed?;
+    match arguments.output {
+        Output::Json => println!("{}", serde_json::to_string(&findings)?),
+        Output::Text => print(&findings),
+    }
+    Ok(())
+}
+
+async fn connect(path: &std::path::Path) -> Result<Client> {
+    let file = || path.display();
+    let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("{}: no kubeconfig", file()))?;
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .with_context(|| format!("{}: cannot be used", file()))?;
+    Client::connect(&config, &Options::default()).with_context(|| format!("{}: cannot be used", file()))
+}
+
+/// The pods of the bench's namespace as the watch shows them.
+#[derive(Debug, Default)]
+struct Counts {
+    present: AtomicU64,
+    ready: AtomicU64,
+    changed: Notify,
+}
+
+fn counter(namespace: String, counts: Arc<Counts>) -> impl FnMut(&Change<Pod>) + Send + 'static {
+    move |change| {
+        let (old, new) = match change {
+            Change::Added(new) => (None, Some(new)),
+            Change::Updated { old, new } => (Some(old), Some(new)),
+            Change::Deleted { last, .. } => (Some(last), None),
+        };
+        if old.or(new).is_none_or(|pod| *pod.meta.namespace != *namespace) {
+            return;
+        }
+        step(&counts.present, old.is_some(), new.is_some());
+        step(&counts.ready, old.is_some_and(|pod| pod.is_ready()), new.is_some_and(|pod| pod.is_ready()));
+        counts.changed.notify_waiters();
+    }
+}
+
+fn step(count: &AtomicU64, before: bool, after: bool) {
+    match (before, after) {
+        (false, true) => count.fetch_add(1, Ordering::Relaxed),
+        (true, false) => count.fetch_sub(1, Ordering::Relaxed),
+        _ => 0,
+    };
+}
+
+struct Bench<'a> {
+    client: Client,
+    namespace: String,
+    counts: Arc<Counts>,
+    arguments: &'a BenchReplicasets,
+}
+
+impl Bench<'_> {
+    async fn run(&self, cluster: String) -> Result<Findings> {
+        let (sets, replicas) = (self.arguments.replicasets, self.arguments.replicas);
+        let pods = u64::from(sets) * u64::from(replicas);
+        // Once small, both ways: connections, code and caches are warm afterwards.
+        self.measure("warming up", 1, 20.min(replicas), true).await?;
+        self.measure("warming up", 1, 20.min(replicas), false).await?;
+        let controller = self.measure("through the controller", sets, replicas, true).await?;
+        let direct = self.measure("directly", sets, replicas, false).await?;
+        Ok(Findings {
+            cores: usage::cores(),
+            cluster,
+            replicasets: sets,
+            replicas,
+            pods,
+            ratio_created: controller.created_per_second / direct.created_per_second,
+            ratio_ready: controller.ready_per_second / direct.ready_per_second,
+            controller,
+            direct,
+            cpu_seconds: usage::cpu_seconds(),
+            peak_resident_mib: usage::peak_resident_mib(),
+        })
+    }
+
+    /// Creates the pods one way, waits until they are ready, and removes them.
+    async fn measure(&self, what: &'static str, sets: u32, replicas: u32, through: bool) -> Result<Figures> {
+        let pods = u64::from(sets) * u64::from(replicas);
+        let bar = bar(what, pods);
+        let cpu = usage::cpu_seconds();
+        let start = Instant::now();
+        let create = async {
+            if through { self.create_sets(sets, replicas).await } else { self.create_pods(sets, replicas).await }
+        };
+        let wait = async {
+            let mut created = None;
+            self.until(&format!("{what}: {pods} pods ready"), |present, ready| {
+                bar.set_position(ready);
+                if present >= pods {
+                    created.get_or_insert_with(|| start.elapsed());
+                }
+                ready >= pods
+            })
+            .await?;
+            Ok(created.unwrap_or_else(|| start.elapsed()))
+        };
+        let ((), created) = tokio::try_join!(create, wait)?;
+        let ready = start.elapsed();
+        let cpu = usage::cpu_seconds() - cpu;
+        bar.finish_and_clear();
+        self.clear().await?;
+        Ok(Figures {
+            created_seconds: created.as_secs_f64(),
+            ready_seconds: ready.as_secs_f64(),
+            created_per_second: pods as f64 / created.as_secs_f64(),
+            ready_per_second: pods as f64 / ready.as_secs_f64(),
+            cpu_seconds: cpu,
+        })
+    }
+
+    async fn create_sets(&self, sets: u32, replicas: u32) -> Result<()> {
+        let path = format!("/apis/apps/v1/namespaces/{}/replicasets", self.namespace);
+        stream::iter((0..sets).map(Ok))
+            .try_for_each_concurrent(LANES, |number| {
+                let path = &path;
+                let name = format!("bench-{number}");
+                let body = json!({
+                    "apiVersion": "apps/v1", "kind": "ReplicaSet",
+                    "metadata": {"name": name},
+                    "spec": {
+                        "replicas": replicas,
+                        "selector": {"matchLabels": {"bench": name}},
+                        "template": {"metadata": {"labels": {"bench": name}}, "spec": pod_spec()},
+                    },
+                });
+                async move {
+                    self.client.create(path, Bytes::from(body.to_string())).await.map(drop).context("a ReplicaSet")
+                }
+            })
+            .await
+    }
+
+    async fn create_pods(&self, sets: u32, replicas: u32) -> Result<()> {
+        let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
+        let lanes = stream::iter((0..sets).map(Ok));
+        lanes
+            .try_for_each_concurrent(LANES, |number| {
+                let name = format!("bench-{number}");
+                let body = Bytes::from(
+                    json!({
+                        "apiVersion": "v1", "kind": "Pod",
+                        "metadata": {"generateName": format!("{name}-"), "labels": {"bench": name}},
+                        "spec": pod_spec(),
+                    })
+                    .to_string(),
+                );
+                let path = &path;
+                async move {
+                    stream::iter((0..replicas).map(Ok::<_, ClientError>))
+                        .try_for_each_concurrent(BURST, |_| {
+                            let body = body.clone();
+                            async move { self.client.create(path, body).await.map(drop) }
+                        })
+                        .await
+                        .context("a pod")
+                }
+            })
+            .await
+    }
+
+    /// Deletes what was created and waits until it is gone.
+    async fn clear(&self) -> Result<()> {
+        let namespace = &self.namespace;
+        let options = Bytes::from_static(br#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background","gracePeriodSeconds":0}"#);
+        for path in [
+            format!("/apis/apps/v1/namespaces/{namespace}/replicasets"),
+            format!("/api/v1/namespaces/{namespace}/pods"),
+        ] {
+            self.client.delete(&path, Some(options.clone())).await.with_context(|| format!("deleting {path}"))?;
+        }
+        self.until("the pods gone", |present, _| present == 0).await
+    }
+
+    async fn create_namespace(&self) -> Result<()> {
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
+        self.client.create("/api/v1/namespaces", Bytes::from(body.to_string())).await.context("the bench's namespace")?;
+        Ok(())
+    }
+
+    async fn remove_namespace(&self) -> Result<()> {
+        let path = format!("/api/v1/namespaces/{}", self.namespace);
+        self.client.delete(&path, None).await.with_context(|| format!("{path}: cannot be removed"))?;
+        Ok(())
+    }
+
+    /// Waits until the counts of present and ready pods satisfy `done`.
+    async fn until(&self, what: &str, mut done: impl FnMut(u64, u64) -> bool) -> Result<()> {
+        let wait = async {
+            loop {
+                // Listen before looking, so that no change falls between the two.
+                let changed = self.counts.changed.notified();
+                let (present, ready) =
+                    (self.counts.present.load(Ordering::Relaxed), self.counts.ready.load(Ordering::Relaxed));
+                if done(present, ready) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        if tokio::time::timeout(self.arguments.timeout, wait).await.is_err() {
+            let (present, ready) =
+                (self.counts.present.load(Ordering::Relaxed), self.counts.ready.load(Ordering::Relaxed));
+            bail!("after {:?} still waiting for {what}: {present} pods are there, {ready} are ready", self.arguments.timeout);
+        }
+        Ok(())
+    }
+}
+
+fn pod_spec() -> serde_json::Value {
+    json!({
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}}}],
+    })
+}
+
+/// A bar on a terminal; elsewhere a line when it begins.
+fn bar(what: &'static str, length: u64) -> ProgressBar {
+    if !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+        eprintln!("{what}: {length} pods");
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{prefix:24} {bar:40} {pos}/{len} ready, {elapsed}");
+    ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_prefix(what)
+}
+
+fn print(f: &Findings) {
+    println!("{} ReplicaSets of {} pods on the {} cluster, {} cores", f.replicasets, f.replicas, f.cluster, f.cores);
+    println!("{:24} {:>14} {:>14} {:>10} {:>10}", "", "created/s", "ready/s", "seconds", "CPU s");
+    for (what, figures) in [("through the controller", &f.controller), ("directly", &f.direct)] {
+        println!(
+            "{what:24} {:>14.0} {:>14.0} {:>10.2} {:>10.2}",
+            figures.created_per_second, figures.ready_per_second, figures.ready_seconds, figures.cpu_seconds
+        );
+    }
+    println!("{:24} {:>14.2} {:>14.2}", "ratio", f.ratio_created, f.ratio_ready);
+    println!("CPU {:.2} s, peak resident memory {:.0} MiB, of this process over the whole run", f.cpu_seconds, f.peak_resident_mib);
+}

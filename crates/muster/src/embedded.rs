@@ -1,0 +1,152 @@
+//! The embedded cluster: server, nodes and controllers in this process, wired over a client with no socket between.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use muster_apiserver::generator::Generator;
+use muster_apiserver::serve::{self, serve};
+use muster_apiserver::tls::Tls;
+use muster_apiserver::{ApiServer, Options as ServerOptions};
+use muster_cluster::{Cluster, DelayRange, Options as ClusterOptions};
+use muster_runtime::client::{Client, Options as ClientOptions};
+use muster_runtime::manager::{CONTROLLERS, Manager, Name, Options as ManagerOptions};
+use muster_runtime::shutdown::{self, Trigger};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// What an embedded cluster is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) nodes: u32,
+    pub(crate) pod_startup: DelayRange,
+    pub(crate) pod_shutdown: Duration,
+    pub(crate) controllers: BTreeSet<Name>,
+    pub(crate) seed: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            nodes: 3,
+            pod_startup: DelayRange::ZERO,
+            pod_shutdown: Duration::ZERO,
+            controllers: CONTROLLERS.iter().copied().collect(),
+            seed: None,
+        }
+    }
+}
+
+/// A server and a client of it; the nodes and controllers once [`Server::start`] was called.
+pub(crate) struct Server {
+    pub(crate) client: Client,
+    server: ApiServer,
+    settings: Settings,
+    seed: u64,
+}
+
+/// A running cluster.
+pub(crate) struct Embedded {
+    pub(crate) client: Client,
+    server: ApiServer,
+    cluster: Cluster,
+    manager: JoinHandle<()>,
+    stop: Trigger,
+}
+
+/// Where a server listens.
+pub(crate) struct Endpoint {
+    pub(crate) url: String,
+    pub(crate) token: String,
+    handle: serve::Handle,
+}
+
+impl Server {
+    /// A server that nobody can reach yet but through `client`.
+    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+        let mut options = ServerOptions::system().context("this machine gives no randomness")?;
+        if let Some(seed) = settings.seed {
+            options.generator = Generator::seeded(seed);
+        }
+        let server = ApiServer::new(options);
+        let client = Client::in_process(
+            server.service(),
+            &ClientOptions { user_agent: "muster".to_owned(), ..ClientOptions::default() },
+        );
+        let seed = settings.seed.unwrap_or_else(|| u64::from(std::process::id()));
+        Ok(Self { client, server, settings: settings.clone(), seed })
+    }
+
+    /// Lets others in, by HTTPS on this listener.
+    pub(crate) fn listen(&self, listener: std::net::TcpListener, tls: &Tls) -> Result<Endpoint> {
+        listener.set_nonblocking(true).context("the listener")?;
+        let listener = TcpListener::from_std(listener).context("the listener")?;
+        let handle = serve(listener, &self.server, Some(tls)).context("the listener")?;
+        let url = format!("https://{}", reachable(handle.address()));
+        Ok(Endpoint { url, token: self.server.token().to_owned(), handle })
+    }
+
+    /// Starts nodes and controllers.
+    pub(crate) async fn start(self, ca_pem: &str) -> Result<Embedded> {
+        let Self { client, server, settings, seed } = self;
+        let cluster = Cluster::start(
+            client.clone(),
+            ClusterOptions {
+                nodes: settings.nodes,
+                pod_startup: settings.pod_startup,
+                pod_shutdown: settings.pod_shutdown,
+                seed,
+                ca_pem: Some(ca_pem.to_owned()),
+                ..ClusterOptions::default()
+            },
+        )
+        .await?;
+        let options = ManagerOptions { controllers: settings.controllers, seed, ..ManagerOptions::default() };
+        let (stop, stopped) = shutdown::channel();
+        let manager = tokio::spawn(Manager::new(&client, options).run(stopped));
+        Ok(Embedded { client, server, cluster, manager, stop })
+    }
+}
+
+impl Embedded {
+    /// A whole cluster in this process, with no socket.
+    pub(crate) async fn start(settings: &Settings) -> Result<Self> {
+        Server::new(settings)?.start("").await
+    }
+
+    /// Ends controllers, nodes and server, in that order.
+    pub(crate) async fn stop(self) {
+        self.stop.stop();
+        // A manager that panicked has nothing left to end.
+        let _ = self.manager.await;
+        self.cluster.stop().await;
+        self.server.stop();
+    }
+}
+
+impl Endpoint {
+    /// Stops listening.
+    pub(crate) async fn close(self) {
+        self.handle.shutdown().await;
+    }
+}
+
+/// The addresses that the server's certificate has to be good for.
+pub(crate) fn addresses(listen: SocketAddr) -> Vec<IpAddr> {
+    let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    if !listen.ip().is_unspecified() && !addresses.contains(&listen.ip()) {
+        addresses.push(listen.ip());
+    }
+    addresses
+}
+
+/// An address that a client on this machine can use: loopback where the server listens on every address.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}

@@ -1,0 +1,59 @@
+//! `muster`: a Kubernetes controller manager with a cluster in its pocket.
+//!
+//! This crate is thin: the command line, the wiring, and what a person sees. What it wires is in the
+//! other crates; see ARCHITECTURE.md.
+
+mod apply;
+mod bench;
+mod cli;
+mod embedded;
+mod follow;
+mod kubeconfig;
+mod manifest;
+mod progress;
+mod up;
+mod usage;
+mod workload;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::{Bench, Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Command::Completions { shell } = &cli.command {
+        clap_complete::generate(*shell, &mut Cli::command(), "muster", &mut io::stdout());
+        return ExitCode::SUCCESS;
+    }
+    // Warnings by default; RUST_LOG=info tells what the controllers do.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the runtime cannot be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(async {
+        match &cli.command {
+            Command::Up(arguments) => up::up(arguments).await,
+            Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets(arguments).await,
+            Command::Completions { .. } => Ok(()),
+        }
+    });
+    // What still runs (a watch, a connection) is not waited for.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `muster up`: a cluster in this process.
+//!
+//! The order is what keeps promises: manifests are read before anything starts, objects are created before
+//! anybody else can reach the server, and only then is the kubeconfig written. Whatever fails before that
+//! point leaves nothing behind.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+
+use anyhow::{Context as _, Result, bail};
+use muster_apiserver::tls::Tls;
+use muster_runtime::manager::{self, CONTROLLERS};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::apply::{Applied, apply};
+use crate::cli::Up;
+use crate::embedded::{Server, Settings, addresses};
+use crate::follow::Follow;
+use crate::progress::Display;
+use crate::{kubeconfig, manifest, workload};
+
+/// Runs `muster up`.
+///
+/// # Errors
+/// Where a manifest is bad, the port cannot be had, a file cannot be written, or `--until-ready` ran out of time.
+pub(crate) async fn up(arguments: &Up) -> Result<()> {
+    let begun = Instant::now();
+    let controllers = manager::select(&arguments.controllers, CONTROLLERS).context("--controllers")?;
+    let mut documents = Vec::new();
+    for file in &arguments.files {
+        documents.extend(manifest::read(file)?);
+    }
+    let listener = TcpListener::bind(arguments.listen).map_err(|e| cannot_listen(arguments.listen, &e))?;
+    let settings = Settings {
+        nodes: arguments.nodes,
+        pod_startup: arguments.pod_startup,
+        pod_shutdown: arguments.pod_shutdown,
+        controllers,
+        seed: arguments.seed,
+    };
+    let server = Server::new(&settings)?;
+    let tls = Tls::generate(&addresses(arguments.listen))?;
+    let applied = apply(&server.client, documents).await?;
+    let endpoint = server.listen(listener, &tls)?;
+    kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
+    greet(arguments, &settings, &endpoint.url);
+
+    let embedded = server.start(tls.ca_pem()).await?;
+    let outcome = run(arguments, &embedded.client, &applied, !settings.controllers.is_empty(), begun).await;
+    embedded.stop().await;
+    endpoint.close().await;
+    outcome
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::AddrInUse => anyhow::anyhow!(
+            "--listen {address}: the port is in use by another program; name another, or port 0 for any free one"
+        ),
+        ErrorKind::PermissionDenied => anyhow::anyhow!("--listen {address}: this user may not use that port; ports from 1024 up are free to all"),
+        _ => anyhow::anyhow!("--listen {address}: {error}"),
+    }
+}
+
+fn greet(arguments: &Up, settings: &Settings, url: &str) {
+    let names: Vec<&str> = settings.controllers.iter().map(|c| c.name).collect();
+    let running = if names.is_empty() { "no controllers".to_owned() } else { names.join(", ") };
+    let nodes = if settings.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", settings.nodes) };
+    println!("muster {}: a Kubernetes cluster on {url}: {nodes}, {running}", env!("CARGO_PKG_VERSION"));
+    println!("kubeconfig: {}", arguments.kubeconfig.display());
+    if !arguments.until_ready {
+        println!("try: kubectl --kubeconfig {} get nodes    (Ctrl-C ends the cluster)", arguments.kubeconfig.display());
+    }
+}
+
+/// Shows progress until the workloads are available, time is up, or somebody ends it.
+async fn run(arguments: &Up, client: &muster_runtime::client::Client, applied: &[Applied], controlled: bool, begun: Instant) -> Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be listened to")?;
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be listened to")?;
+    let mut display = Display::new();
+    for object in applied {
+        display.say(&format!("applied: {}", object.title()));
+    }
+    let mut follow = Follow::new(client.clone(), applied);
+    let deadline = begun + arguments.timeout;
+    let mut told = false;
+    loop {
+        if follow.is_complete() && !told {
+            told = true;
+            let seconds = begun.elapsed().as_secs_f64();
+            match follow.len() {
+                0 => {}
+                1 => display.say(&format!("ready: 1 workload available after {seconds:.1} s")),
+                many => display.say(&format!("ready: {many} workloads available after {seconds:.1} s")),
+            }
+        }
+        if arguments.until_ready && follow.is_complete() {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            _ = interrupt.recv() => return stopped(arguments),
+            _ = terminate.recv() => return stopped(arguments),
+            () = tokio::time::sleep_until(deadline), if arguments.until_ready => {
+                return Err(not_ready(arguments, client, &follow, controlled).await);
+            }
+            (workload, progress) = follow.next() => display.update(workload, progress),
+        }
+    }
+}
+
+/// Ended by a person: an error only for one who waits for readiness.
+fn stopped(arguments: &Up) -> Result<()> {
+    if arguments.until_ready {
+        bail!("interrupted before every workload was available");
+    }
+    Ok(())
+}
+
+async fn not_ready(arguments: &Up, client: &muster_runtime::client::Client, follow: &Follow, controlled: bool) -> anyhow::Error {
+    let mut lines = Vec::new();
+    for (workload, progress) in follow.incomplete() {
+        lines.push(format!("  {}: {}", workload.title(), workload::reason(client, workload, progress, controlled).await));
+    }
+    anyhow::anyhow!("not ready after {:?}:\n{}", arguments.timeout, lines.join("\n"))
+}

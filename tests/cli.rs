@@ -1,0 +1,134 @@
+//! The program from outside: what it prints, how it ends, and what it says of bad input.
+
+mod outside;
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+
+use outside::{Cluster, muster, text, write};
+
+const SET: &str = "\
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: nginx}]}
+";
+
+/// `up --until-ready` on a free port with pods that start at once.
+fn up(folder: &tempfile::TempDir, more: &[&str]) -> std::process::Output {
+    let kubeconfig = folder.path().join("kubeconfig").to_string_lossy().into_owned();
+    let mut arguments = vec!["up", "--listen", "127.0.0.1:0", "--pod-startup", "0s", "--until-ready", "--kubeconfig", &kubeconfig];
+    arguments.extend(more);
+    muster(&arguments)
+}
+
+#[test]
+fn examples_come_to_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let output =
+        up(&folder, &["-f", &format!("{examples}/web.yaml"), "-f", &format!("{examples}/scale-down.yaml"), "--timeout", "2m"]);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let said = text(&output.stdout);
+    for line in ["ReplicaSet shop/web: 5/5 available", "ReplicaSet shop/cache: 3/3 available", "ReplicaSet default/keep: 10/10 available"] {
+        assert!(said.contains(line), "{line:?} is missing in:\n{said}");
+    }
+    let mode = std::fs::metadata(folder.path().join("kubeconfig")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_workload_that_cannot_become_ready_is_named_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "bad.yaml", &SET.replace("nginx", "nginx:404"));
+    let output = up(&folder, &["-f", &file, "--timeout", "3s"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    let said = text(&output.stderr);
+    assert!(said.contains("ReplicaSet default/web: 0 of 3 available"), "{said}");
+    assert!(said.contains("ImagePull"), "the reason of the pods: {said}");
+}
+
+#[test]
+fn without_a_controller_nothing_comes_and_the_reason_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "web.yaml", SET);
+    let output = up(&folder, &["-f", &file, "--controllers", "", "--timeout", "300ms"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no controller runs"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n";
+    for (name, content, expected) in [
+        ("kind.yaml", format!("{good}apiVersion: v1\nkind: Gadget\nmetadata: {{name: g}}\n"), "kind.yaml: document 2, line 6: kind: found \"Gadget\""),
+        ("version.yaml", SET.replace("apps/v1", "apps/v2"), "version.yaml: document 1, line 1: apiVersion: found \"apps/v2\""),
+        ("field.yaml", SET.replace("replicas: 3", "replicaz: 3"), "field.yaml: document 1, line 5: ReplicaSet \"web\":"),
+        ("type.yaml", SET.replace("replicas: 3", "replicas: three"), "type.yaml: document 1, line 5: ReplicaSet \"web\":"),
+        ("value.yaml", SET.replace("replicas: 3", "replicas: -3"), "value.yaml: document 1, line 5: ReplicaSet \"web\":"),
+        ("syntax.yaml", "apiVersion: [\n".to_owned(), "syntax.yaml: document 1, line "),
+        ("namespace.yaml", SET.replace("{name: web}", "{name: web, namespace: nowhere}"), "namespaces \"nowhere\" not found"),
+        ("empty.yaml", "# nothing\n".to_owned(), "empty.yaml: found no object"),
+        ("twice.yaml", format!("{SET}---\n{SET}"), "twice.yaml: document 2, line 11: ReplicaSet \"web\": replicasets.apps \"web\" already exists"),
+    ] {
+        let file = write(folder.path(), name, &content);
+        let output = up(&folder, &["-f", &file]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        assert!(said.contains(expected), "{name}: {expected:?} is missing in:\n{said}");
+        assert!(!folder.path().join("kubeconfig").exists(), "{name}: no kubeconfig for a cluster that never was");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = up(&folder, &["-f", "/nowhere/web.yaml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/nowhere/web.yaml: cannot be read"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = muster(&["up", "--listen", &address, "--until-ready"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains(&address) && said.contains("in use"), "{said}");
+}
+
+#[test]
+fn an_unknown_controller_is_refused_with_the_known_ones() {
+    let output = muster(&["up", "--listen", "127.0.0.1:0", "--controllers", "replicaset,nosuch", "--until-ready"]);
+    assert_ne!(output.status.code(), Some(0));
+    let said = text(&output.stderr);
+    assert!(said.contains("nosuch") && said.contains("replicaset-controller"), "{said}");
+}
+
+/// Contract: CM-07
+#[test]
+fn an_interrupt_ends_it_cleanly() {
+    let cluster = Cluster::start(&[]);
+    assert_eq!(cluster.interrupt(), Some(0));
+}
+
+#[test]
+fn help_has_examples_and_completions_are_printed() {
+    for arguments in [&["--help"][..], &["up", "--help"], &["bench", "replicasets", "--help"], &["completions", "--help"]] {
+        let output = muster(arguments);
+        assert!(output.status.success());
+        assert!(text(&output.stdout).contains("Example"), "{arguments:?}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let output = muster(&["completions", shell]);
+        assert!(text(&output.stdout).contains("muster"), "{shell}");
+    }
+    assert!(text(&muster(&["--version"]).stdout).starts_with("muster "));
+}
