@@ -22,7 +22,8 @@ spec:
 /// `up --until-ready` on a free port with pods that start at once.
 fn up(folder: &tempfile::TempDir, more: &[&str]) -> std::process::Output {
     let kubeconfig = folder.path().join("kubeconfig").to_string_lossy().into_owned();
-    let mut arguments = vec!["up", "--listen", "127.0.0.1:0", "--pod-startup", "0s", "--until-ready", "--kubeconfig", &kubeconfig];
+    let mut arguments =
+        vec!["up", "--listen", "127.0.0.1:0", "--pod-startup", "0s", "--until-ready", "--kubeconfig", &kubeconfig];
     arguments.extend(more);
     muster(&arguments)
 }
@@ -31,11 +32,17 @@ fn up(folder: &tempfile::TempDir, more: &[&str]) -> std::process::Output {
 fn examples_come_to_ready() {
     let folder = tempfile::tempdir().unwrap();
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let output =
-        up(&folder, &["-f", &format!("{examples}/web.yaml"), "-f", &format!("{examples}/scale-down.yaml"), "--timeout", "2m"]);
+    let output = up(
+        &folder,
+        &["-f", &format!("{examples}/web.yaml"), "-f", &format!("{examples}/scale-down.yaml"), "--timeout", "2m"],
+    );
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     let said = text(&output.stdout);
-    for line in ["ReplicaSet shop/web: 5/5 available", "ReplicaSet shop/cache: 3/3 available", "ReplicaSet default/keep: 10/10 available"] {
+    for line in [
+        "ReplicaSet shop/web: 5/5 available",
+        "ReplicaSet shop/cache: 3/3 available",
+        "ReplicaSet default/keep: 10/10 available",
+    ] {
         assert!(said.contains(line), "{line:?} is missing in:\n{said}");
     }
     let mode = std::fs::metadata(folder.path().join("kubeconfig")).unwrap().permissions().mode();
@@ -67,15 +74,43 @@ fn bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let good = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n";
     for (name, content, expected) in [
-        ("kind.yaml", format!("{good}apiVersion: v1\nkind: Gadget\nmetadata: {{name: g}}\n"), "kind.yaml: document 2, line 6: kind: found \"Gadget\""),
-        ("version.yaml", SET.replace("apps/v1", "apps/v2"), "version.yaml: document 1, line 1: apiVersion: found \"apps/v2\""),
-        ("field.yaml", SET.replace("replicas: 3", "replicaz: 3"), "field.yaml: document 1, line 5: ReplicaSet \"web\":"),
-        ("type.yaml", SET.replace("replicas: 3", "replicas: three"), "type.yaml: document 1, line 5: ReplicaSet \"web\":"),
-        ("value.yaml", SET.replace("replicas: 3", "replicas: -3"), "value.yaml: document 1, line 5: ReplicaSet \"web\":"),
+        (
+            "kind.yaml",
+            format!("{good}apiVersion: v1\nkind: Gadget\nmetadata: {{name: g}}\n"),
+            "kind.yaml: document 2, line 6: kind: found \"Gadget\"",
+        ),
+        (
+            "version.yaml",
+            SET.replace("apps/v1", "apps/v2"),
+            "version.yaml: document 1, line 1: apiVersion: found \"apps/v2\"",
+        ),
+        (
+            "field.yaml",
+            SET.replace("replicas: 3", "replicaz: 3"),
+            "field.yaml: document 1, line 5: ReplicaSet \"web\":",
+        ),
+        (
+            "type.yaml",
+            SET.replace("replicas: 3", "replicas: three"),
+            "type.yaml: document 1, line 5: ReplicaSet \"web\":",
+        ),
+        (
+            "value.yaml",
+            SET.replace("replicas: 3", "replicas: -3"),
+            "value.yaml: document 1, line 5: ReplicaSet \"web\":",
+        ),
         ("syntax.yaml", "apiVersion: [\n".to_owned(), "syntax.yaml: document 1, line "),
-        ("namespace.yaml", SET.replace("{name: web}", "{name: web, namespace: nowhere}"), "namespaces \"nowhere\" not found"),
+        (
+            "namespace.yaml",
+            SET.replace("{name: web}", "{name: web, namespace: nowhere}"),
+            "namespaces \"nowhere\" not found",
+        ),
         ("empty.yaml", "# nothing\n".to_owned(), "empty.yaml: found no object"),
-        ("twice.yaml", format!("{SET}---\n{SET}"), "twice.yaml: document 2, line 11: ReplicaSet \"web\": replicasets.apps \"web\" already exists"),
+        (
+            "twice.yaml",
+            format!("{SET}---\n{SET}"),
+            "twice.yaml: document 2, line 11: ReplicaSet \"web\": replicasets.apps \"web\" already exists",
+        ),
     ] {
         let file = write(folder.path(), name, &content);
         let output = up(&folder, &["-f", &file]);
@@ -121,7 +156,9 @@ fn an_interrupt_ends_it_cleanly() {
 
 #[test]
 fn help_has_examples_and_completions_are_printed() {
-    for arguments in [&["--help"][..], &["up", "--help"], &["bench", "replicasets", "--help"], &["completions", "--help"]] {
+    for arguments in
+        [&["--help"][..], &["up", "--help"], &["bench", "replicasets", "--help"], &["completions", "--help"]]
+    {
         let output = muster(arguments);
         assert!(output.status.success());
         assert!(text(&output.stdout).contains("Example"), "{arguments:?}");

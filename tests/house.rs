@@ -46,9 +46,13 @@ const FORBIDDEN_CRATES: &[&str] = &["tokio", "futures", "rand", "getrandom", "hy
 #[test]
 fn imports_run_one_way() {
     for (krate, allowed) in ALLOWED {
-        let found: BTreeSet<String> = dependencies(krate).into_iter().filter_map(|d| Some(d.strip_prefix("muster-")?.to_owned())).collect();
+        let found: BTreeSet<String> =
+            dependencies(krate).into_iter().filter_map(|d| Some(d.strip_prefix("muster-")?.to_owned())).collect();
         for dependency in found {
-            assert!(allowed.contains(&dependency.as_str()), "crates/{krate} depends on muster-{dependency}; allowed are {allowed:?}");
+            assert!(
+                allowed.contains(&dependency.as_str()),
+                "crates/{krate} depends on muster-{dependency}; allowed are {allowed:?}"
+            );
         }
     }
 }
@@ -101,7 +105,9 @@ fn dependencies(krate: &str) -> Vec<String> {
     for line in manifest.lines() {
         if line.starts_with('[') {
             inside = line == "[dependencies]";
-        } else if inside && let Some(name) = line.split(['=', '.', ' ']).next().filter(|n| !n.is_empty() && !n.starts_with('#')) {
+        } else if inside
+            && let Some(name) = line.split(['=', '.', ' ']).next().filter(|n| !n.is_empty() && !n.starts_with('#'))
+        {
             names.push(name.to_owned());
         }
     }

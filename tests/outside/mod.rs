@@ -1,6 +1,6 @@
 //! Running the program as a person does: as a process, seen by its output, its exit code and kubectl.
 
-#![allow(dead_code, reason = "each test file uses its part of this")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,18 +1,21 @@
 //! The registry's view of the schema: bodies to objects, patches to objects, and who owns which field.
 
+use std::borrow::Cow;
+
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::Object;
-use crate::registry::Served;
+use crate::registry::json_patch::Touched;
 use crate::registry::options::FieldValidation;
+use crate::registry::{Served, api_version};
 use crate::schema::strategic::{self, PatchError};
 use crate::schema::{self, Validation};
 use crate::status::ApiError;
 
-pub use crate::schema::Format;
-
 mod duplicates;
+mod ordered;
+mod protobuf;
 
 /// Which type of object a body holds.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +26,17 @@ pub struct Model<'a> {
     pub version: &'a str,
     /// The kind.
     pub kind: &'a str,
+}
+
+/// How a body is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `application/json`
+    Json,
+    /// `application/yaml`
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`; only read, not written.
+    Protobuf,
 }
 
 impl Model<'static> {
@@ -62,21 +76,49 @@ pub fn decode(
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<Object, ApiError> {
-    let (object, found) = schema::decode(model.group, model.version, model.kind, body, format, validation.into())
+    let (body, format) = match format {
+        Format::Json => (Cow::Borrowed(body), schema::Format::Json),
+        Format::Yaml => (Cow::Borrowed(body), schema::Format::Yaml),
+        Format::Protobuf => (Cow::Owned(from_protobuf(model, body)?), schema::Format::Json),
+    };
+    let (object, found) = schema::decode(model.group, model.version, model.kind, &body, format, validation.into())
         .map_err(|error| ApiError::bad_request(error.message))?;
     warnings.extend(found);
     Ok(object)
+}
+
+/// The JSON of a protobuf body. One of an unknown type is told by its type alone, for the reader of JSON to refuse.
+fn from_protobuf(model: &Model<'_>, body: &[u8]) -> Result<Vec<u8>, ApiError> {
+    let unreadable = |why: String| {
+        let (kind, summary) = (model.kind, protobuf::summary(body));
+        let message = format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})");
+        ApiError::bad_request(message)
+    };
+    let unknown = protobuf::open(body).map_err(unreadable)?;
+    let (group, version) = match unknown.api_version.as_str() {
+        "" => (model.group, model.version),
+        text => text.split_once('/').unwrap_or(("", text)),
+    };
+    let kind = if unknown.kind.is_empty() { model.kind } else { unknown.kind.as_str() };
+    let mut object = Object::new();
+    if let Some(id) = schema::table::Table::get().kind(group, version, kind) {
+        let ty = schema::table::Table::get().ty(id);
+        object = protobuf::object(ty, unknown.raw).map_err(unreadable)?;
+    }
+    object.insert("apiVersion".to_owned(), Value::from(api_version(group, version)));
+    object.insert("kind".to_owned(), Value::from(kind));
+    Ok(Value::Object(object).to_string().into_bytes())
 }
 
 /// Reads a body that has no type of its own here.
 ///
 /// # Errors
 /// 400 for what is no object.
-pub fn untyped(body: &[u8], format: Format, validation: FieldValidation) -> Result<Object, ApiError> {
-    let _ = validation;
+pub fn untyped(model: &Model<'_>, body: &[u8], format: Format) -> Result<Object, ApiError> {
     let json = match format {
-        Format::Json => std::borrow::Cow::Borrowed(body),
-        Format::Yaml => std::borrow::Cow::Owned(schema::yaml_to_json(body).map_err(ApiError::bad_request)?),
+        Format::Json => Cow::Borrowed(body),
+        Format::Yaml => Cow::Owned(schema::yaml_to_json(body).map_err(ApiError::bad_request)?),
+        Format::Protobuf => Cow::Owned(from_protobuf(model, body)?),
     };
     match read_json(&json).map_err(ApiError::bad_request)?.0 {
         Value::Object(object) => Ok(object),
@@ -89,15 +131,19 @@ pub fn untyped(body: &[u8], format: Format, validation: FieldValidation) -> Resu
 /// # Errors
 /// The words for what is wrong.
 pub fn read_json(body: &[u8]) -> Result<(Value, Vec<String>), String> {
-    let value = schema::read_json(body)?;
-    Ok((value, duplicates::find(body)))
+    // What this reader refuses, the other one words, or reads after all.
+    duplicates::read(body).or_else(|_| Ok((schema::read_json(body)?, Vec::new())))
 }
 
 /// Reads a patched tree back as an object of a type; answers also what a strict reader has against it.
 ///
 /// # Errors
 /// The words for what is wrong.
-pub fn read_back(model: &Model<'_>, value: &Value, validation: FieldValidation) -> Result<(Object, Vec<String>), String> {
+pub fn read_back(
+    model: &Model<'_>,
+    value: &Value,
+    validation: FieldValidation,
+) -> Result<(Object, Vec<String>), String> {
     // A strict reader's complaints are put together with those about the patch, by the caller.
     let validation = if validation == FieldValidation::Ignore { Validation::Ignore } else { Validation::Warn };
     schema::round_trip(model.group, model.version, model.kind, value, validation).map_err(|error| error.message)
@@ -107,17 +153,26 @@ pub fn read_back(model: &Model<'_>, value: &Value, validation: FieldValidation) 
 ///
 /// # Errors
 /// The words for what is wrong.
-pub fn read_merged(model: &Model<'_>, value: Value, validation: FieldValidation) -> Result<(Object, Vec<String>), String> {
+pub fn read_merged(
+    model: &Model<'_>,
+    value: Value,
+    validation: FieldValidation,
+) -> Result<(Object, Vec<String>), String> {
     let validation = if validation == FieldValidation::Ignore { Validation::Ignore } else { Validation::Warn };
-    schema::from_unstructured(model.group, model.version, model.kind, value, validation).map_err(|error| error.message)
+    let (mut object, found) = schema::from_unstructured(model.group, model.version, model.kind, value, validation)
+        .map_err(|error| error.message)?;
+    // Whatever the patch said that it is, it was read as the kind that it was.
+    object.insert("kind".to_owned(), Value::from(model.kind));
+    object.insert("apiVersion".to_owned(), Value::from(api_version(model.group, model.version)));
+    Ok((object, found))
 }
 
 /// Applies a strategic merge patch; `patch` loses what has been applied of it.
 ///
 /// # Errors
 /// 400 or 422 for a patch whose directives are wrong.
-pub fn strategic_merge(model: &Model<'_>, live: &Object, patch: &mut Value) -> Result<Value, ApiError> {
-    strategic::merge(model.group, model.version, model.kind, Value::Object(live.clone()), patch).map_err(|error| match error {
+pub fn strategic_merge(model: &Model<'_>, live: Object, patch: &mut Value) -> Result<Value, ApiError> {
+    strategic::merge(model.group, model.version, model.kind, Value::Object(live), patch).map_err(|error| match error {
         PatchError::Bad(why) => ApiError::bad_request(why),
         PatchError::Unprocessable(_) => ApiError::unprocessable(),
         PatchError::Other(why) => ApiError::plain(why),
@@ -137,9 +192,21 @@ pub fn update_managed_fields(
     if !manager.is_empty() {
         let resource = served.resource();
         schema::managed::update(
-            resource.group, resource.version, resource.kind, live, object, manager, subresource, now,
+            resource.group,
+            resource.version,
+            resource.kind,
+            live,
+            object,
+            manager,
+            subresource,
+            now,
         );
     }
+}
+
+/// Records in a scale's managed fields who wrote it.
+pub fn update_scale_managed_fields(live: &Object, scale: &mut Object, manager: &str, now: Timestamp) {
+    schema::managed::update("autoscaling", "v1", "Scale", Some(live), scale, manager, "scale", now);
 }
 
 /// Reads the body of a delete.
@@ -147,5 +214,33 @@ pub fn update_managed_fields(
 /// # Errors
 /// 400 for what is no `DeleteOptions`.
 pub fn delete_options(body: &[u8], format: Format) -> Result<Object, ApiError> {
-    untyped(body, format, FieldValidation::Ignore)
+    let unreadable = |why| ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"));
+    let json = match format {
+        Format::Json => Cow::Borrowed(body),
+        Format::Yaml => Cow::Owned(schema::yaml_to_json(body).map_err(unreadable)?),
+        Format::Protobuf => {
+            Cow::Owned(from_protobuf(&Model { group: "", version: "v1", kind: "DeleteOptions" }, body)?)
+        }
+    };
+    let value = schema::read_json(&json).map_err(unreadable)?;
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let kind = text("kind");
+    if !matches!(kind, "" | "DeleteOptions") {
+        let version = match text("apiVersion") {
+            "" => "v1",
+            version => version,
+        };
+        return Err(ApiError::bad_request(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/apis/meta/internalversion/scheme/register.go:27\""
+        )));
+    }
+    schema::round_trip("", "v1", "DeleteOptions", &value, Validation::Ignore)
+        .map(|(object, _)| object)
+        .map_err(|error| ApiError::bad_request(error.message))
+}
+
+/// A patched object as messages show it.
+#[must_use]
+pub fn shown(model: &Model<'_>, value: &Value, touched: &Touched) -> String {
+    ordered::to_string(model, value, touched)
 }

@@ -165,7 +165,12 @@ impl FieldError {
     }
     /// `Too long: may not be more than <max> bytes`.
     pub fn too_long(field: impl Into<String>, max: usize) -> Self {
-        Self { kind: ErrorKind::TooLong, field: field.into(), value: None, detail: format!("may not be more than {max} bytes") }
+        Self {
+            kind: ErrorKind::TooLong,
+            field: field.into(),
+            value: None,
+            detail: format!("may not be more than {max} bytes"),
+        }
     }
 
     /// The message without the field's path.

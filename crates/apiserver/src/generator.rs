@@ -37,7 +37,7 @@ impl Generator {
     /// A version 4 uuid in its canonical form.
     #[must_use]
     pub fn uid(&self) -> String {
-        let bits: u128 = self.with(|rng| rng.random());
+        let bits: u128 = self.with(Rng::random);
         let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
         let hex = format!("{bits:032x}");
         format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
@@ -63,7 +63,7 @@ impl Generator {
     /// A fraction in `[0, 1)`, for jitter.
     #[must_use]
     pub fn fraction(&self) -> f64 {
-        self.with(|rng| rng.random())
+        self.with(Rng::random)
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut SmallRng) -> T) -> T {

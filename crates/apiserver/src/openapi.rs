@@ -1,19 +1,82 @@
-//! OpenAPI v3: an index and one document for each group version (API-04).
+//! OpenAPI: an index and one document for each group version (API-04).
 
-use http::{HeaderMap, Response};
+use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, LOCATION};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::Value;
 
+use crate::codec::Format;
 use crate::http::body::Body;
+use crate::http::negotiate::Output;
 use crate::http::respond;
+use crate::kinds::Resource;
+use crate::registry::Registry;
+use crate::registry::options::Query;
+use crate::schema::openapi;
+use crate::status::ApiError;
 
 /// `/openapi/v3`
 #[must_use]
-pub fn index() -> Response<Body> {
-    respond::no_such_page()
+pub fn index(registry: &Registry) -> Response<Body> {
+    plain(&openapi::index(&resources(registry)))
 }
 
 /// `/openapi/v3/<path>`, such as `apis/apps/v1`.
 #[must_use]
-pub fn document(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
-    let _ = (path, headers);
-    None
+pub fn document(registry: &Registry, path: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
+    let resources = resources(registry);
+    let Some((group, version)) = group_version(path) else { return respond::no_such_page() };
+    let hash = openapi::hash(group, version, &resources);
+    let etag = format!("\"{hash}\"");
+    if query.get("hash").is_some_and(|given| given != hash) {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+        if let Ok(location) = HeaderValue::from_str(&format!("/openapi/v3/{path}?hash={hash}")) {
+            response.headers_mut().insert(LOCATION, location);
+        }
+        return response;
+    }
+    let mut response = if headers.get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()) == Some(etag.as_str()) {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        match openapi::document(path, &resources) {
+            Some(document) => plain(&document),
+            None => return respond::no_such_page(),
+        }
+    };
+    if let Ok(etag) = HeaderValue::from_str(&etag) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+    if query.get("hash").is_some() {
+        // What the hash names never changes.
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+    }
+    response
+}
+
+/// `/openapi/v2`, for clients that read it as JSON.
+#[must_use]
+pub fn document_v2(registry: &Registry, accept: &str) -> Response<Body> {
+    let readable = accept.is_empty() || accept.contains("json") || accept.contains("*/*");
+    if !readable {
+        return respond::error(&ApiError::not_acceptable("only application/json is served here"), None);
+    }
+    plain(&openapi::document_v2(&resources(registry)))
+}
+
+fn resources(registry: &Registry) -> Vec<&'static Resource> {
+    registry.served().iter().map(crate::registry::Served::resource).collect()
+}
+
+fn group_version(path: &str) -> Option<(&str, &str)> {
+    match path.split('/').collect::<Vec<_>>().as_slice() {
+        ["api", version] => Some(("", *version)),
+        ["apis", group, version] => Some((*group, *version)),
+        _ => None,
+    }
+}
+
+fn plain(value: &Value) -> Response<Body> {
+    respond::value(200, value, Output { format: Format::Json, pretty: false, transform: None })
 }

@@ -65,6 +65,16 @@ pub fn serve(listener: TcpListener, server: &ApiServer, tls: Option<&Tls>) -> io
     Ok(Handle { address, stop, task })
 }
 
+/// Serves one connection on any stream, such as a pipe in the same process, until it ends. Requests must carry
+/// the server's token.
+pub async fn serve_stream<S>(stream: S, server: &ApiServer)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let peer = SocketAddr::from(([127, 0, 0, 1], 0));
+    speak(stream, peer, server.guarded_service(), &builder(), server.stopping().subscribe()).await;
+}
+
 async fn accept(listener: TcpListener, service: Service, acceptor: Option<TlsAcceptor>, mut stopping: Receiver<bool>) {
     let builder = Arc::new(builder());
     let mut connections = JoinSet::new();
@@ -126,8 +136,13 @@ async fn connection(
     }
 }
 
-async fn speak<S>(stream: S, peer: SocketAddr, service: Service, builder: &Builder<TokioExecutor>, mut stopping: Receiver<bool>)
-where
+async fn speak<S>(
+    stream: S,
+    peer: SocketAddr,
+    service: Service,
+    builder: &Builder<TokioExecutor>,
+    mut stopping: Receiver<bool>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));

@@ -112,8 +112,9 @@ impl ApiError {
     /// 409: eight generated names were all taken (API-14).
     #[must_use]
     pub fn generated_name_conflict(resource: GroupResource<'_>, name: &str) -> Self {
-        let message =
-            format!("{resource} \"{name}\" already exists, the server was not able to generate a unique name for the object");
+        let message = format!(
+            "{resource} \"{name}\" already exists, the server was not able to generate a unique name for the object"
+        );
         let mut error = Self::new(409, "AlreadyExists", message).about(resource, name);
         error.set_retry_after(1);
         error
@@ -208,8 +209,10 @@ impl ApiError {
     /// 415 from a handler: a body of no known type.
     #[must_use]
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
-        let message =
-            format!("the body of the request was in an unknown format - accepted media types include: {}", accepted.join(", "));
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        );
         Self::new(415, "UnsupportedMediaType", message)
     }
 

@@ -316,7 +316,11 @@ impl Shape {
         while let Some(c) = chars.next() {
             let before_blank = chars.peek().is_none_or(|next| matches!(next, ' ' | '\t'));
             indicators |= match c {
-                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' if first => true,
+                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`'
+                    if first =>
+                {
+                    true
+                }
                 '?' | '-' if first => before_blank,
                 ':' => before_blank,
                 '#' => after_blank,
@@ -373,9 +377,9 @@ fn number(n: &serde_json::Number) -> String {
 /// Whether a plain scalar of this text would be read as a string by YAML 1.1.
 fn resolves_to_string(text: &str) -> bool {
     const WORDS: [&str; 36] = [
-        "", "~", "null", "Null", "NULL", "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", "n", "N", "no",
-        "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF", ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf",
-        "+.Inf", "+.INF",
+        "", "~", "null", "Null", "NULL", "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", "n",
+        "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF", ".nan", ".NaN", ".NAN", ".inf", ".Inf",
+        ".INF", "+.inf", "+.Inf", "+.INF",
     ];
     if WORDS.contains(&text) || matches!(text, "-.inf" | "-.Inf" | "-.INF") {
         return false;
@@ -487,7 +491,7 @@ fn is_timestamp(text: &str) -> bool {
     };
     let days = |month: u32, year: u32| match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
         _ => 31,
     };
@@ -511,7 +515,8 @@ fn is_timestamp(text: &str) -> bool {
                 let Some(at) = time.rfind(['+', '-']) else { return false };
                 let (time, zone) = time.split_at(at);
                 let bytes = zone.as_bytes();
-                let fits = bytes.len() == 6 && bytes[3] == b':' && within(&zone[1..3], 0, 24) && within(&zone[4..6], 0, 60);
+                let fits =
+                    bytes.len() == 6 && bytes[3] == b':' && within(&zone[1..3], 0, 24) && within(&zone[4..6], 0, 60);
                 if !fits {
                     return false;
                 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use muster_objects::{ObjectKey, Timestamp, Uid};
 use muster_runtime::client::{Client, ClientError, PatchType};
 
+use crate::events::Names;
 use crate::json::{push_field, push_string};
 use crate::kubelet::Outcome;
 
@@ -16,15 +17,19 @@ pub(crate) fn pod_path(pod: &ObjectKey, subresource: &str) -> String {
 }
 
 /// Patches a pod's status.
-pub(crate) async fn patch_pod_status(client: &Client, pod: &ObjectKey, patch: Vec<u8>) -> Result<(), ClientError> {
-    client.patch(&pod_path(pod, "/status"), PatchType::StrategicMerge, Bytes::from(patch)).await.map(drop)
+pub(crate) async fn patch_pod_status(
+    client: &Client,
+    pod: &ObjectKey,
+    kind: PatchType,
+    patch: Vec<u8>,
+) -> Result<(), ClientError> {
+    client.patch(&pod_path(pod, "/status"), kind, Bytes::from(patch)).await.map(drop)
 }
 
 /// Deletes a pod, if it is still the one of that uid; at once, or with its own grace period.
 pub(crate) async fn delete_pod(client: &Client, pod: &ObjectKey, uid: &Uid, at_once: bool) -> Result<(), ClientError> {
     let grace = if at_once { r#""gracePeriodSeconds":0,"# } else { "" };
-    let options =
-        format!(r#"{{"apiVersion":"v1","kind":"DeleteOptions",{grace}"preconditions":{{"uid":"{uid}"}}}}"#);
+    let options = format!(r#"{{"apiVersion":"v1","kind":"DeleteOptions",{grace}"preconditions":{{"uid":"{uid}"}}}}"#);
     client.delete(&pod_path(pod, ""), Some(Bytes::from(options))).await.map(drop)
 }
 
@@ -91,7 +96,10 @@ pub(crate) fn made<T>(answer: Result<T, ClientError>) -> Result<(), ClientError>
 
 /// A queue of events to be posted, which never holds anyone up: what does not fit is dropped.
 #[derive(Clone)]
-pub(crate) struct EventQueue(tokio::sync::mpsc::Sender<(Arc<str>, Vec<u8>)>);
+pub(crate) struct EventQueue {
+    sender: tokio::sync::mpsc::Sender<(Arc<str>, Vec<u8>)>,
+    names: Arc<Names>,
+}
 
 impl EventQueue {
     /// The queue, and the future that posts what is put into it.
@@ -106,12 +114,12 @@ impl EventQueue {
                 }
             }
         };
-        (Self(sender), post)
+        (Self { sender, names: Arc::default() }, post)
     }
 
-    /// Puts an event into the queue.
-    pub(crate) fn put(&self, namespace: &Arc<str>, body: Vec<u8>) {
-        if self.0.try_send((Arc::clone(namespace), body)).is_err() {
+    /// Puts an event into the queue, made from the number that names it.
+    pub(crate) fn put(&self, namespace: &Arc<str>, now: Timestamp, event: impl FnOnce(i64) -> Vec<u8>) {
+        if self.sender.try_send((Arc::clone(namespace), event(self.names.next(now)))).is_err() {
             tracing::debug!(%namespace, "an event is dropped: the queue is full");
         }
     }

@@ -56,8 +56,9 @@ pub struct Options {
     pub garbage_collection: bool,
     /// Whether deleted namespaces are emptied and removed.
     pub namespace_deletion: bool,
-    /// The certificate authority in PEM that every namespace gets as `kube-root-ca.crt`, beside its
-    /// ServiceAccount `default`. Without one, namespaces get neither.
+    /// Whether every namespace gets a ServiceAccount `default`, where the server has that kind.
+    pub service_accounts: bool,
+    /// The certificate authority in PEM that every namespace gets as `kube-root-ca.crt`. Without one, none does.
     pub ca_pem: Option<String>,
 }
 
@@ -73,6 +74,7 @@ impl Default for Options {
             events: true,
             garbage_collection: true,
             namespace_deletion: true,
+            service_accounts: true,
             ca_pem: None,
         }
     }
@@ -108,7 +110,7 @@ impl Cluster {
         if !pods.is_empty() {
             pods.attach(informers.of(&Resource::pods()));
         }
-        if options.namespace_deletion || options.ca_pem.is_some() {
+        if options.namespace_deletion || options.service_accounts || options.ca_pem.is_some() {
             keep_namespaces(&client, &kinds, &options, &mut informers, &mut loops);
         }
 
@@ -229,10 +231,11 @@ fn keep_namespaces(
     loops: &mut Loops,
 ) {
     let (to_keeper, for_keeper) = mpsc::unbounded_channel();
-    let furniture = options.ca_pem.clone().map(|ca| {
-        let service_account = kinds.get("v1", "ServiceAccount").is_some();
-        Furniture { ca, service_account }
-    });
+    let furniture = Furniture {
+        ca: options.ca_pem.clone(),
+        service_account: options.service_accounts && kinds.get("v1", "ServiceAccount").is_some(),
+    };
+    let furniture = (furniture.service_account || furniture.ca.is_some()).then_some(furniture);
     if furniture.is_some() {
         for resource in namespaces::furniture_resources() {
             if !kinds.iter().any(|kind| kind.resource.plural == resource.plural && kind.resource.group.is_empty()) {

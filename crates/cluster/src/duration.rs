@@ -149,7 +149,9 @@ mod tests {
     /// Contract: SIM-03
     #[test]
     fn durations_are_read_and_nonsense_is_not() {
-        for (text, millis) in [("0", 0), ("0s", 0), ("200ms", 200), ("1.5s", 1500), ("1m30s", 90_000), ("2h", 7_200_000)] {
+        for (text, millis) in
+            [("0", 0), ("0s", 0), ("200ms", 200), ("1.5s", 1500), ("1m30s", 90_000), ("2h", 7_200_000)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for text in ["", "5", "s", "-1s", "1 s", "1d", "abc", "1..2s", "1e400s"] {

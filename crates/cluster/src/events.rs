@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use muster_objects::time::Micro;
 use muster_objects::{ObjectKey, ResourceVersion, Timestamp, Uid};
@@ -43,14 +44,20 @@ pub struct PodEvent {
 /// two fall together.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    last: i64,
+    last: AtomicI64,
 }
 
 impl Names {
     /// The number for an event at `now`.
-    pub(crate) fn next(&mut self, now: Timestamp) -> i64 {
-        self.last = now.as_nanos().max(self.last + 1);
-        self.last
+    pub(crate) fn next(&self, now: Timestamp) -> i64 {
+        let next = |last: i64| now.as_nanos().max(last.saturating_add(1));
+        let mut last = self.last.load(Ordering::Relaxed);
+        loop {
+            match self.last.compare_exchange_weak(last, next(last), Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return next(last),
+                Err(other) => last = other,
+            }
+        }
     }
 }
 
@@ -75,7 +82,8 @@ pub(crate) fn kubelet_event(event: &PodEvent, now: Timestamp, number: i64) -> Ve
     push_field(&mut out, false, "reason", event.reason);
     push_field(&mut out, false, "message", &event.message);
     // Writing to a String cannot fail.
-    let _ = write!(out, r#","type":"{}","count":1,"firstTimestamp":"{now}","lastTimestamp":"{now}""#, event.kind.name());
+    let _ =
+        write!(out, r#","type":"{}","count":1,"firstTimestamp":"{now}","lastTimestamp":"{now}""#, event.kind.name());
     out.push_str(r#","source":{"component":"kubelet""#);
     push_field(&mut out, false, "host", node);
     out.push_str(r#"},"reportingComponent":"kubelet""#);
@@ -110,7 +118,9 @@ pub(crate) fn scheduler_event(
 fn head(pod: &ObjectKey, uid: &Uid, version: ResourceVersion, number: i64) -> String {
     let mut out = String::with_capacity(700);
     out.push_str(r#"{"apiVersion":"v1","kind":"Event","metadata":{"#);
-    push_field(&mut out, true, "name", &format!("{}.{number:x}", pod.name));
+    // A name has at most 253 characters, and its part before a dot ends in a letter or digit.
+    let name = pod.name.get(..236).unwrap_or(&pod.name).trim_end_matches(['.', '-']);
+    push_field(&mut out, true, "name", &format!("{name}.{number:x}"));
     push_field(&mut out, false, "namespace", &pod.namespace);
     out.push_str(r#"},"involvedObject":{"apiVersion":"v1","kind":"Pod""#);
     push_field(&mut out, false, "name", &pod.name);

@@ -138,8 +138,7 @@ struct WireResource {
 
 impl WireResources {
     fn read(self, group: &str, version: &str, preferred: bool, kinds: &mut Vec<Kind>) {
-        let api_version: Arc<str> =
-            if group.is_empty() { version.into() } else { format!("{group}/{version}").into() };
+        let api_version: Arc<str> = if group.is_empty() { version.into() } else { format!("{group}/{version}").into() };
         for resource in self.resources {
             // Subresources are not kinds of their own.
             if resource.name.contains('/') {

@@ -1,12 +1,14 @@
 //! Metadata with owner references and finalizers: what garbage collection reads of every kind.
 
-use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use muster_objects::{DecodeError, Interner, Labels, Meta, Object, OwnerReference, ResourceVersion, Timestamp, Uid};
-use serde::Deserialize;
+use serde::de::{self, Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
-use crate::json::{Text, list};
+use crate::fate::PREFIX;
+use crate::json::{Text, list, or_default};
 
 /// The finalizer by which an object waits until its dependents have lost their reference to it.
 pub const ORPHAN_FINALIZER: &str = "orphan";
@@ -55,6 +57,36 @@ impl Object for PartialObject {
     }
 }
 
+/// The annotations that direct this crate's loops; others are skipped.
+#[derive(Default)]
+pub(crate) struct OwnAnnotations<'a>(pub(crate) Vec<(Text<'a>, Text<'a>)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for OwnAnnotations<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> de::Visitor<'de> for Pairs {
+            type Value = OwnAnnotations<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of strings")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut own = Vec::new();
+                while let Some(key) = map.next_key::<Text<'de>>()? {
+                    if key.starts_with(PREFIX) {
+                        own.push((key, map.next_value()?));
+                    } else {
+                        map.next_value::<de::IgnoredAny>()?;
+                    }
+                }
+                Ok(OwnAnnotations(own))
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
 /// Metadata on the wire.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -69,10 +101,11 @@ pub(crate) struct WireMeta<'a> {
     pub(crate) creation_timestamp: Option<Timestamp>,
     pub(crate) deletion_timestamp: Option<Timestamp>,
     pub(crate) deletion_grace_period_seconds: Option<i64>,
+    /// Read by those who want them only.
     #[serde(borrow)]
-    pub(crate) labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
-    #[serde(borrow)]
-    pub(crate) annotations: Option<BTreeMap<Text<'a>, Text<'a>>>,
+    pub(crate) labels: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) annotations: OwnAnnotations<'a>,
     #[serde(deserialize_with = "list")]
     pub(crate) owner_references: Vec<OwnerReference>,
     #[serde(borrow, deserialize_with = "list")]
@@ -82,12 +115,15 @@ pub(crate) struct WireMeta<'a> {
 impl WireMeta<'_> {
     /// The cached forms: metadata (with labels where wanted), owner references, finalizers.
     pub(crate) fn read(&self, interner: &mut Interner, labels: bool) -> (Meta, Arc<[OwnerReference]>, Finalizers) {
-        let controller = self.owner_references.iter().find(|reference| reference.controller == Some(true)).map(|owner| {
-            interner.controller(&owner.api_version, &owner.kind, &owner.name, &owner.uid)
-        });
+        let controller = self
+            .owner_references
+            .iter()
+            .find(|reference| reference.controller == Some(true))
+            .map(|owner| interner.controller(&owner.api_version, &owner.kind, &owner.name, &owner.uid));
         let labels = if labels {
-            let read: Labels = self.labels.iter().flatten().map(|(key, value)| (&**key, &**value)).collect();
-            interner.labels(&read)
+            let read = self.labels.map(|raw| serde_json::from_str::<Labels>(raw.get()));
+            // The server holds labels to be a map of strings.
+            interner.labels(&read.and_then(Result::ok).unwrap_or_default())
         } else {
             Labels::EMPTY
         };

@@ -61,8 +61,10 @@ impl Object for Node {
         let wire: WireNode<'_> = serde_json::from_slice(json).map_err(DecodeError::of("Node"))?;
         let (meta, _, _) = wire.metadata.read(interner, true);
         let annotated = |name: &str| {
-            let annotations = wire.metadata.annotations.iter().flatten();
-            annotations.filter_map(|(k, v)| Some((k.strip_prefix(PREFIX)?, v))).any(|(k, v)| k == name && &**v == "true")
+            let annotations = wire.metadata.annotations.0.iter();
+            annotations
+                .filter_map(|(k, v)| Some((k.strip_prefix(PREFIX)?, v)))
+                .any(|(k, v)| k == name && &**v == "true")
         };
         let mut ready = (Readiness::Absent, None);
         for condition in wire.status.conditions.iter().filter(|condition| &*condition.kind == "Ready") {

@@ -68,7 +68,10 @@ impl Resources {
     /// Whether nothing is asked for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.milli_cpu == 0 && self.memory == 0 && self.ephemeral_storage == 0 && self.other.iter().all(|(_, n)| *n == 0)
+        self.milli_cpu == 0
+            && self.memory == 0
+            && self.ephemeral_storage == 0
+            && self.other.iter().all(|(_, n)| *n == 0)
     }
 
     /// Adds `more` to this.

@@ -86,7 +86,10 @@ impl Toleration {
 /// The first of `taints` among the `effects` that nothing tolerates.
 #[must_use]
 pub fn untolerated<'t>(taints: &'t [Taint], tolerations: &[Toleration], effects: &[Effect]) -> Option<&'t Taint> {
-    taints.iter().filter(|taint| effects.contains(&taint.effect)).find(|taint| !tolerations.iter().any(|t| t.tolerates(taint)))
+    taints
+        .iter()
+        .filter(|taint| effects.contains(&taint.effect))
+        .find(|taint| !tolerations.iter().any(|t| t.tolerates(taint)))
 }
 
 /// How long a pod may stay under a node's NoExecute taints.
@@ -270,7 +273,8 @@ mod tests {
             (Lt, "zone", vec!["9"], false),
         ] {
             let values = values.into_iter().map(Arc::from).collect();
-            let term = NodeTerm { expressions: vec![NodeRequirement { key: key.into(), operator, values }], fields: vec![] };
+            let term =
+                NodeTerm { expressions: vec![NodeRequirement { key: key.into(), operator, values }], fields: vec![] };
             assert_eq!(term.matches("n1", &labels), want, "{term:?}");
         }
         assert!(!NodeTerm::default().matches("n1", &labels), "an empty term is satisfied by no node");

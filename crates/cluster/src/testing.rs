@@ -66,13 +66,21 @@ pub(crate) fn node(name: &str, change: &Value) -> Arc<Node> {
     Arc::new(Node::decode(node.to_string().as_bytes(), &mut Interner::new()).expect("it is a node"))
 }
 
-/// RFC 7386, but nulls stay.
+/// RFC 7386.
 pub(crate) fn merge(into: &mut Value, change: &Value) {
     match (into, change) {
         (Value::Object(into), Value::Object(change)) => {
             for (key, value) in change {
-                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+                if value.is_null() {
+                    into.remove(key);
+                } else {
+                    merge(into.entry(key.clone()).or_insert(Value::Null), value);
+                }
             }
+        }
+        (into, change) if change.is_object() && !into.is_object() => {
+            *into = json!({});
+            merge(into, change);
         }
         (into, change) => *into = change.clone(),
     }

@@ -109,7 +109,8 @@ mod tests {
     /// Contract: RS-09
     #[test]
     fn batches_double_until_one_fails() {
-        let cases: [(usize, Option<usize>, &[usize], usize, usize); 6] = [
+        type Case = (usize, Option<usize>, &'static [usize], usize, usize);
+        let cases: [Case; 6] = [
             (0, None, &[], 0, 0),
             (1, None, &[1], 1, 0),
             (10, None, &[1, 2, 4, 3], 10, 0),

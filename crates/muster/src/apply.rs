@@ -45,7 +45,7 @@ pub(crate) async fn apply(client: &Client, documents: Vec<Document>) -> Result<V
             Err(error) => errors.push(error),
         }
     }
-    report(&mut errors)?;
+    report(&errors)?;
 
     // As a person would: a file may name the namespace that it also creates further down.
     objects.sort_by_key(|(resource, _)| resource.kind != "Namespace");
@@ -56,12 +56,12 @@ pub(crate) async fn apply(client: &Client, documents: Vec<Document>) -> Result<V
             Err(error) => errors.push(error),
         }
     }
-    report(&mut errors)?;
+    report(&errors)?;
     Ok(applied)
 }
 
 /// Fails with everything that was found.
-fn report(errors: &mut Vec<String>) -> Result<()> {
+fn report(errors: &[String]) -> Result<()> {
     match errors.len() {
         0 => Ok(()),
         1 => bail!("{}; nothing was applied", errors[0]),
@@ -88,7 +88,10 @@ fn resource(document: &Document) -> Result<&'static Resource, String> {
         } else {
             format!("{}/{}", other.group, other.version)
         };
-        return Err(format!("{place}: apiVersion: found {:?} for kind {kind}, expected {expected:?}", document.text("/apiVersion")));
+        return Err(format!(
+            "{place}: apiVersion: found {:?} for kind {kind}, expected {expected:?}",
+            document.text("/apiVersion")
+        ));
     }
     let mut known: Vec<&str> = all().map(|r| r.kind).collect();
     known.sort_unstable();
@@ -156,7 +159,10 @@ mod tests {
     fn the_field_of_a_decoding_error_is_found() {
         for (message, field) in [
             ("strict decoding error: unknown field \"spec.nope\", unknown field \"x\"", Some("spec.nope")),
-            ("json: cannot unmarshal string into Go struct field ReplicaSetSpec.spec.replicas of type int32", Some("spec.replicas")),
+            (
+                "json: cannot unmarshal string into Go struct field ReplicaSetSpec.spec.replicas of type int32",
+                Some("spec.replicas"),
+            ),
             ("something else", None),
         ] {
             assert_eq!(field_in(message).as_deref(), field, "{message}");

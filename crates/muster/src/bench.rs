@@ -269,7 +269,9 @@ impl Bench<'_> {
     /// Deletes what was created and waits until it is gone.
     async fn clear(&self) -> Result<()> {
         let namespace = &self.namespace;
-        let options = Bytes::from_static(br#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background","gracePeriodSeconds":0}"#);
+        let options = Bytes::from_static(
+            br#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background","gracePeriodSeconds":0}"#,
+        );
         for path in [
             format!("/apis/apps/v1/namespaces/{namespace}/replicasets"),
             format!("/api/v1/namespaces/{namespace}/pods"),
@@ -281,7 +283,10 @@ impl Bench<'_> {
 
     async fn create_namespace(&self) -> Result<()> {
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
-        self.client.create("/api/v1/namespaces", Bytes::from(body.to_string())).await.context("the bench's namespace")?;
+        self.client
+            .create("/api/v1/namespaces", Bytes::from(body.to_string()))
+            .await
+            .context("the bench's namespace")?;
         Ok(())
     }
 
@@ -308,7 +313,10 @@ impl Bench<'_> {
         if tokio::time::timeout(self.arguments.timeout, wait).await.is_err() {
             let (present, ready) =
                 (self.counts.present.load(Ordering::Relaxed), self.counts.ready.load(Ordering::Relaxed));
-            bail!("after {:?} still waiting for {what}: {present} pods are there, {ready} are ready", self.arguments.timeout);
+            bail!(
+                "after {:?} still waiting for {what}: {present} pods are there, {ready} are ready",
+                self.arguments.timeout
+            );
         }
         Ok(())
     }
@@ -341,5 +349,8 @@ fn print(f: &Findings) {
         );
     }
     println!("{:24} {:>14.2} {:>14.2}", "ratio", f.ratio_created, f.ratio_ready);
-    println!("CPU {:.2} s, peak resident memory {:.0} MiB, of this process over the whole run", f.cpu_seconds, f.peak_resident_mib);
+    println!(
+        "CPU {:.2} s, peak resident memory {:.0} MiB, of this process over the whole run",
+        f.cpu_seconds, f.peak_resident_mib
+    );
 }

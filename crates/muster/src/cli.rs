@@ -90,7 +90,9 @@ pub(crate) struct Up {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub(crate) timeout: Duration,
 
-    /// Which controllers run: a comma list of names, `*` for all, `-name` for all but; '' runs none
+    /// Which controllers run: a comma list of names, `*` for all, `-name` for all but; '' runs none. The names are
+    /// those of kube-controller-manager: replicaset-controller, garbage-collector-controller, namespace-controller,
+    /// serviceaccount-controller, root-ca-certificate-publisher-controller, and their aliases
     #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
     pub(crate) controllers: String,
 

@@ -16,6 +16,23 @@ use muster_runtime::shutdown::{self, Trigger};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+/// The collector of dependents whose owners are gone.
+const GARBAGE_COLLECTOR: Name = Name { name: "garbage-collector-controller", alias: "garbagecollector" };
+/// The one that empties and removes deleted namespaces.
+const NAMESPACE: Name = Name { name: "namespace-controller", alias: "namespace" };
+/// The one that gives every namespace its certificate authority.
+const ROOT_CA: Name = Name { name: "root-ca-certificate-publisher-controller", alias: "root-ca-cert-publisher" };
+/// The one that gives every namespace its service account.
+const SERVICE_ACCOUNT: Name = Name { name: "serviceaccount-controller", alias: "serviceaccount" };
+
+/// The controllers that `--controllers` can name: those of the manager, and those of the embedded cluster that
+/// kube-controller-manager has too, so that someone else's manager can take their place.
+pub(crate) fn known_controllers() -> Vec<Name> {
+    let mut known = CONTROLLERS.to_vec();
+    known.extend([GARBAGE_COLLECTOR, NAMESPACE, ROOT_CA, SERVICE_ACCOUNT]);
+    known
+}
+
 /// What an embedded cluster is made of.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -32,7 +49,7 @@ impl Default for Settings {
             nodes: 3,
             pod_startup: DelayRange::ZERO,
             pod_shutdown: Duration::ZERO,
-            controllers: CONTROLLERS.iter().copied().collect(),
+            controllers: known_controllers().into_iter().collect(),
             seed: None,
         }
     }
@@ -90,6 +107,7 @@ impl Server {
     /// Starts nodes and controllers.
     pub(crate) async fn start(self, ca_pem: &str) -> Result<Embedded> {
         let Self { client, server, settings, seed } = self;
+        let runs = |name: &Name| settings.controllers.contains(name);
         let cluster = Cluster::start(
             client.clone(),
             ClusterOptions {
@@ -97,7 +115,11 @@ impl Server {
                 pod_startup: settings.pod_startup,
                 pod_shutdown: settings.pod_shutdown,
                 seed,
-                ca_pem: Some(ca_pem.to_owned()),
+                simulate: settings.nodes > 0,
+                garbage_collection: runs(&GARBAGE_COLLECTOR),
+                namespace_deletion: runs(&NAMESPACE),
+                service_accounts: runs(&SERVICE_ACCOUNT),
+                ca_pem: runs(&ROOT_CA).then(|| ca_pem.to_owned()),
                 ..ClusterOptions::default()
             },
         )

@@ -48,7 +48,10 @@ impl Follow {
 
     /// The workloads that are not complete.
     pub(crate) fn incomplete(&self) -> impl Iterator<Item = (&Applied, Progress)> {
-        self.workloads.values().filter(|(_, progress)| !progress.is_complete()).map(|(applied, progress)| (applied, *progress))
+        self.workloads
+            .values()
+            .filter(|(_, progress)| !progress.is_complete())
+            .map(|(applied, progress)| (applied, *progress))
     }
 
     /// Waits for the next change of one workload. Where there is none to follow, it waits for ever.
@@ -66,7 +69,8 @@ impl Follow {
             };
             let Ok(event) = serde_json::from_slice::<Event>(&line) else { continue };
             // A bookmark or an error carries no workload.
-            let Some(seen) = event.object.filter(|_| matches!(event.kind, EventKind::Added | EventKind::Modified)) else {
+            let Some(seen) = event.object.filter(|_| matches!(event.kind, EventKind::Added | EventKind::Modified))
+            else {
                 continue;
             };
             let progress = seen.progress(kind);

@@ -80,7 +80,10 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Document>> {
         let name = path.display().to_string();
         let bytes = std::fs::read(path).with_context(|| format!("{name}: cannot be read"))?;
         let text = String::from_utf8(bytes).map_err(|e| {
-            anyhow::anyhow!("{name}: found bytes that are no UTF-8 at offset {}, expected YAML or JSON text", e.utf8_error().valid_up_to())
+            anyhow::anyhow!(
+                "{name}: found bytes that are no UTF-8 at offset {}, expected YAML or JSON text",
+                e.utf8_error().valid_up_to()
+            )
         })?;
         (name, text)
     };
@@ -101,9 +104,8 @@ fn parse(file: &str, text: &str) -> Result<Vec<Document>> {
         }
         let skipped = part.lines().take_while(|l| l.trim().is_empty() || l.trim_start().starts_with('#')).count();
         place.line += skipped;
-        let lines = lines(part, first_line).map_err(|(line, message)| {
-            anyhow::anyhow!("{}: {message}", Place { line, ..place.clone() })
-        })?;
+        let lines = lines(part, first_line)
+            .map_err(|(line, message)| anyhow::anyhow!("{}: {message}", Place { line, ..place.clone() }))?;
         let json = muster_apiserver::schema::yaml_to_json(part.as_bytes())
             .map_err(|message| anyhow::anyhow!("{place}: {message}"))?;
         let value: Value = serde_json::from_slice(&json).with_context(|| place.to_string())?;
@@ -147,14 +149,23 @@ fn items(list: &Document) -> Result<Vec<Document>> {
 /// A document with what every object needs.
 fn checked(document: Document) -> Result<Document> {
     if !document.value.is_object() {
-        bail!("{}: found {}, expected an object with apiVersion, kind and metadata", document.place, short(&document.value));
+        bail!(
+            "{}: found {}, expected an object with apiVersion, kind and metadata",
+            document.place,
+            short(&document.value)
+        );
     }
     for field in ["apiVersion", "kind"] {
         match document.value.get(field) {
             Some(Value::String(text)) if !text.is_empty() => {}
             None => bail!("{}: {field}: found nothing, expected a string such as {}", document.place, sample(field)),
             Some(other) => {
-                bail!("{}: {field}: found {}, expected a string such as {}", document.place_of(field), short(other), sample(field))
+                bail!(
+                    "{}: {field}: found {}, expected a string such as {}",
+                    document.place_of(field),
+                    short(other),
+                    sample(field)
+                )
             }
         }
     }
@@ -187,10 +198,9 @@ fn split(text: &str) -> Vec<(usize, &str)> {
     let mut first_line = 1;
     let mut at = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
-        if line.starts_with("---") {
+        if let Some(behind) = line.strip_prefix("---") {
             parts.push((first_line, &text[start..at]));
             // What stands behind the dashes on their own line belongs to the next document.
-            let behind = &line[3..];
             let content = !behind.trim().is_empty() && !behind.trim_start().starts_with('#');
             start = if content { at + 3 } else { at + line.len() };
             first_line = number + if content { 1 } else { 2 };
@@ -215,7 +225,8 @@ fn lines(text: &str, first_line: usize) -> Result<BTreeMap<String, usize>, (usiz
     let mut lines = BTreeMap::new();
     let mut frames: Vec<Frame> = Vec::new();
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|e| (first_line + e.marker().line().saturating_sub(1), e.info().to_owned()))?;
+        let (event, span) =
+            event.map_err(|e| (first_line + e.marker().line().saturating_sub(1), e.info().to_owned()))?;
         let line = first_line + span.start.line().saturating_sub(1);
         let (begins, scalar) = match &event {
             Event::Scalar(value, ..) => (true, Some(value.as_ref().to_owned())),

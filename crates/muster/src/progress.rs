@@ -67,7 +67,8 @@ impl Display {
 }
 
 fn bar(title: &str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{prefix:40!} {bar:30} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template("{prefix:40!} {bar:30} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(0).with_style(style).with_prefix(title.to_owned())
 }
 

@@ -9,13 +9,14 @@ use std::net::{SocketAddr, TcpListener};
 
 use anyhow::{Context as _, Result, bail};
 use muster_apiserver::tls::Tls;
-use muster_runtime::manager::{self, CONTROLLERS};
-use tokio::signal::unix::{SignalKind, signal};
+use muster_runtime::client::Client;
+use muster_runtime::manager;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::apply::{Applied, apply};
 use crate::cli::Up;
-use crate::embedded::{Server, Settings, addresses};
+use crate::embedded::{Server, Settings, addresses, known_controllers};
 use crate::follow::Follow;
 use crate::progress::Display;
 use crate::{kubeconfig, manifest, workload};
@@ -26,7 +27,9 @@ use crate::{kubeconfig, manifest, workload};
 /// Where a manifest is bad, the port cannot be had, a file cannot be written, or `--until-ready` ran out of time.
 pub(crate) async fn up(arguments: &Up) -> Result<()> {
     let begun = Instant::now();
-    let controllers = manager::select(&arguments.controllers, CONTROLLERS).context("--controllers")?;
+    // From here on a signal asks for an orderly end; it is answered once there is something to end.
+    let mut signals = Signals::listen()?;
+    let controllers = manager::select(&arguments.controllers, &known_controllers()).context("--controllers")?;
     let mut documents = Vec::new();
     for file in &arguments.files {
         documents.extend(manifest::read(file)?);
@@ -47,7 +50,8 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
     greet(arguments, &settings, &endpoint.url);
 
     let embedded = server.start(tls.ca_pem()).await?;
-    let outcome = run(arguments, &embedded.client, &applied, !settings.controllers.is_empty(), begun).await;
+    let outcome =
+        run(arguments, &embedded.client, &applied, !settings.controllers.is_empty(), begun, &mut signals).await;
     embedded.stop().await;
     endpoint.close().await;
     outcome
@@ -58,7 +62,9 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> anyhow::Error {
         ErrorKind::AddrInUse => anyhow::anyhow!(
             "--listen {address}: the port is in use by another program; name another, or port 0 for any free one"
         ),
-        ErrorKind::PermissionDenied => anyhow::anyhow!("--listen {address}: this user may not use that port; ports from 1024 up are free to all"),
+        ErrorKind::PermissionDenied => {
+            anyhow::anyhow!("--listen {address}: this user may not use that port; ports from 1024 up are free to all")
+        }
         _ => anyhow::anyhow!("--listen {address}: {error}"),
     }
 }
@@ -75,9 +81,14 @@ fn greet(arguments: &Up, settings: &Settings, url: &str) {
 }
 
 /// Shows progress until the workloads are available, time is up, or somebody ends it.
-async fn run(arguments: &Up, client: &muster_runtime::client::Client, applied: &[Applied], controlled: bool, begun: Instant) -> Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be listened to")?;
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be listened to")?;
+async fn run(
+    arguments: &Up,
+    client: &Client,
+    applied: &[Applied],
+    controlled: bool,
+    begun: Instant,
+    signals: &mut Signals,
+) -> Result<()> {
     let mut display = Display::new();
     for object in applied {
         display.say(&format!("applied: {}", object.title()));
@@ -100,12 +111,35 @@ async fn run(arguments: &Up, client: &muster_runtime::client::Client, applied: &
         }
         tokio::select! {
             biased;
-            _ = interrupt.recv() => return stopped(arguments),
-            _ = terminate.recv() => return stopped(arguments),
+            () = signals.next() => return stopped(arguments),
             () = tokio::time::sleep_until(deadline), if arguments.until_ready => {
                 return Err(not_ready(arguments, client, &follow, controlled).await);
             }
             (workload, progress) = follow.next() => display.update(workload, progress),
+        }
+    }
+}
+
+/// The two signals that ask a process to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("SIGINT cannot be listened to")?,
+            terminate: signal(SignalKind::terminate()).context("SIGTERM cannot be listened to")?,
+        })
+    }
+
+    /// Waits for either.
+    async fn next(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
     }
 }
@@ -118,10 +152,14 @@ fn stopped(arguments: &Up) -> Result<()> {
     Ok(())
 }
 
-async fn not_ready(arguments: &Up, client: &muster_runtime::client::Client, follow: &Follow, controlled: bool) -> anyhow::Error {
+async fn not_ready(arguments: &Up, client: &Client, follow: &Follow, controlled: bool) -> anyhow::Error {
     let mut lines = Vec::new();
     for (workload, progress) in follow.incomplete() {
-        lines.push(format!("  {}: {}", workload.title(), workload::reason(client, workload, progress, controlled).await));
+        lines.push(format!(
+            "  {}: {}",
+            workload.title(),
+            workload::reason(client, workload, progress, controlled).await
+        ));
     }
     anyhow::anyhow!("not ready after {:?}:\n{}", arguments.timeout, lines.join("\n"))
 }

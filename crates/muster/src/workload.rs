@@ -130,8 +130,8 @@ async fn reasons(client: &Client, workload: &Applied) -> Result<Vec<String>, Str
             reasons.push(text(condition, "/message").to_owned());
         }
     }
-    let selector: LabelSelector =
-        serde_json::from_value(object.pointer("/spec/selector").cloned().unwrap_or_default()).map_err(|e| e.to_string())?;
+    let selector: LabelSelector = serde_json::from_value(object.pointer("/spec/selector").cloned().unwrap_or_default())
+        .map_err(|e| e.to_string())?;
     let selector = Selector::try_from(&selector).map_err(|e| e.to_string())?.to_string();
     let path = format!(
         "/api/v1/namespaces/{}/pods?labelSelector={}",
@@ -226,7 +226,9 @@ mod tests {
         assert!(!set(1, 3, (3, 3, 2)), "not available for long enough");
         assert!(!set(2, 3, (3, 3, 3)), "a specification that was not seen yet");
         assert!(!set(1, 3, (4, 3, 3)), "one too many");
-        assert!(!seen(json!({"metadata": {"name": "a", "generation": 1}, "spec": {}})).progress("ReplicaSet").is_complete());
+        assert!(
+            !seen(json!({"metadata": {"name": "a", "generation": 1}, "spec": {}})).progress("ReplicaSet").is_complete()
+        );
     }
 
     #[test]

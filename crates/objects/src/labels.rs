@@ -14,7 +14,10 @@ use crate::wire::StringMap;
 /// The thousand pods of one ReplicaSet share one allocation where they were decoded through one
 /// [`Interner`](crate::Interner).
 #[derive(Clone, Default)]
-pub struct Labels(Option<Arc<Vec<(Box<str>, Box<str>)>>>);
+pub struct Labels(Option<Arc<Pairs>>);
+
+/// Keys and values, sorted by key, no key twice.
+type Pairs = Vec<(Box<str>, Box<str>)>;
 
 /// Annotations have the shape of labels, though nothing selects by them.
 pub type Annotations = Labels;
@@ -89,8 +92,7 @@ impl Labels {
 impl<K: Into<Box<str>>, V: Into<Box<str>>> FromIterator<(K, V)> for Labels {
     /// Sorts by key; of several values for one key the last stays.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let mut pairs: Vec<(Box<str>, Box<str>)> =
-            pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        let mut pairs: Pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
         pairs.reverse();
         pairs.dedup_by(|a, b| a.0 == b.0);

@@ -118,6 +118,10 @@ impl Bookmark {
             end: Text<'a>,
         }
         let wire: Wire<'_> = serde_json::from_slice(object).map_err(DecodeError::of("bookmark"))?;
+        if !wire.metadata.resource_version.is_known() {
+            let source = <serde_json::Error as serde::de::Error>::custom("no resourceVersion");
+            return Err(DecodeError { kind: "bookmark", source });
+        }
         Ok(Self {
             resource_version: wire.metadata.resource_version,
             initial_events_end: wire.metadata.annotations.is_some_and(|annotations| &*annotations.end == "true"),

@@ -236,7 +236,16 @@ impl Manager {
                 run(stop).await;
             });
         }
-        shutdown.stopped().await;
+        tokio::select! {
+            biased;
+            () = shutdown.stopped() => {}
+            Some(Err(ended)) = reading.join_next() => {
+                // Informers run for ever. One that panicked leaves controllers that write and do not see.
+                if ended.is_panic() {
+                    std::panic::resume_unwind(ended.into_panic());
+                }
+            }
+        }
 
         let finished = within(options.shutdown_timeout, async { while working.join_next().await.is_some() {} }).await;
         if !finished {

@@ -191,8 +191,11 @@ impl Queue {
         self.with(|queue, now| {
             match synced {
                 Ok(Synced::Done(verdict)) => {
-                    if let Some(error) = &verdict.error {
-                        tracing::warn!(%key, %error, "sync failed");
+                    match &verdict.error {
+                        // The object went while it was being synced: the next sync will find that out.
+                        Some(error) if error.is_not_found() => tracing::debug!(%key, %error, "sync failed"),
+                        Some(error) => tracing::warn!(%key, %error, "sync failed"),
+                        None => {}
                     }
                     match verdict.requeue {
                         Requeue::RateLimited { at_most } => {

@@ -33,6 +33,10 @@ pub struct Fact {
     pub shape: Option<Shape>,
     /// The markers of such a field.
     pub markers: Vec<String>,
+    /// Its default in JSON, where the marker refers to a Go constant.
+    pub default: Option<String>,
+    /// Its values, comma separated, where it is an enumeration.
+    pub values: Option<String>,
     /// Whether the field is older than the JSON crate, and gone.
     pub gone: bool,
 }
@@ -42,7 +46,9 @@ pub fn bring_up_to_date(messages: &mut BTreeMap<String, Message>, facts: &BTreeM
     for (name, fact) in facts {
         let Some((owner, field)) = name.rsplit_once('.') else { continue };
         let Shape::Message(key) = parse(&format!("@{owner}")).unwrap_or_default() else { continue };
-        if fact.gone && let Some(message) = messages.get_mut(&key) {
+        if fact.gone
+            && let Some(message) = messages.get_mut(&key)
+        {
             message.fields.retain(|f| f.name != field);
         }
         if let (Some(tag), Some(shape)) = (fact.tag, &fact.shape) {
@@ -83,6 +89,8 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, Fact>, String> {
                 Some(("key", v)) => fact.key = Some(v.to_owned()),
                 Some(("strategy", v)) => fact.strategy = Some(v.to_owned()),
                 Some(("mergeKey", v)) => fact.merge_key = Some(v.to_owned()),
+                Some(("enum", v)) => fact.values = Some(v.to_owned()),
+                Some(("default", v)) => fact.default = Some(v.to_owned()),
                 Some(("tag", v)) => fact.tag = v.parse().ok(),
                 Some(("shape", v)) => fact.shape = Some(parse(v)?),
                 Some(("marker", v)) => fact.markers.push(v.to_owned()),

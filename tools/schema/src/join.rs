@@ -107,7 +107,9 @@ pub fn join(definitions: &Definitions, messages: &Messages, facts: &Facts) -> Re
         queue.push_back(name.clone());
         let Some(definition) = definitions.get(&name).cloned() else { continue };
         let list = format!("{name}list");
-        if definition.listable && let Some(message) = messages.get(&list) {
+        if definition.listable
+            && let Some(message) = messages.get(&list)
+        {
             queue.push_back(list.clone());
             definitions.insert(list, list_of(&definition, message));
         }
@@ -122,14 +124,10 @@ pub fn join(definitions: &Definitions, messages: &Messages, facts: &Facts) -> Re
         let definition = definitions.get(&name);
         let special = SPECIAL.iter().any(|(n, _)| *n == name);
         let built = match (definition, messages.get(&name)) {
-            (Some(definition), Some(message)) if !special => {
-                build(definition, message, messages, facts, &mut queue)?
+            (Some(definition), Some(message)) if !special => build(definition, message, messages, facts, &mut queue)?,
+            (Some(definition), _) => {
+                Type { name: definition.name.clone(), description: definition.description.clone(), ..Type::default() }
             }
-            (Some(definition), _) => Type {
-                name: definition.name.clone(),
-                description: definition.description.clone(),
-                ..Type::default()
-            },
             (None, Some(_)) => {
                 println!("no definition for {name}: its users must embed it");
                 continue;
@@ -143,10 +141,7 @@ pub fn join(definitions: &Definitions, messages: &Messages, facts: &Facts) -> Re
 
 /// The definition of a list, which `k8s-openapi` leaves to a generic type.
 fn list_of(item: &Definition, message: &Message) -> Definition {
-    let property = |description: &str| crate::openapi::Property {
-        description: description.to_owned(),
-        ..crate::openapi::Property::default()
-    };
+    let property = |description: &str| crate::openapi::Property { description: description.to_owned() };
     let field = |name: &str| message.fields.iter().find(|f| f.name == name).map_or("", |f| f.doc.as_str());
     let mut out = Definition {
         name: format!("{}List", item.name),
@@ -265,7 +260,12 @@ fn one(
     if !keys.is_empty() {
         markers.push(("listMapKeys".to_owned(), keys.join(",")));
     }
-    for (marker, value) in [("patchStrategy", &fact.strategy), ("patchMergeKey", &fact.merge_key)] {
+    for (marker, value) in [
+        ("patchStrategy", &fact.strategy),
+        ("patchMergeKey", &fact.merge_key),
+        ("default", &fact.default),
+        ("enum", &fact.values),
+    ] {
         if let Some(value) = value {
             markers.retain(|(k, _)| k != marker);
             if value != "-" {
@@ -354,9 +354,8 @@ fn plain(snake: &str) -> String {
 
 /// The usual Go name of a JSON field: a capital first letter, or a whole initialism.
 fn go_name(json: &str, shape: &Shape) -> String {
-    const INITIALISMS: &[&str] = &[
-        "api", "aws", "csi", "dns", "fs", "gce", "http", "id", "ip", "nfs", "qos", "rbd", "ssl", "tcp", "tls", "uid",
-    ];
+    const INITIALISMS: &[&str] =
+        &["api", "aws", "csi", "dns", "fs", "gce", "http", "id", "ip", "nfs", "qos", "rbd", "ssl", "tcp", "tls", "uid"];
     if let ("metadata", Shape::Message(target)) = (json, shape) {
         return if target.ends_with("listmeta") { "ListMeta" } else { "ObjectMeta" }.to_owned();
     }

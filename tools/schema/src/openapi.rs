@@ -30,8 +30,6 @@ pub struct Definition {
 pub struct Property {
     /// What it says of itself.
     pub description: String,
-    /// The OpenAPI format, such as `int32`.
-    pub format: String,
 }
 
 /// All definitions below a folder, by the lower-case form of their name.
@@ -84,10 +82,7 @@ fn definition(text: &str) -> Result<Option<Definition>, String> {
     }
     if let Some(Node::Object(properties)) = schema.get("properties") {
         for (json, node) in properties {
-            out.properties.insert(
-                json.clone(),
-                Property { description: node.text("description"), format: node.text("format") },
-            );
+            out.properties.insert(json.clone(), Property { description: node.text("description") });
         }
     }
     if let Some(Node::Array(required)) = schema.get("required") {

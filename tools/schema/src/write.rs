@@ -54,16 +54,12 @@ pub fn write(types: &[Type], definitions: &BTreeMap<String, Definition>, folder:
                 rest = after;
             }
             shape.push_str(rest);
-            let flags: String = [
-                ('p', field.pointer),
-                ('e', field.omitempty),
-                ('z', field.omitzero),
-                ('r', field.required),
-            ]
-            .iter()
-            .filter(|(_, set)| *set)
-            .map(|(c, _)| *c)
-            .collect();
+            let flags: String =
+                [('p', field.pointer), ('e', field.omitempty), ('z', field.omitzero), ('r', field.required)]
+                    .iter()
+                    .filter(|(_, set)| *set)
+                    .map(|(c, _)| *c)
+                    .collect();
             let markers: Vec<String> = field.markers.iter().map(|(k, v)| format!("{k}={v}")).collect();
             table.push_str(&format!(
                 "F\t{}\t{}\t{}\t{shape}\t{flags}\t{}\t{}\n",

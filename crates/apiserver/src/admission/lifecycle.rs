@@ -13,7 +13,7 @@ pub(super) fn create(registry: &Registry, served: &Served, object: &Object) -> R
         return Ok(());
     }
     let meta = metadata(object);
-    create_in(registry, served, meta.text("namespace"), meta.text("name"))
+    create_in(registry, served, meta.text("namespace"), super::name_of(object))
 }
 
 pub(super) fn create_in(registry: &Registry, served: &Served, namespace: &str, name: &str) -> Result<(), ApiError> {

@@ -4,9 +4,11 @@
 
 mod lifecycle;
 mod priority;
+mod taints;
 mod tolerations;
 
 use crate::kinds::Object;
+use crate::kinds::fields::{Fields as _, metadata};
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 
@@ -20,7 +22,19 @@ pub fn create(registry: &Registry, served: &Served, object: &mut Object) -> Resu
         priority::create(served, object)?;
         tolerations::complete(object);
     }
+    if served.resource().group.is_empty() && served.resource().plural == "nodes" {
+        taints::complete(object);
+    }
     Ok(())
+}
+
+/// The name that messages give an object: its own, or what one will be generated from.
+fn name_of(object: &Object) -> &str {
+    let meta = metadata(object);
+    match meta.text("name") {
+        "" => meta.text("generateName"),
+        name => name,
+    }
 }
 
 /// Admits a creation below an object, such as a binding.

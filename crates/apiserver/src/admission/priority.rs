@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::kinds::Object;
-use crate::kinds::fields::{Fields as _, metadata};
+use crate::kinds::fields::Fields as _;
 use crate::registry::Served;
 use crate::status::ApiError;
 
@@ -14,7 +14,7 @@ const SYSTEM: [(&str, i64); 2] = [("system-node-critical", 2_000_001_000), ("sys
 const PREEMPTION: &str = "PreemptLowerPriority";
 
 pub(super) fn create(served: &Served, pod: &mut Object) -> Result<(), ApiError> {
-    let name = metadata(pod).text("name").to_owned();
+    let name = super::name_of(pod).to_owned();
     let forbidden = |why: &str| ApiError::forbidden(served.group_resource(), &name, why);
     let spec = pod.object_or_new("spec");
     let priority = match spec.text("priorityClassName") {

@@ -24,8 +24,10 @@ pub(super) fn complete(pod: &mut Object) {
         *list = Value::Array(Vec::new());
     }
     if let Some(list) = list.as_array_mut() {
-        list.extend(missing.into_iter().map(|taint| {
-            json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
-        }));
+        list.extend(
+            missing.into_iter().map(
+                |taint| json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+            ),
+        );
     }
 }

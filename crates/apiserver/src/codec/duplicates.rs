@@ -1,18 +1,18 @@
-//! Finding fields that JSON gives twice, which a tree cannot show.
+//! Reading JSON as a tree while finding the fields that it gives twice, which the tree cannot show.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
 
-/// `duplicate field "spec.replicas"` for each field that is there twice, in the order found.
-pub(super) fn find(json: &[u8]) -> Vec<String> {
+/// The tree, and `duplicate field "spec.replicas"` for each field that is there twice, in the order found. The last
+/// value counts.
+pub(super) fn read(json: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let mut found = Vec::new();
     let mut path = String::new();
     let mut deserializer = serde_json::Deserializer::from_slice(json);
-    // The JSON has been parsed before; what cannot be read here has been told there.
-    let _ = At { path: &mut path, found: &mut found }.deserialize(&mut deserializer);
-    found
+    let value = At { path: &mut path, found: &mut found }.deserialize(&mut deserializer)?;
+    Ok((value, found))
 }
 
 /// A place in the document.
@@ -22,81 +22,86 @@ struct At<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for At<'_> {
-    type Value = ();
+    type Value = Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for At<'_> {
-    type Value = ();
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
     }
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
     }
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
     }
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::from(value))
     }
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let length = self.path.len();
-        let mut index = 0;
+        let mut items = Vec::new();
         loop {
-            self.path.push_str(&format!("[{index}]"));
-            let more = seq.next_element_seed(At { path: self.path, found: self.found })?;
+            self.path.push_str(&format!("[{}]", items.len()));
+            let item = seq.next_element_seed(At { path: self.path, found: self.found })?;
             self.path.truncate(length);
-            if more.is_none() {
-                return Ok(());
+            match item {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
             }
-            index += 1;
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let length = self.path.len();
-        let mut seen = BTreeSet::new();
+        let mut members = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if length > 0 {
                 self.path.push('.');
             }
             self.path.push_str(&key);
-            if seen.insert(key) {
-                map.next_value_seed(At { path: self.path, found: self.found })?;
-            } else {
+            if members.contains_key(&key) {
                 self.found.push(format!("duplicate field \"{}\"", self.path));
-                map.next_value::<IgnoredAny>()?;
             }
+            let value = map.next_value_seed(At { path: self.path, found: self.found })?;
+            members.insert(key, value);
             self.path.truncate(length);
         }
-        Ok(())
+        Ok(Value::Object(members))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
+    /// Contract: API-06
     #[test]
     fn doubled_fields_are_found_with_their_paths() {
-        let json = br#"{"a":1,"b":{"c":[{"d":1,"d":2}]},"a":3}"#;
-        assert_eq!(find(json), ["duplicate field \"b.c[0].d\"", "duplicate field \"a\""]);
-        assert!(find(br#"{"a":[1,"x",null,true,1.5,-1]}"#).is_empty());
+        let (value, found) = read(br#"{"a":1,"b":{"c":[{"d":1,"d":2}]},"a":3}"#).expect("JSON");
+        assert_eq!(found, ["duplicate field \"b.c[0].d\"", "duplicate field \"a\""]);
+        assert_eq!(value, json!({"a": 3, "b": {"c": [{"d": 2}]}}));
+        let plain = br#"{"a":[1,"x",null,true,1.5,-1]}"#;
+        let (value, found) = read(plain).expect("JSON");
+        assert_eq!((value, found), (serde_json::from_slice(plain).expect("JSON"), Vec::new()));
     }
 }

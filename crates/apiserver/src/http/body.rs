@@ -16,6 +16,8 @@ pub struct Body(Kind);
 
 enum Kind {
     Whole(Option<Bytes>),
+    /// What is left of the bytes, and of the line feed.
+    Line(Option<Bytes>, bool),
     List(ListBody),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
@@ -42,6 +44,12 @@ impl Body {
     #[must_use]
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         Self(Kind::Whole(Some(bytes.into())))
+    }
+
+    /// These bytes and a line feed.
+    #[must_use]
+    pub fn line(bytes: Bytes) -> Self {
+        Self(Kind::Line(Some(bytes), true))
     }
 
     /// A stream of pieces.
@@ -95,6 +103,9 @@ impl http_body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let data = match &mut self.get_mut().0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take()),
+            Kind::Line(bytes, feed) => {
+                Poll::Ready(bytes.take().or_else(|| std::mem::take(feed).then(|| Bytes::from_static(b"\n"))))
+            }
             Kind::List(list) => Poll::Ready(list.piece().map(Bytes::from)),
             Kind::Stream(stream) => stream.as_mut().poll_next(cx),
         };
@@ -104,6 +115,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Whole(bytes) => bytes.is_none(),
+            Kind::Line(bytes, feed) => bytes.is_none() && !feed,
             Kind::List(list) => list.done && list.head.is_none(),
             Kind::Stream(_) => false,
         }
@@ -112,6 +124,9 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Kind::Line(bytes, feed) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64) + u64::from(*feed))
+            }
             Kind::List(_) | Kind::Stream(_) => SizeHint::default(),
         }
     }
@@ -120,7 +135,7 @@ impl http_body::Body for Body {
 impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match &self.0 {
-            Kind::Whole(_) => "Body::Whole",
+            Kind::Whole(_) | Kind::Line(..) => "Body::Whole",
             Kind::List(_) => "Body::List",
             Kind::Stream(_) => "Body::Stream",
         })

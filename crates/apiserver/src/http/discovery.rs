@@ -43,11 +43,12 @@ struct Served {
 
 fn versions(registry: &Registry) -> Vec<Served> {
     let mut out: Vec<Served> = Vec::new();
-    let mut add = |group: &'static str, version: &'static str, resource: Option<&'static Resource>| {
-        match out.iter_mut().find(|s| s.group == group && s.version == version) {
-            Some(found) => found.resources.extend(resource),
-            None => out.push(Served { group, version, resources: resource.into_iter().collect() }),
-        }
+    let mut add = |group: &'static str, version: &'static str, resource: Option<&'static Resource>| match out
+        .iter_mut()
+        .find(|s| s.group == group && s.version == version)
+    {
+        Some(found) => found.resources.extend(resource),
+        None => out.push(Served { group, version, resources: resource.into_iter().collect() }),
     };
     for served in registry.served() {
         let resource = served.resource();
@@ -61,13 +62,6 @@ fn versions(registry: &Registry) -> Vec<Served> {
     }
     out.sort_by_key(|served| GROUP_ORDER.iter().position(|g| *g == served.group).unwrap_or(GROUP_ORDER.len()));
     out
-}
-
-/// Whether a group and version are served.
-#[must_use]
-pub fn known(registry: &Registry, group: &str, version: &str) -> bool {
-    registry.served().iter().any(|s| s.resource().group == group && s.resource().version == version)
-        || REVIEWS.iter().any(|(g, v, _, _)| *g == group && *v == version)
 }
 
 /// `/api`
@@ -98,7 +92,7 @@ pub fn groups(registry: &Registry, headers: &HeaderMap, query: &Query) -> Respon
         }
     }
     let groups: Vec<Value> = names.iter().filter_map(|name| group_value(registry, name)).collect();
-    legacy(headers, query, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+    unrouted(headers, query, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
 
 /// `/apis/<group>`
@@ -110,7 +104,7 @@ pub fn group(registry: &Registry, name: &str, headers: &HeaderMap, query: &Query
     if let Some(members) = group.as_object_mut() {
         out.append(members);
     }
-    legacy(headers, query, &Value::Object(out))
+    unrouted(headers, query, &Value::Object(out))
 }
 
 fn group_value(registry: &Registry, name: &str) -> Option<Value> {
@@ -127,11 +121,12 @@ fn group_value(registry: &Registry, name: &str) -> Option<Value> {
 pub fn version(registry: &Registry, group: &str, version: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
     let mut found = versions(registry);
     found.retain(|served| served.group == group && served.version == version);
-    let Some(served) = found.first() else { return respond::no_such_page() };
+    let Some(served) = found.first() else { return nothing(registry, group) };
     let mut resources: Vec<Value> = Vec::new();
     for resource in &served.resources {
         resources.push(resource_value(resource));
-        let mut parts: Vec<Value> = resource.subresources.iter().map(|part| subresource_value(resource, *part)).collect();
+        let mut parts: Vec<Value> =
+            resource.subresources.iter().map(|part| subresource_value(resource, *part)).collect();
         parts.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
         resources.extend(parts);
     }
@@ -179,7 +174,10 @@ fn resource_value(resource: &Resource) -> Value {
 }
 
 /// A subresource's name, verbs, and the group, version and kind of what it answers with where that is another's.
-fn subresource(resource: &Resource, part: Subresource) -> (&'static str, Vec<&'static str>, &'static str, &'static str, &'static str) {
+fn subresource(
+    resource: &Resource,
+    part: Subresource,
+) -> (&'static str, Vec<&'static str>, &'static str, &'static str, &'static str) {
     match part {
         Subresource::Status => ("status", vec!["get", "patch", "update"], "", "", resource.kind),
         Subresource::Scale => ("scale", vec!["get", "patch", "update"], "autoscaling", "v1", "Scale"),
@@ -211,16 +209,22 @@ fn storage_version_hash(resource: &Resource) -> String {
     use base64::Engine as _;
     let name = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
     // FNV-1a: stable, and of the right length.
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     base64::engine::general_purpose::STANDARD.encode(hash.to_be_bytes())
 }
 
+/// As the router checks what the client reads, then the handler.
 fn legacy(headers: &HeaderMap, query: &Query, value: &Value) -> Response<Body> {
     if let Err(error) = negotiate::check_route(headers, &negotiate::PRODUCES) {
         return respond::error(&error, None);
     }
+    unrouted(headers, query, value)
+}
+
+/// Groups have no router in front of them.
+fn unrouted(headers: &HeaderMap, query: &Query, value: &Value) -> Response<Body> {
     match negotiate::output(headers, query, false) {
         Ok(output) => respond::value(200, value, output),
         Err(error) => respond::error(&error, None),
@@ -270,9 +274,10 @@ fn aggregated(registry: &Registry, headers: &HeaderMap, query: &Query, core: boo
 }
 
 fn etag(document: &Value) -> String {
-    let hash = document.to_string().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = document
+        .to_string()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     format!("\"{hash:016X}\"")
 }
 
@@ -353,12 +358,29 @@ fn aggregated_resource(resource: &Resource) -> Value {
     out
 }
 
-/// 404 for a path below a known group and version.
+/// 404 for a path of which nothing is known: a `Status` below a known group, else a page.
 #[must_use]
-pub fn nothing(registry: &Registry, group: &str, version: &str) -> Response<Body> {
-    if known(registry, group, version) {
-        respond::error(&ApiError::no_such_resource(), None)
-    } else {
-        respond::no_such_page()
+pub fn nothing(registry: &Registry, group: &str) -> Response<Body> {
+    let known = group.is_empty() || versions(registry).iter().any(|served| served.group == group);
+    if known { respond::error(&ApiError::no_such_resource(), None) } else { respond::no_such_page() }
+}
+
+/// All paths that lead somewhere, for `/`.
+#[must_use]
+pub fn paths(registry: &Registry) -> Vec<String> {
+    let mut paths: Vec<String> =
+        ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+            .map(str::to_owned)
+            .to_vec();
+    for served in versions(registry) {
+        if served.group.is_empty() {
+            paths.push(format!("/api/{}", served.version));
+        } else {
+            paths.push(format!("/apis/{}", served.group));
+            paths.push(format!("/apis/{}/{}", served.group, served.version));
+        }
     }
+    paths.sort();
+    paths.dedup();
+    paths
 }

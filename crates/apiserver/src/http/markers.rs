@@ -12,10 +12,16 @@ pub fn empty_object(served: &Served) -> Value {
     let mut object = json!({"kind": resource.kind, "apiVersion": served.api_version(), "metadata": {}});
     let parts: &[(&str, Value)] = &match resource.kind {
         "Pod" => vec![("spec", json!({"containers": null})), ("status", json!({}))],
-        "ReplicaSet" => vec![("spec", json!({"selector": null, "template": template})), ("status", json!({"replicas": 0}))],
-        "ReplicationController" => vec![("spec", json!({})), ("status", json!({"replicas": 0}))],
+        "ReplicaSet" => vec![
+            ("spec", json!({"replicas": 0, "selector": null, "template": template})),
+            ("status", json!({"replicas": 0})),
+        ],
+        "ReplicationController" => vec![("spec", json!({"replicas": 0})), ("status", json!({"replicas": 0}))],
         "Deployment" => {
-            vec![("spec", json!({"selector": null, "template": template, "strategy": {}})), ("status", json!({}))]
+            vec![
+                ("spec", json!({"replicas": 0, "selector": null, "template": template, "strategy": {}})),
+                ("status", json!({})),
+            ]
         }
         "Node" => vec![
             ("spec", json!({})),

@@ -111,7 +111,8 @@ impl Metrics {
         head(out, "apiserver_storage_objects", "gauge", "Stored objects by resource.");
         for served in registry.served() {
             let name = served.group_resource();
-            let _ = writeln!(out, "apiserver_storage_objects{{resource=\"{name}\"}} {}", registry.storage.count(served.id));
+            let _ =
+                writeln!(out, "apiserver_storage_objects{{resource=\"{name}\"}} {}", registry.storage.count(served.id));
         }
         head(out, "apiserver_storage_version", "gauge", "The version of the last write.");
         let _ = writeln!(out, "apiserver_storage_version {}", registry.storage.version());

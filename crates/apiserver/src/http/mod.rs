@@ -26,6 +26,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, RETRY_AFTER};
@@ -47,6 +48,10 @@ use path::Target;
 
 /// A body may be this many bytes long (API-22).
 pub const LARGEST_BODY: usize = 3 << 20;
+/// How long a body may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Of a body that is too long, this many bytes are read before the connection is given up.
+const MOST_DROPPED: usize = 256 << 20;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -117,7 +122,8 @@ impl Service {
 
     fn authorized(&self, parts: &Parts) -> bool {
         let header = parts.headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let token = header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).unwrap_or_default().trim();
+        let token =
+            header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).unwrap_or_default().trim();
         is_token(&self.shared, token)
     }
 
@@ -132,7 +138,7 @@ impl Service {
         let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
         let reads = matches!(parts.method, Method::GET | Method::HEAD);
         let target = path::parse(&path);
-        if !reads && matches!(target, Target::CoreVersions | Target::Groups | Target::Group(_) | Target::Version(..)) {
+        if !reads && matches!(target, Target::CoreVersions | Target::Group(_) | Target::Version(..)) {
             return (respond::error(&ApiError::method_not_allowed(), None), labels("other", "", ""));
         }
         match target {
@@ -142,13 +148,13 @@ impl Service {
             Target::Version(group, version) => {
                 (discovery::version(registry, group, version, headers, &query), labels("get", "", ""))
             }
-            Target::Nothing(group, version) => (discovery::nothing(registry, group, version), labels("other", "", "")),
+            Target::Nothing(group, _) => (discovery::nothing(registry, group), labels("other", "", "")),
             Target::Other(parts_of_path) => (self.other(&parts_of_path, parts, &query), labels("get", "", "")),
             Target::Resource(group, version, path) => {
                 let Some(served) = registry.find(group, version, path.resource) else {
                     let response = match self.review(group, version, &path, parts, body, &query).await {
                         Some(response) => response,
-                        None => discovery::nothing(registry, group, version),
+                        None => discovery::nothing(registry, group),
                     };
                     return (response, labels("create", "", ""));
                 };
@@ -173,7 +179,8 @@ impl Service {
                 let response = match body {
                     Err(error) => respond::error(&error, None),
                     Ok(body) => {
-                        resources::Request { shared: &self.shared, served, path, parts, query, subresource, verb }.handle(&body)
+                        resources::Request { shared: &self.shared, served, path, parts, query, subresource, verb }
+                            .handle(&body)
                     }
                 };
                 (response, labels)
@@ -209,8 +216,9 @@ impl Service {
     where
         B: http_body::Body<Data = Bytes>,
     {
-        let (_, _, _, kind) =
-            discovery::REVIEWS.iter().find(|(g, v, plural, _)| *g == group && *v == version && *plural == path.resource)?;
+        let (_, _, _, kind) = discovery::REVIEWS
+            .iter()
+            .find(|(g, v, plural, _)| *g == group && *v == version && *plural == path.resource)?;
         if parts.method != Method::POST {
             return Some(respond::error(&ApiError::method_not_allowed(), None));
         }
@@ -219,7 +227,8 @@ impl Service {
             let output = negotiate::output(&parts.headers, query, false)?;
             let body = read(parts, body).await?;
             let api_version = crate::registry::api_version(group, version);
-            let value = reviews::answer(kind, &api_version, &body, format, |token| is_token(&self.shared, token))?;
+            let now = self.shared.registry.clock.now();
+            let value = reviews::answer(kind, &api_version, &body, format, now, |token| is_token(&self.shared, token))?;
             Ok::<_, ApiError>(respond::value(201, &value, output))
         };
         Some(answer.await.unwrap_or_else(|error| respond::error(&error, None)))
@@ -230,8 +239,9 @@ impl Service {
             respond::value(200, value, Output { format: Format::Json, pretty: true, transform: None })
         };
         match path {
-            [] => plain(&serde_json::json!({"paths": PATHS})),
+            [] => plain(&serde_json::json!({"paths": discovery::paths(&self.shared.registry)})),
             ["version"] => plain(&crate::version::version()),
+            ["version", ..] => respond::error(&ApiError::no_such_resource(), None),
             ["healthz" | "livez" | "readyz"] if query.get("verbose").is_some() => {
                 let verb = path[0];
                 let mut text = String::new();
@@ -250,10 +260,11 @@ impl Service {
                 let text = self.shared.metrics.text(&self.shared.registry);
                 respond::bytes(200, "text/plain; version=0.0.4; charset=utf-8", text)
             }
-            ["openapi", "v3"] => crate::openapi::index(),
+            ["openapi", "v3"] => crate::openapi::index(&self.shared.registry),
             ["openapi", "v3", rest @ ..] => {
-                crate::openapi::document(&rest.join("/"), &parts.headers).unwrap_or_else(respond::no_such_page)
+                crate::openapi::document(&self.shared.registry, &rest.join("/"), &parts.headers, query)
             }
+            ["openapi", "v2"] => crate::openapi::document_v2(&self.shared.registry, negotiate::accept(&parts.headers)),
             _ => respond::no_such_page(),
         }
     }
@@ -261,23 +272,6 @@ impl Service {
 
 /// The checks that health is made of.
 const CHECKS: [&str; 2] = ["ping", "storage"];
-
-/// What `/` lists.
-const PATHS: [&str; 13] = [
-    "/api",
-    "/api/v1",
-    "/apis",
-    "/apis/apps",
-    "/apis/apps/v1",
-    "/apis/coordination.k8s.io",
-    "/apis/coordination.k8s.io/v1",
-    "/healthz",
-    "/livez",
-    "/metrics",
-    "/openapi/v3",
-    "/readyz",
-    "/version",
-];
 
 /// Whether `given` is the server's token. Takes as long for a wrong one as for a nearly right one.
 fn is_token(shared: &Shared, given: &str) -> bool {
@@ -290,18 +284,34 @@ async fn read<B>(parts: &Parts, body: B) -> Result<Bytes, ApiError>
 where
     B: http_body::Body<Data = Bytes>,
 {
-    let declared = parts.headers.get(http::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > LARGEST_BODY as u64) {
-        return Err(ApiError::too_large(LARGEST_BODY));
+    match tokio::time::timeout(PATIENCE, read_all(parts, body)).await {
+        Ok(read) => read,
+        Err(_) => Err(ApiError::bad_request("the request's body took too long")),
     }
+}
+
+async fn read_all<B>(parts: &Parts, body: B) -> Result<Bytes, ApiError>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    let declared = parts.headers.get(http::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    let mut too_large = declared.is_some_and(|length| length > LARGEST_BODY as u64);
+    let mut read = 0;
     let mut body = std::pin::pin!(body);
     let mut first: Option<Bytes> = None;
     let mut joined = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return Err(ApiError::bad_request("the request's body could not be read")) };
         let Ok(data) = frame.into_data() else { continue };
-        if joined.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > LARGEST_BODY {
-            return Err(ApiError::too_large(LARGEST_BODY));
+        read += data.len();
+        too_large |= read > LARGEST_BODY;
+        if too_large {
+            // A client that is still sending does not read the answer: what it sends is taken and dropped, up to a point.
+            if read > MOST_DROPPED {
+                break;
+            }
+            (first, joined) = (None, BytesMut::new());
+            continue;
         }
         match first.take() {
             None if joined.is_empty() => first = Some(data),
@@ -312,7 +322,7 @@ where
             }
         }
     }
-    Ok(first.unwrap_or_else(|| joined.freeze()))
+    if too_large { Err(ApiError::too_large(LARGEST_BODY)) } else { Ok(first.unwrap_or_else(|| joined.freeze())) }
 }
 
 /// A place among the requests in flight.

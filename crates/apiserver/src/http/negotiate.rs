@@ -161,6 +161,7 @@ pub fn input(headers: &HeaderMap) -> Result<Format, ApiError> {
     match content_type(headers) {
         "" | "application/json" => Ok(Format::Json),
         "application/yaml" => Ok(Format::Yaml),
+        "application/vnd.kubernetes.protobuf" => Ok(Format::Protobuf),
         _ => Err(ApiError::unsupported_media_type(&PRODUCES)),
     }
 }

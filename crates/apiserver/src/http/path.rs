@@ -37,7 +37,9 @@ pub enum Target<'a> {
 /// Takes a decoded path apart.
 #[must_use]
 pub fn parse(path: &str) -> Target<'_> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let trimmed = path.trim_start_matches('/');
+    let trimmed = trimmed.strip_suffix('/').unwrap_or(trimmed);
+    let parts: Vec<&str> = if trimmed.is_empty() { Vec::new() } else { trimmed.split('/').collect() };
     let (group, version, rest) = match parts.as_slice() {
         ["api"] => return Target::CoreVersions,
         ["apis"] => return Target::Groups,
@@ -48,6 +50,9 @@ pub fn parse(path: &str) -> Target<'_> {
     };
     if rest.is_empty() {
         return Target::Version(group, version);
+    }
+    if rest.iter().any(|part| part.is_empty()) {
+        return Target::Nothing(group, version);
     }
     match resource(rest) {
         Some(resource) => Target::Resource(group, version, resource),
@@ -108,6 +113,9 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(parse(text), expected, "{text}");
         }
-        assert!(matches!(parse("/api/v1/watch/pods"), Target::Resource(_, _, ResourcePath { watch: true, resource: "pods", .. })));
+        assert!(matches!(
+            parse("/api/v1/watch/pods"),
+            Target::Resource(_, _, ResourcePath { watch: true, resource: "pods", .. })
+        ));
     }
 }

@@ -16,6 +16,7 @@ use super::watch::{Wanted, Watch, failed};
 use super::{Shared, respond};
 use crate::admission;
 use crate::codec::{self, Format, Model};
+use crate::field::FieldError;
 use crate::kinds::{Object, Part, Subresource};
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::patch::{Patch, PatchType};
@@ -23,7 +24,7 @@ use crate::registry::scale::NewScale;
 use crate::registry::selection::Selection;
 use crate::registry::update::Update;
 use crate::registry::{Answer, Served};
-use crate::status::{ApiError, success};
+use crate::status::{ApiError, GroupResource, success};
 
 /// A watch that does not say how long it lasts ends after this, and up to as long again.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1800);
@@ -163,13 +164,15 @@ impl Request<'_> {
         }
         let output = match negotiate::output(&self.parts.headers, &self.query, true) {
             Ok(output) => output,
-            Err(_) if self.subresource == Some(Subresource::Log) => Output { format: Format::Json, pretty: false, transform: None },
+            Err(_) if self.subresource == Some(Subresource::Log) => {
+                Output { format: Format::Json, pretty: false, transform: None }
+            }
             Err(error) => return respond::error(&error, None),
         };
         let mut warnings = Vec::new();
-        let mut response = self.dispatch(body, output, &mut warnings).unwrap_or_else(|error| {
-            respond::error(&error, Some(Output { transform: None, ..output }))
-        });
+        let mut response = self
+            .dispatch(body, output, &mut warnings)
+            .unwrap_or_else(|error| respond::error(&error, Some(Output { transform: None, ..output })));
         respond::warn(&mut response, &warnings);
         response
     }
@@ -193,7 +196,10 @@ impl Request<'_> {
     }
 
     fn get(&self, output: Output) -> Result<Response<Body>, ApiError> {
-        let options = ListOptions { resource_version: self.query.get("resourceVersion").unwrap_or_default().to_owned(), ..ListOptions::default() };
+        let options = ListOptions {
+            resource_version: self.query.get("resourceVersion").unwrap_or_default().to_owned(),
+            ..ListOptions::default()
+        };
         let present = self.registry().storage.version();
         if let Some(version) = options.version()?
             && version > present
@@ -206,7 +212,9 @@ impl Request<'_> {
 
     fn list_or_watch(&self, output: Output) -> Result<Response<Body>, ApiError> {
         let options = ListOptions::from_query(&self.query, self.path.watch)?;
-        if options.watch { self.watch(&options, output) } else {
+        if options.watch {
+            self.watch(&options, output)
+        } else {
             let page = self.registry().list(self.served, self.namespace(), self.path.name, &options)?;
             respond::list(self.registry(), self.served, page, output, self.query.get("includeObject"))
         }
@@ -227,10 +235,9 @@ impl Request<'_> {
             "" => selection.namespace().unwrap_or_default().to_owned(),
             namespace => namespace.to_owned(),
         };
-        let timeout = options.timeout.map_or_else(
-            || SHORTEST_WATCH.mul_f64(1.0 + self.registry().generator.fraction()),
-            Duration::from_secs,
-        );
+        let timeout = options
+            .timeout
+            .map_or_else(|| SHORTEST_WATCH.mul_f64(1.0 + self.registry().generator.fraction()), Duration::from_secs);
         let body = match self.registry().watch(self.served, &namespace, options)? {
             Err(error) => Body::stream(failed(&error)),
             Ok(start) => {
@@ -253,7 +260,12 @@ impl Request<'_> {
         self.object(201, &answer, output)
     }
 
-    fn create_below(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+    fn create_below(
+        &self,
+        body: &Bytes,
+        output: Output,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, ApiError> {
         let format = negotiate::input(&self.parts.headers)?;
         let options = self.write_options("CreateOptions")?;
         let (namespace, name) = (self.namespace(), self.name());
@@ -324,6 +336,19 @@ impl Request<'_> {
     }
 
     fn log(&self) -> Result<Response<Body>, ApiError> {
+        let mut errors = Vec::new();
+        for (field, least) in [("sinceSeconds", 1), ("tailLines", 0), ("limitBytes", 1)] {
+            if let Some(number) = self.query.int(field)?
+                && number < least
+            {
+                let why = if least == 0 { "must be greater than or equal to 0" } else { "must be greater than 0" };
+                errors.push(FieldError::invalid(field, number, why));
+            }
+        }
+        if !errors.is_empty() {
+            let options = GroupResource { group: "", resource: "PodLogOptions" };
+            return Err(ApiError::invalid(options, self.name(), &errors));
+        }
         let text = self.registry().log(self.served, self.namespace(), self.name(), self.query.get("container"))?;
         Ok(respond::bytes(200, "text/plain", text))
     }

@@ -54,7 +54,8 @@ pub fn no_such_page() -> Response<Body> {
 pub fn value(code: u16, value: &Value, output: Output) -> Response<Body> {
     match output.format {
         Format::Yaml => bytes(code, "application/yaml", yaml::to_string(value)),
-        Format::Json => {
+        // Protobuf is never negotiated for answers.
+        Format::Json | Format::Protobuf => {
             let mut out = Vec::with_capacity(1024);
             // A tree of plain values serialises.
             let _ = if output.pretty {
@@ -96,7 +97,7 @@ pub fn object(
         && output.format == Format::Json
         && !output.pretty
     {
-        return Ok(bytes(code, "application/json", entry.json_line()));
+        return Ok(with_body(code, "application/json", Body::line(entry.json_bytes())));
     }
     let object = answer.object();
     let is_status = object.get("kind").and_then(Value::as_str) == Some("Status");
@@ -105,6 +106,9 @@ pub fn object(
         Some(_) if is_status => Value::Object(object),
         Some(Transform::Table(version)) => {
             let include = table::Include::parse(include)?;
+            if object.get("kind").and_then(Value::as_str) == Some("Scale") {
+                return Ok(value(code, &table::scale(&object, include, version, registry.clock.now()), output));
+            }
             let metadata = list_metadata(object.get("metadata").and_then(|m| m.get("resourceVersion")), None, None);
             let rows = vec![table::row(served, &object, include, version, registry.clock.now())];
             table::table(served, version, metadata, rows, true)

@@ -1,9 +1,9 @@
 //! Questions about the caller: who am I, what may I do. Whoever has the credential may do anything.
 
+use muster_objects::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::codec::{self, Format};
-use crate::registry::options::FieldValidation;
+use crate::codec::{self, Format, Model};
 use crate::status::ApiError;
 
 /// The one user there is.
@@ -13,13 +13,22 @@ const USER: &str = "admin";
 ///
 /// # Errors
 /// 400 for a body that cannot be read.
-pub fn answer(kind: &str, api_version: &str, body: &[u8], format: Format, known_token: impl Fn(&str) -> bool) -> Result<Value, ApiError> {
-    let review = codec::untyped(body, format, FieldValidation::Ignore)?;
+pub fn answer(
+    kind: &str,
+    api_version: &str,
+    body: &[u8],
+    format: Format,
+    now: Timestamp,
+    known_token: impl Fn(&str) -> bool,
+) -> Result<Value, ApiError> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let model = Model { group, version, kind };
+    let review = codec::untyped(&model, body, format)?;
     let spec = review.get("spec").cloned();
-    let user = json!({"username": USER, "groups": ["system:masters", "system:authenticated"]});
+    let user = json!({"username": USER, "uid": USER, "groups": ["system:masters", "system:authenticated"]});
     let status = match kind {
         "SelfSubjectReview" => json!({"userInfo": user}),
-        "SelfSubjectAccessReview" => json!({"allowed": true, "reason": "the credential grants everything"}),
+        "SelfSubjectAccessReview" => json!({"allowed": true}),
         "SelfSubjectRulesReview" => json!({
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
@@ -37,7 +46,11 @@ pub fn answer(kind: &str, api_version: &str, body: &[u8], format: Format, known_
     let mut out = Map::new();
     out.insert("kind".to_owned(), json!(kind));
     out.insert("apiVersion".to_owned(), json!(api_version));
-    out.insert("metadata".to_owned(), review.get("metadata").cloned().unwrap_or_else(|| json!({})));
+    let mut metadata = review.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    if kind == "SelfSubjectReview" {
+        metadata["creationTimestamp"] = json!(now.to_string());
+    }
+    out.insert("metadata".to_owned(), metadata);
     if let Some(spec) = spec {
         out.insert("spec".to_owned(), spec);
     }

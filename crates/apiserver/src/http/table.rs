@@ -80,3 +80,26 @@ pub fn table(served: &Served, version: &str, metadata: Value, rows: Vec<Value>, 
     table.insert("rows".to_owned(), Value::Array(rows));
     Value::Object(table)
 }
+
+/// The table of a Scale.
+#[must_use]
+pub fn scale(object: &Object, include: Include, version: &str, now: Timestamp) -> Value {
+    use crate::kinds::fields::{Fields as _, metadata};
+    let columns = [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string")];
+    let columns =
+        columns.map(|(name, kind)| json!({"name": name, "type": kind, "format": "", "description": "", "priority": 0}));
+    let replicas = |part: &str| object.object(part).map_or(0, |p| p.int("replicas"));
+    let age = crate::kinds::cells::age(object, now);
+    let shown = match include {
+        Include::Metadata => partial(object, version),
+        Include::Object => Value::Object(object.clone()),
+        Include::None => Value::Null,
+    };
+    json!({
+        "kind": "Table",
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": {"resourceVersion": metadata(object).text("resourceVersion")},
+        "columnDefinitions": columns,
+        "rows": [{"cells": [metadata(object).text("name"), replicas("spec"), replicas("status"), age], "object": shown}],
+    })
+}

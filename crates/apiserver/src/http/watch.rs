@@ -70,7 +70,13 @@ pub fn failed(error: &ApiError) -> impl Stream<Item = Bytes> + Send + use<> {
 impl Watch {
     /// A watch from `start`; it ends early when `stopping` becomes true.
     #[must_use]
-    pub fn new(registry: Arc<Registry>, served: &Served, start: Start, wanted: Wanted, stopping: Receiver<bool>) -> Self {
+    pub fn new(
+        registry: Arc<Registry>,
+        served: &Served,
+        start: Start,
+        wanted: Wanted,
+        stopping: Receiver<bool>,
+    ) -> Self {
         let now = Instant::now();
         let resource = served.resource();
         let deadline = now + wanted.timeout;
@@ -183,8 +189,15 @@ impl Watch {
             (false, false) => None,
             (true, false) if event.kind == EventKind::Modified => {
                 // It left the selector: shown as it last matched, at the version at which it left.
-                let last = event.previous.as_ref().map(|previous| previous.json_at(event.version));
-                last.map(|json| self.line("DELETED", &json))
+                let last = event.previous.as_ref().map(|previous| previous.line_at(event.version, "DELETED"))?;
+                match self.wanted.transform {
+                    None => Some(last),
+                    Some(_) => {
+                        let event: Map<String, Value> = serde_json::from_slice(&last).unwrap_or_default();
+                        let object = event.get("object").and_then(Value::as_object).cloned().unwrap_or_default();
+                        Some(self.transformed_line("DELETED", &object))
+                    }
+                }
             }
             (false, true) => Some(self.line("ADDED", event.entry.json())),
             _ => Some(self.plain_line(event)),

@@ -192,15 +192,24 @@ mod tests {
     /// Contract: API-15
     #[test]
     fn generation_rises_with_spec_and_annotations_but_not_with_labels_or_status() {
-        let old = json!({"metadata": {"generation": 4, "annotations": {"a": "1"}}, "spec": {"replicas": 1}, "status": {}});
+        let old =
+            json!({"metadata": {"generation": 4, "annotations": {"a": "1"}}, "spec": {"replicas": 1}, "status": {}});
         let old = old.as_object().expect("object");
         for (change, part, want) in [
             (json!({"metadata": {"annotations": {"a": "1"}}, "spec": {"replicas": 1}}), Part::Main, 4),
             (json!({"metadata": {"annotations": {"a": "2"}}, "spec": {"replicas": 1}}), Part::Main, 5),
             (json!({"metadata": {"annotations": {"a": "1"}}, "spec": {"replicas": 2}}), Part::Main, 5),
             (json!({"metadata": {"annotations": {"a": "2"}}, "spec": {"replicas": 2}}), Part::Main, 5),
-            (json!({"metadata": {"annotations": {"a": "1"}, "labels": {"x": "y"}}, "spec": {"replicas": 1}}), Part::Main, 4),
-            (json!({"metadata": {"generation": 99}, "spec": {"replicas": 7}, "status": {"replicas": 3}}), Part::Status, 4),
+            (
+                json!({"metadata": {"annotations": {"a": "1"}, "labels": {"x": "y"}}, "spec": {"replicas": 1}}),
+                Part::Main,
+                4,
+            ),
+            (
+                json!({"metadata": {"generation": 99}, "spec": {"replicas": 7}, "status": {"replicas": 3}}),
+                Part::Status,
+                4,
+            ),
         ] {
             let Value::Object(mut new) = change.clone() else { panic!("not an object") };
             Deployment.prepare_update(part, &mut new, old);

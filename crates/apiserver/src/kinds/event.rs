@@ -6,7 +6,7 @@ use muster_objects::time::Timestamp;
 use serde_json::Value;
 
 use super::fields::{Fields, metadata};
-use super::{Column, Kind, Object, Part, Resource, cells, column, keep_generation, wide_column};
+use super::{Column, Kind, NameRule, Object, Part, Resource, cells, column, keep_generation, wide_column};
 use crate::field::FieldError;
 use crate::validation;
 
@@ -54,7 +54,10 @@ static COLUMNS: [Column; 10] = [
     ),
     wide_column("Source", "The component reporting this event. Should be a short machine understandable string."),
     column("Message", "A human-readable description of the status of this operation."),
-    wide_column("First Seen", "The time at which the event was first recorded. (Time of server receipt is in TypeMeta.)"),
+    wide_column(
+        "First Seen",
+        "The time at which the event was first recorded. (Time of server receipt is in TypeMeta.)",
+    ),
     wide_column("Count", "The number of times this event has occurred."),
     Column { name: "Name", kind: "string", format: "name", description: cells::NAME_DOC, priority: 1 },
 ];
@@ -72,7 +75,12 @@ impl Kind for Event {
         keep_generation(object, old);
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
-        validation::event::validate(object)
+        let mut errors = validation::event::validate(object);
+        if errors.is_empty() {
+            // Events have no rule of their own for names; one must still fit into a URL.
+            validation::meta::validate(metadata(object), true, NameRule::PathSegment, &mut errors);
+        }
+        errors
     }
     fn validate_update(&self, _part: Part, object: &Object, _old: &Object) -> Vec<FieldError> {
         validation::event::validate(object)

@@ -86,8 +86,7 @@ impl Fields for Map<String, Value> {
         slot.as_object_mut().expect("it was made an object on the line above")
     }
     fn items_mut(&mut self, name: &str) -> ItemsMut<'_> {
-        let list: &mut [Value] =
-            self.get_mut(name).and_then(Value::as_array_mut).map_or(&mut [], Vec::as_mut_slice);
+        let list: &mut [Value] = self.get_mut(name).and_then(Value::as_array_mut).map_or(&mut [], Vec::as_mut_slice);
         ItemsMut(list.iter_mut())
     }
     fn set_if_absent(&mut self, name: &str, value: impl Into<Value>) {

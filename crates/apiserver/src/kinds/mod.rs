@@ -15,8 +15,12 @@ pub mod lease;
 pub mod namespace;
 pub mod node;
 pub mod pod;
+pub mod podtemplate;
 pub mod qos;
 pub mod replicaset;
+pub mod replicationcontroller;
+pub mod resourcequota;
+pub mod secret;
 pub mod serviceaccount;
 
 use std::borrow::Cow;
@@ -125,11 +129,10 @@ pub enum NameRule {
 
 /// What is a kind's own.
 ///
-/// The order in a create: schema decoding, [`Kind::default`], [`Kind::prepare_create`], metadata
-/// (uid, times, generated name), [`crate::validation::create`] (which calls [`Kind::validate_create`]),
-/// [`Kind::canonicalize`], storage. In an update: decoding, `default`, `prepare_update`, metadata that
-/// cannot be cleared carried over (uid, times), [`crate::validation::update`] (which calls
-/// [`Kind::validate_update`]), `canonicalize`, storage. `generation` is the kind's business in
+/// The order in a create: schema decoding, [`Kind::default`], metadata (uid, times, generated name),
+/// [`Kind::prepare_create`], [`crate::validation::create`] (which calls [`Kind::validate_create`]), storage.
+/// In an update: decoding, `default`, `prepare_update`, metadata that cannot be cleared carried over (uid,
+/// times), [`crate::validation::update`] (which calls [`Kind::validate_update`]), storage. `generation` is the kind's business in
 /// `prepare_*`; every other metadata field is the registry's.
 pub trait Kind: Send + Sync + 'static {
     /// What discovery tells.
@@ -145,6 +148,7 @@ pub trait Kind: Send + Sync + 'static {
     }
 
     /// Resets what a creation may not set (status) and sets the first generation where the kind has one.
+    /// The name and `creationTimestamp` are already there.
     fn prepare_create(&self, object: &mut Object) {
         let _ = object;
     }
@@ -153,11 +157,6 @@ pub trait Kind: Send + Sync + 'static {
     /// rest changed (API-15).
     fn prepare_update(&self, part: Part, object: &mut Object, old: &Object) {
         let _ = (part, object, old);
-    }
-
-    /// Puts right, after validation, what needs the final name (a namespace's own label).
-    fn canonicalize(&self, object: &mut Object) {
-        let _ = object;
     }
 
     /// What is wrong with a new object (API-17), its metadata included: by [`Kind::name_rule`] first,
@@ -258,7 +257,13 @@ pub fn all() -> &'static [&'static dyn Kind] {
 /// Kinds that are complete here but not yet switched on: what serves them comes later.
 #[must_use]
 pub fn extra() -> &'static [&'static dyn Kind] {
-    &[&deployment::Deployment]
+    &[
+        &podtemplate::PodTemplate,
+        &replicationcontroller::ReplicationController,
+        &resourcequota::ResourceQuota,
+        &secret::Secret,
+        &deployment::Deployment,
+    ]
 }
 
 /// Sets the generation to the old one, and one more where the specs differ (API-15).
@@ -280,8 +285,7 @@ fn keep_generation(object: &mut Object, old: &Object) {
 const NAME_COLUMN: Column =
     Column { name: "Name", kind: "string", format: "name", description: cells::NAME_DOC, priority: 0 };
 /// The age column that nearly every table has.
-const AGE_COLUMN: Column =
-    Column { name: "Age", kind: "string", format: "", description: cells::AGE_DOC, priority: 0 };
+const AGE_COLUMN: Column = Column { name: "Age", kind: "string", format: "", description: cells::AGE_DOC, priority: 0 };
 
 /// A column of texts that is always shown.
 const fn column(name: &'static str, description: &'static str) -> Column {

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::fields::{Fields, metadata};
 use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, column, keep_generation,
+    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, column,
+    keep_generation,
 };
 use crate::field::FieldError;
 use crate::validation::{self, Errors};
@@ -40,7 +41,7 @@ impl Kind for Namespace {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
-        self.canonicalize(object);
+        name_label(object);
         object.set_if_absent("spec", Object::new());
         object.object_or_new("status").set_if_empty("phase", "Active");
     }
@@ -48,6 +49,7 @@ impl Kind for Namespace {
         NameRule::Label
     }
     fn prepare_create(&self, object: &mut Object) {
+        name_label(object);
         object.insert("status".to_owned(), json!({"phase": "Active"}));
         let spec = object.object_or_new("spec");
         if spec.strings("finalizers").all(|f| f != "kubernetes") {
@@ -69,16 +71,6 @@ impl Kind for Namespace {
             }
             Part::Status => object.carry("spec", old),
             Part::Finalize => object.carry("status", old),
-        }
-    }
-    fn canonicalize(&self, object: &mut Object) {
-        // A name still to be generated is not known yet.
-        let name = metadata(object).text("name").to_owned();
-        if !name.is_empty() {
-            let labels = object.object_or_new("metadata").object_or_new("labels");
-            if labels.text(NAME_LABEL) != name {
-                labels.insert(NAME_LABEL.to_owned(), name.into());
-            }
         }
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
@@ -112,5 +104,17 @@ impl Kind for Namespace {
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
         let phase = object.object("status").map_or("", |s| s.text("phase"));
         vec![cells::name(object), phase.into(), cells::age(object, now)]
+    }
+}
+
+/// Every namespace carries its own name as a label. A name still to be generated is not known yet.
+fn name_label(object: &mut Object) {
+    let name = metadata(object).text("name").to_owned();
+    if name.is_empty() {
+        return;
+    }
+    let labels = object.object_or_new("metadata").object_or_new("labels");
+    if labels.text(NAME_LABEL) != name {
+        labels.insert(NAME_LABEL.to_owned(), name.into());
     }
 }

@@ -209,7 +209,18 @@ mod tests {
         let row = Node.cells(node.as_object().expect("object"), Timestamp::UNIX_EPOCH);
         assert_eq!(
             Value::from(row),
-            json!(["n", "NotReady,SchedulingDisabled", "control-plane,worker,x", "<unknown>", "v1.36.2", "10.0.0.1", "<none>", "<unknown>", "6.1 (amd64)", "<unknown>"])
+            json!([
+                "n",
+                "NotReady,SchedulingDisabled",
+                "control-plane,worker,x",
+                "<unknown>",
+                "v1.36.2",
+                "10.0.0.1",
+                "<none>",
+                "<unknown>",
+                "6.1 (amd64)",
+                "<unknown>"
+            ])
         );
     }
 }

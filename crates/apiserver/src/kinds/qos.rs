@@ -63,8 +63,14 @@ mod tests {
             (json!({"containers": [container(json!({"requests": {"example.com/gpu": "1"}}))]}), "BestEffort"),
             (json!({"containers": [container(both.clone())]}), "Guaranteed"),
             (json!({"containers": [container(both.clone()), container(json!({}))]}), "Burstable"),
-            (json!({"containers": [container(both.clone())], "initContainers": [container(json!({"requests": {"cpu": "1"}}))]}), "Burstable"),
-            (json!({"containers": [container(json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}))]}), "Burstable"),
+            (
+                json!({"containers": [container(both.clone())], "initContainers": [container(json!({"requests": {"cpu": "1"}}))]}),
+                "Burstable",
+            ),
+            (
+                json!({"containers": [container(json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}))]}),
+                "Burstable",
+            ),
             (json!({"resources": both, "containers": [container(json!({}))]}), "Guaranteed"),
         ];
         for (spec, want) in cases {

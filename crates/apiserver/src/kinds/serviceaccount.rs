@@ -3,7 +3,7 @@
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::fields::metadata;
+use super::fields::{Fields, metadata};
 use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, keep_generation};
 use crate::field::FieldError;
 use crate::validation::{self, Errors};
@@ -35,8 +35,12 @@ impl Kind for ServiceAccount {
     fn default(&self, object: &mut Object) {
         let _ = object;
     }
+    fn prepare_create(&self, object: &mut Object) {
+        clean_secrets(object);
+    }
     fn prepare_update(&self, _part: Part, object: &mut Object, old: &Object) {
         keep_generation(object, old);
+        clean_secrets(object);
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
         let mut errors = Errors::new();
@@ -54,5 +58,12 @@ impl Kind for ServiceAccount {
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
         vec![cells::name(object), cells::age(object, now)]
+    }
+}
+
+/// References to secrets are by name only.
+fn clean_secrets(object: &mut Object) {
+    for secret in object.items_mut("secrets") {
+        secret.retain(|field, _| field == "name");
     }
 }

@@ -91,7 +91,10 @@ impl Registry {
             return Err(ApiError::plain("resourceVersion should not be set on objects to be created"));
         }
         match self.storage.create(served.id, served.draft(&object, None)) {
-            Ok(entry) => Ok(Answer::Entry(entry)),
+            Ok(entry) => {
+                self.note_expiry(served, &entry);
+                Ok(Answer::Entry(entry))
+            }
             Err(Refused::Exists(found)) => Err(taken(served, &name, generated, &found)),
             // A create is refused for nothing else.
             Err(Refused::Missing | Refused::Changed) => Err(ApiError::modified(served.group_resource(), &name)),

@@ -46,7 +46,13 @@ impl Registry {
     ///
     /// # Errors
     /// 404; 409 for a precondition; 403 for a namespace that must stay.
-    pub fn delete(&self, served: &Served, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+    pub fn delete(
+        &self,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
         loop {
             let entry = self.get(served, namespace, name)?;
             if served.kind.spec_finalizers() {
@@ -70,7 +76,12 @@ impl Registry {
     }
 
     /// One attempt; `None` when another write came in between.
-    fn try_delete(&self, served: &Served, entry: &Arc<Entry>, options: &DeleteOptions) -> Result<Option<Deleted>, ApiError> {
+    fn try_delete(
+        &self,
+        served: &Served,
+        entry: &Arc<Entry>,
+        options: &DeleteOptions,
+    ) -> Result<Option<Deleted>, ApiError> {
         check_preconditions(served, entry, options)?;
         let object = entry.object();
         let step = self.step(served, object, options);

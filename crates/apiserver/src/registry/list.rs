@@ -43,13 +43,21 @@ impl Registry {
     ///
     /// # Errors
     /// 400 for selectors and tokens, 410 for versions that are gone, 504 for versions to come.
-    pub fn list(&self, served: &Served, namespace: &str, name: Option<&str>, options: &ListOptions) -> Result<Page, ApiError> {
+    pub fn list(
+        &self,
+        served: &Served,
+        namespace: &str,
+        name: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<Page, ApiError> {
         let mut selection = Selection::parse(served, &options.label_selector, &options.field_selector)?;
         if let Some(name) = name {
             selection.narrow(name)?;
         }
-        let namespace = if namespace.is_empty() { selection.namespace().unwrap_or_default() } else { namespace }.to_owned();
-        let wanted = options.version()?;
+        let namespace =
+            if namespace.is_empty() { selection.namespace().unwrap_or_default() } else { namespace }.to_owned();
+        let wanted =
+            options.version().map_err(|e| ApiError::bad_request(format!("invalid resource version: {}", e.message)))?;
         let from = if options.continue_token.is_empty() {
             None
         } else {
@@ -67,14 +75,14 @@ impl Registry {
         if let Some(name) = selection.name().filter(|_| at.is_none()) {
             page.version = self.storage.version();
             if namespace.is_empty() && served.resource().namespaced {
-                return self.scan(served, &namespace, &selection, limit, at, from);
+                return self.scan(served, &namespace, &selection, limit, at, from.as_ref());
             }
             let found = self.storage.get(served.id, &namespace, name);
             page.entries.extend(found.filter(|entry| selection.matches(entry)));
             page.version = page.version.max(self.storage.version());
             return Ok(page);
         }
-        self.scan(served, &namespace, &selection, limit, at, from)
+        self.scan(served, &namespace, &selection, limit, at, from.as_ref())
     }
 
     /// Reads ranges until the page is full of what is selected.
@@ -85,19 +93,16 @@ impl Registry {
         selection: &Selection,
         limit: usize,
         mut at: Option<u64>,
-        from: Option<Token>,
+        from: Option<&Token>,
     ) -> Result<Page, ApiError> {
         let everything = selection.is_everything();
         let mut page = Page { version: 0, entries: Vec::new(), continue_token: None, remaining: None };
-        let mut after = from.as_ref().map(|token| (token.namespace.clone(), token.name.clone()));
+        let mut after = from.map(|token| (token.namespace.clone(), token.name.clone()));
         let mut fetch = limit;
         loop {
-            let range = Range {
-                namespace,
-                after: after.as_ref().map(|(ns, name)| (ns.as_str(), name.as_str())),
-                limit: fetch,
-            };
-            let listed = self.storage.list(served.id, &range, at).map_err(|_| too_old(served, namespace, from.as_ref()))?;
+            let range =
+                Range { namespace, after: after.as_ref().map(|(ns, name)| (ns.as_str(), name.as_str())), limit: fetch };
+            let listed = self.storage.list(served.id, &range, at).map_err(|_| too_old(served, namespace, from))?;
             page.version = listed.version;
             at = Some(listed.version);
             let mut last = None;
@@ -133,7 +138,12 @@ impl Registry {
     }
 
     /// The version at which to read; `None` is the present.
-    fn version_for(&self, options: &ListOptions, wanted: Option<u64>, from: Option<&Token>) -> Result<Option<u64>, ApiError> {
+    fn version_for(
+        &self,
+        options: &ListOptions,
+        wanted: Option<u64>,
+        from: Option<&Token>,
+    ) -> Result<Option<u64>, ApiError> {
         let present = self.storage.version();
         if let Some(token) = from {
             return match token.version {
@@ -159,7 +169,12 @@ impl Registry {
     /// # Errors
     /// 400 or 500 for a version that is none; 410 and 504 as the inner error.
     #[allow(clippy::type_complexity)]
-    pub fn watch(&self, served: &Served, namespace: &str, options: &ListOptions) -> Result<Result<Start, ApiError>, ApiError> {
+    pub fn watch(
+        &self,
+        served: &Served,
+        namespace: &str,
+        options: &ListOptions,
+    ) -> Result<Result<Start, ApiError>, ApiError> {
         let wanted = options.version()?;
         let version = wanted.unwrap_or(0);
         let initial = options.send_initial_events.unwrap_or(version == 0);
@@ -234,6 +249,7 @@ impl Token {
         let invalid = |why: String| ApiError::bad_request(format!("invalid continue token: {why}"));
         let broken = |why: String| invalid(format!("continue key is not valid: {why}"));
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|e| broken(e.to_string()))?;
+        crate::schema::read_json(&bytes).map_err(broken)?;
         let wire: Wire<'_> = serde_json::from_slice(&bytes).map_err(|e| broken(e.to_string()))?;
         if wire.v != "meta.k8s.io/v1" {
             return Err(broken(format!("server does not recognize this encoded version {}", wire.v)));

@@ -13,6 +13,8 @@
 
 pub mod create;
 pub mod delete;
+mod expiry;
+pub mod json_patch;
 pub mod list;
 pub mod options;
 pub mod patch;
@@ -148,6 +150,8 @@ pub struct Registry {
     pub clock: Clock,
     /// Uids and names.
     pub generator: Generator,
+    /// Objects that go by themselves.
+    expiry: expiry::Expiry,
 }
 
 impl Registry {
@@ -159,12 +163,8 @@ impl Registry {
             id: ResourceId(id),
             policy: policy::policy(kind.resource()),
         });
-        Self {
-            served: served.collect(),
-            storage: Arc::new(Storage::new(kinds.len(), 1, retention)),
-            clock,
-            generator,
-        }
+        let storage = Arc::new(Storage::new(kinds.len(), 1, retention));
+        Self { served: served.collect(), storage, clock, generator, expiry: expiry::Expiry::default() }
     }
 
     /// All kinds.
@@ -208,10 +208,7 @@ fn version_of(object: &Object) -> Result<Version, ApiError> {
     match metadata(object).text("resourceVersion") {
         "" | "0" => Ok(Version::Unsaid),
         text => text.parse().map(Version::At).map_err(|_| {
-            let quoted = crate::field::go_quote(text);
-            ApiError::plain(format!(
-                "resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: invalid syntax"
-            ))
+            ApiError::plain(format!("strconv.ParseUint: parsing {}: invalid syntax", crate::field::go_quote(text)))
         }),
     }
 }
@@ -250,7 +247,8 @@ fn match_namespace(served: &Served, object: &mut Object, namespace: &str) -> Res
 /// Drops owner references that are there twice. `late` says that the object has been through admission, which
 /// words the warning.
 fn deduplicate_owners(object: &mut Object, late: bool, warnings: &mut Vec<String>) {
-    let Some(owners) = object.get_mut("metadata").and_then(|m| m.get_mut("ownerReferences")).and_then(Value::as_array_mut)
+    let Some(owners) =
+        object.get_mut("metadata").and_then(|m| m.get_mut("ownerReferences")).and_then(Value::as_array_mut)
     else {
         return;
     };

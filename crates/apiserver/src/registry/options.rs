@@ -13,9 +13,10 @@ impl Query {
     /// Parses the part of a URL after `?`.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(key), decode(value))
+            // A pair that cannot be decoded is as if it were not there.
+            Some((decode(key)?, decode(value)?))
         });
         Self(pairs.collect())
     }
@@ -57,9 +58,16 @@ impl Query {
     }
 }
 
-fn decode(text: &str) -> String {
+fn decode(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let escapes = bytes.iter().enumerate().filter(|(_, b)| **b == b'%');
+    for (at, _) in escapes {
+        if !bytes.get(at + 1..at + 3)?.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+    }
     let spaced = text.replace('+', " ");
-    percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
+    Some(percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned())
 }
 
 /// What to do about fields that the schema does not know (API-06).
@@ -144,7 +152,8 @@ fn validate_manager(manager: &str, errors: &mut Vec<FieldError>) {
     }
     for (at, c) in manager.char_indices() {
         if !printable(c) {
-            let shown = if c.is_control() { format!("U+{:04X}", c as u32) } else { format!("U+{:04X} '{c}'", c as u32) };
+            let shown =
+                if c.is_control() { format!("U+{:04X}", c as u32) } else { format!("U+{:04X} '{c}'", c as u32) };
             errors.push(FieldError::invalid(
                 "fieldManager",
                 manager,
@@ -327,7 +336,8 @@ impl ListOptions {
             send_initial_events,
             timeout: timeout.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0),
         };
-        let errors = if asked_to_watch { options.watch_errors(version_match) } else { options.list_errors(version_match) };
+        let errors =
+            if asked_to_watch { options.watch_errors(version_match) } else { options.list_errors(version_match) };
         if errors.is_empty() { Ok(options) } else { Err(ApiError::invalid_options("ListOptions", &errors)) }
     }
 
@@ -393,7 +403,9 @@ impl ListOptions {
                 _ => "invalid syntax",
             };
             let quoted = crate::field::go_quote(text);
-            ApiError::plain(format!("resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}"))
+            ApiError::plain(format!(
+                "resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}"
+            ))
         })
     }
 }

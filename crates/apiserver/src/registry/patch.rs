@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::json_patch::{self, Touched};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Update;
 use super::{Answer, Registry, Served};
@@ -83,55 +84,116 @@ pub fn apply(
     warnings: &mut Vec<String>,
 ) -> Result<Object, ApiError> {
     let validation = options.field_validation;
-    let (patched, mut strict, shown) = match patch.kind {
+    let (object, strict) = match patch.kind {
         PatchType::Json => {
-            let (operations, strict) = read(patch.body, Shape::JsonPatch, validation)?;
-            let count = operations.as_array().map_or(0, Vec::len);
+            let (operations, mut strict) = read(patch.body, Shape::JsonPatch, validation)?;
+            let operations = operations.as_array().map_or(&[][..], Vec::as_slice);
+            let count = operations.len();
             if count > MOST_OPERATIONS {
                 return Err(ApiError::too_large_because(&format!(
                     "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {count}"
                 )));
             }
-            let patched = json_patch(Value::Object(live.clone()), &operations)?;
-            (patched, strict, None)
+            let mut touched = Touched::default();
+            let mut patched = Value::Object(live.clone());
+            json_patch::apply(&mut patched, operations, &mut touched).map_err(|_| ApiError::unprocessable())?;
+            let shown = || codec::shown(model, &patched, &touched);
+            let (object, found) = codec::read_back(model, &patched, validation).map_err(|why| invalid(shown(), why))?;
+            strict.extend(found);
+            refuse_strict(validation, &strict, shown)?;
+            (object, strict)
         }
         PatchType::Merge => {
-            let (merge, strict) = read(patch.body, Shape::Object, validation)?;
-            let mut patched = Value::Object(live.clone());
-            json_patch::merge(&mut patched, &merge);
-            (patched, strict, None)
+            let (merge, mut strict) = read(patch.body, Shape::Object, validation)?;
+            let Value::Object(merge) = merge else { return Err(ApiError::bad_request("Invalid JSON Patch")) };
+            let mut partial = touched_part(live, &merge);
+            json_patch::merge(&mut partial, merge.clone(), &mut Touched::default());
+            let shown = || {
+                let mut touched = Touched::default();
+                let mut whole = live.clone();
+                json_patch::merge(&mut whole, merge.clone(), &mut touched);
+                codec::shown(model, &Value::Object(whole), &touched)
+            };
+            let (mut object, found) =
+                codec::read_back(model, &Value::Object(partial), validation).map_err(|why| invalid(shown(), why))?;
+            strict.extend(found);
+            refuse_strict(validation, &strict, shown)?;
+            put_back(&mut object, live, &merge);
+            (object, strict)
         }
         PatchType::Strategic => {
-            let (mut merge, strict) = read(patch.body, Shape::Strategic, validation)?;
-            let patched = codec::strategic_merge(model, live, &mut merge)?;
-            (patched, strict, Some(merge))
+            let (read, mut strict) = read(patch.body, Shape::Strategic, validation)?;
+            let keys = read.as_object().cloned().unwrap_or_default();
+            let mut merge = read;
+            let partial = codec::strategic_merge(model, touched_part(live, &keys), &mut merge)?;
+            let shown = || schema::go::sprint(&merge);
+            let (mut object, found) =
+                codec::read_merged(model, partial, validation).map_err(|why| invalid(shown(), why))?;
+            strict.extend(found);
+            refuse_strict(validation, &strict, shown)?;
+            put_back(&mut object, live, &keys);
+            (object, strict)
         }
         PatchType::Apply => return Err(ApiError::unsupported_media_type_route()),
     };
-    let shown_value = match &shown {
-        Some(merge) => Shown::Str(schema::go::sprint(merge)),
-        None => Shown::Str(patched.to_string()),
-    };
-    let invalid = |value: Shown, why: String| {
-        let nothing = GroupResource { group: "", resource: "" };
-        ApiError::invalid(nothing, "", &[FieldError::invalid("patch", value, why)])
-    };
-    let read = if shown.is_some() {
-        codec::read_merged(model, patched, validation)
-    } else {
-        codec::read_back(model, &patched, validation)
-    };
-    let (object, found) = read.map_err(|why| invalid(shown_value.clone(), why))?;
-    strict.extend(found);
-    match validation {
-        FieldValidation::Ignore => {}
-        FieldValidation::Warn => warnings.extend(strict),
-        FieldValidation::Strict if strict.is_empty() => {}
-        FieldValidation::Strict => {
-            return Err(invalid(shown_value, format!("strict decoding error: {}", strict.join(", "))));
-        }
+    if validation == FieldValidation::Warn {
+        warnings.extend(strict);
     }
     Ok(object)
+}
+
+/// 422 for a result that is no such object.
+fn invalid(shown: String, why: String) -> ApiError {
+    let nothing = GroupResource { group: "", resource: "" };
+    ApiError::invalid(nothing, "", &[FieldError::invalid("patch", Shown::Str(shown), why)])
+}
+
+fn refuse_strict(validation: FieldValidation, strict: &[String], shown: impl Fn() -> String) -> Result<(), ApiError> {
+    if validation == FieldValidation::Strict && !strict.is_empty() {
+        return Err(invalid(shown(), format!("strict decoding error: {}", strict.join(", "))));
+    }
+    Ok(())
+}
+
+/// Whether a merging patch is about a field of the object at all. What it is not about needs no merging and no reading
+/// back: it is as it was stored. Directives at the top may be about anything.
+fn is_about(patch: &Object, key: &str) -> bool {
+    patch.contains_key(key) || matches!(key, "kind" | "apiVersion") || patch.keys().any(|k| k.starts_with('$'))
+}
+
+/// Whether a patch is about managed fields, which are the longest part of metadata.
+fn is_about_managers(patch: &Object) -> bool {
+    match patch.get("metadata") {
+        Some(Value::Object(metadata)) => metadata.keys().any(|k| k == "managedFields" || k.starts_with('$')),
+        _ => true,
+    }
+}
+
+/// The part of an object that a merging patch is about.
+fn touched_part(live: &Object, patch: &Object) -> Object {
+    let mut part: Object =
+        live.iter().filter(|(key, _)| is_about(patch, key)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    if !is_about_managers(patch)
+        && let Some(Value::Object(metadata)) = part.get_mut("metadata")
+    {
+        metadata.remove("managedFields");
+    }
+    part
+}
+
+/// Puts back what [`touched_part`] left out.
+fn put_back(object: &mut Object, live: &Object, patch: &Object) {
+    for (key, value) in live {
+        if !is_about(patch, key) {
+            object.insert(key.clone(), value.clone());
+        }
+    }
+    if !is_about_managers(patch)
+        && let Some(Value::Object(metadata)) = object.get_mut("metadata")
+        && let Some(managers) = live.get("metadata").and_then(|m| m.get("managedFields"))
+    {
+        metadata.insert("managedFields".to_owned(), managers.clone());
+    }
 }
 
 /// What a patch's JSON must be.
@@ -166,7 +228,10 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
         (Shape::JsonPatch, Value::Array(operations)) => {
             for (index, operation) in operations.iter().enumerate() {
                 let Some(operation) = operation.as_object() else {
-                    let why = format!("json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp", word(operation));
+                    let why = format!(
+                        "json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
+                        word(operation)
+                    );
                     return Err(refuse(why));
                 };
                 for (key, value) in operation {
@@ -194,7 +259,9 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
             )));
         }
         (Shape::Object | Shape::Strategic, Value::Object(_)) => strict = duplicates,
-        (Shape::Object | Shape::Strategic, Value::Null) => return Ok((Value::Object(Object::new()), strict)),
+        // For the merge itself to refuse.
+        (Shape::Object, Value::Null) => return Ok((Value::Null, strict)),
+        (Shape::Strategic, Value::Null) => return Ok((Value::Object(Object::new()), strict)),
         (Shape::Object | Shape::Strategic, other) => {
             return Err(refuse(format!(
                 "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
@@ -206,12 +273,4 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
         strict.clear();
     }
     Ok((value, strict))
-}
-
-/// Applies JSON patch operations; any that does not apply is the same error.
-fn json_patch(mut document: Value, operations: &Value) -> Result<Value, ApiError> {
-    let operations: json_patch::Patch =
-        serde_json::from_value(operations.clone()).map_err(|_| ApiError::unprocessable())?;
-    json_patch::patch(&mut document, &operations).map_err(|_| ApiError::unprocessable())?;
-    Ok(document)
 }

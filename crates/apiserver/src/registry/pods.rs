@@ -39,9 +39,7 @@ impl Registry {
         if !errors.is_empty() {
             return Err(ApiError::plain(aggregate(&errors)));
         }
-        let conflict = |why: &str| {
-            ApiError::conflict(GroupResource { group: "", resource: "pods/binding" }, name, why)
-        };
+        let conflict = |why: &str| ApiError::conflict(GroupResource { group: "", resource: "pods/binding" }, name, why);
         loop {
             let entry = self.get(served, namespace, name)?;
             let (uid, version) = (meta.text("uid"), meta.text("resourceVersion"));
@@ -63,7 +61,10 @@ impl Registry {
             let spec = pod.object_or_new("spec");
             let bound = spec.text("nodeName");
             if !bound.is_empty() {
-                return Err(conflict(&format!("pod {name} is already assigned to node {}", crate::field::go_quote(bound))));
+                return Err(conflict(&format!(
+                    "pod {name} is already assigned to node {}",
+                    crate::field::go_quote(bound)
+                )));
             }
             if !spec.list("schedulingGates").is_empty() {
                 return Err(conflict(&format!("pod {name} has non-empty .spec.schedulingGates")));
@@ -78,8 +79,10 @@ impl Registry {
             let now = self.now_text();
             let status = pod.object_or_new("status");
             status.remove("nominatedNodeName");
-            set_condition(status, &json!({"type": "PodScheduled", "status": "True"}), &now);
-            if options.dry_run || self.storage.update(served.id, served.draft(&pod, Some(&entry)), entry.version).is_ok() {
+            set_condition(status, &json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null}), &now);
+            if options.dry_run
+                || self.storage.update(served.id, served.draft(&pod, Some(&entry)), entry.version).is_ok()
+            {
                 return Ok(());
             }
         }
@@ -108,21 +111,22 @@ impl Registry {
         if !delete.dry_run {
             let now = self.now_text();
             let condition = json!({
-                "type": "DisruptionTarget", "status": "True",
+                "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
                 "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
             });
             // The server's own doing: no manager is recorded for it.
             let own = WriteOptions::default();
             let update = Update { namespace, name, part: Part::Status, subresource: "", options: &own };
-            let marked = self.change(served, update, delete.uid.as_deref(), &mut Vec::new(), |live, _| {
+            let marked = self.change(served, update, None, &mut Vec::new(), |live, _| {
                 let mut pod = live.clone();
-                let generation = metadata(live).int("generation");
-                if let Some(Value::Object(mut condition)) = Some(condition.clone()) {
-                    if generation > 0 {
-                        condition.insert("observedGeneration".to_owned(), Value::from(generation));
-                    }
-                    set_condition(pod.object_or_new("status"), &Value::Object(condition), &now);
+                let uid = metadata(live).text("uid");
+                if let Some(wanted) = delete.uid.as_deref().filter(|wanted| *wanted != uid) {
+                    let why = format!(
+                        "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+                    );
+                    return Err(ApiError::conflict(served.group_kind(), name, &why));
                 }
+                set_condition(pod.object_or_new("status"), &condition, &now);
                 if let Some(version) = &delete.resource_version {
                     set_metadata(&mut pod, "resourceVersion", Some(Value::from(version.as_str())));
                 }
@@ -139,7 +143,13 @@ impl Registry {
     ///
     /// # Errors
     /// 404; 400 for a pod that no node runs yet, or a container that it does not have.
-    pub fn log(&self, served: &Served, namespace: &str, name: &str, container: Option<&str>) -> Result<String, ApiError> {
+    pub fn log(
+        &self,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        container: Option<&str>,
+    ) -> Result<String, ApiError> {
         let pod = self.get(served, namespace, name)?.object();
         let empty = Object::new();
         let spec = pod.object("spec").unwrap_or(&empty);
@@ -151,10 +161,8 @@ impl Registry {
             }
             None if spec.list("containers").len() > 1 => {
                 let all: Vec<&str> = spec.items("containers").map(|c| c.text("name")).collect();
-                let message = format!(
-                    "a container name must be specified for pod {name}, choose one of: [{}]",
-                    all.join(" ")
-                );
+                let message =
+                    format!("a container name must be specified for pod {name}, choose one of: [{}]", all.join(" "));
                 return Err(ApiError::bad_request(message));
             }
             _ => {}

@@ -1,6 +1,8 @@
 //! Where kinds differ in ways that only the registry cares about: a table, read off the reference server's
 //! strategies.
 
+use std::time::Duration;
+
 use crate::kinds::Resource;
 
 /// What a kind's writes and deletions may do.
@@ -16,6 +18,8 @@ pub struct Policy {
     pub collects_garbage: bool,
     /// Whether the kind has a list of field labels of its own, which words the error for others.
     pub own_field_labels: bool,
+    /// How long after its last write an object goes by itself.
+    pub lifetime: Option<Duration>,
     /// Where the reference server keeps its objects: a part of one of its messages.
     pub storage_prefix: &'static str,
 }
@@ -41,7 +45,14 @@ pub fn policy(resource: &Resource) -> Policy {
         ),
         create_on_update: matches!(
             plural,
-            "events" | "leases" | "services" | "endpoints" | "limitranges" | "roles" | "rolebindings" | "clusterroles"
+            "events"
+                | "leases"
+                | "services"
+                | "endpoints"
+                | "limitranges"
+                | "roles"
+                | "rolebindings"
+                | "clusterroles"
                 | "clusterrolebindings"
         ),
         unconditional_update: !matches!(plural, "leases" | "poddisruptionbudgets"),
@@ -51,6 +62,7 @@ pub fn policy(resource: &Resource) -> Policy {
             ("", "pods" | "nodes" | "replicationcontrollers" | "events" | "namespaces" | "secrets" | "services")
                 | ("events.k8s.io", "events")
         ),
+        lifetime: (plural == "events").then_some(super::expiry::EVENTS),
         storage_prefix: match (resource.group, plural) {
             ("", "nodes") => "minions",
             ("", "replicationcontrollers") => "controllers",

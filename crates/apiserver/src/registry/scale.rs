@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::options::WriteOptions;
 use super::patch::{Patch, apply};
 use super::update::Update;
 use super::{Answer, Registry, Served, set_metadata};
-use crate::codec::Model;
+use crate::codec::{self, Model};
 use crate::field::FieldError;
 use crate::kinds::Object;
 use crate::kinds::fields::{Fields as _, metadata};
@@ -45,14 +46,25 @@ impl Registry {
             NewScale::Whole(scale) => metadata(scale).maybe_text("uid").filter(|uid| !uid.is_empty()),
             NewScale::Patched(_) => None,
         };
+        // Managed fields are kept by the scale, and carried over by hand.
+        let unmanaged = WriteOptions { manager: String::new(), ..update.options.clone() };
+        let manager = update.options.manager.as_str();
+        let update = Update { options: &unmanaged, ..update };
         let answer = self.change(served, update, precondition, warnings, |live, warnings| {
-            let present = scale_of(served, live);
-            let scale = match new {
+            let mut present = scale_of(served, live);
+            let shared = shared_entries(live);
+            if !shared.is_empty() {
+                set_metadata(&mut present, "managedFields", Some(Value::Array(shared)));
+            }
+            let mut scale = match new {
                 NewScale::Whole(scale) => (*scale).clone(),
                 NewScale::Patched(patch) => apply(&Model::SCALE, &present, patch, update.options, warnings)?,
             };
             check(served, &scale, live, update.name)?;
+            codec::update_scale_managed_fields(&present, &mut scale, manager, self.clock.now());
             let mut next = live.clone();
+            let entries = carried_entries(served, live, &scale);
+            set_metadata(&mut next, "managedFields", (!entries.is_empty()).then_some(Value::Array(entries)));
             let replicas = scale.object("spec").map_or(0, |spec| spec.int("replicas"));
             next.object_or_new("spec").insert("replicas".to_owned(), Value::from(replicas));
             let version = metadata(&scale).maybe_text("resourceVersion").map(Value::from);
@@ -63,11 +75,58 @@ impl Registry {
     }
 }
 
+/// The managers that own the object's replicas, as entries of its scale.
+fn shared_entries(object: &Object) -> Vec<Value> {
+    let owners = metadata(object).list("managedFields").iter().filter(|entry| owns_replicas(entry));
+    owners.map(|entry| entry_for(entry, "autoscaling/v1", true)).collect()
+}
+
+/// The object's entries after its scale was written: who owns the replicas is what the scale says.
+fn carried_entries(served: &Served, object: &Object, scale: &Object) -> Vec<Value> {
+    let mut entries: Vec<Value> = metadata(object).list("managedFields").to_vec();
+    for entry in &mut entries {
+        if let Some(Value::Object(fields)) = entry.pointer_mut("/fieldsV1") {
+            if let Some(Value::Object(spec)) = fields.get_mut("f:spec") {
+                spec.remove("f:replicas");
+            }
+            fields.retain(|key, below| key != "f:spec" || below.as_object().is_none_or(|spec| !spec.is_empty()));
+        }
+    }
+    entries
+        .retain(|entry| entry.pointer("/fieldsV1").and_then(Value::as_object).is_some_and(|fields| !fields.is_empty()));
+    let owners = metadata(scale).list("managedFields").iter().filter(|entry| owns_replicas(entry));
+    entries.extend(owners.map(|entry| entry_for(entry, &served.api_version(), false)));
+    entries.sort_by_key(|entry| {
+        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        [text("operation"), text("time"), text("manager"), text("apiVersion"), text("subresource")]
+    });
+    entries
+}
+
+fn owns_replicas(entry: &Value) -> bool {
+    entry.pointer("/fieldsV1/f:spec/f:replicas").is_some()
+}
+
+/// An entry of the same manager for the replicas alone.
+fn entry_for(entry: &Value, api_version: &str, timed: bool) -> Value {
+    let mut out = Object::new();
+    for key in ["manager", "operation", "subresource", "time"] {
+        if let Some(value) = entry.get(key).filter(|_| timed || key != "time") {
+            out.insert(key.to_owned(), value.clone());
+        }
+    }
+    out.insert("apiVersion".to_owned(), Value::from(api_version));
+    out.insert("fieldsType".to_owned(), Value::from("FieldsV1"));
+    out.insert("fieldsV1".to_owned(), json!({"f:spec": {"f:replicas": {}}}));
+    Value::Object(out)
+}
+
 fn check(served: &Served, scale: &Object, live: &Object, name: &str) -> Result<(), ApiError> {
     let found = metadata(scale);
     match found.text("name") {
         "" => {
-            let message = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+            let message =
+                format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
             return Err(ApiError::bad_request(message));
         }
         other if other != name => {

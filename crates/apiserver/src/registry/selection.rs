@@ -175,7 +175,10 @@ fn unescape(value: &str) -> Result<String, ApiError> {
                 None => return Err(ApiError::bad_request("invalid field selector: invalid escape sequence: \\")),
             },
             ',' | '=' => {
-                return Err(ApiError::bad_request(format!("invalid field selector: unescaped character in value: {}", c as u32)));
+                return Err(ApiError::bad_request(format!(
+                    "invalid field selector: unescaped character in value: {}",
+                    c as u32
+                )));
             }
             c => out.push(c),
         }

@@ -149,7 +149,10 @@ impl Registry {
             return Ok(Some(Answer::Entry(self.get(served, update.namespace, update.name)?)));
         }
         match self.storage.update(served.id, draft, entry.version) {
-            Ok(entry) => Ok(Some(Answer::Entry(entry))),
+            Ok(entry) => {
+                self.note_expiry(served, &entry);
+                Ok(Some(Answer::Entry(entry)))
+            }
             // Gone in between: the next attempt says so.
             Err(_) => Ok(None),
         }
@@ -162,6 +165,8 @@ impl Registry {
         mut object: Object,
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
+        // Whatever version it was made from, there is none.
+        set_metadata(&mut object, "resourceVersion", None);
         let now = self.clock.now();
         codec::update_managed_fields(served, None, &mut object, &update.options.manager, update.subresource, now);
         admission::create(self, served, &mut object)?;
@@ -228,7 +233,8 @@ fn keep_times_of_unchanged(object: &mut Object, live: &Object) {
 fn check_name(object: &Object, name: &str) -> Result<(), ApiError> {
     match metadata(object).text("name") {
         "" => {
-            let message = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+            let message =
+                format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
             Err(ApiError::bad_request(message))
         }
         found if found != name => {

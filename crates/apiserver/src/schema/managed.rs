@@ -9,26 +9,18 @@
 use muster_objects::time::Timestamp;
 use serde_json::{Map, Value};
 
-use super::decode::zero;
-use super::fields::{self, Set};
-use super::table::{Field, Kind, Shape, Table, Topology, TypeId};
 use super::Object;
+use super::fields::{self, Set};
+use super::table::Table;
+
+mod compare;
+
+use compare::compare;
 
 /// More managers that update than this are folded into one.
 const MOST_UPDATERS: usize = 10;
 /// The manager that they are folded into.
 const ANCIENT: &str = "ancient-changes";
-/// Metadata that no manager owns.
-const UNOWNED: &[&str] = &[
-    "name",
-    "namespace",
-    "creationTimestamp",
-    "selfLink",
-    "uid",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-];
 
 /// Records an ordinary write in `new`'s `metadata.managedFields`.
 ///
@@ -50,10 +42,7 @@ pub fn update(
     let sent = take_managed_fields(new);
     let stored = live.and_then(managed_fields);
     let Some(id) = Table::get().kind(group, version, kind) else { return };
-    let mut entries = match entries(stored, sent.as_ref(), subresource) {
-        Some(entries) => entries,
-        None => Vec::new(),
-    };
+    let mut entries = entries(stored, sent, subresource);
     let tracked = !entries.is_empty() || live.is_none_or(|l| uid(l).is_none());
     if tracked {
         let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -61,146 +50,149 @@ pub fn update(
             // An element without its key: nobody can say who owns what.
             return;
         };
-        entries.retain(|e| known_version(group, kind, &e.api_version));
+        entries.retain(|e| known_version(group, kind, text(e, "apiVersion")));
         for entry in &mut entries {
-            fields::subtract(&mut entry.fields, &changed);
-            fields::subtract(&mut entry.fields, &removed);
-        }
-        if !changed.is_empty() {
-            let manager = if manager.is_empty() { "unknown" } else { manager };
-            let own = |e: &Entry| {
-                e.operation == "Update"
-                    && e.manager == manager
-                    && e.api_version == api_version
-                    && e.subresource == subresource
-            };
-            let time = Some(now.to_string());
-            match entries.iter_mut().find(|e| own(e)) {
-                Some(entry) => {
-                    fields::union(&mut entry.fields, &changed);
-                    entry.time = time;
-                }
-                None => entries.push(Entry {
-                    manager: manager.to_owned(),
-                    operation: "Update".to_owned(),
-                    api_version,
-                    subresource: subresource.to_owned(),
-                    time,
-                    fields: changed,
-                }),
+            if let Some(Value::Object(fields)) = entry.get_mut("fieldsV1") {
+                fields::subtract(fields, &changed);
+                fields::subtract(fields, &removed);
             }
         }
-        entries.retain(|e| !e.fields.is_empty());
+        if !changed.is_empty() {
+            let own = Owner {
+                manager: if manager.is_empty() { "unknown" } else { manager },
+                operation: "Update",
+                api_version: &api_version,
+                subresource,
+            };
+            let time = Value::String(now.to_string());
+            match entries.iter_mut().find(|e| Owner::of(e) == own) {
+                Some(entry) => {
+                    match entry.get_mut("fieldsV1") {
+                        Some(Value::Object(fields)) => fields::union(fields, &changed),
+                        _ => {
+                            entry.insert("fieldsV1".to_owned(), Value::Object(changed));
+                        }
+                    }
+                    entry.insert("time".to_owned(), time);
+                }
+                None => entries.push(own.entry(changed, time)),
+            }
+        }
+        entries.retain(|e| e.get("fieldsV1").and_then(Value::as_object).is_some_and(|f| !f.is_empty()));
         fold_ancient(&mut entries);
     }
-    entries.sort_by(|a, b| a.order().cmp(&b.order()));
+    entries.sort_by(|a, b| order(a).cmp(&order(b)));
     if !entries.is_empty() {
-        let written = entries.into_iter().map(Entry::into_json).collect();
+        let written = entries.into_iter().map(Value::Object).collect();
         if let Some(Value::Object(metadata)) = new.get_mut("metadata") {
             metadata.insert("managedFields".to_owned(), Value::Array(written));
         }
     }
 }
 
-/// One manager's entry.
-#[derive(Debug, Clone)]
-struct Entry {
-    manager: String,
-    operation: String,
-    api_version: String,
-    subresource: String,
-    /// RFC 3339, to the second.
-    time: Option<String>,
-    fields: Set,
+/// Who an entry is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Owner<'a> {
+    manager: &'a str,
+    operation: &'a str,
+    api_version: &'a str,
+    subresource: &'a str,
 }
 
-impl Entry {
-    /// Reads an entry; `None` where it is not valid.
-    fn read(value: &Value, trusted: bool) -> Option<Self> {
-        let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (operation, api_version) = (text("operation"), text("apiVersion"));
-        if !matches!(operation.as_str(), "Apply" | "Update") || api_version.is_empty() || text("fieldsType") != "FieldsV1" {
-            return None;
+impl<'a> Owner<'a> {
+    fn of(entry: &'a Object) -> Self {
+        Self {
+            manager: text(entry, "manager"),
+            operation: text(entry, "operation"),
+            api_version: text(entry, "apiVersion"),
+            subresource: text(entry, "subresource"),
         }
-        let fields = match value.get("fieldsV1") {
-            None | Some(Value::Null) => Map::new(),
-            Some(Value::Object(fields)) if trusted => fields.clone(),
-            Some(sent) => fields::canonical(sent)?,
-        };
-        Some(Self {
-            manager: text("manager"),
-            operation,
-            api_version,
-            subresource: text("subresource"),
-            time: value.get("time").and_then(Value::as_str).map(str::to_owned),
-            fields,
-        })
-    }
-
-    fn into_json(self) -> Value {
-        let mut out = Map::new();
-        out.insert("apiVersion".to_owned(), Value::String(self.api_version));
-        out.insert("fieldsType".to_owned(), Value::String("FieldsV1".to_owned()));
-        out.insert("fieldsV1".to_owned(), Value::Object(self.fields));
-        if !self.manager.is_empty() {
-            out.insert("manager".to_owned(), Value::String(self.manager));
-        }
-        out.insert("operation".to_owned(), Value::String(self.operation));
-        if !self.subresource.is_empty() {
-            out.insert("subresource".to_owned(), Value::String(self.subresource));
-        }
-        if let Some(time) = self.time {
-            out.insert("time".to_owned(), Value::String(time));
-        }
-        Value::Object(out)
-    }
-
-    /// What entries are sorted by.
-    fn order(&self) -> [&str; 5] {
-        let time = self.time.as_deref().unwrap_or_default();
-        [&self.operation, time, &self.manager, &self.api_version, &self.subresource]
     }
 
     /// Whether two entries are of one manager: applied ones whatever their version.
-    fn same(&self, other: &Self) -> bool {
-        self.manager == other.manager
-            && self.operation == other.operation
-            && self.subresource == other.subresource
-            && (self.operation == "Apply" || self.api_version == other.api_version)
+    fn same(self, other: Self) -> bool {
+        let api_version = if self.operation == "Apply" { self.api_version } else { other.api_version };
+        self == Self { api_version, ..other }
+    }
+
+    fn entry(self, fields: Set, time: Value) -> Object {
+        let mut out = Map::new();
+        out.insert("apiVersion".to_owned(), Value::String(self.api_version.to_owned()));
+        out.insert("fieldsType".to_owned(), Value::String("FieldsV1".to_owned()));
+        out.insert("fieldsV1".to_owned(), Value::Object(fields));
+        out.insert("manager".to_owned(), Value::String(self.manager.to_owned()));
+        out.insert("operation".to_owned(), Value::String(self.operation.to_owned()));
+        if !self.subresource.is_empty() {
+            out.insert("subresource".to_owned(), Value::String(self.subresource.to_owned()));
+        }
+        out.insert("time".to_owned(), time);
+        out
     }
 }
 
-/// The entries to go on from: the client's where it sent valid ones, else the stored ones; `None`
+fn text<'a>(entry: &'a Object, name: &str) -> &'a str {
+    entry.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What entries are sorted by.
+fn order(entry: &Object) -> [&str; 5] {
+    ["operation", "time", "manager", "apiVersion", "subresource"].map(|name| text(entry, name))
+}
+
+/// Whether an entry is valid; one that a client sent gets its set in canonical form.
+fn validate(entry: &mut Object, trusted: bool) -> Option<()> {
+    let valid = matches!(text(entry, "operation"), "Apply" | "Update")
+        && !text(entry, "apiVersion").is_empty()
+        && text(entry, "fieldsType") == "FieldsV1";
+    if !valid {
+        return None;
+    }
+    match entry.get_mut("fieldsV1") {
+        Some(Value::Object(_)) if trusted => {}
+        None | Some(Value::Null) => {}
+        Some(sent) => *sent = Value::Object(fields::canonical(sent)?),
+    }
+    Some(())
+}
+
+/// The entries to go on from: the client's where it sent valid ones, else the stored ones; none
 /// where the client wants them forgotten.
-fn entries(stored: Option<&Value>, sent: Option<&Value>, subresource: &str) -> Option<Vec<Entry>> {
-    let read = |list: &Value, trusted: bool| -> Option<Vec<Entry>> {
-        let mut out: Vec<Entry> = Vec::new();
-        for value in list.as_array()? {
-            let entry = Entry::read(value, trusted)?;
-            match out.iter_mut().find(|e| e.same(&entry)) {
-                Some(known) => *known = entry,
-                None => out.push(entry),
+fn entries(stored: Option<&Value>, sent: Option<Value>, subresource: &str) -> Vec<Object> {
+    if stored == sent.as_ref() {
+        // As it should be: the client sent back what it got. Nothing needs to be copied.
+        return sent.and_then(|s| read(s, true)).unwrap_or_default();
+    }
+    if let Some(sent) = sent.filter(|_| subresource.is_empty()) {
+        if let Value::Array(list) = &sent {
+            let reset = match list.as_slice() {
+                [] => true,
+                [one] => one.as_object().is_some_and(Map::is_empty),
+                _ => false,
+            };
+            if reset {
+                return Vec::new();
             }
         }
-        Some(out)
-    };
-    let stored_entries = || stored.and_then(|s| read(s, true)).unwrap_or_default();
-    let Some(sent) = sent.filter(|_| subresource.is_empty()) else { return Some(stored_entries()) };
-    if let Value::Array(list) = sent {
-        let reset = match list.as_slice() {
-            [] => true,
-            [one] => one.as_object().is_some_and(Map::is_empty),
-            _ => false,
-        };
-        if reset {
-            return None;
+        if let Some(entries) = read(sent, false).filter(|entries| !entries.is_empty()) {
+            return entries;
         }
     }
-    if stored == Some(sent) {
-        return Some(stored_entries());
+    stored.and_then(|s| read(s.clone(), true)).unwrap_or_default()
+}
+
+/// Entries as they are written; `None` where one is not valid. Of two of one manager the last counts.
+fn read(list: Value, trusted: bool) -> Option<Vec<Object>> {
+    let Value::Array(list) = list else { return None };
+    let mut out: Vec<Object> = Vec::with_capacity(list.len());
+    for value in list {
+        let Value::Object(mut entry) = value else { return None };
+        validate(&mut entry, trusted)?;
+        match out.iter_mut().find(|e| Owner::of(e).same(Owner::of(&entry))) {
+            Some(known) => *known = entry,
+            None => out.push(entry),
+        }
     }
-    let mine = read(sent, false).filter(|entries| !entries.is_empty());
-    Some(mine.unwrap_or_else(stored_entries))
+    Some(out)
 }
 
 fn managed_fields(object: &Object) -> Option<&Value> {
@@ -224,379 +216,49 @@ fn known_version(group: &str, kind: &str, api_version: &str) -> bool {
 }
 
 /// Folds the oldest updaters of each version into one entry, until few enough are left.
-fn fold_ancient(entries: &mut Vec<Entry>) {
-    let updaters = |entries: &[Entry]| entries.iter().filter(|e| e.operation == "Update").count();
-    if updaters(entries) <= MOST_UPDATERS {
+fn fold_ancient(entries: &mut Vec<Object>) {
+    let updater = |e: &Object| text(e, "operation") == "Update";
+    let mut left = entries.iter().filter(|e| updater(e)).count();
+    if left <= MOST_UPDATERS {
         return;
     }
     // As the reference: by time, then by the text of what identifies a manager.
-    let identifier = |e: &Entry| {
-        let quoted = |s: &str| Value::String(s.to_owned()).to_string();
-        let mut text = format!("{{\"manager\":{},\"operation\":\"Update\",\"apiVersion\":{}", quoted(&e.manager), quoted(&e.api_version));
-        if !e.subresource.is_empty() {
-            text.push_str(&format!(",\"subresource\":{}", quoted(&e.subresource)));
+    let identifier = |e: &Object| {
+        let quoted = |name: &str| Value::String(text(e, name).to_owned()).to_string();
+        let (manager, api_version) = (quoted("manager"), quoted("apiVersion"));
+        let mut id = format!("{{\"manager\":{manager},\"operation\":\"Update\",\"apiVersion\":{api_version}");
+        if !text(e, "subresource").is_empty() {
+            id.push_str(&format!(",\"subresource\":{}", quoted("subresource")));
         }
-        text.push('}');
-        (e.time.clone().unwrap_or_default(), text)
+        id.push('}');
+        (text(e, "time").to_owned(), id)
     };
-    let mut oldest: Vec<Entry> = Vec::new();
-    entries.retain(|e| {
-        let updater = e.operation == "Update";
-        if updater {
-            oldest.push(e.clone());
-        }
-        !updater
-    });
+    let (mut oldest, applied): (Vec<Object>, Vec<Object>) = std::mem::take(entries).into_iter().partition(updater);
     oldest.sort_by_cached_key(identifier);
-    let mut left = oldest.len();
     // The first of each version becomes the bucket once there is a second one to go into it.
-    let mut folded: Vec<Entry> = Vec::new();
-    for entry in oldest {
-        if left > MOST_UPDATERS
-            && let Some(bucket) = folded.iter_mut().find(|e| e.api_version == entry.api_version)
-        {
-            fields::union(&mut bucket.fields, &entry.fields);
-            ANCIENT.clone_into(&mut bucket.manager);
-            bucket.subresource.clear();
-            bucket.time = entry.time;
-            left -= 1;
-        } else {
-            folded.push(entry);
+    let mut folded: Vec<Object> = Vec::new();
+    for mut entry in oldest {
+        let bucket = folded.iter_mut().find(|e| text(e, "apiVersion") == text(&entry, "apiVersion"));
+        match bucket {
+            Some(bucket) if left > MOST_UPDATERS => {
+                if let (Some(Value::Object(into)), Some(Value::Object(fields))) =
+                    (bucket.get_mut("fieldsV1"), entry.get("fieldsV1"))
+                {
+                    fields::union(into, fields);
+                }
+                bucket.insert("manager".to_owned(), Value::String(ANCIENT.to_owned()));
+                bucket.remove("subresource");
+                match entry.remove("time") {
+                    Some(time) => bucket.insert("time".to_owned(), time),
+                    None => bucket.remove("time"),
+                };
+                left -= 1;
+            }
+            _ => folded.push(entry),
         }
     }
+    entries.extend(applied);
     entries.append(&mut folded);
-}
-
-/// What a write added or changed, and what it removed. `None` where an element of a keyed list has
-/// no key.
-fn compare(
-    id: TypeId,
-    kind: &str,
-    subresource: &str,
-    live: Option<&Object>,
-    new: &Object,
-) -> Option<(Set, Set)> {
-    let nothing;
-    let live = match live {
-        Some(live) => live,
-        None => {
-            // Even an object that is not there has the fields that Go always writes.
-            nothing = match zero(&Shape { kind: Kind::Struct(id), named: None }) {
-                Value::Object(object) => object,
-                _ => Map::new(),
-            };
-            &nothing
-        }
-    };
-    let ty = Table::get().ty(id);
-    let (mut changed, mut removed) = (Map::new(), Map::new());
-    for field in &ty.fields {
-        // What this URL cannot write is not looked at.
-        let ignored = match field.json {
-            "apiVersion" | "kind" => true,
-            "status" => subresource != "status",
-            "spec" => subresource == "status",
-            _ => false,
-        };
-        let (before, after) = (live.get(field.json), new.get(field.json));
-        if ignored || before == after {
-            continue;
-        }
-        if field.json == "metadata" {
-            let (own, gone) = compare_metadata(field, kind, subresource, before, after)?;
-            put(&mut changed, field, own);
-            put(&mut removed, field, gone);
-            continue;
-        }
-        let change = walk(Place::field(field), before, after)?;
-        put_node(&mut changed, field, change.changed);
-        put_node(&mut removed, field, change.removed);
-    }
-    Some((changed, removed))
-}
-
-fn compare_metadata(
-    field: &Field,
-    kind: &str,
-    subresource: &str,
-    before: Option<&Value>,
-    after: Option<&Value>,
-) -> Option<(Set, Set)> {
-    let (mut changed, mut removed) = (Map::new(), Map::new());
-    let Kind::Struct(id) = field.shape.kind else { return Some((changed, removed)) };
-    for field in &Table::get().ty(id).fields {
-        let ignored = UNOWNED.contains(&field.json)
-            || (subresource == "status"
-                && matches!(
-                    (kind, field.json),
-                    ("Pod", "deletionTimestamp" | "ownerReferences") | ("Deployment", "labels")
-                ));
-        let (before, after) = (before.and_then(|b| b.get(field.json)), after.and_then(|a| a.get(field.json)));
-        if ignored || before == after {
-            continue;
-        }
-        let change = walk(Place::field(field), before, after)?;
-        put_node(&mut changed, field, change.changed);
-        put_node(&mut removed, field, change.removed);
-    }
-    Some((changed, removed))
-}
-
-fn put(set: &mut Set, field: &Field, below: Set) {
-    if !below.is_empty() {
-        set.insert(format!("f:{}", field.json), Value::Object(below));
-    }
-}
-
-fn put_node(set: &mut Set, field: &Field, node: Option<Value>) {
-    if let Some(node) = node {
-        set.insert(format!("f:{}", field.json), node);
-    }
-}
-
-/// A place in the object: its type, and how managers share it.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    shape: &'a Shape,
-    /// The field that holds it, where it is a field.
-    field: Option<&'a Field>,
-}
-
-/// What changed at and below a place: nodes of two sets.
-#[derive(Default)]
-struct Change {
-    changed: Option<Value>,
-    removed: Option<Value>,
-}
-
-impl<'a> Place<'a> {
-    fn field(field: &'a Field) -> Self {
-        Self { shape: &field.shape, field: Some(field) }
-    }
-
-    fn topology(self) -> Topology {
-        let declared = self.field.map_or(Topology::Default, |f| f.topology);
-        match (&self.shape.kind, declared) {
-            (Kind::List(_), Topology::Default) => Topology::Atomic,
-            (Kind::Struct(id), Topology::Default) if Table::get().ty(*id).atomic => Topology::Atomic,
-            (_, declared) => declared,
-        }
-    }
-}
-
-/// Compares a place. The caller has found the two to differ.
-fn walk(place: Place<'_>, before: Option<&Value>, after: Option<&Value>) -> Option<Change> {
-    let topology = place.topology();
-    let (mut changed, mut removed) = (Map::new(), Map::new());
-    let leaf = match (&place.shape.kind, topology) {
-        (_, Topology::Atomic) => true,
-        (Kind::Struct(id), _) => {
-            let (left, right) = (members(before), members(after));
-            if left.is_none() && right.is_none() {
-                true
-            } else {
-                structure(*id, left, right, &mut changed, &mut removed)?;
-                false
-            }
-        }
-        (Kind::Map(inner), _) => {
-            let (left, right) = (members(before), members(after));
-            if left.is_none() && right.is_none() {
-                true
-            } else {
-                map(inner, left, right, &mut changed, &mut removed)?;
-                false
-            }
-        }
-        (Kind::List(inner), _) => {
-            let (left, right) = (items(before), items(after));
-            if left.is_empty() && right.is_empty() {
-                true
-            } else {
-                list(inner, place.field, left, right, &mut changed, &mut removed)?;
-                false
-            }
-        }
-        _ => true,
-    };
-    if leaf {
-        return Some(match (before, after) {
-            (Some(_), None) => Change { changed: None, removed: Some(fields::member(Map::new())) },
-            (Some(before), Some(after)) if before == after => Change::default(),
-            _ => Change { changed: Some(fields::member(Map::new())), removed: None },
-        });
-    }
-    let node = |below: Set, whole: bool| match (whole, below.is_empty()) {
-        (true, _) => Some(fields::member(below)),
-        (false, true) => None,
-        (false, false) => Some(Value::Object(below)),
-    };
-    Some(Change { changed: node(changed, before.is_none()), removed: node(removed, after.is_none()) })
-}
-
-/// The members of an object that has some.
-fn members(value: Option<&Value>) -> Option<&Object> {
-    value.and_then(Value::as_object).filter(|o| !o.is_empty())
-}
-
-fn items(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn structure(
-    id: TypeId,
-    before: Option<&Object>,
-    after: Option<&Object>,
-    changed: &mut Set,
-    removed: &mut Set,
-) -> Option<()> {
-    let ty = Table::get().ty(id);
-    let mut one = |name: &str, left: Option<&Value>, right: Option<&Value>| -> Option<()> {
-        if left == right {
-            return Some(());
-        }
-        let Some(field) = ty.field(name) else { return Some(()) };
-        let change = walk(Place::field(field), left, right)?;
-        put_node(changed, field, change.changed);
-        put_node(removed, field, change.removed);
-        Some(())
-    };
-    for (name, value) in after.into_iter().flatten() {
-        one(name, before.and_then(|b| b.get(name)), Some(value))?;
-    }
-    for (name, value) in before.into_iter().flatten() {
-        if !after.is_some_and(|a| a.contains_key(name)) {
-            one(name, Some(value), None)?;
-        }
-    }
-    Some(())
-}
-
-fn map(
-    inner: &Shape,
-    before: Option<&Object>,
-    after: Option<&Object>,
-    changed: &mut Set,
-    removed: &mut Set,
-) -> Option<()> {
-    let place = Place { shape: inner, field: None };
-    for (name, value) in after.into_iter().flatten() {
-        let left = before.and_then(|b| b.get(name));
-        if left != Some(value) {
-            add(changed, removed, format!("f:{name}"), walk(place, left, Some(value))?);
-        }
-    }
-    for (name, value) in before.into_iter().flatten() {
-        if !after.is_some_and(|a| a.contains_key(name)) {
-            add(changed, removed, format!("f:{name}"), walk(place, Some(value), None)?);
-        }
-    }
-    Some(())
-}
-
-fn add(changed: &mut Set, removed: &mut Set, path: String, change: Change) {
-    if let Some(node) = change.changed {
-        changed.insert(path.clone(), node);
-    }
-    if let Some(node) = change.removed {
-        removed.insert(path, node);
-    }
-}
-
-/// Compares a keyed list or a set. Elements that share a path are compared as one.
-fn list(
-    inner: &Shape,
-    field: Option<&Field>,
-    before: &[Value],
-    after: &[Value],
-    changed: &mut Set,
-    removed: &mut Set,
-) -> Option<()> {
-    let place = Place { shape: inner, field: None };
-    let paths = |items: &[Value]| -> Option<Vec<String>> { items.iter().map(|i| path(inner, field, i)).collect() };
-    let (left_paths, right_paths) = (paths(before)?, paths(after)?);
-    let of = |paths: &[String], wanted: &str| -> Vec<usize> {
-        paths.iter().enumerate().filter(|(_, p)| *p == wanted).map(|(at, _)| at).collect()
-    };
-    let mut done: Vec<&str> = Vec::new();
-    for path in left_paths.iter().chain(&right_paths) {
-        if done.contains(&path.as_str()) {
-            continue;
-        }
-        done.push(path);
-        let (left, right) = (of(&left_paths, path), of(&right_paths, path));
-        let whole = || fields::member(Map::new());
-        let first = |items: &'_ [usize]| items.first().copied();
-        match (left.len(), right.len()) {
-            (0 | 1, 0 | 1) => {
-                let (left, right) = (first(&left).map(|at| &before[at]), first(&right).map(|at| &after[at]));
-                if left != right {
-                    add(changed, removed, path.clone(), walk(place, left, right)?);
-                }
-            }
-            (2.., 2..) => {
-                let same = left.len() == right.len() && left.iter().zip(&right).all(|(l, r)| before[*l] == after[*r]);
-                if !same {
-                    changed.insert(path.clone(), whole());
-                }
-            }
-            (2.., _) => {
-                if let Some(at) = first(&right) {
-                    add(changed, removed, path.clone(), walk(place, None, Some(&after[at]))?);
-                }
-                mark(removed, path);
-            }
-            _ => {
-                if let Some(at) = first(&left) {
-                    add(changed, removed, path.clone(), walk(place, Some(&before[at]), None)?);
-                }
-                mark(changed, path);
-            }
-        }
-    }
-    Some(())
-}
-
-/// Puts a path into a set, beside what is there below it.
-fn mark(set: &mut Set, path: &str) {
-    let one = Map::from_iter([(path.to_owned(), fields::member(Map::new()))]);
-    fields::union(set, &one);
-}
-
-/// The path element of a list's element.
-fn path(inner: &Shape, field: Option<&Field>, item: &Value) -> Option<String> {
-    let keys = field.map_or(&[][..], |f| f.list_keys.as_slice());
-    if keys.is_empty() {
-        return Some(format!("v:{item}"));
-    }
-    let Kind::Struct(id) = inner.kind else { return None };
-    let ty = Table::get().ty(id);
-    let entries = item.as_object()?;
-    if let ([key], Some(Value::String(value))) = (keys, entries.get(keys[0])) {
-        // By far the most common: one key, a string.
-        let mut out = String::with_capacity(key.len() + value.len() + 9);
-        out.push_str("k:{\"");
-        out.push_str(key);
-        out.push_str("\":");
-        out.push_str(&Value::String(value.clone()).to_string());
-        out.push('}');
-        return Some(out);
-    }
-    let mut found = Vec::with_capacity(keys.len());
-    for key in keys {
-        let value = match entries.get(*key) {
-            Some(value) => value.clone(),
-            None => default(ty.field(key)?)?,
-        };
-        found.push(((*key).to_owned(), value));
-    }
-    Some(fields::element_key(found))
-}
-
-/// The default of a field, by its marker.
-fn default(field: &Field) -> Option<Value> {
-    let marker = field.markers.split(';').find_map(|m| m.strip_prefix("default="))?;
-    serde_json::from_str(marker).ok()
 }
 
 #[cfg(test)]

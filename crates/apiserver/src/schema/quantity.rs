@@ -225,9 +225,9 @@ impl Quantity {
             (false, true) => Ordering::Greater,
             (false, false) => {
                 let places = |q: &Self| len(&q.digits) + q.exponent;
-                places(self).cmp(&places(other)).then_with(|| {
-                    self.digits.trim_end_matches('0').cmp(other.digits.trim_end_matches('0'))
-                })
+                places(self)
+                    .cmp(&places(other))
+                    .then_with(|| self.digits.trim_end_matches('0').cmp(other.digits.trim_end_matches('0')))
             }
         };
         if self.is_negative() { magnitude.reverse() } else { magnitude }
@@ -235,18 +235,8 @@ impl Quantity {
 }
 
 const BINARY: &[&str] = &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-const DECIMAL: &[(&str, i64)] = &[
-    ("n", -9),
-    ("u", -6),
-    ("m", -3),
-    ("", 0),
-    ("k", 3),
-    ("M", 6),
-    ("G", 9),
-    ("T", 12),
-    ("P", 15),
-    ("E", 18),
-];
+const DECIMAL: &[(&str, i64)] =
+    &[("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 
 fn len(text: &str) -> i64 {
     i64::try_from(text.len()).unwrap_or(i64::MAX)

@@ -13,6 +13,11 @@ const MAX_DEPTH: usize = 10_000;
 
 /// Whether a body is one JSON value; if not, what Go's decoder says of it.
 pub(super) fn check(data: &[u8]) -> Result<(), String> {
+    check_noting(data, |_, _| {})
+}
+
+/// As [`check`], telling of every key of the outermost object: where it begins, and where its value does.
+pub(super) fn check_noting(data: &[u8], mut note: impl FnMut(usize, usize)) -> Result<(), String> {
     let mut at = 0;
     // One entry for each open bracket: whether it is an object's.
     let mut open: Vec<bool> = Vec::new();
@@ -29,7 +34,11 @@ pub(super) fn check(data: &[u8]) -> Result<(), String> {
                 }
                 skip_space(data, &mut at);
                 if data.get(at) != Some(&b'}') {
+                    let key = at;
                     check_key(data, &mut at)?;
+                    if open.len() == 1 {
+                        note(key, at);
+                    }
                     continue;
                 }
             }
@@ -65,7 +74,11 @@ pub(super) fn check(data: &[u8]) -> Result<(), String> {
                 (Some(true), Some(b',')) => {
                     at += 1;
                     skip_space(data, &mut at);
+                    let key = at;
                     check_key(data, &mut at)?;
+                    if open.len() == 1 {
+                        note(key, at);
+                    }
                     break;
                 }
                 (Some(false), Some(b',')) => {
@@ -215,6 +228,11 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
+    /// A cursor at a value that [`check_noting`] told of.
+    pub(super) fn at(data: &'a [u8], at: usize) -> Self {
+        Self { data, at }
+    }
+
     fn space(&mut self) {
         skip_space(self.data, &mut self.at);
     }
@@ -289,7 +307,8 @@ impl<'a> Cursor<'a> {
                     continue;
                 }
                 _ => {
-                    while matches!(self.data.get(self.at), Some(b'0'..=b'9' | b'a'..=b'z' | b'E' | b'+' | b'-' | b'.')) {
+                    while matches!(self.data.get(self.at), Some(b'0'..=b'9' | b'a'..=b'z' | b'E' | b'+' | b'-' | b'.'))
+                    {
                         self.at += 1;
                     }
                 }
@@ -333,11 +352,12 @@ pub(super) fn unquote(literal: &[u8]) -> Cow<'_, str> {
             b'u' => {
                 let mut code = hex(at).unwrap_or(0xfffd);
                 at += 4;
-                if (0xd800..0xdc00).contains(&code) && inner.get(at..at + 2) == Some(b"\\u") {
-                    if let Some(low) = hex(at + 2).filter(|l| (0xdc00..0xe000).contains(l)) {
-                        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-                        at += 6;
-                    }
+                if (0xd800..0xdc00).contains(&code)
+                    && inner.get(at..at + 2) == Some(b"\\u")
+                    && let Some(low) = hex(at + 2).filter(|l| (0xdc00..0xe000).contains(l))
+                {
+                    code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+                    at += 6;
                 }
                 let c = char::from_u32(code).unwrap_or('\u{fffd}');
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());

@@ -14,6 +14,10 @@ use super::go::sprint;
 use super::table::{Field, Kind, Shape, Table, TypeId};
 use crate::field::go_quote;
 
+mod lists;
+
+use lists::{check_order, element_type, in_order, merge_lists, partition};
+
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
@@ -62,13 +66,7 @@ pub fn strategic_merge(
 /// # Errors
 ///
 /// See [`PatchError`].
-pub fn merge(
-    group: &str,
-    version: &str,
-    kind: &str,
-    original: Value,
-    patch: &mut Value,
-) -> Result<Value, PatchError> {
+pub fn merge(group: &str, version: &str, kind: &str, original: Value, patch: &mut Value) -> Result<Value, PatchError> {
     let id = Table::get()
         .kind(group, version, kind)
         .ok_or_else(|| PatchError::Other(format!("no kind {} is registered", go_quote(kind))))?;
@@ -120,7 +118,10 @@ impl<'a> Schema<'a> {
 
     fn field(self, json: &str) -> Outcome<&'static Field> {
         let missing = |name: &str| {
-            PatchError::Other(format!("unable to find api field in struct {name} for the json field {}", go_quote(json)))
+            PatchError::Other(format!(
+                "unable to find api field in struct {name} for the json field {}",
+                go_quote(json)
+            ))
         };
         match self {
             Self::Struct(id) => {
@@ -293,7 +294,7 @@ fn set_order(original: &mut Object, patch: &mut Object, schema: Schema<'_>) -> O
         let merged = match (before.clone(), change.clone()) {
             (Some(before), None) => before,
             (None, Some(change)) => change.iter().filter_map(without_directives).collect(),
-            (Some(before), Some(mut change)) => merge_lists(before, &mut change, inner, field, false)?,
+            (Some(before), Some(change)) => merge_lists(before, &change, inner, field, false)?,
             (None, None) => continue,
         };
         let before = before.unwrap_or_default();
@@ -304,248 +305,6 @@ fn set_order(original: &mut Object, patch: &mut Object, schema: Schema<'_>) -> O
         patch.remove(key);
     }
     Ok(())
-}
-
-/// Whether the patch's elements come in the order that the patch gives.
-fn check_order(change: Option<&[Value]>, order: &[Value], merge_key: &str) -> Outcome<()> {
-    let Some(change) = change else {
-        return Ok(());
-    };
-    if order.is_empty() || change.is_empty() {
-        return Ok(());
-    }
-    let mut kept: Vec<&Value> = Vec::new();
-    for item in change {
-        let deleted = if merge_key.is_empty() { false } else { object(item)?.get(DIRECTIVE).is_some_and(|d| d == "delete") };
-        if !deleted {
-            kept.push(item);
-        }
-    }
-    let (mut at, mut place) = (0, 0);
-    while at < kept.len() && place < order.len() {
-        if kept[at].as_object().is_some_and(|o| o.contains_key(DIRECTIVE)) {
-            at += 1;
-            continue;
-        }
-        let equal = if merge_key.is_empty() {
-            kept[at] == &order[place]
-        } else {
-            key_of(kept[at], merge_key)? == key_of(&order[place], merge_key)?
-        };
-        if equal {
-            at += 1;
-        }
-        place += 1;
-    }
-    if at < kept.len() && place >= order.len() {
-        return Err(PatchError::Other(format!(
-            "The order in patch list:\n{}\n doesn't match {SET_ORDER} list:\n{}\n",
-            sprint(&Value::Array(change.to_vec())),
-            sprint(&Value::Array(order.to_vec()))
-        )));
-    }
-    Ok(())
-}
-
-fn merge_lists(
-    before: Vec<Value>,
-    change: &mut Vec<Value>,
-    inner: Schema<'_>,
-    field: &Field,
-    deleting: bool,
-) -> Outcome<Vec<Value>> {
-    if strategy(field)? != "merge" && !deleting {
-        return Ok(change.clone());
-    }
-    if before.is_empty() && change.is_empty() {
-        return Ok(before);
-    }
-    let maps = element_type(&[&before, change])? == "map[string]interface {}";
-    let merge_key = field.merge_key;
-    if !maps {
-        if deleting {
-            return Ok(before.into_iter().filter(|v| !change.contains(v)).collect());
-        }
-        let merged = distinct(before.iter().chain(change.iter()).cloned().collect());
-        let (mine, others) = partition(merged, change, merge_key)?;
-        return in_order(mine, others, change, &before, merge_key, false);
-    }
-    if merge_key.is_empty() {
-        let name = inner.go_kind();
-        return Err(PatchError::Other(format!("cannot merge lists without merge key for {name}")));
-    }
-    let (before, change) = special_elements(before, change, merge_key)?;
-    let mut merged = before.clone();
-    for mut item in change.iter().cloned() {
-        let Value::Object(entries) = &mut item else { continue };
-        let Some(wanted) = entries.get(merge_key).cloned() else { return Err(no_merge_key(entries, merge_key)) };
-        match find(&merged, merge_key, &wanted)? {
-            Some(at) => {
-                if let Value::Object(known) = merged[at].take() {
-                    merged[at] = Value::Object(merge_map(known, entries, inner)?);
-                }
-            }
-            None => merged.push(item),
-        }
-    }
-    let (mine, others) = partition(merged, &change, merge_key)?;
-    in_order(mine, others, &change, &before, merge_key, true)
-}
-
-/// Does what elements with `$patch` say; gives the list without what goes and the patch without them.
-fn special_elements(mut before: Vec<Value>, change: &[Value], merge_key: &str) -> Outcome<(Vec<Value>, Vec<Value>)> {
-    let mut plain = Vec::new();
-    let mut replace = false;
-    for item in change {
-        let entries = object(item)?;
-        let Some(directive) = entries.get(DIRECTIVE) else {
-            plain.push(item.clone());
-            continue;
-        };
-        match directive.as_str() {
-            Some("delete") => {
-                let wanted = entries.get(merge_key).ok_or_else(|| no_merge_key(entries, merge_key))?;
-                while let Some(at) = find(&before, merge_key, wanted)? {
-                    before.remove(at);
-                }
-            }
-            Some("replace") => replace = true,
-            Some("merge") => {
-                return Err(PatchError::Other("merging lists cannot yet be specified in the patch".to_owned()));
-            }
-            _ => {
-                let message =
-                    format!("unknown patch type: {} in map: {}", string_verb(directive), sprint_map(entries));
-                return Err(PatchError::Other(message));
-            }
-        }
-    }
-    // A replaced list is the patch's alone.
-    Ok(if replace { (plain, Vec::new()) } else { (before, plain) })
-}
-
-/// Splits a list into what another list has and what it has not.
-fn partition(items: Vec<Value>, by: &[Value], merge_key: &str) -> Outcome<(Vec<Value>, Vec<Value>)> {
-    let (mut mine, mut others) = (Vec::new(), Vec::new());
-    for item in items {
-        let found = if merge_key.is_empty() {
-            by.contains(&item)
-        } else {
-            let entries = object(&item)?;
-            let wanted = entries.get(merge_key).ok_or_else(|| no_merge_key(entries, merge_key))?;
-            find(by, merge_key, wanted)?.is_some()
-        };
-        if found {
-            mine.push(item);
-        } else {
-            others.push(item);
-        }
-    }
-    Ok((mine, others))
-}
-
-/// Merges the patch's elements, in the patch's order, with the others, in the live order: an element of
-/// the others goes before the first of the patch's that comes after it in the live list.
-fn in_order(
-    mine: Vec<Value>,
-    others: Vec<Value>,
-    order: &[Value],
-    live: &[Value],
-    merge_key: &str,
-    maps: bool,
-) -> Outcome<Vec<Value>> {
-    let mine = sorted(mine, order, merge_key, maps)?;
-    let others = sorted(others, live, merge_key, maps)?;
-    let mut out = Vec::with_capacity(mine.len() + others.len());
-    let (mut mine, mut others) = (mine.into_iter().peekable(), others.into_iter().peekable());
-    while let Some(other) = others.peek() {
-        let Some(own) = mine.peek() else { break };
-        let (left, right) = (index(live, other, merge_key, maps), index(live, own, merge_key, maps));
-        let before = matches!((left, right), (Some(left), Some(right)) if left < right);
-        out.extend(if before { others.next() } else { mine.next() });
-    }
-    out.extend(others);
-    out.extend(mine);
-    Ok(out)
-}
-
-fn sorted(items: Vec<Value>, order: &[Value], merge_key: &str, maps: bool) -> Outcome<Vec<Value>> {
-    let mut deleted = Vec::new();
-    let mut kept = Vec::new();
-    if maps {
-        for item in items.iter().chain(order) {
-            key_of(item, merge_key)?;
-        }
-        for item in items {
-            let gone = item.get(DIRECTIVE).is_some_and(|d| d == "delete");
-            if gone { deleted.push(item) } else { kept.push(item) }
-        }
-    } else {
-        kept = items;
-    }
-    kept.sort_by_key(|item| index(order, item, merge_key, maps));
-    kept.append(&mut deleted);
-    Ok(kept)
-}
-
-/// The place in a list of the element that is the same as this one, by its key.
-fn index(list: &[Value], item: &Value, merge_key: &str, maps: bool) -> Option<usize> {
-    if maps {
-        let wanted = item.get(merge_key);
-        list.iter().position(|v| v.get(merge_key) == wanted)
-    } else {
-        list.iter().position(|v| v == item)
-    }
-}
-
-/// Scalars without repetitions. A repeated one gives its place to the last, as in the reference.
-fn distinct(mut items: Vec<Value>) -> Vec<Value> {
-    let mut at = 0;
-    while at < items.len() {
-        let mut next = at + 1;
-        while next < items.len() {
-            if items[at] == items[next] {
-                items.swap_remove(next);
-            } else {
-                next += 1;
-            }
-        }
-        at += 1;
-    }
-    items
-}
-
-fn find(list: &[Value], key: &str, wanted: &Value) -> Outcome<Option<usize>> {
-    for (at, item) in list.iter().enumerate() {
-        let Value::Object(entries) = item else {
-            return Err(PatchError::Other(format!("value for key {at} is not a map")));
-        };
-        if entries.get(key) == Some(wanted) {
-            return Ok(Some(at));
-        }
-    }
-    Ok(None)
-}
-
-/// What Go calls the type of the elements of some lists, which must all be of one.
-fn element_type(lists: &[&[Value]]) -> Outcome<&'static str> {
-    let mut found = None;
-    for item in lists.iter().flat_map(|l| l.iter()) {
-        let ty = dynamic_type(item);
-        match found {
-            None if ty == "[]interface {}" => {
-                return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned()));
-            }
-            None => found = Some(ty),
-            Some(known) if known != ty => {
-                let all: Vec<String> = lists.iter().map(|l| sprint(&Value::Array(l.to_vec()))).collect();
-                let message = format!("list element types are not identical: [{}]", all.join(" "));
-                return Err(PatchError::Other(message));
-            }
-            Some(_) => {}
-        }
-    }
-    found.ok_or_else(|| PatchError::Other("no elements in any of the given slices".to_owned()))
 }
 
 /// What Go calls the type of a decoded JSON value.

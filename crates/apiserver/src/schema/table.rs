@@ -45,8 +45,8 @@ pub struct Type {
     pub fields: Vec<Field>,
     /// Which description line is its own; its fields' follow.
     pub prose: usize,
-    /// The fields by JSON name, sorted.
-    by_name: Vec<(&'static str, u16)>,
+    /// Where the fields are by JSON name: an open hash table of places plus one.
+    by_name: Vec<u8>,
     /// The fields that are written even when they are empty.
     always: Vec<u16>,
 }
@@ -67,6 +67,8 @@ pub struct Field {
     pub json: &'static str,
     /// Its name in Go.
     pub go: &'static str,
+    /// Its path element in a set of fields: `f:` and the JSON name.
+    pub path: String,
     /// The embedded struct that declares it, as an index into [`Type::inlines`].
     pub inline: Option<usize>,
     /// Its type.
@@ -201,8 +203,15 @@ impl Type {
     /// The place of the field with this JSON name; names are case-sensitive.
     #[must_use]
     pub fn index(&self, json: &str) -> Option<usize> {
-        let at = self.by_name.binary_search_by_key(&json, |(name, _)| name).ok()?;
-        Some(usize::from(self.by_name[at].1))
+        let mask = self.by_name.len().wrapping_sub(1);
+        let mut slot = slot(json) & mask;
+        loop {
+            let at = usize::from(*self.by_name.get(slot)?).checked_sub(1)?;
+            if self.fields[at].json == json {
+                return Some(at);
+            }
+            slot = (slot + 1) & mask;
+        }
     }
 
     /// The field with this JSON name; names are case-sensitive.
@@ -262,6 +271,19 @@ impl Shape {
     }
 }
 
+/// Where a name begins to be looked for: cheap, and good enough for the names that fields have.
+fn slot(name: &str) -> usize {
+    let bytes = name.as_bytes();
+    let byte = |at: usize| bytes.get(at).map_or(0, |b| usize::from(*b));
+    let length = bytes.len();
+    length
+        .wrapping_mul(0x9e37)
+        .wrapping_add(byte(0).wrapping_mul(31))
+        .wrapping_add(byte(length / 2).wrapping_mul(7))
+        .wrapping_add(byte(length.wrapping_sub(1)).wrapping_mul(131))
+        .wrapping_add(byte(length.wrapping_sub(2)).wrapping_mul(17))
+}
+
 /// Reads the lines that `tools/schema` wrote.
 fn read(text: &'static str) -> Table {
     let mut types: Vec<Type> = Vec::new();
@@ -291,8 +313,16 @@ fn read(text: &'static str) -> Table {
         if let Some(gvk) = ty.gvk {
             kinds.insert(gvk, TypeId(at));
         }
-        ty.by_name = ty.fields.iter().zip(0u16..).map(|(f, at)| (f.json, at)).collect();
-        ty.by_name.sort_unstable();
+        // At most half full, so that a look that fails ends soon.
+        let mask = (ty.fields.len() * 2 + 2).next_power_of_two() - 1;
+        ty.by_name = vec![0; mask + 1];
+        for (field, at) in ty.fields.iter().zip(1u8..) {
+            let mut slot = slot(field.json) & mask;
+            while ty.by_name[slot] != 0 {
+                slot = (slot + 1) & mask;
+            }
+            ty.by_name[slot] = at;
+        }
         ty.always = ty.fields.iter().zip(0u16..).filter(|(f, _)| !f.omitted).map(|(_, at)| at).collect();
     }
     registered.sort_unstable();
@@ -338,6 +368,7 @@ fn field_line([json, go, inline, shape, flags, tag, markers]: [&'static str; 7])
     Field {
         json,
         go,
+        path: format!("f:{json}"),
         inline: inline.parse::<usize>().ok().and_then(|n| n.checked_sub(1)),
         shape,
         pointer,
@@ -387,4 +418,58 @@ fn shape_column(text: &'static str) -> (Shape, &'static str) {
         _ => (Kind::String, rest),
     };
     (Shape { kind, named }, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract: API-06
+    #[test]
+    fn every_field_is_found_by_its_name_and_no_other() {
+        let table = Table::get();
+        for (_, ty) in table.types() {
+            for (at, field) in ty.fields.iter().enumerate() {
+                assert_eq!(ty.index(field.json), Some(at), "{}.{}", ty.name, field.json);
+                assert_eq!(ty.index(&field.json.to_uppercase()), None, "{}.{}", ty.name, field.json);
+            }
+            assert_eq!(ty.index(""), None);
+            assert!(ty.fields.len() < 128, "{} has more fields than a decoder can remember", ty.name);
+        }
+        assert!(table.types().count() > 300);
+    }
+
+    /// Contract: API-04, API-12
+    #[test]
+    fn kinds_and_their_facts() {
+        let table = Table::get();
+        let pod = table.kind("", "v1", "Pod").map(|id| table.ty(id));
+        assert_eq!(pod.map(|p| (p.name, p.go, p.package)), Some(("io.k8s.api.core.v1.Pod", "Pod", "v1")));
+        let lease = table.kind("coordination.k8s.io", "v1", "LeaseList");
+        assert!(lease.is_some());
+        assert_eq!(table.kind("apps", "v1", "StatefulSet"), None);
+        assert!(table.registered("apps", "v1", "StatefulSet"));
+        assert!(!table.registered("apps", "v1", "Nonsense"));
+        let spec = table.named("io.k8s.api.core.v1.PodSpec").map(|id| table.ty(id));
+        let facts = |json: &str| {
+            let field = spec.and_then(|s| s.field(json));
+            field.map(|f| (f.go, f.shape.go_type(), f.pointer, f.omitted, f.tag, f.merge_key, f.topology))
+        };
+        assert_eq!(
+            facts("containers"),
+            Some(("Containers", "[]v1.Container".to_owned(), false, false, 2, "name", Topology::Keyed))
+        );
+        assert_eq!(
+            facts("restartPolicy"),
+            Some(("RestartPolicy", "v1.RestartPolicy".to_owned(), false, true, 3, "", Topology::Default))
+        );
+        assert_eq!(
+            facts("activeDeadlineSeconds"),
+            Some(("ActiveDeadlineSeconds", "int64".to_owned(), true, true, 5, "", Topology::Default))
+        );
+        assert_eq!(
+            facts("nodeSelector"),
+            Some(("NodeSelector", "map[string]string".to_owned(), false, true, 7, "", Topology::Atomic))
+        );
+    }
 }

@@ -109,9 +109,11 @@ impl<'a> Reader<'a> {
     }
 
     fn micros(&mut self) -> Result<u32, String> {
-        let number = self.rest.get(..7).and_then(|t| t.strip_prefix(['.', ','])).filter(|n| {
-            n.bytes().all(|b| b.is_ascii_digit())
-        });
+        let number = self
+            .rest
+            .get(..7)
+            .and_then(|t| t.strip_prefix(['.', ',']))
+            .filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
         let Some(number) = number else { return Err(self.cannot(self.rest, ".000000")) };
         self.rest = &self.rest[7..];
         Ok(nanos(number))
@@ -247,12 +249,12 @@ mod tests {
             ("", false, r#"parsing time "" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "2006""#),
             ("2026-13-01T00:00:00Z", false, r#"parsing time "2026-13-01T00:00:00Z": month out of range"#),
             ("2026-02-30T00:00:00Z", false, r#"parsing time "2026-02-30T00:00:00Z": day out of range"#),
-            ("2026-01-01", false, r#"parsing time "2026-01-01" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T""#),
             (
-                "2026-01-01T00:00:00Zx",
+                "2026-01-01",
                 false,
-                r#"parsing time "2026-01-01T00:00:00Zx": extra text: "x""#,
+                r#"parsing time "2026-01-01" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T""#,
             ),
+            ("2026-01-01T00:00:00Zx", false, r#"parsing time "2026-01-01T00:00:00Zx": extra text: "x""#),
             (
                 "2026-01-01T00:00:00Z",
                 true,

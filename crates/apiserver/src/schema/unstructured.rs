@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::decode::{self, DecodeError, Validation};
 use super::table::{Kind, Shape, Table, TypeId};
-use super::{Object, time};
+use super::{Object, normal, time};
 
 /// Converts what a strategic merge patch made of an object. Gives the object and the warnings.
 ///
@@ -49,20 +49,21 @@ struct Converter {
 impl Converter {
     fn value(&mut self, shape: &Shape, value: Value) -> Result<Value, String> {
         if value.is_null() {
-            return Ok(decode::zero(shape));
+            return Ok(normal::zero(shape));
         }
         match (&shape.kind, value) {
             (Kind::String, value @ Value::String(_)) | (Kind::Bool, value @ Value::Bool(_)) => Ok(value),
             (Kind::String, Value::Number(n)) if !n.is_f64() => {
                 Err(format!("cannot convert int64 to {}", shape.go_type()))
             }
-            (Kind::Int32, Value::Number(n)) => {
+            (Kind::Int32, Value::Number(n)) =>
+            {
                 #[expect(clippy::cast_possible_truncation, reason = "Go's conversion wraps as well")]
                 integer(&n, shape).map(|n| Value::from(n as i32))
             }
             (Kind::Int64, Value::Number(n)) => integer(&n, shape).map(Value::from),
-            (Kind::Float, Value::Number(n)) => Ok(decode::float(n.as_f64().unwrap_or(0.0))),
-            (Kind::Quantity, value) => decode::quantity(value.to_string().as_bytes()),
+            (Kind::Float, Value::Number(n)) => Ok(normal::float(n.as_f64().unwrap_or(0.0))),
+            (Kind::Quantity, value) => normal::quantity(value.to_string().as_bytes()),
             (Kind::Time | Kind::MicroTime, Value::String(text)) => {
                 let time = time::canonical(&text, matches!(shape.kind, Kind::MicroTime))?;
                 Ok(time.map_or(Value::Null, Value::String))
@@ -71,14 +72,14 @@ impl Converter {
             (Kind::IntOrString, value @ Value::String(_)) => Ok(value),
             (Kind::IntOrString, Value::Number(n)) => {
                 let small = n.as_i64().and_then(|n| i32::try_from(n).ok());
-                small.map(Value::from).ok_or_else(|| {
-                    format!("json: cannot unmarshal number {n} into Go value of type int32")
-                })
+                small
+                    .map(Value::from)
+                    .ok_or_else(|| format!("json: cannot unmarshal number {n} into Go value of type int32"))
             }
             (Kind::IntOrString, value) => Err(wrong(&value, "int32")),
             (Kind::Fields | Kind::Raw, value) => Ok(value),
             (Kind::Bytes, Value::String(text)) => {
-                decode::base64(&text).map(Value::String).map_err(|e| format!("error decoding from json: {e}"))
+                normal::base64(&text).map(Value::String).map_err(|e| format!("error decoding from json: {e}"))
             }
             (Kind::Struct(id), Value::Object(object)) => self.structure(*id, object).map(Value::Object),
             (Kind::Struct(_), value) => Err(format!("cannot restore struct from: {}", kind(&value))),
@@ -128,7 +129,7 @@ impl Converter {
             }
             let value = self.value(&field.shape, value)?;
             self.path.truncate(depth);
-            decode::put(&mut out, field, Some(value));
+            normal::put(&mut out, field, Some(value));
         }
         if self.strict {
             for name in from.keys() {
@@ -136,7 +137,7 @@ impl Converter {
                 self.unknown.push(format!("unknown field \"{}{dot}{name}\"", self.path));
             }
         }
-        decode::finish(&mut out, id);
+        normal::finish(&mut out, id);
         Ok(out)
     }
 }

@@ -3,12 +3,12 @@
 //! `y`, `no`, `on` and the like are booleans, `0777` is octal, `<<` merges maps, keys become strings,
 //! only the first document counts. (Contract: API-05.)
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
 use serde_json::{Map, Number, Value};
 
-use super::decode::float;
+use super::normal::float;
 use crate::field::go_quote;
 
 /// The most values that a document may grow to by its aliases.
@@ -169,13 +169,15 @@ impl<'a> Reader<'a> {
 
     fn remember(&mut self, anchor: usize, node: &Node) {
         if anchor != 0 {
+            // Kept beside the document: nested anchors could grow as well.
+            self.values += node.count();
             self.anchors.insert(anchor, node.clone());
         }
     }
 
     fn mapping(&mut self) -> Result<Node, String> {
         let mut out: BTreeMap<String, Node> = BTreeMap::new();
-        let mut given: Vec<String> = Vec::new();
+        let mut given: BTreeSet<String> = BTreeSet::new();
         let mut merged: Vec<Node> = Vec::new();
         loop {
             let event = match self.next()?.0 {
@@ -190,17 +192,18 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let (name, shown) = key_name(key)?;
-            if given.contains(&name) {
+            if !given.insert(name.clone()) {
                 self.repeated.push(format!("line {line}: key {shown} already set in map"));
             }
-            given.push(name.clone());
             out.insert(name, value);
         }
         for source in merged {
             // What the map says itself goes before what it merges.
             let maps = match source {
                 Node::Map(map) => vec![map],
-                Node::List(items) => items.into_iter().filter_map(|i| if let Node::Map(m) = i { Some(m) } else { None }).collect(),
+                Node::List(items) => {
+                    items.into_iter().filter_map(|i| if let Node::Map(m) = i { Some(m) } else { None }).collect()
+                }
                 _ => return Err("yaml: map merge requires map or sequence of maps as the value".to_owned()),
             };
             for (name, value) in maps.into_iter().flatten() {
@@ -250,9 +253,7 @@ fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Node, St
         _ => ("str", node),
     };
     match core {
-        Some(wanted) if wanted != found => {
-            Err(format!("yaml: cannot decode !!{found} `{text}` as a !!{wanted}"))
-        }
+        Some(wanted) if wanted != found => Err(format!("yaml: cannot decode !!{found} `{text}` as a !!{wanted}")),
         _ => Ok(node),
     }
 }
@@ -382,7 +383,10 @@ mod tests {
     fn what_is_not_yaml() {
         assert_eq!(json("a: b: c"), "yaml: line 1: mapping values are not allowed in this context");
         assert!(json("a: [1\n").starts_with("yaml: line "), "{}", json("a: [1\n"));
-        assert_eq!(duplicates(b"a: 1\nb: 2\na: 3\n").as_deref(), Some("yaml: unmarshal errors:\n  line 3: key \"a\" already set in map"));
+        assert_eq!(
+            duplicates(b"a: 1\nb: 2\na: 3\n").as_deref(),
+            Some("yaml: unmarshal errors:\n  line 3: key \"a\" already set in map")
+        );
         assert_eq!(json("a: 1\na: 3\n"), r#"{"a":3}"#);
     }
 

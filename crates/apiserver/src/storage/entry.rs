@@ -6,6 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::watch::EventKind;
+
 /// An object's labels, sorted by key.
 pub type LabelSet = Arc<[(Box<str>, Box<str>)]>;
 
@@ -28,8 +30,10 @@ pub struct Entry {
     pub labels: LabelSet,
     /// The values that field selectors can ask for, each ended by a zero byte.
     fields: Box<str>,
-    /// The JSON and a line feed.
-    json: Bytes,
+    /// The line of the watch event that made this version; the object's JSON is a part of it.
+    line: Bytes,
+    /// Where in the line the object begins.
+    object_at: u8,
     /// Where the object goes on after `kind` and `apiVersion`.
     item_at: u16,
     /// Where the digits of `resourceVersion` are.
@@ -40,13 +44,19 @@ impl Entry {
     /// The object's JSON.
     #[must_use]
     pub fn json(&self) -> &[u8] {
-        &self.json[..self.json.len() - 1]
+        &self.line[usize::from(self.object_at)..self.line.len() - LINE_END.len()]
     }
 
-    /// The object's JSON and a line feed, as an answer has it.
+    /// The object's JSON, shared.
     #[must_use]
-    pub fn json_line(&self) -> Bytes {
-        self.json.clone()
+    pub fn json_bytes(&self) -> Bytes {
+        self.line.slice(usize::from(self.object_at)..self.line.len() - LINE_END.len())
+    }
+
+    /// The line of the watch event that made this version.
+    #[must_use]
+    pub fn line(&self) -> Bytes {
+        self.line.clone()
     }
 
     /// The object's JSON as an item of a list: without `kind` and `apiVersion`, and without the opening brace.
@@ -71,14 +81,18 @@ impl Entry {
     /// The object as a tree, for a write to change.
     #[must_use]
     pub fn object(&self) -> Map<String, Value> {
-        // The bytes were made by `Draft::new` from a map, so they parse as one.
-        serde_json::from_slice(&self.json).unwrap_or_default()
+        // The bytes were made by `Draft::new` from a map, so they parse as one; by the second reader where they
+        // are too deep for the first.
+        serde_json::from_slice(self.json()).unwrap_or_else(|_| match crate::schema::read_json(self.json()) {
+            Ok(Value::Object(object)) => object,
+            _ => Map::new(),
+        })
     }
 
-    /// The same state under another version, as a deletion or a selector's DELETED event shows it.
+    /// The same state as the last one, under the version of its deletion.
     #[must_use]
-    pub fn at(&self, version: u64) -> Self {
-        let (json, _) = spliced(&self.json, self.version_at as usize, self.digits(), version);
+    pub(super) fn deleted_at(&self, version: u64) -> Self {
+        let line = spliced(self.json(), self.version_at as usize, self.digits(), version, EventKind::Deleted.word());
         Self {
             namespace: Arc::clone(&self.namespace),
             name: Arc::clone(&self.name),
@@ -86,18 +100,17 @@ impl Entry {
             version,
             labels: Arc::clone(&self.labels),
             fields: self.fields.clone(),
-            json,
+            object_at: object_at(EventKind::Deleted.word()),
+            line,
             item_at: self.item_at,
             version_at: self.version_at,
         }
     }
 
-    /// The JSON under another version.
+    /// The line of an event that shows this state under another version.
     #[must_use]
-    pub fn json_at(&self, version: u64) -> Bytes {
-        let mut json = spliced(&self.json, self.version_at as usize, self.digits(), version).0;
-        json.truncate(json.len() - 1);
-        json
+    pub fn line_at(&self, version: u64, word: &str) -> Bytes {
+        spliced(self.json(), self.version_at as usize, self.digits(), version, word)
     }
 
     /// Whether `draft` says the same as this entry, but for the version.
@@ -105,18 +118,18 @@ impl Entry {
     pub fn same_as(&self, draft: &Draft) -> bool {
         let at = self.version_at as usize;
         at == draft.version_at
-            && self.json[..at] == draft.json[..at]
-            && self.json[at + self.digits()..] == draft.json[at..]
+            && self.json()[..at] == draft.json[..at]
+            && self.json()[at + self.digits()..] == draft.json[at..]
     }
 
     /// About how many bytes this version takes.
     #[must_use]
     pub(super) fn size(&self) -> usize {
-        self.json.len() + self.fields.len() + 200
+        self.line.len() + self.fields.len() + 350
     }
 
     fn digits(&self) -> usize {
-        self.json[self.version_at as usize..].iter().take_while(|b| b.is_ascii_digit()).count()
+        self.json()[self.version_at as usize..].iter().take_while(|b| b.is_ascii_digit()).count()
     }
 }
 
@@ -128,7 +141,7 @@ pub struct Draft {
     uid: Box<str>,
     labels: LabelSet,
     fields: Box<str>,
-    /// All of the JSON and a line feed, with nothing where the version's digits go.
+    /// All of the JSON, with nothing where the version's digits go.
     json: Vec<u8>,
     item_at: u16,
     version_at: usize,
@@ -148,7 +161,7 @@ impl Draft {
             }
             _ => (text("namespace").into(), text("name").into()),
         };
-        let mut json = Vec::with_capacity(previous.map_or(2048, |p| p.json.len() + 256));
+        let mut json = Vec::with_capacity(previous.map_or(2048, |p| p.line.len() + 256));
         let (item_at, version_at) = write_object(&mut json, object);
         Self { namespace, name, uid: text("uid").into(), labels, fields: fields.into(), json, item_at, version_at }
     }
@@ -160,8 +173,8 @@ impl Draft {
     }
 
     /// The entry that this becomes at `version`.
-    pub(super) fn at(self, version: u64) -> Entry {
-        let (json, _) = spliced(&self.json, self.version_at, 0, version);
+    pub(super) fn at(self, version: u64, made_by: EventKind) -> Entry {
+        let line = spliced(&self.json, self.version_at, 0, version, made_by.word());
         Entry {
             namespace: self.namespace,
             name: self.name,
@@ -169,23 +182,48 @@ impl Draft {
             version,
             labels: self.labels,
             fields: self.fields,
-            json,
+            object_at: object_at(made_by.word()),
+            line,
             item_at: self.item_at,
             version_at: u32::try_from(self.version_at).unwrap_or(u32::MAX),
         }
     }
 }
 
-/// Copies `json` with `version` in place of the `digits` bytes at `at`.
-fn spliced(json: &[u8], at: usize, digits: usize, version: u64) -> (Bytes, usize) {
-    let mut out = Vec::with_capacity(json.len() + 20);
+const LINE_BEGIN: &str = "{\"type\":\"";
+const LINE_OBJECT: &str = "\",\"object\":";
+const LINE_END: &str = "}\n";
+
+/// Where the object begins in an event's line.
+fn object_at(word: &str) -> u8 {
+    u8::try_from(LINE_BEGIN.len() + word.len() + LINE_OBJECT.len()).unwrap_or(u8::MAX)
+}
+
+/// The line of an event, with `version` in place of the `digits` bytes of the object's JSON at `at`.
+fn spliced(json: &[u8], at: usize, digits: usize, version: u64, word: &str) -> Bytes {
+    let mut out = Vec::with_capacity(json.len() + word.len() + 44);
+    out.extend_from_slice(LINE_BEGIN.as_bytes());
+    out.extend_from_slice(word.as_bytes());
+    out.extend_from_slice(LINE_OBJECT.as_bytes());
     out.extend_from_slice(&json[..at]);
     // Writing to a Vec cannot fail.
     let _ = write!(out, "{version}");
-    let end = out.len();
     out.extend_from_slice(&json[at + digits..]);
+    out.extend_from_slice(LINE_END.as_bytes());
     out.shrink_to_fit();
-    (Bytes::from(out), end)
+    Bytes::from(out)
+}
+
+/// The line of an event that shows any JSON.
+#[must_use]
+pub fn line(word: &str, object: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(object.len() + word.len() + 24);
+    out.extend_from_slice(LINE_BEGIN.as_bytes());
+    out.extend_from_slice(word.as_bytes());
+    out.extend_from_slice(LINE_OBJECT.as_bytes());
+    out.extend_from_slice(object);
+    out.extend_from_slice(LINE_END.as_bytes());
+    Bytes::from(out)
 }
 
 fn label_set(metadata: Option<&Map<String, Value>>, previous: Option<&Entry>) -> LabelSet {
@@ -244,7 +282,6 @@ fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> (u16, usize) 
         member(out, "status", value);
     }
     close(out);
-    out.push(b'\n');
     (item_at, version_at)
 }
 

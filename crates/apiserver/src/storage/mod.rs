@@ -28,10 +28,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-pub use entry::{Draft, Entry, LabelSet};
+pub use entry::{Draft, Entry, LabelSet, line};
 pub use table::Range;
 use table::Table;
-pub use watch::{Cursor, Event, EventKind, Fallen, line};
+pub use watch::{Cursor, Event, EventKind, Fallen};
 
 /// A kind of stored object; the index of its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,7 +48,7 @@ pub struct Retention {
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { window: Duration::from_secs(5 * 60 + 30), bytes: 768 << 20 }
+        Self { window: Duration::from_secs(5 * 60 + 30), bytes: 512 << 20 }
     }
 }
 
@@ -140,7 +140,7 @@ impl Storage {
             return Err(Refused::Exists(Arc::clone(found)));
         }
         let version = inner.version + 1;
-        let entry = Arc::new(draft.at(version));
+        let entry = Arc::new(draft.at(version, EventKind::Added));
         inner.table_mut(resource).insert(Arc::clone(&entry));
         self.record(inner, resource, Event::added(Arc::clone(&entry)));
         Ok(entry)
@@ -154,7 +154,7 @@ impl Storage {
         let mut inner = self.lock();
         let previous = inner.expect(resource, &draft.namespace, &draft.name, expected)?;
         let version = inner.version + 1;
-        let entry = Arc::new(draft.at(version));
+        let entry = Arc::new(draft.at(version, EventKind::Modified));
         inner.table_mut(resource).insert(Arc::clone(&entry));
         self.record(inner, resource, Event::modified(Arc::clone(&entry), previous));
         Ok(entry)
@@ -165,11 +165,17 @@ impl Storage {
     ///
     /// # Errors
     /// [`Refused::Missing`] or [`Refused::Changed`].
-    pub fn delete(&self, resource: ResourceId, namespace: &str, name: &str, expected: u64) -> Result<Arc<Entry>, Refused> {
+    pub fn delete(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        expected: u64,
+    ) -> Result<Arc<Entry>, Refused> {
         let mut inner = self.lock();
         let previous = inner.expect(resource, namespace, name, expected)?;
         let version = inner.version + 1;
-        let last = Arc::new(previous.at(version));
+        let last = Arc::new(previous.deleted_at(version));
         inner.table_mut(resource).remove(namespace, name);
         self.record(inner, resource, Event::deleted(Arc::clone(&last), previous));
         Ok(last)

@@ -18,11 +18,14 @@ pub struct Range<'a> {
     pub limit: usize,
 }
 
+/// The objects of one namespace, by name.
+type Names = BTreeMap<Arc<str>, Arc<Entry>>;
+
 /// The objects of one resource.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// By namespace, in the order of the keys `namespace/name`; by name within.
-    namespaces: Vec<(Arc<str>, BTreeMap<Arc<str>, Arc<Entry>>)>,
+    namespaces: Vec<(Arc<str>, Names)>,
     len: usize,
     /// What happened, oldest first.
     history: VecDeque<Arc<Event>>,
@@ -44,7 +47,7 @@ impl Table {
         let at = match self.find(&entry.namespace) {
             Ok(at) => at,
             Err(at) => {
-                self.namespaces.insert(at, (Arc::clone(&entry.namespace), BTreeMap::new()));
+                self.namespaces.insert(at, (Arc::clone(&entry.namespace), Names::new()));
                 at
             }
         };
@@ -83,7 +86,13 @@ impl Table {
 
     /// Copies into `out` the events after `after`, `most` at most; answers the version up to which all has been
     /// looked at.
-    pub(super) fn events_after(&self, after: u64, namespace: &str, most: usize, out: &mut Vec<Arc<Event>>) -> Option<u64> {
+    pub(super) fn events_after(
+        &self,
+        after: u64,
+        namespace: &str,
+        most: usize,
+        out: &mut Vec<Arc<Event>>,
+    ) -> Option<u64> {
         let start = self.history.partition_point(|e| e.version <= after);
         let mut seen = None;
         for event in self.history.range(start..).take(most) {

@@ -1,6 +1,6 @@
 //! Events, and cursors that follow them.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -41,45 +41,31 @@ pub struct Event {
     pub entry: Arc<Entry>,
     /// The state before.
     pub previous: Option<Arc<Entry>>,
-    /// The event's line as most watchers get it, made once and shared by all.
-    line: OnceLock<Bytes>,
 }
 
 impl Event {
     pub(super) fn added(entry: Arc<Entry>) -> Self {
-        Self { kind: EventKind::Added, version: entry.version, entry, previous: None, line: OnceLock::new() }
+        Self { kind: EventKind::Added, version: entry.version, entry, previous: None }
     }
 
     pub(super) fn modified(entry: Arc<Entry>, previous: Arc<Entry>) -> Self {
-        Self { kind: EventKind::Modified, version: entry.version, entry, previous: Some(previous), line: OnceLock::new() }
+        Self { kind: EventKind::Modified, version: entry.version, entry, previous: Some(previous) }
     }
 
     pub(super) fn deleted(entry: Arc<Entry>, previous: Arc<Entry>) -> Self {
-        Self { kind: EventKind::Deleted, version: entry.version, entry, previous: Some(previous), line: OnceLock::new() }
+        Self { kind: EventKind::Deleted, version: entry.version, entry, previous: Some(previous) }
     }
 
-    /// The JSON line of this event, for watchers to whom the object neither enters nor leaves.
+    /// The JSON line of this event, for watchers to whom the object neither enters nor leaves. All share it.
     #[must_use]
     pub fn line(&self) -> Bytes {
-        self.line.get_or_init(|| line(self.kind.word(), self.entry.json())).clone()
+        self.entry.line()
     }
 
-    /// About how many bytes history takes for this event: the state that it superseded, and a line.
+    /// About how many bytes history takes for this event. The state before is counted with its own.
     pub(super) fn size(&self) -> usize {
-        150 + self.entry.size() + self.previous.as_ref().map_or(0, |p| p.size())
+        150 + self.entry.size()
     }
-}
-
-/// A watch event as a line of JSON.
-#[must_use]
-pub fn line(word: &str, object: &[u8]) -> Bytes {
-    let mut out = Vec::with_capacity(object.len() + word.len() + 24);
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(word.as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
-    out.extend_from_slice(object);
-    out.extend_from_slice(b"}\n");
-    Bytes::from(out)
 }
 
 /// A watcher fell behind the history: the version up to which events are gone.

@@ -1,11 +1,16 @@
-//! The data of ConfigMaps (API-17).
+//! The data of ConfigMaps and Secrets (API-17).
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::kinds::{
+    Object,
+    fields::{Fields, metadata},
+};
 
-use super::{Errors, Path, complain, name};
+use super::{Errors, IMMUTABLE, Path, complain, name};
 
 /// All values of one object may not be larger than this together, in bytes.
 pub const MAX_SIZE: usize = 1024 * 1024;
@@ -29,8 +34,8 @@ pub fn validate_config_map(object: &Object, errors: &mut Errors) {
         size += decoded_len(value);
     }
     if size > MAX_SIZE {
-        // The empty path says that it is the whole object that is too long.
-        errors.push(FieldError::too_long("", MAX_SIZE));
+        // It is the whole object that is too long, which upstream names by an empty path.
+        errors.push(FieldError::too_long("[]", MAX_SIZE));
     }
 }
 
@@ -49,6 +54,86 @@ pub fn validate_config_map_change(object: &Object, old: &Object, errors: &mut Er
         if new != old {
             errors.push(FieldError::forbidden(field, WHY));
         }
+    }
+}
+
+/// Checks a secret's keys, its size, and what its type needs.
+pub fn validate_secret(object: &Object, errors: &mut Errors) {
+    let path = Path::new("data");
+    let empty = Object::new();
+    let data = object.object("data").unwrap_or(&empty);
+    let mut size = 0;
+    for (key, value) in object.pairs("data") {
+        complain(key, name::is_config_map_key(key), &path.key(key), errors);
+        size += decoded_len(value);
+    }
+    if size > MAX_SIZE {
+        errors.push(FieldError::too_long(path, MAX_SIZE));
+    }
+    let mut required = |key: &str| errors.push(FieldError::required(path.key(key), ""));
+    match object.text("type") {
+        "kubernetes.io/service-account-token" => {
+            const ACCOUNT: &str = "kubernetes.io/service-account.name";
+            let annotations = metadata(object).object("annotations");
+            if annotations.is_none_or(|a| a.text(ACCOUNT).is_empty()) {
+                let meta = Path::new("metadata");
+                errors.push(FieldError::required(meta.child("annotations").key(ACCOUNT), ""));
+            }
+        }
+        "kubernetes.io/dockercfg" => docker_config(data, ".dockercfg", &path, errors),
+        "kubernetes.io/dockerconfigjson" => docker_config(data, ".dockerconfigjson", &path, errors),
+        "kubernetes.io/basic-auth" if !data.contains_key("username") && !data.contains_key("password") => {
+            required("username");
+            required("password");
+        }
+        "kubernetes.io/ssh-auth" if data.text("ssh-privatekey").is_empty() => {
+            required("ssh-privatekey");
+        }
+        "kubernetes.io/tls" => {
+            for key in ["tls.crt", "tls.key"] {
+                if !data.contains_key(key) {
+                    required(key);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The credentials of image registries are JSON. What is wrong with it is not told beyond that: it is a secret.
+fn docker_config(data: &Object, key: &str, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.key(key);
+    let Some(encoded) = data.maybe_text(key) else {
+        errors.push(FieldError::required(path, ""));
+        return;
+    };
+    let bytes = STANDARD.decode(encoded).unwrap_or_default();
+    if serde_json::from_slice::<Option<Object>>(&bytes).is_err() {
+        let why = match bytes.first() {
+            None => "unexpected end of JSON input".to_owned(),
+            Some(first) => {
+                format!("invalid character '{}' looking for beginning of value", char::from(*first))
+            }
+        };
+        errors.push(FieldError::invalid(path, "<secret contents redacted>", why));
+    }
+}
+
+/// Checks a change of a secret, which may be immutable; its type always is.
+pub fn validate_secret_change(object: &Object, old: &Object, errors: &mut Errors) {
+    const WHY: &str = "field is immutable when `immutable` is set";
+    if object.text("type") != old.text("type") {
+        errors.push(FieldError::invalid("type", object.text("type"), IMMUTABLE));
+    }
+    if !old.flag("immutable") {
+        return;
+    }
+    if !object.flag("immutable") {
+        errors.push(FieldError::forbidden("immutable", WHY));
+    }
+    let some = |o: &Object| o.object("data").filter(|m| !m.is_empty()).cloned();
+    if some(object) != some(old) {
+        errors.push(FieldError::forbidden("data", WHY));
     }
 }
 

@@ -38,16 +38,17 @@ fn validate_strategy(strategy: &Object, errors: &mut Errors) {
             path.child("rollingUpdate"),
             "may not be specified when strategy `type` is 'Recreate'",
         )),
-        ("RollingUpdate", None) => errors.push(FieldError::required(
-            path.child("rollingUpdate"),
-            "this should be defaulted and never be nil",
-        )),
+        ("RollingUpdate", None) => {
+            errors.push(FieldError::required(path.child("rollingUpdate"), "this should be defaulted and never be nil"));
+        }
         ("RollingUpdate", Some(rolling)) => validate_rolling(rolling, &path.child("rollingUpdate"), errors),
         (other, rolling) => {
             // The message shows the reference's own structure, with its own names.
             let rolling = rolling.map_or_else(
                 || "null".to_owned(),
-                |r| format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", part(r, "maxUnavailable"), part(r, "maxSurge")),
+                |r| {
+                    format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", part(r, "maxUnavailable"), part(r, "maxSurge"))
+                },
             );
             errors.push(FieldError::not_supported(
                 path,
@@ -64,7 +65,7 @@ fn validate_rolling(rolling: &Object, path: &Path<'_>, errors: &mut Errors) {
     intstr::non_negative_or_percent(&unavailable, &unavailable_path, errors);
     intstr::non_negative_or_percent(&surge, &path.child("maxSurge"), errors);
     if intstr::amount(&unavailable) == 0 && intstr::amount(&surge) == 0 {
-        errors.push(FieldError::invalid(&unavailable_path, &unavailable, "may not be 0 when `maxSurge` is 0"));
+        errors.push(FieldError::invalid(unavailable_path, &unavailable, "may not be 0 when `maxSurge` is 0"));
     }
     intstr::at_most_all(&unavailable, &unavailable_path, errors);
 }
@@ -122,11 +123,15 @@ mod tests {
             ),
             (
                 json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "0%", "maxUnavailable": "0%"}}),
-                vec!["spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"0%\": may not be 0 when `maxSurge` is 0"],
+                vec![
+                    "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"0%\": may not be 0 when `maxSurge` is 0",
+                ],
             ),
             (
                 json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "150%", "maxUnavailable": "120%"}}),
-                vec!["spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"120%\": must not be greater than 100%"],
+                vec![
+                    "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"120%\": must not be greater than 100%",
+                ],
             ),
             (
                 json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": -1, "maxUnavailable": "25%"}}),

@@ -1,7 +1,10 @@
 //! Events of core/v1 (API-17).
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::{Fields, metadata}};
+use crate::kinds::{
+    Object,
+    fields::{Fields, metadata},
+};
 
 use super::{Errors, Path, complain, name};
 
@@ -12,8 +15,7 @@ pub fn validate(event: &Object) -> Errors {
     let namespace = metadata(event).text("namespace");
     let about = event.object("involvedObject").map_or("", |o| o.text("namespace"));
     let involved = Path::new("involvedObject");
-    let mismatch =
-        || FieldError::invalid(involved.child("namespace"), about, "does not match event.namespace");
+    let mismatch = || FieldError::invalid(involved.child("namespace"), about, "does not match event.namespace");
     if event.text("eventTime").is_empty() {
         if about.is_empty() {
             if !matches!(namespace, "" | "default") {

@@ -216,6 +216,9 @@ mod tests {
             validate_legacy_cidr(value, &path, &mut errors);
             assert_eq!(errors.first().map(|e| e.detail.as_str()), want, "{value}");
         }
-        assert_eq!(ip_warnings(&path, "FE80::1"), ["ip: IPv6 address \"FE80::1\" should be in RFC 5952 canonical format (\"fe80::1\")"]);
+        assert_eq!(
+            ip_warnings(&path, "FE80::1"),
+            ["ip: IPv6 address \"FE80::1\" should be in RFC 5952 canonical format (\"fe80::1\")"]
+        );
     }
 }

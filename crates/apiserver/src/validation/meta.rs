@@ -101,7 +101,11 @@ pub fn validate_update(meta: &Object, old: &Object, errors: &mut Errors) {
         }
     }
     if meta.int("generation") < old.int("generation") {
-        errors.push(FieldError::invalid(METADATA.child("generation"), meta.int("generation"), "must not be decremented"));
+        errors.push(FieldError::invalid(
+            METADATA.child("generation"),
+            meta.int("generation"),
+            "must not be decremented",
+        ));
     }
     for field in ["name", "namespace", "uid"] {
         if meta.text(field) != old.text(field) {
@@ -202,7 +206,11 @@ fn validate_managed_fields(meta: &Object, errors: &mut Errors) {
         let list = METADATA.child("managedFields");
         let path = list.index(i);
         if !matches!(entry.text("operation"), "Apply" | "Update") {
-            errors.push(FieldError::invalid(path.child("operation"), entry.text("operation"), "must be `Apply` or `Update`"));
+            errors.push(FieldError::invalid(
+                path.child("operation"),
+                entry.text("operation"),
+                "must be `Apply` or `Update`",
+            ));
         }
         if !matches!(entry.text("fieldsType"), "" | "FieldsV1") {
             errors.push(FieldError::invalid(path.child("fieldsType"), entry.text("fieldsType"), "must be `FieldsV1`"));
@@ -272,10 +280,7 @@ mod tests {
                     "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion cannot be both set",
                 ],
             ),
-            (
-                json!({"name": "a", "namespace": "n", "annotations": {"Example.com/A": "fine"}}),
-                vec![],
-            ),
+            (json!({"name": "a", "namespace": "n", "annotations": {"Example.com/A": "fine"}}), vec![]),
         ];
         for (meta, want) in cases {
             assert_eq!(errors_of(&meta), want, "{meta}");

@@ -17,6 +17,7 @@ pub mod node;
 pub mod path;
 pub mod pod;
 pub mod quantity;
+pub mod quota;
 pub mod selector;
 pub mod workload;
 
@@ -32,14 +33,7 @@ pub type Errors = Vec<FieldError>;
 /// in which the reference server reports them (API-14, API-17).
 #[must_use]
 pub fn create(kind: &dyn Kind, object: &Object) -> Errors {
-    let errors = kind.validate_create(object);
-    if !errors.is_empty() {
-        return errors;
-    }
-    // Kinds without a check of their own still need a name that fits into a URL.
-    let mut errors = Vec::new();
-    meta::validate(metadata(object), kind.resource().namespaced, NameRule::PathSegment, &mut errors);
-    errors
+    kind.validate_create(object)
 }
 
 /// Everything that is wrong with a change. Metadata is looked at twice, by the rules common to all kinds

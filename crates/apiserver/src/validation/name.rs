@@ -13,7 +13,8 @@ const LABEL_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
 const QUALIFIED_FMT: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-const QUALIFIED_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const QUALIFIED_MESSAGE: &str =
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
 /// Complaints about an object's name. A prefix (`generateName`) may end in a dash.
 #[must_use]
@@ -135,7 +136,10 @@ pub fn is_qualified_name(value: &str) -> Complaints {
                     out.push("prefix part must be no more than 253 bytes".to_owned());
                 }
                 if !is_subdomain(first) {
-                    out.push(format!("prefix part {}", regex_error(SUBDOMAIN_MESSAGE, SUBDOMAIN_FMT, &["example.com"])));
+                    out.push(format!(
+                        "prefix part {}",
+                        regex_error(SUBDOMAIN_MESSAGE, SUBDOMAIN_FMT, &["example.com"])
+                    ));
                 }
             }
             name
@@ -154,7 +158,10 @@ pub fn is_qualified_name(value: &str) -> Complaints {
         out.push("name part must be no more than 63 bytes".to_owned());
     }
     if !is_qualified(name) {
-        out.push(format!("name part {}", regex_error(QUALIFIED_MESSAGE, QUALIFIED_FMT, &["MyName", "my.name", "123-abc"])));
+        out.push(format!(
+            "name part {}",
+            regex_error(QUALIFIED_MESSAGE, QUALIFIED_FMT, &["MyName", "my.name", "123-abc"])
+        ));
     }
     out
 }
@@ -200,7 +207,10 @@ pub fn is_relaxed_env_name(value: &str) -> Complaints {
         out.push("environment variable name must be non-empty".to_owned());
     }
     if value.bytes().any(|c| !(0x20..0x7f).contains(&c) || c == b'=') {
-        out.push("a valid environment variable name must consist only of printable ASCII characters other than '='".to_owned());
+        out.push(
+            "a valid environment variable name must consist only of printable ASCII characters other than '='"
+                .to_owned(),
+        );
     }
     out
 }
@@ -234,7 +244,11 @@ pub fn is_http_header_name(value: &str) -> Complaints {
     if !value.is_empty() && value.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-') {
         return Vec::new();
     }
-    vec![regex_error("a valid HTTP header must consist of alphanumeric characters or '-'", "[-A-Za-z0-9]+", &["X-Header-Name"])]
+    vec![regex_error(
+        "a valid HTTP header must consist of alphanumeric characters or '-'",
+        "[-A-Za-z0-9]+",
+        &["X-Header-Name"],
+    )]
 }
 
 /// The name of a container's port.
@@ -332,9 +346,7 @@ fn bounded(value: &str, edge: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -
     match value.as_bytes() {
         [] => false,
         [one] => edge(*one),
-        [first, middle @ .., last] => {
-            edge(*first) && edge(*last) && middle.iter().all(|c| edge(*c) || inner(*c))
-        }
+        [first, middle @ .., last] => edge(*first) && edge(*last) && middle.iter().all(|c| edge(*c) || inner(*c)),
     }
 }
 

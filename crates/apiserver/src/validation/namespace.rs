@@ -1,7 +1,10 @@
 //! Namespaces (API-17, API-20).
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::{Fields, metadata}};
+use crate::kinds::{
+    Object,
+    fields::{Fields, metadata},
+};
 
 use super::{Errors, Path, complain, name};
 
@@ -29,7 +32,11 @@ pub fn validate_phase(namespace: &Object, errors: &mut Errors) {
     let deleting = metadata(namespace).contains_key("deletionTimestamp");
     let path = Path::new("status");
     if !deleting && phase != "Active" {
-        errors.push(FieldError::invalid(path.child("Phase"), phase, "may only be 'Active' if `deletionTimestamp` is empty"));
+        errors.push(FieldError::invalid(
+            path.child("Phase"),
+            phase,
+            "may only be 'Active' if `deletionTimestamp` is empty",
+        ));
     } else if deleting && phase != "Terminating" {
         errors.push(FieldError::invalid(
             path.child("Phase"),

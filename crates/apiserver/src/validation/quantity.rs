@@ -86,9 +86,7 @@ impl Quantity {
         };
         let mut scale = if digits <= 36 { -fraction_len } else { 0 };
         let fast = match notation {
-            Notation::BinarySi => {
-                fraction.is_empty() && exponent >= 0 && 15 - digits - (exponent * 3 / 10) > 0
-            }
+            Notation::BinarySi => fraction.is_empty() && exponent >= 0 && 15 - digits - (exponent * 3 / 10) > 0,
             _ => digits <= FAST_DIGITS && exponent.saturating_sub(fraction_len) >= -9,
         };
         if base == 2 {
@@ -233,15 +231,15 @@ impl fmt::Display for Quantity {
         if self.mantissa == 0 {
             return f.write_str("0");
         }
-        if self.notation == Notation::BinarySi {
-            if let Some(mut whole) = self.exact_integer().filter(|n| n.unsigned_abs() >= 1024) {
-                let mut step = 0;
-                while whole % 1024 == 0 && step < 6 {
-                    whole /= 1024;
-                    step += 1;
-                }
-                return write!(f, "{whole}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][step]);
+        if self.notation == Notation::BinarySi
+            && let Some(mut whole) = self.exact_integer().filter(|n| n.unsigned_abs() >= 1024)
+        {
+            let mut step = 0;
+            while whole % 1024 == 0 && step < 6 {
+                whole /= 1024;
+                step += 1;
             }
+            return write!(f, "{whole}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][step]);
         }
         let (mut mantissa, mut exponent) = (self.mantissa, self.scale);
         while mantissa % 10 == 0 {
@@ -352,7 +350,14 @@ mod tests {
     /// Contract: API-16
     #[test]
     fn resource_lists_are_rounded_up_to_milli() {
-        for (sent, stored) in [("0.0001", "1m"), ("1n", "1m"), ("0.0011", "2m"), ("1.0000001", "1001m"), ("250m", "250m"), ("0.5", "500m")] {
+        for (sent, stored) in [
+            ("0.0001", "1m"),
+            ("1n", "1m"),
+            ("0.0011", "2m"),
+            ("1.0000001", "1001m"),
+            ("250m", "250m"),
+            ("0.5", "500m"),
+        ] {
             let mut quantity = Quantity::parse(sent).expect(sent);
             quantity.round_up_to_milli();
             assert_eq!(quantity.to_string(), stored, "{sent}");
@@ -385,7 +390,14 @@ mod tests {
             assert_eq!(Quantity::parse(bad), Err(error), "{bad}");
         }
         // Nothing that arrives may panic.
-        for odd in ["9".repeat(60), "1e99999999999".into(), "1e100".into(), "-9e99".into(), format!("0.{}1", "0".repeat(50)), "99999999999Ei".into()] {
+        for odd in [
+            "9".repeat(60),
+            "1e99999999999".into(),
+            "1e100".into(),
+            "-9e99".into(),
+            format!("0.{}1", "0".repeat(50)),
+            "99999999999Ei".into(),
+        ] {
             if let Ok(q) = Quantity::parse(&odd) {
                 let _ = (q.to_string(), q.compare(&Quantity::of("1")), q.value(), q.is_integer());
             }

@@ -1,7 +1,10 @@
 //! What owns pods by a template: ReplicaSets, and what they have in common with Deployments (API-17).
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::{Object, fields::{Fields, metadata}};
+use crate::kinds::{
+    Object,
+    fields::{Fields, metadata},
+};
 
 use super::{Errors, IMMUTABLE, Path, name, non_negative, pod, selector};
 
@@ -26,7 +29,11 @@ pub fn validate_selector_and_template(spec: &Object, old_spec: Option<&Object>, 
         Some(own) => {
             selector::validate(own, false, &path, errors);
             if own.object("matchLabels").is_none_or(Object::is_empty) && own.list("matchExpressions").is_empty() {
-                errors.push(FieldError::invalid(path, Shown::Bare("{}".to_owned()), "empty selector is invalid for deployment"));
+                errors.push(FieldError::invalid(
+                    path,
+                    Shown::Bare("{}".to_owned()),
+                    "empty selector is invalid for deployment",
+                ));
             }
         }
     }
@@ -50,19 +57,53 @@ pub fn validate_selector_and_template(spec: &Object, old_spec: Option<&Object>, 
     }
     let old_template = old_spec.and_then(|s| s.object("template"));
     pod::validate_template(template, old_template, &path, errors);
-    let pod_spec = template.object("spec").unwrap_or(&empty);
-    let spec_path = path.child("spec");
-    if pod_spec.text("restartPolicy") != "Always" {
-        errors.push(FieldError::not_supported(
-            spec_path.child("restartPolicy"),
-            pod_spec.text("restartPolicy"),
-            &["Always"],
-        ));
+    validate_long_running(template, "ReplicaSet", &path, errors);
+}
+
+/// Checks a ReplicationController's spec, whose selector is a plain map of labels.
+pub fn validate_replication_controller(object: &Object, old: Option<&Object>, errors: &mut Errors) {
+    let empty = Object::new();
+    let spec = object.object("spec").unwrap_or(&empty);
+    non_negative(spec.int("minReadySeconds"), &SPEC.child("minReadySeconds"), errors);
+    let selector = spec.object("selector").filter(|s| !s.is_empty());
+    if selector.is_none() {
+        errors.push(FieldError::required(SPEC.child("selector"), ""));
     }
-    if pod_spec.contains_key("activeDeadlineSeconds") {
+    non_negative(spec.int("replicas"), &SPEC.child("replicas"), errors);
+    let path = SPEC.child("template");
+    let Some(template) = spec.object("template") else {
+        errors.push(FieldError::required(path, ""));
+        return;
+    };
+    if selector.is_some() {
+        let meta = template.object("metadata").unwrap_or(&empty);
+        let labels = meta.object("labels").unwrap_or(&empty);
+        if !spec.pairs("selector").all(|(key, value)| labels.maybe_text(key) == Some(value)) {
+            let meta_path = path.child("metadata");
+            errors.push(FieldError::invalid(
+                meta_path.child("labels"),
+                selector::shown_labels(meta.object("labels")),
+                "`selector` does not match template `labels`",
+            ));
+        }
+    }
+    let old_template = old.and_then(|o| o.object("spec")).and_then(|s| s.object("template"));
+    pod::validate_template(template, old_template, &path, errors);
+    validate_long_running(template, "ReplicationController", &path, errors);
+}
+
+/// Pods of a template that is to be kept running restart always and have no deadline.
+fn validate_long_running(template: &Object, kind: &str, path: &Path<'_>, errors: &mut Errors) {
+    let empty = Object::new();
+    let spec = template.object("spec").unwrap_or(&empty);
+    let path = path.child("spec");
+    if spec.text("restartPolicy") != "Always" {
+        errors.push(FieldError::not_supported(path.child("restartPolicy"), spec.text("restartPolicy"), &["Always"]));
+    }
+    if spec.contains_key("activeDeadlineSeconds") {
         errors.push(FieldError::forbidden(
-            spec_path.child("activeDeadlineSeconds"),
-            "activeDeadlineSeconds in ReplicaSet is not Supported",
+            path.child("activeDeadlineSeconds"),
+            format!("activeDeadlineSeconds in {kind} is not Supported"),
         ));
     }
 }
@@ -79,7 +120,14 @@ pub fn validate_selector_unchanged(object: &Object, old: &Object, errors: &mut E
 /// Checks a ReplicaSet's status.
 pub fn validate_replica_set_status(object: &Object, errors: &mut Errors) {
     let Some(status) = object.object("status") else { return };
-    let fields = ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration", "terminatingReplicas"];
+    let fields = [
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "terminatingReplicas",
+    ];
     for field in fields {
         non_negative(status.int(field), &STATUS.child(field), errors);
     }

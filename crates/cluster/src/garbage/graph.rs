@@ -87,6 +87,8 @@ struct Node {
     finalizers: Finalizers,
     /// It waits for its dependents to be deleted. Never taken back.
     deleting_dependents: bool,
+    /// Its blocking dependents were all brought up once; those that come later bring themselves up.
+    pressed: bool,
 }
 
 /// What is to be done about an object, as far as the graph can tell.
@@ -148,6 +150,7 @@ impl Graph {
                 being_deleted,
                 finalizers: observed.finalizers,
                 deleting_dependents: being_deleted && observed.finalizers.foreground,
+                pressed: false,
             };
             self.nodes.insert(uid.clone(), node);
             let owners = Arc::clone(observed.owners);
@@ -219,13 +222,20 @@ impl Graph {
             return Judgement::Leave;
         }
         if node.deleting_dependents {
-            let blocking: Vec<&Uid> = node.dependents.iter().filter(|d| self.blocks(d, uid)).collect();
-            if blocking.is_empty() {
+            // One that blocks is enough to wait. A thousand dependents bring their owner up a thousand times,
+            // and must not each time all be looked at.
+            if !node.dependents.iter().any(|dependent| self.blocks(dependent, uid)) {
                 return Judgement::Finish(node.identity.clone());
             }
-            let next = blocking.into_iter().filter(|d| self.nodes.get(*d).is_some_and(|n| !n.deleting_dependents));
-            let next: Vec<Uid> = next.cloned().collect();
-            self.to_delete.extend(next);
+            if !node.pressed {
+                let next = node.dependents.iter().filter(|d| self.blocks(d, uid));
+                let next = next.filter(|d| self.nodes.get(*d).is_some_and(|n| !n.deleting_dependents));
+                let next: Vec<Uid> = next.cloned().collect();
+                self.to_delete.extend(next);
+                if let Some(node) = self.nodes.get_mut(uid) {
+                    node.pressed = true;
+                }
+            }
             return Judgement::Leave;
         }
         if node.owners.is_empty() {
@@ -324,7 +334,8 @@ impl Graph {
                 Some(owner) => {
                     owner.dependents.insert(uid.clone());
                     let owner_namespace = &owner.identity.namespace;
-                    doubtful |= !names(reference, &owner.identity)
+                    doubtful |= owner.deleting_dependents
+                        || !names(reference, &owner.identity)
                         || !owner_namespace.is_empty() && *owner_namespace != namespace
                         || owner_namespace.is_empty() && !namespace.is_empty() && owner.is_virtual;
                 }
@@ -339,6 +350,7 @@ impl Graph {
                         being_deleted: false,
                         finalizers: Finalizers::default(),
                         deleting_dependents: false,
+                        pressed: false,
                     };
                     self.nodes.insert(reference.uid.clone(), node);
                     self.to_delete.push_back(reference.uid.clone());
@@ -382,7 +394,8 @@ impl Graph {
 
     fn owner(&self, dependent: &Node, reference: &OwnerReference) -> Owner {
         let namespace = &dependent.identity.namespace;
-        if self.absent.contains(&coordinates(reference, "")) || self.absent.contains(&coordinates(reference, namespace)) {
+        if self.absent.contains(&coordinates(reference, "")) || self.absent.contains(&coordinates(reference, namespace))
+        {
             return Owner::Absent;
         }
         match self.nodes.get(&reference.uid) {

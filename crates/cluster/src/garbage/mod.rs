@@ -20,7 +20,7 @@ use muster_machinery::WorkQueue;
 use muster_objects::{Moment, Uid};
 use muster_runtime::client::Client;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 pub use self::graph::{Case, Graph, Identity, Judgement, Observed, Owner};
 use self::work::{Found, Job};
@@ -55,6 +55,10 @@ pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, kin
     let mut collector = Collector::default();
     let mut flights: JoinSet<(Key, Found)> = JoinSet::new();
     loop {
+        // What is told comes first below: jobs that are done must not wait for a pause in it.
+        while let Some(done) = flights.try_join_next() {
+            collector.landed(done, clock.moment());
+        }
         collector.queue_up(clock.moment());
         while flights.len() < SIDE_BY_SIDE {
             let Some((key, job)) = collector.next(clock.moment()) else { break };
@@ -68,13 +72,7 @@ pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, kin
                 Some(told) => collector.take(told),
                 None => return,
             },
-            Some(done) = flights.join_next() => {
-                let mut done = Some(done);
-                while let Some(Ok((key, found))) = done {
-                    collector.done(&key, found, clock.moment());
-                    done = flights.try_join_next();
-                }
-            }
+            Some(done) = flights.join_next() => collector.landed(done, clock.moment()),
             () = sleep_until(wake), if wake.is_some() && flights.len() < SIDE_BY_SIDE => {}
         }
     }
@@ -160,6 +158,12 @@ impl Collector {
 
     fn wake(&self, now: Moment) -> Option<Moment> {
         if self.synced { self.queue.next_wakeup(now) } else { None }
+    }
+
+    fn landed(&mut self, done: Result<(Key, Found), JoinError>, now: Moment) {
+        if let Ok((key, found)) = done {
+            self.done(&key, found, now);
+        }
     }
 
     fn done(&mut self, key: &Key, found: Found, now: Moment) {

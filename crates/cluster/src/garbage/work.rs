@@ -178,7 +178,9 @@ impl Work<'_> {
                 found.absent.push(identity);
                 Owner::Absent
             }
-            Some(live) if live.deletion_timestamp.is_some() && live.finalizers.iter().any(|f| f == FOREGROUND_FINALIZER) => {
+            Some(live)
+                if live.deletion_timestamp.is_some() && live.finalizers.iter().any(|f| f == FOREGROUND_FINALIZER) =>
+            {
                 Owner::Waiting
             }
             Some(_) => Owner::Solid,

@@ -13,9 +13,9 @@ use std::time::Duration;
 use muster_objects::{Moment, PodPhase, Timestamp};
 
 use super::note::{Note, Notes};
-use crate::duration::GoDuration;
-use crate::fate::{Directions, Fate, image_is_missing};
-use crate::pod::{Container, Pod, RestartPolicy};
+use super::unit::{Unit, UnitState, should_restart, units_of};
+use crate::fate::{Fate, image_is_missing};
+use crate::pod::{Container, Pod};
 
 /// How long after a failed pull a node says that it backs off.
 const PULL_AGAIN: Duration = Duration::from_secs(2);
@@ -63,53 +63,6 @@ pub(super) struct Life {
     deadline: Option<Moment>,
     /// When it has stopped, once it is being deleted.
     stopped: Option<Moment>,
-}
-
-/// A container's life.
-#[derive(Debug)]
-pub(super) struct Unit {
-    pub(super) name: Arc<str>,
-    pub(super) image: Arc<str>,
-    pub(super) init: bool,
-    pub(super) sidecar: bool,
-    pub(super) state: UnitState,
-    /// How it ended the last time.
-    pub(super) last: Option<Exit>,
-    pub(super) restarts: u32,
-    pub(super) ready: bool,
-    ready_after: Duration,
-    ready_due: Option<Moment>,
-    /// When its state changes next.
-    due: Option<Moment>,
-    started: Moment,
-    backoff: Duration,
-}
-
-/// What a container is doing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum UnitState {
-    /// Waiting for its turn: ContainerCreating, or PodInitializing in a pod with init containers.
-    Creating,
-    /// Waiting: its image could not be pulled just now.
-    PullError,
-    /// Waiting to try pulling its image again.
-    PullBackOff,
-    /// Waiting to be restarted, this long.
-    CrashBackOff(Duration),
-    /// Running since then.
-    Running(Timestamp),
-    /// Over, or about to be restarted.
-    Exited(Exit),
-}
-
-/// How a container ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Exit {
-    pub(super) code: i32,
-    pub(super) started: Timestamp,
-    pub(super) finished: Timestamp,
-    /// Which of its runs it was.
-    pub(super) run: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,7 +156,8 @@ impl Life {
         if pod.meta.is_being_deleted() {
             let nothing_runs = matches!(self.stage, Stage::Creating(_) | Stage::Over);
             let grace = Duration::from_secs(pod.deletion_grace.unwrap_or(30));
-            let takes = if nothing_runs { Duration::ZERO } else { grace.min(pod.directions().shutdown.unwrap_or(shutdown)) };
+            let takes =
+                if nothing_runs { Duration::ZERO } else { grace.min(pod.directions().shutdown.unwrap_or(shutdown)) };
             let at = now.moment + takes;
             if self.stopped.is_none() {
                 for unit in self.units.iter().filter(|unit| matches!(unit.state, UnitState::Running(_))) {
@@ -458,11 +412,11 @@ impl Life {
                         unit.ready_due = Some(now.moment + directions.ready_after);
                     }
                 }
-                UnitState::PullError | UnitState::PullBackOff => {
-                    if directions.fate != Fate::ImagePullError && !image_is_missing(&unit.image) {
-                        self.start_anew(at, now, notes);
-                        changed = true;
-                    }
+                UnitState::PullError | UnitState::PullBackOff
+                    if directions.fate != Fate::ImagePullError && !image_is_missing(&unit.image) =>
+                {
+                    self.start_anew(at, now, notes);
+                    changed = true;
                 }
                 _ => {}
             }
@@ -524,7 +478,8 @@ impl Life {
         let over = self.stage == Stage::Over;
         let initialized = self.units.iter().filter(|unit| unit.init).all(Unit::is_initialized)
             || self.units.iter().any(|unit| !unit.init && unit.has_started());
-        let containers_ready = !over && self.units.iter().filter(|unit| unit.reports_readiness()).all(|unit| unit.ready);
+        let containers_ready =
+            !over && self.units.iter().filter(|unit| unit.reports_readiness()).all(|unit| unit.ready);
         let conditions = &mut self.conditions;
         set(&mut conditions.initialized, initialized || self.phase == PodPhase::Succeeded, now);
         set(&mut conditions.containers_ready, containers_ready, now);
@@ -543,78 +498,6 @@ impl Life {
             }
         }
         if waiting || !(running || stopped) { PodPhase::Pending } else { PodPhase::Running }
-    }
-}
-
-impl Unit {
-    /// Whether the pod's readiness depends on it: ordinary init containers come and go.
-    pub(super) fn reports_readiness(&self) -> bool {
-        !self.init || self.sidecar
-    }
-
-    /// Whether it ever ran.
-    pub(super) fn has_started(&self) -> bool {
-        self.last.is_some() || matches!(self.state, UnitState::Running(_) | UnitState::Exited(_))
-    }
-
-    /// Whether, as an init container, it holds nothing up.
-    pub(super) fn is_initialized(&self) -> bool {
-        match &self.state {
-            UnitState::Running(_) => self.sidecar,
-            UnitState::Exited(exit) => exit.code == 0,
-            _ => false,
-        }
-    }
-
-    /// The message beside CrashLoopBackOff.
-    pub(super) fn crash_message(&self, pod: &Pod, backoff: Duration) -> String {
-        let Pod { meta, .. } = pod;
-        let backoff = GoDuration(backoff);
-        let name = &self.name;
-        format!("back-off {backoff} restarting failed container={name} pod={}_{}({})", meta.name, meta.namespace, meta.uid)
-    }
-
-    fn exit(&mut self, code: i32, now: Now) {
-        let started = if let UnitState::Running(started) = self.state { started } else { now.wall };
-        let exit = Exit { code, started, finished: now.wall, run: self.restarts };
-        self.last = Some(exit.clone());
-        self.state = UnitState::Exited(exit);
-        self.ready = false;
-        self.ready_due = None;
-        self.due = None;
-    }
-
-    fn exit_due(&self, directions: &Directions, now: Moment) -> Option<Moment> {
-        let exits = matches!(directions.fate, Fate::CrashLoop | Fate::Fail | Fate::Succeed);
-        (exits && !self.init && directions.concerns(&self.name)).then(|| now + directions.run_for())
-    }
-}
-
-fn units_of(pod: &Pod) -> Box<[Unit]> {
-    let unit = |container: &Container, init: bool| Unit {
-        name: Arc::clone(&container.name),
-        image: Arc::clone(&container.image),
-        init,
-        sidecar: container.sidecar,
-        state: UnitState::Creating,
-        last: None,
-        restarts: 0,
-        ready: false,
-        ready_after: container.ready_after,
-        ready_due: None,
-        due: None,
-        started: Moment::ORIGIN,
-        backoff: Duration::ZERO,
-    };
-    let init = pod.spec.init_containers.iter().map(|container| unit(container, true));
-    init.chain(pod.spec.containers.iter().map(|container| unit(container, false))).collect()
-}
-
-fn should_restart(policy: RestartPolicy, code: i32) -> bool {
-    match policy {
-        RestartPolicy::Always => true,
-        RestartPolicy::OnFailure => code != 0,
-        RestartPolicy::Never => false,
     }
 }
 

@@ -19,6 +19,7 @@ mod run;
 mod status;
 #[cfg(test)]
 mod tests;
+mod unit;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -32,6 +33,7 @@ use self::life::Life;
 pub use self::life::Now;
 use self::note::Notes;
 pub(crate) use self::run::{Input, run, sleep_until};
+use self::status::Form;
 use crate::duration::{DelayRange, draw};
 use crate::events::PodEvent;
 use crate::json::FixedMap;
@@ -68,7 +70,7 @@ pub struct Place {
 /// A write that an agent wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Patch (strategic merge) the pod's status.
+    /// Patch the pod's status.
     Report {
         /// The pod.
         pod: ObjectKey,
@@ -76,6 +78,8 @@ pub enum Action {
         uid: Uid,
         /// The patch.
         patch: Vec<u8>,
+        /// Whether it is a merge patch, good only for the version that was seen; else a strategic one.
+        whole: bool,
     },
     /// Delete the pod without a grace period, if it is still the one with that uid.
     Delete {
@@ -93,6 +97,8 @@ pub enum Outcome {
     Done,
     /// There is no such pod any more.
     Gone,
+    /// The pod is no longer what a whole patch was made for: a strategic one is due at once.
+    Outdated,
     /// It was refused or lost, and is tried again later.
     Failed,
 }
@@ -134,6 +140,8 @@ struct Entry {
     flying: bool,
     /// Whether anything was reported yet.
     reported: bool,
+    /// Whether others write to it: its whole status cannot be replaced.
+    outdated: bool,
     /// Whether the deletion was done; finalizers may keep the object beyond it.
     deleted: bool,
     failures: u32,
@@ -226,6 +234,7 @@ impl Kubelet {
             queued: false,
             flying: false,
             reported: known,
+            outdated: false,
             deleted: false,
             failures: 0,
             not_before: None,
@@ -297,6 +306,10 @@ impl Kubelet {
                 entry.reported = true;
                 entry.deleted |= delete;
             }
+            Outcome::Outdated => {
+                entry.outdated = true;
+                entry.dirty = true;
+            }
             // Its deletion will be seen, or was.
             Outcome::Gone => entry.deleted = true,
             Outcome::Failed => {
@@ -328,9 +341,10 @@ impl Kubelet {
 
     /// While a node was cut off its pods were marked not ready: its agent knows better.
     fn correct(&mut self, now: Now, node: &str) {
-        let wrong = self.lives.iter().filter(|(_, entry)| {
-            *entry.node == *node && entry.life.conditions.ready.0 != entry.life.pod.status.ready
-        });
+        let wrong = self
+            .lives
+            .iter()
+            .filter(|(_, entry)| *entry.node == *node && entry.life.conditions.ready.0 != entry.life.pod.status.ready);
         let mut wrong: Vec<(u64, Uid)> = wrong.map(|(uid, entry)| (entry.sequence, uid.clone())).collect();
         wrong.sort_unstable();
         for (_, uid) in wrong {
@@ -399,7 +413,12 @@ impl Entry {
         }
         self.dirty = false;
         self.flying = true;
-        let patch = status::patch(&self.life, &agent.place.host.to_string(), !self.reported);
-        Some(Action::Report { pod, uid: uid.clone(), patch })
+        let form = match self.life.pod.status.bound_at {
+            _ if self.reported => Form::Next,
+            Some(bound_at) if !self.outdated => Form::Whole(bound_at),
+            _ => Form::First,
+        };
+        let patch = status::patch(&self.life, &agent.place.host.to_string(), form);
+        Some(Action::Report { pod, uid: uid.clone(), patch, whole: matches!(form, Form::Whole(_)) })
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use muster_machinery::rate::TokenBucket;
 use muster_objects::Moment;
 
-use super::life::{Life, Unit, UnitState};
+use super::life::Life;
+use super::unit::{Unit, UnitState};
 use crate::events::EventType::{self, Normal, Warning};
 use crate::events::PodEvent;
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_objects::Uid;
-use muster_runtime::client::Client;
+use muster_runtime::client::{Client, ClientError, PatchType};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use super::{Action, Kubelet, Now, Outcome, Place};
 use crate::api::{EventQueue, delete_pod, outcome, patch_pod_status};
-use crate::events::{Names, kubelet_event};
+use crate::events::kubelet_event;
 use crate::feed::{Batch, parts};
 use crate::node::Node;
 use crate::nodes::{Capacity, node_ordinal, place};
@@ -40,16 +40,19 @@ pub(crate) async fn run(
     let clock = client.clock();
     let now = || Now { moment: clock.moment(), wall: clock.now() };
     let mut places = Places { capacity, by_hand: BTreeMap::new() };
-    let mut names = Names::default();
     let mut flights: JoinSet<(Uid, bool, Outcome)> = JoinSet::new();
     loop {
+        // What is told comes first below: writes that came back must not wait for a pause in it.
+        while let Some(done) = flights.try_join_next() {
+            landed(&mut kubelet, now(), done);
+        }
         while flights.len() < SIDE_BY_SIDE {
             let Some(action) = kubelet.next(now()) else { break };
             flights.spawn(perform(client.clone(), action));
         }
         while let Some(event) = kubelet.next_event() {
             let wall = clock.now();
-            events.put(&event.pod.namespace, kubelet_event(&event, wall, names.next(wall)));
+            events.put(&event.pod.namespace, wall, |number| kubelet_event(&event, wall, number));
         }
         let wake = kubelet.wake().map(|moment| clock.instant(moment));
         tokio::select! {
@@ -58,15 +61,15 @@ pub(crate) async fn run(
                 Some(batch) => take(&mut kubelet, &mut places, now(), &batch),
                 None => return,
             },
-            Some(done) = flights.join_next() => {
-                let mut done = Some(done);
-                while let Some(Ok((uid, delete, outcome))) = done {
-                    kubelet.done(now(), &uid, delete, outcome);
-                    done = flights.try_join_next();
-                }
-            }
+            Some(done) = flights.join_next() => landed(&mut kubelet, now(), done),
             () = sleep_until(wake), if wake.is_some() && flights.len() < SIDE_BY_SIDE => {}
         }
+    }
+}
+
+fn landed(kubelet: &mut Kubelet, now: Now, done: Result<(Uid, bool, Outcome), JoinError>) {
+    if let Ok((uid, delete, outcome)) = done {
+        kubelet.done(now, &uid, delete, outcome);
     }
 }
 
@@ -107,8 +110,12 @@ fn take(kubelet: &mut Kubelet, places: &mut Places, now: Now, input: &Input) {
 
 async fn perform(client: Client, action: Action) -> (Uid, bool, Outcome) {
     match action {
-        Action::Report { pod, uid, patch } => {
-            let answer = patch_pod_status(&client, &pod, patch).await;
+        Action::Report { pod, uid, patch, whole } => {
+            let kind = if whole { PatchType::Merge } else { PatchType::StrategicMerge };
+            let answer = patch_pod_status(&client, &pod, kind, patch).await;
+            if whole && answer.as_ref().is_err_and(ClientError::is_conflict) {
+                return (uid, false, Outcome::Outdated);
+            }
             // Were it refused for good, trying again would go on for ever; its next change will be reported.
             if let Err(error) = &answer
                 && error.is_invalid()

@@ -4,22 +4,37 @@ use std::fmt::Write as _;
 
 use muster_objects::{PodPhase, Timestamp};
 
-use super::life::{Condition, Exit, Life, Unit, UnitState};
+use super::life::{Condition, Life};
+use super::unit::{Exit, Unit, UnitState};
 use crate::duration::draw;
 use crate::json::{push_field, push_string};
 
 /// The order in which a kubelet lists a pod's conditions.
 const ORDER: &str = r#""$setElementOrder/conditions":[{"type":"PodReadyToStartContainers"},{"type":"Initialized"},{"type":"Ready"},{"type":"ContainersReady"},{"type":"PodScheduled"}],"#;
 
-/// The strategic merge patch that reports the pod's state on a node with that address. `first` says that
-/// nothing was reported yet.
-///
-/// Conditions merge by type, so that those of others (readiness gates, the scheduler) stay.
-pub(super) fn patch(life: &Life, host_ip: &str, first: bool) -> Vec<u8> {
+/// How a status patch is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A merge patch of the pod at the version that was seen, which had no status but that it is bound
+    /// since then. It replaces lists whole, which is the least work for the server.
+    Whole(Timestamp),
+    /// A strategic merge patch, the first of its pod. Conditions merge by type, so that those of others
+    /// (readiness gates, the scheduler) stay.
+    First,
+    /// A strategic merge patch over earlier ones.
+    Next,
+}
+
+/// The patch that reports the pod's state on a node with that address.
+pub(super) fn patch(life: &Life, host_ip: &str, form: Form) -> Vec<u8> {
     let pod = &life.pod;
     let mut out = String::with_capacity(1100 + 700 * life.units.len());
     // Writing to a String cannot fail, here and below.
-    let _ = write!(out, r#"{{"metadata":{{"uid":"{}"}},"status":{{"#, pod.meta.uid);
+    let _ = write!(out, r#"{{"metadata":{{"uid":"{}""#, pod.meta.uid);
+    if let Form::Whole(_) = form {
+        let _ = write!(out, r#","resourceVersion":"{}""#, pod.meta.resource_version);
+    }
+    out.push_str(r#"},"status":{"#);
     let generation = pod.meta.generation;
     if generation > 0 {
         let _ = write!(out, r#""observedGeneration":{generation},"#);
@@ -33,7 +48,7 @@ pub(super) fn patch(life: &Life, host_ip: &str, first: bool) -> Vec<u8> {
     // What a node does not admit it says nothing else about.
     if !life.units.iter().all(|unit| unit.state == UnitState::Creating) || life.phase == PodPhase::Pending {
         out.push(',');
-        push_conditions(&mut out, life, first);
+        push_conditions(&mut out, life, form);
         push_field(&mut out, false, "hostIP", host_ip);
         out.push_str(r#","hostIPs":[{"ip":"#);
         push_string(&mut out, host_ip);
@@ -59,10 +74,11 @@ pub(super) fn pull_error(image: &str) -> String {
     )
 }
 
-fn push_conditions(out: &mut String, life: &Life, first: bool) {
-    if first {
+fn push_conditions(out: &mut String, life: &Life, form: Form) {
+    if form == Form::First {
         out.push_str(ORDER);
     }
+    let first = form != Form::Next;
     out.push_str(r#""conditions":["#);
     let conditions = &life.conditions;
     let generation = life.pod.meta.generation;
@@ -95,12 +111,12 @@ fn push_conditions(out: &mut String, life: &Life, first: bool) {
     push("Initialized", conditions.initialized, initialized_reason(life));
     push("Ready", conditions.ready, ready_reason(life));
     push("ContainersReady", conditions.containers_ready, containers_ready_reason(life));
-    if life.pod.status.scheduled {
-        out.pop();
-    } else {
-        push("PodScheduled", (true, life.began), None);
-        out.pop();
+    match form {
+        Form::Whole(bound_at) => push("PodScheduled", (true, bound_at), None),
+        _ if life.pod.status.scheduled => {}
+        _ => push("PodScheduled", (true, life.began), None),
     }
+    out.pop();
     out.push(']');
 }
 

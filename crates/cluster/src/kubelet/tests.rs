@@ -30,10 +30,13 @@ impl World {
 
     /// A pod on the node, with that change.
     fn add(&mut self, n: u32, change: &Value) {
-        let mut pod = pod_json(n, &json!({
-            "spec": {"nodeName": "node-0"},
-            "status": {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z"}]},
-        }));
+        let mut pod = pod_json(
+            n,
+            &json!({
+                "spec": {"nodeName": "node-0"},
+                "status": {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z"}]},
+            }),
+        );
         merge(&mut pod, change);
         self.pods.insert(uid(n), pod);
         self.echo(&uid(n));
@@ -55,11 +58,16 @@ impl World {
     fn settle(&mut self) {
         while let Some(action) = self.kubelet.next(now(self.now)) {
             match action {
-                Action::Report { uid, patch, .. } => {
+                Action::Report { uid, patch, whole, .. } => {
                     let patch: Value = serde_json::from_slice(&patch).expect("a patch is JSON");
                     assert_eq!(patch["metadata"]["uid"], uid.to_string());
                     let pod = self.pods.get_mut(&uid).expect("only pods that are there are reported");
-                    strategic(&mut pod["status"], &patch["status"]);
+                    if whole {
+                        assert_eq!(patch["metadata"]["resourceVersion"], pod["metadata"]["resourceVersion"]);
+                        merge(&mut pod["status"], &patch["status"]);
+                    } else {
+                        strategic(&mut pod["status"], &patch["status"]);
+                    }
                     self.history.push((self.now, uid.clone(), pod["status"].clone()));
                     self.kubelet.done(now(self.now), &uid, false, Outcome::Done);
                     self.echo(&uid);
@@ -149,13 +157,19 @@ fn without_a_delay_a_pod_is_ready_in_one_write() {
     assert_eq!(status["phase"], "Running");
     assert_eq!(status["startTime"], "2023-11-14T22:13:20Z");
     assert_eq!((&status["hostIP"], &status["podIP"]), (&json!("172.18.0.2"), &json!("10.128.0.1")));
-    assert_eq!((&status["hostIPs"], &status["podIPs"]), (&json!([{"ip": "172.18.0.2"}]), &json!([{"ip": "10.128.0.1"}])));
+    assert_eq!(
+        (&status["hostIPs"], &status["podIPs"]),
+        (&json!([{"ip": "172.18.0.2"}]), &json!([{"ip": "10.128.0.1"}]))
+    );
     for kind in ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"] {
         assert_eq!(world.condition(1, kind)["status"], "True", "{kind}");
     }
     assert_eq!(world.condition(1, "Ready")["lastTransitionTime"], "2023-11-14T22:13:20Z");
     let container = world.container(1);
-    assert_eq!((&container["ready"], &container["started"], &container["restartCount"]), (&json!(true), &json!(true), &json!(0)));
+    assert_eq!(
+        (&container["ready"], &container["started"], &container["restartCount"]),
+        (&json!(true), &json!(true), &json!(0))
+    );
     assert_eq!(container["state"], json!({"running": {"startedAt": "2023-11-14T22:13:20Z"}}));
     assert!(container["containerID"].as_str().is_some_and(|id| id.starts_with("containerd://") && id.len() == 77));
     assert!(container["imageID"].as_str().is_some_and(|id| id.starts_with("docker.io/library/nginx@sha256:")));
@@ -202,7 +216,8 @@ fn probes_delay_readiness_of_each_container() {
     world.run_to(1000);
     assert_eq!(world.status(1)["phase"], "Running");
     assert_eq!(world.condition(1, "Ready")["message"], "containers with unready status: [b a]");
-    let names: Vec<_> = world.status(1)["containerStatuses"].as_array().expect("a list").iter().map(|c| c["name"].clone()).collect();
+    let names: Vec<_> =
+        world.status(1)["containerStatuses"].as_array().expect("a list").iter().map(|c| c["name"].clone()).collect();
     assert_eq!(names, ["a", "b"], "sorted by name, as a kubelet does");
     world.run_to(60_000);
     assert_eq!(world.writes(1), [0, 1000, 4000, 6000]);
@@ -214,13 +229,16 @@ fn probes_delay_readiness_of_each_container() {
 #[test]
 fn init_containers_go_first_one_by_one_and_sidecars_stay() {
     let mut world = World::new("3s");
-    world.add(1, &json!({"spec": {
-        "initContainers": [
-            {"name": "first", "image": "i:1"},
-            {"name": "side", "image": "s:1", "restartPolicy": "Always"},
-            {"name": "second", "image": "i:1"},
-        ],
-    }}));
+    world.add(
+        1,
+        &json!({"spec": {
+            "initContainers": [
+                {"name": "first", "image": "i:1"},
+                {"name": "side", "image": "s:1", "restartPolicy": "Always"},
+                {"name": "second", "image": "i:1"},
+            ],
+        }}),
+    );
     let states = |world: &World| -> Vec<String> {
         let of = |list: &Value| -> Vec<String> {
             let items = list.as_array().cloned().unwrap_or_default();
@@ -356,7 +374,10 @@ fn every_fate_ends_as_its_annotation_says() {
         ("nonsense", "Always", "Running", true, Value::Null),
     ] {
         let mut world = World::new("1s");
-        world.add(1, &json!({"metadata": {"annotations": {"muster.dev/fate": fate}}, "spec": {"restartPolicy": policy}}));
+        world.add(
+            1,
+            &json!({"metadata": {"annotations": {"muster.dev/fate": fate}}, "spec": {"restartPolicy": policy}}),
+        );
         world.run_to(600_000);
         let status = world.status(1);
         assert_eq!((&status["phase"], world.ready(1), &status["reason"]), (&json!(phase), ready, &reason), "{fate}");
@@ -430,7 +451,10 @@ fn a_deleted_pod_stops_for_its_grace_period_or_the_shutdown_time() {
 fn a_pod_that_finalizers_keep_shows_its_end_and_is_deleted_once() {
     let mut world = World::new("0s");
     world.add(1, &json!({"metadata": {"finalizers": ["example.com/hold"]}}));
-    world.change(1, &json!({"metadata": {"deletionTimestamp": "2023-11-14T22:14:00Z", "deletionGracePeriodSeconds": 30}}));
+    world.change(
+        1,
+        &json!({"metadata": {"deletionTimestamp": "2023-11-14T22:14:00Z", "deletionGracePeriodSeconds": 30}}),
+    );
     world.run_to(60_000);
     assert_eq!(world.status(1)["phase"], "Succeeded");
     assert_eq!(world.container(1)["state"]["terminated"]["exitCode"], 0);
@@ -453,7 +477,10 @@ fn of_a_terminal_phase_there_is_no_way_back() {
     world.run_to(600_000);
     assert_eq!(world.status(1)["phase"], "Failed");
     assert_eq!(world.writes(1).len(), writes, "the agent leaves it as it is");
-    world.change(1, &json!({"metadata": {"deletionTimestamp": "2023-11-14T22:14:00Z", "deletionGracePeriodSeconds": 30}}));
+    world.change(
+        1,
+        &json!({"metadata": {"deletionTimestamp": "2023-11-14T22:14:00Z", "deletionGracePeriodSeconds": 30}}),
+    );
     assert_eq!(world.deleted, [(600_000, uid(1))], "nothing runs, so it goes at once");
 }
 
@@ -504,7 +531,10 @@ fn an_agent_that_starts_late_goes_on_where_its_pods_were() {
     assert_eq!(world.history.len(), before, "what is as it was is not written");
     world.add(4, &json!({}));
     assert_eq!(world.status(4)["podIP"], "10.128.0.4", "addresses that are taken are not given out");
-    world.change(2, &json!({"metadata": {"deletionTimestamp": "2023-11-14T22:14:00Z", "deletionGracePeriodSeconds": 30}}));
+    world.change(
+        2,
+        &json!({"metadata": {"deletionTimestamp": "2023-11-14T22:14:00Z", "deletionGracePeriodSeconds": 30}}),
+    );
     world.run_to(60_000);
     assert_eq!(world.deleted, [(51_000, uid(2))]);
 }
@@ -517,7 +547,10 @@ fn an_agent_that_is_cut_off_writes_nothing_until_it_is_back() {
     world.add(1, &json!({}));
     world.kubelet.node(now(0), &"node-0".into(), place, false);
     world.add(2, &json!({}));
-    world.change(1, &json!({"metadata": {"deletionTimestamp": "2023-11-14T22:14:00Z", "deletionGracePeriodSeconds": 30}}));
+    world.change(
+        1,
+        &json!({"metadata": {"deletionTimestamp": "2023-11-14T22:14:00Z", "deletionGracePeriodSeconds": 30}}),
+    );
     world.run_to(100_000);
     assert_eq!((world.writes(1), world.writes(2), world.deleted.len()), (vec![0], vec![], 0));
     world.kubelet.node(now(100_000), &"node-0".into(), place, true);
@@ -571,6 +604,36 @@ fn a_failed_write_is_tried_again_later_and_a_pod_is_written_once_at_a_time() {
 
 /// Contract: SIM-03
 #[test]
+fn a_first_report_replaces_the_status_unless_others_wrote_to_the_pod() {
+    let bound = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": "2023-11-14T22:13:00Z"});
+    let theirs = json!({"type": "Theirs", "status": "True"});
+    let first = |conditions: Value| {
+        let mut kubelet = Kubelet::new(settings("0s", Duration::ZERO));
+        kubelet.node(now(0), &"node-0".into(), place(0, &Capacity::default()), true);
+        let pod = json!({"spec": {"nodeName": "node-0"}, "status": {"conditions": conditions}});
+        kubelet.observe(now(0), &decode_pod(&pod_json(1, &pod)));
+        kubelet
+    };
+    let report = |kubelet: &mut Kubelet| match kubelet.next(now(0)) {
+        Some(Action::Report { patch, whole, .. }) => (serde_json::from_slice::<Value>(&patch).expect("JSON"), whole),
+        other => panic!("{other:?}"),
+    };
+    let mut kubelet = first(json!([bound]));
+    let (patch, whole) = report(&mut kubelet);
+    assert!(whole);
+    let conditions = patch["status"]["conditions"].as_array().expect("conditions");
+    assert_eq!(conditions.len(), 5);
+    assert_eq!(conditions[4]["lastTransitionTime"], bound["lastTransitionTime"], "what was known of the binding stays");
+    kubelet.done(now(0), &uid(1), false, Outcome::Outdated);
+    let (patch, whole) = report(&mut kubelet);
+    assert!(!whole && patch["metadata"]["resourceVersion"].is_null());
+    assert!(patch["status"]["$setElementOrder/conditions"].is_array());
+    assert!(!report(&mut first(json!([bound, theirs]))).1, "a condition of someone else must not be lost");
+    assert!(!report(&mut first(json!([]))).1, "nor that it is scheduled be forgotten");
+}
+
+/// Contract: SIM-03
+#[test]
 fn events_tell_of_pods_up_to_a_limit_and_of_a_pod_as_a_whole() {
     let mut world = World::new("0s");
     for n in 0..200 {
@@ -592,6 +655,7 @@ fn events_tell_of_pods_up_to_a_limit_and_of_a_pod_as_a_whole() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     /// Whatever is done to pods, in whatever order: no two that run share an address, conditions agree with
     /// phases, and a deleted pod goes.
     ///

@@ -1,7 +1,7 @@
 //! What every namespace gets: ServiceAccount `default` and ConfigMap `kube-root-ca.crt`.
 
 use bytes::Bytes;
-use muster_runtime::client::{Client, ClientError, PatchType};
+use muster_runtime::client::{ApiError, Client, ClientError, PatchType};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(super) async fn step(client: &Client, furniture: &Furniture, namespace: &str
     match furnish(client, furniture, namespace).await {
         Ok(()) => Step::Done,
         // It went away meanwhile.
-        Err(error) if error.is_not_found() || error.api().is_some_and(|e| e.is_namespace_terminating()) => Step::Done,
+        Err(error) if error.is_not_found() || error.api().is_some_and(ApiError::is_namespace_terminating) => Step::Done,
         Err(error) => {
             tracing::debug!(namespace, %error, "a namespace is not furnished yet");
             Step::Failed
@@ -41,6 +41,7 @@ async fn furnish(client: &Client, furniture: &Furniture, namespace: &str) -> Res
             exists?;
         }
     }
+    let Some(ca) = &furniture.ca else { return Ok(()) };
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
     let object = format!("{path}/{ROOT_CA}");
     match client.get(&object).await {
@@ -50,11 +51,10 @@ async fn furnish(client: &Client, furniture: &Furniture, namespace: &str) -> Res
                 #[serde(default)]
                 data: Option<std::collections::BTreeMap<String, String>>,
             }
-            let right = serde_json::from_slice::<ConfigMap>(&answer.body).is_ok_and(|map| {
-                map.data.is_some_and(|data| data.len() == 1 && data.get("ca.crt") == Some(&furniture.ca))
-            });
+            let right = serde_json::from_slice::<ConfigMap>(&answer.body)
+                .is_ok_and(|map| map.data.is_some_and(|data| data.len() == 1 && data.get("ca.crt") == Some(ca)));
             if !right {
-                let patch = json!([{"op": "add", "path": "/data", "value": {"ca.crt": furniture.ca}}]);
+                let patch = json!([{"op": "add", "path": "/data", "value": {"ca.crt": ca}}]);
                 client.patch(&object, PatchType::Json, Bytes::from(patch.to_string())).await?;
             }
             Ok(())
@@ -63,7 +63,7 @@ async fn furnish(client: &Client, furniture: &Furniture, namespace: &str) -> Res
             let map = json!({
                 "apiVersion": "v1", "kind": "ConfigMap",
                 "metadata": {"name": ROOT_CA, "namespace": namespace, "annotations": {"kubernetes.io/description": ABOUT}},
-                "data": {"ca.crt": furniture.ca},
+                "data": {"ca.crt": ca},
             });
             made(client.post(&path, Bytes::from(map.to_string())).await)
         }

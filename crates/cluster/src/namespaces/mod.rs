@@ -87,8 +87,8 @@ impl Cached for Namespace {
 /// What every living namespace gets.
 #[derive(Debug, Clone, Default)]
 pub struct Furniture {
-    /// The certificate authority for ConfigMap `kube-root-ca.crt`, in PEM.
-    pub ca: String,
+    /// The certificate authority for ConfigMap `kube-root-ca.crt`, in PEM; without it that is not made.
+    pub ca: Option<String>,
     /// Whether ServiceAccount `default` is made.
     pub service_account: bool,
 }

@@ -114,9 +114,7 @@ async fn try_delete_all(
     if left.is_empty() {
         return Ok(());
     }
-    let options = Bytes::from_static(
-        br#"{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background"}"#,
-    );
+    let options = Bytes::from_static(br#"{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background"}"#);
     if kind.delete_collection {
         client.delete(&path, Some(options)).await?;
     } else {
@@ -180,13 +178,14 @@ async fn report(client: &Client, path: &str, namespace: &mut Value, remains: &Re
 /// The conditions as they should be, if they are not so already.
 pub(super) fn conditions(old: &Value, remains: &Remains, now: Timestamp) -> Option<Value> {
     let joined = |map: &BTreeMap<String, usize>, phrase: &str| {
-        let phrases: Vec<String> = map.iter().map(|(key, count)| format!("{key} {phrase} {count} resource instances")).collect();
+        let phrases: Vec<String> =
+            map.iter().map(|(key, count)| format!("{key} {phrase} {count} resource instances")).collect();
         phrases.join(", ")
     };
     let mut errors = remains.errors.clone();
     errors.sort();
-    let failed =
-        (!errors.is_empty()).then(|| format!("Failed to delete all resource types, {} remaining: {}", errors.len(), errors.join(", ")));
+    let failed = (!errors.is_empty())
+        .then(|| format!("Failed to delete all resource types, {} remaining: {}", errors.len(), errors.join(", ")));
     let content = (!remains.objects.is_empty())
         .then(|| format!("Some resources are remaining: {}", joined(&remains.objects, "has")));
     let finalizers = (!remains.finalizers.is_empty()).then(|| {
@@ -194,7 +193,13 @@ pub(super) fn conditions(old: &Value, remains: &Remains, now: Timestamp) -> Opti
     });
     let table = [
         ("NamespaceDeletionDiscoveryFailure", "", None, "ResourcesDiscovered", "All resources successfully discovered"),
-        ("NamespaceDeletionGroupVersionParsingFailure", "", None, "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "",
+            None,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
         (
             "NamespaceDeletionContentFailure",
             "ContentDeletionFailed",
@@ -202,7 +207,13 @@ pub(super) fn conditions(old: &Value, remains: &Remains, now: Timestamp) -> Opti
             "ContentDeleted",
             "All content successfully deleted, may be waiting on finalization",
         ),
-        ("NamespaceContentRemaining", "SomeResourcesRemain", content, "ContentRemoved", "All content successfully removed"),
+        (
+            "NamespaceContentRemaining",
+            "SomeResourcesRemain",
+            content,
+            "ContentRemoved",
+            "All content successfully removed",
+        ),
         (
             "NamespaceFinalizersRemaining",
             "SomeFinalizersRemain",

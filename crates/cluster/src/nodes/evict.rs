@@ -3,7 +3,7 @@
 //! A pod under a NoExecute taint leaves at once, or when the shortest toleration in use runs out. Pods of
 //! a node whose object is gone are collected after a quarantine, for the node might come back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub enum Cause {
 pub struct Evictor {
     nodes: BTreeMap<Arc<str>, Site>,
     timers: BTreeSet<(Moment, Arc<str>, Option<Uid>)>,
-    ready: Vec<Eviction>,
+    ready: VecDeque<Eviction>,
 }
 
 /// A node, present or not, and the pods bound to it.
@@ -156,7 +156,7 @@ impl Evictor {
                 Some(uid) => {
                     if let Some(bound) = site.pods.get_mut(&uid) {
                         bound.leaving = None;
-                        self.ready.push(eviction(&bound.pod, Cause::Taint));
+                        self.ready.push_back(eviction(&bound.pod, Cause::Taint));
                     }
                 }
                 None => {
@@ -167,7 +167,7 @@ impl Evictor {
                 }
             }
         }
-        if self.ready.is_empty() { None } else { Some(self.ready.remove(0)) }
+        self.ready.pop_front()
     }
 
     /// When [`Evictor::next`] has something to do again though nothing happens.
@@ -201,14 +201,14 @@ impl Evictor {
         }
         if bound.pod.meta.is_being_deleted() {
             if site.out_of_service {
-                self.ready.push(eviction(&bound.pod, Cause::OutOfService));
+                self.ready.push_back(eviction(&bound.pod, Cause::OutOfService));
             }
             return;
         }
         let taints = site.taints.as_deref().unwrap_or_default();
         match stay(taints, &bound.pod.spec.tolerations) {
             Stay::Forever => {}
-            Stay::Leave => self.ready.push(eviction(&bound.pod, Cause::Taint)),
+            Stay::Leave => self.ready.push_back(eviction(&bound.pod, Cause::Taint)),
             Stay::For(time) => {
                 // The time counts from the first taint: another one does not start it anew.
                 let since = before.map_or(now, |(since, _)| since);

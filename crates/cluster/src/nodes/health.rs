@@ -157,7 +157,10 @@ impl Health {
             return None;
         }
         record.tainted = node.meta.resource_version;
-        Some(Remedy::Taint { node: Arc::clone(&node.meta.name), patch: taint_patch(&taints, node.meta.resource_version) })
+        Some(Remedy::Taint {
+            node: Arc::clone(&node.meta.name),
+            patch: taint_patch(&taints, node.meta.resource_version),
+        })
     }
 }
 

@@ -16,7 +16,7 @@ pub const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// How long a node's Lease is good for, in seconds.
 pub const LEASE_SECONDS: u32 = 40;
 
-/// How much a simulated node has to give. The default takes 5000 pods, so that three nodes take 10,000
+/// How much a simulated node has to give. The default takes 5120 pods, so that three nodes take 10,000
 /// with room to spare, with 64 cores and 256 GiB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capacity {
@@ -30,7 +30,7 @@ pub struct Capacity {
 
 impl Default for Capacity {
     fn default() -> Self {
-        Self { cpu: 64, memory_gib: 256, pods: 5000 }
+        Self { cpu: 64, memory_gib: 256, pods: 5120 }
     }
 }
 
@@ -77,7 +77,8 @@ pub fn node_body(name: &str, place: &Place, capacity: &Capacity, now: Timestamp)
     push_field(&mut out, false, "kubernetes.io/hostname", name);
     let zone = char::from(b'a' + u8::try_from(u32::from(place.host) % 3).unwrap_or(0));
     // Writing to a String cannot fail, here and below.
-    let _ = write!(out, r#","topology.kubernetes.io/region":"muster","topology.kubernetes.io/zone":"muster-{zone}"}},"#);
+    let _ =
+        write!(out, r#","topology.kubernetes.io/region":"muster","topology.kubernetes.io/zone":"muster-{zone}"}},"#);
     out.push_str(r#""annotations":{"muster.dev/simulated":"true","node.alpha.kubernetes.io/ttl":"0"}},"spec":{"#);
     let _ = write!(out, r#""podCIDR":"{0}/{1}","podCIDRs":["{0}/{1}"],"#, place.pods, place.prefix);
     let _ = write!(out, r#""providerID":"muster://{name}"}},"status":"#);
@@ -204,7 +205,7 @@ mod tests {
         let capacity = Capacity::default();
         let body = node_body("node-1", &place(1, &capacity), &capacity, Timestamp::from_seconds(1_700_000_000));
         let node = Node::decode(&body, &mut Interner::new()).expect("it is a node");
-        assert_eq!((node.ready, node.pods, node.allocatable.milli_cpu), (Readiness::True, 5000, 64_000));
+        assert_eq!((node.ready, node.pods, node.allocatable.milli_cpu), (Readiness::True, 5120, 64_000));
         assert_eq!(node.allocatable.memory, 256 << 30);
         assert_eq!(node.meta.labels.get("kubernetes.io/hostname"), Some("node-1"));
         assert_eq!(node.address.as_deref(), Some("172.18.0.3"));

@@ -335,7 +335,7 @@ async fn perform(client: &Client, capacity: &Capacity, task: &Task) -> Result<()
         }
         Task::NotReady(pod, uid) => {
             let patch = condition_patch(uid, "Ready", ("False", "", ""), None, wall);
-            patch_pod_status(client, pod, patch).await
+            patch_pod_status(client, pod, PatchType::StrategicMerge, patch).await
         }
         Task::Evict(eviction) => evict(client, eviction).await,
     }
@@ -364,7 +364,7 @@ async fn evict(client: &Client, eviction: &Eviction) -> Result<(), ClientError> 
         }
     };
     if let Some(patch) = patch {
-        patch_pod_status(client, pod, patch).await?;
+        patch_pod_status(client, pod, PatchType::StrategicMerge, patch).await?;
     }
     delete_pod(client, pod, uid, *cause != Cause::Taint).await
 }

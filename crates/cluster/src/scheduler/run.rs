@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use muster_machinery::TokenBucket;
-use muster_objects::{ObjectKey, Uid};
-use muster_runtime::client::Client;
+use muster_objects::{Moment, ObjectKey, Uid};
+use muster_runtime::client::{Client, PatchType};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use super::{Decision, Scheduler};
 use crate::api::{EventQueue, binding, condition_patch, outcome, patch_pod_status, pod_path};
-use crate::events::{EventType, Names, scheduler_event};
+use crate::events::{EventType, scheduler_event};
 use crate::feed::{Batch, parts};
 use crate::kubelet::{Outcome, sleep_until};
 use crate::node::Node;
@@ -41,10 +41,14 @@ enum Landed {
 pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, events: Option<EventQueue>) {
     let clock = client.clock();
     let mut scheduler = Scheduler::new();
-    let mut teller = Teller { events, names: Names::default(), limit: TokenBucket::new(EVENT_INTERVAL, EVENT_BURST) };
+    let mut teller = Teller { events, limit: TokenBucket::new(EVENT_INTERVAL, EVENT_BURST) };
     let mut flights: JoinSet<Landed> = JoinSet::new();
     let mut any_node = false;
     loop {
+        // What is told comes first below: writes that came back must not wait for a pause in it.
+        while let Some(landing) = flights.try_join_next() {
+            landed(&mut scheduler, clock.moment(), landing);
+        }
         while any_node && flights.len() < SIDE_BY_SIDE {
             let Some(decision) = scheduler.next(clock.moment()) else { break };
             teller.tell(&client, &decision);
@@ -63,21 +67,17 @@ pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, eve
                 Some(Input::Nodes(batch)) => any_node |= take_nodes(&mut scheduler, &client, &batch),
                 None => return,
             },
-            Some(landed) = flights.join_next() => {
-                let mut landed = Some(landed);
-                while let Some(Ok(landing)) = landed {
-                    match landing {
-                        Landed::Binding(uid, Outcome::Done) => scheduler.bound(&uid),
-                        Landed::Binding(uid, outcome) => {
-                            scheduler.bind_failed(clock.moment(), &uid, outcome == Outcome::Gone);
-                        }
-                        Landed::Condition => {}
-                    }
-                    landed = flights.try_join_next();
-                }
-            }
+            Some(landing) = flights.join_next() => landed(&mut scheduler, clock.moment(), landing),
             () = sleep_until(wake), if wake.is_some() && flights.len() < SIDE_BY_SIDE => {}
         }
+    }
+}
+
+fn landed(scheduler: &mut Scheduler, now: Moment, landing: Result<Landed, JoinError>) {
+    match landing {
+        Ok(Landed::Binding(uid, Outcome::Done)) => scheduler.bound(&uid),
+        Ok(Landed::Binding(uid, outcome)) => scheduler.bind_failed(now, &uid, outcome == Outcome::Gone),
+        Ok(Landed::Condition) | Err(_) => {}
     }
 }
 
@@ -129,7 +129,11 @@ async fn perform(client: Client, decision: Decision) -> Landed {
         Decision::Unschedulable { pod, uid, message, .. } => {
             let says = ("False", "Unschedulable", &*message);
             let patch = condition_patch(&uid, "PodScheduled", says, None, client.clock().now());
-            outcome("say that a pod fits nowhere", &pod, patch_pod_status(&client, &pod, patch).await);
+            outcome(
+                "say that a pod fits nowhere",
+                &pod,
+                patch_pod_status(&client, &pod, PatchType::StrategicMerge, patch).await,
+            );
             Landed::Condition
         }
     }
@@ -138,7 +142,6 @@ async fn perform(client: Client, decision: Decision) -> Landed {
 /// Tells of decisions by events, as many as the limit lets through.
 struct Teller {
     events: Option<EventQueue>,
-    names: Names,
     limit: TokenBucket,
 }
 
@@ -158,7 +161,7 @@ impl Teller {
         };
         if self.limit.try_take(client.clock().moment()) {
             let wall = client.clock().now();
-            events.put(&pod.namespace, scheduler_event(pod, uid, what, message, wall, self.names.next(wall)));
+            events.put(&pod.namespace, wall, |number| scheduler_event(pod, uid, what, message, wall, number));
         }
     }
 }

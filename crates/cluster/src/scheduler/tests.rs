@@ -58,7 +58,9 @@ fn what_does_not_fit_says_why_as_a_real_scheduler_does() {
             "more cpu than any node has",
             three(json!({})).into(),
             requests("5", "1Gi"),
-            format!("0/3 nodes are available: 3 Insufficient cpu. {available} 3 Preemption is not helpful for scheduling."),
+            format!(
+                "0/3 nodes are available: 3 Insufficient cpu. {available} 3 Preemption is not helpful for scheduling."
+            ),
         ),
         (
             "cpu and memory",
@@ -72,19 +74,25 @@ fn what_does_not_fit_says_why_as_a_real_scheduler_does() {
             "no pod more",
             three(json!({"status": {"allocatable": {"pods": "0"}}})).into(),
             json!({}),
-            format!("0/3 nodes are available: 3 Too many pods. {available} 3 No preemption victims found for incoming pod."),
+            format!(
+                "0/3 nodes are available: 3 Too many pods. {available} 3 No preemption victims found for incoming pod."
+            ),
         ),
         (
             "cordoned",
             three(json!({"spec": {"unschedulable": true}})).into(),
             json!({}),
-            format!("0/3 nodes are available: 3 node(s) were unschedulable. {available} 3 Preemption is not helpful for scheduling."),
+            format!(
+                "0/3 nodes are available: 3 node(s) were unschedulable. {available} 3 Preemption is not helpful for scheduling."
+            ),
         ),
         (
             "tainted",
             three(json!({"spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}})).into(),
             json!({}),
-            format!("0/3 nodes are available: 3 node(s) had untolerated taint(s). {available} 3 Preemption is not helpful for scheduling."),
+            format!(
+                "0/3 nodes are available: 3 node(s) had untolerated taint(s). {available} 3 Preemption is not helpful for scheduling."
+            ),
         ),
         (
             "a label that none has",
@@ -145,7 +153,8 @@ fn a_pod_says_itself_where_it_may_go() {
         ("being deleted", json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}), Err(())),
         ("over", json!({"status": {"phase": "Failed"}}), Err(())),
     ] {
-        let mut scheduler = scheduler(&[node("plain", &json!({})), node("reluctant", &reluctant), node("tainted", &tainted)]);
+        let mut scheduler =
+            scheduler(&[node("plain", &json!({})), node("reluctant", &reluctant), node("tainted", &tainted)]);
         scheduler.pod_changed(at(0), &pod(1, &change));
         let got = place(&mut scheduler, at(0)).and_then(Result::ok).ok_or(());
         assert_eq!(got, want.map(str::to_owned), "{name}");

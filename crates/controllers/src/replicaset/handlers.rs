@@ -191,7 +191,8 @@ pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O
     let Some(owner) = resolve(new, reference, owners) else { return };
     let key = owner.meta().key();
     let turned_ready = !old.is_ready() && new.is_ready();
-    if old.phase != new.phase && failed_at_once(new) {
+    // A pod that was ready before it failed was no pod that its node refused: its replacement is due at once.
+    if old.phase != new.phase && !old.is_ready() && failed_at_once(new) {
         effect(Effect::FailedAtOnce(key.clone()));
     } else if turned_ready {
         effect(Effect::TurnedReady(key.clone()));

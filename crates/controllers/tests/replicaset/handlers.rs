@@ -262,6 +262,7 @@ fn pods_that_fail_at_once_are_noticed_when_they_fail() {
     assert_eq!(updated(&fresh, fail(11)), queued(&["web"]), "worn out rather than refused");
     let refused = |pod: &mut Pod| pod.phase = PodPhase::Failed;
     assert_eq!(updated(&fresh, refused), [failed(), queued(&["web"])].concat(), "a pod that no node ran");
+    assert_eq!(updated(&pod("p", 11), fail(1)), queued(&["web"]), "a pod that was ready was not refused");
     // Only the step counts: a later update of a failed pod is no further failure.
     let mut dead = fresh.clone();
     fail(0)(&mut dead);

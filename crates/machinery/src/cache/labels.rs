@@ -74,6 +74,12 @@ impl LabelIndex {
         groups.filter_map(|at| self.group(*at)).flat_map(|group| group.slots.iter().copied())
     }
 
+    /// Whether no object is indexed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_set.is_empty() && self.by_label.is_empty() && self.by_namespace.is_empty()
+    }
+
     /// The groups that can match: those with one of the values that some requirement names, where
     /// the requirement that leads to the fewest is taken; else the whole namespace.
     fn candidates(&self, namespace: &str, selector: &Selector) -> Vec<&Group> {

@@ -169,11 +169,13 @@ impl<T: Cached> Cache<T> {
         let mut listed = vec![false; self.slots.len()];
         let mut changes = Vec::new();
         for object in list {
+            let object = Arc::new(object);
+            changes.extend(self.put(Arc::clone(&object)));
+            // A new object may have got the slot of one that went long ago.
             let slot = self.find(&object.meta().namespace, &object.meta().name);
             if let Some(seen) = slot.and_then(|slot| listed.get_mut(slot.at())) {
                 *seen = true;
             }
-            changes.extend(self.put(Arc::new(object)));
         }
         let mut vanished = BTreeMap::new();
         for (at, _) in listed.iter().enumerate().filter(|(_, seen)| !**seen) {

@@ -49,6 +49,14 @@ impl Indexes<Pod> for PodIndexes {
     }
 }
 
+impl PodIndexes {
+    /// Whether no pod is indexed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.owners.is_empty() && self.labels.is_empty() && self.orphans.is_empty()
+    }
+}
+
 impl Cache<Pod> {
     /// The pods whose controller is that object of that kind: namespace, kind, name and uid all
     /// agree (INF-07).

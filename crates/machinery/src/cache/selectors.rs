@@ -18,11 +18,14 @@ pub struct SelectorIndex {
     namespaces: FixedMap<Arc<str>, NamespaceSelectors>,
 }
 
+/// Keys, or the values of keys, in the order of the keys.
+type Words = Vec<Box<str>>;
+
 /// The selectors of one namespace.
 #[derive(Debug, Default)]
 struct NamespaceSelectors {
     /// Keys -> values -> slots.
-    exact: BTreeMap<Vec<Box<str>>, BTreeMap<Vec<Box<str>>, BTreeSet<Slot>>>,
+    exact: BTreeMap<Words, BTreeMap<Words, BTreeSet<Slot>>>,
     /// Selectors that name no exact value, such as `app` or `app notin (web)`.
     loose: BTreeSet<Slot>,
 }
@@ -74,7 +77,7 @@ impl SelectorIndex {
         };
         let mut slots = selectors.loose.clone();
         for (keys, by_values) in &selectors.exact {
-            let values: Option<Vec<Box<str>>> = keys.iter().map(|key| labels.get(key).map(Box::from)).collect();
+            let values: Option<Words> = keys.iter().map(|key| labels.get(key).map(Box::from)).collect();
             slots.extend(values.and_then(|values| by_values.get(&values)).into_iter().flatten());
         }
         slots
@@ -86,7 +89,7 @@ fn is_indexed(selector: &Selector) -> bool {
 }
 
 /// Keys and values of the requirements that name exactly one value, in the order of the keys.
-fn exact_part(selector: &Selector) -> (Vec<Box<str>>, Vec<Box<str>>) {
+fn exact_part(selector: &Selector) -> (Words, Words) {
     let requirements = selector.requirements().iter();
     requirements
         .filter_map(|requirement| match requirement.required_values()? {

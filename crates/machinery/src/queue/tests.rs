@@ -268,25 +268,34 @@ proptest! {
         let mut queue = WorkQueue::new();
         let mut now = 0;
         let mut in_work = BTreeSet::new();
-        // Since when each key is owed a turn, at the latest.
-        let mut owed: BTreeMap<u8, u64> = BTreeMap::new();
-        let owe = |owed: &mut BTreeMap<u8, u64>, key, due: u64| {
+        // The keys that were promised a turn, and from when on: at once, and after a delay.
+        let mut owed: BTreeSet<u8> = BTreeSet::new();
+        let mut owed_later: BTreeMap<u8, u64> = BTreeMap::new();
+        let owe_later = |owed: &mut BTreeMap<u8, u64>, key, due: u64| {
             owed.entry(key).and_modify(|earliest| *earliest = due.min(*earliest)).or_insert(due);
+        };
+        let fall_due = |owed: &mut BTreeSet<u8>, later: &mut BTreeMap<u8, u64>, now: u64| {
+            owed.extend(later.iter().filter(|(_, due)| **due <= now).map(|(key, _)| *key));
+            later.retain(|_, due| *due > now);
         };
         let mut requeues: BTreeMap<u8, u32> = BTreeMap::new();
         for call in calls {
             match call {
                 Call::Add(key) => {
                     queue.add(key, at(now));
-                    owe(&mut owed, key, now);
+                    owed.insert(key);
                 }
                 Call::AddAfter(key, delay) => {
                     queue.add_after(key, millis(delay), at(now));
-                    owe(&mut owed, key, now + delay);
+                    if delay == 0 {
+                        owed.insert(key);
+                    } else {
+                        owe_later(&mut owed_later, key, now + delay);
+                    }
                 }
                 Call::AddRateLimited(key) => {
                     let delay = queue.add_rate_limited(key, at(now));
-                    owe(&mut owed, key, now + u64::try_from(delay.as_millis()).unwrap());
+                    owe_later(&mut owed_later, key, now + u64::try_from(delay.as_millis()).unwrap());
                     *requeues.entry(key).or_default() += 1;
                 }
                 Call::Forget(key) => {
@@ -294,9 +303,10 @@ proptest! {
                     requeues.remove(&key);
                 }
                 Call::Get => {
+                    fall_due(&mut owed, &mut owed_later, now);
                     if let Some(key) = queue.get(at(now)) {
                         prop_assert!(in_work.insert(key), "{key} is in work already");
-                        prop_assert!(owed.remove(&key).is_none_or(|due| due <= now), "{key} came too early");
+                        prop_assert!(owed.remove(&key), "{key} came without having been asked for");
                     }
                 }
                 Call::Done(key) => {
@@ -317,10 +327,11 @@ proptest! {
         while let Some(wakeup) = queue.next_wakeup(at(now)) {
             now = now.max(wakeup.as_nanos().div_ceil(1_000_000));
             let key = queue.get(at(now)).expect("the wakeup was for a key");
+            fall_due(&mut owed, &mut owed_later, now);
             owed.remove(&key);
             queue.done(&key, at(now));
         }
-        prop_assert!(owed.is_empty(), "never served: {owed:?}");
+        prop_assert!(owed.is_empty() && owed_later.is_empty(), "never served: {owed:?} {owed_later:?}");
         prop_assert!(queue.is_drained());
     }
 }

@@ -109,3 +109,25 @@ async fn a_refusal_is_displayed_as_the_servers_message() {
     assert!(error.is_not_found());
     assert_eq!(error.to_string(), "pods \"x\" not found");
 }
+
+/// Contract: B-14, CM-03
+#[tokio::test(start_paused = true)]
+async fn by_default_the_client_sets_no_limit_of_its_own() {
+    let (client, mut server) = server();
+    let start = Instant::now();
+    let asking: Vec<_> = (0..500)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.get("/x").await })
+        })
+        .collect();
+    let mut asked = Vec::new();
+    for _ in 0..500 {
+        asked.push(server.next().await);
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO, "all at once, before the first is answered");
+    asked.into_iter().for_each(|asked| asked.answer(200, "{}"));
+    for answered in asking {
+        answered.await.unwrap().unwrap();
+    }
+}

@@ -52,21 +52,6 @@ impl<T: Cached> Store<T> {
         self.inner.cache.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cache, held still at a moment when every handler has been told of all that it shows. Waits for
-    /// the handlers of the batch that was just applied, if they are still at it.
-    pub async fn read_settled(&self) -> RwLockReadGuard<'_, Cache<T>> {
-        loop {
-            {
-                let cache = self.read();
-                // Nothing can be applied while the guard is held: what was told stays all there is.
-                if self.newest() == cache.newest() {
-                    return cache;
-                }
-            }
-            tokio::task::yield_now().await;
-        }
-    }
-
     /// The newest version that the cache has seen, and of which every handler was told (INF-09).
     #[must_use]
     pub fn newest(&self) -> ResourceVersion {

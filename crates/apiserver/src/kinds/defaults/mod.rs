@@ -44,7 +44,8 @@ pub fn quantity(parent: &mut Object, field: &str) {
 
 fn quantity_value(value: &mut Value, to_milli: bool) {
     let number;
-    let text = match value {
+    let text = match &*value {
+        Value::String(text) if is_plain(text) => return,
         Value::String(text) => text.as_str(),
         Value::Number(n) => {
             number = n.to_string();
@@ -52,7 +53,6 @@ fn quantity_value(value: &mut Value, to_milli: bool) {
         }
         _ => return,
     };
-    // By far the most are plain: digits with at most one suffix letter, which stay as they are.
     let Ok(mut quantity) = Quantity::parse(text) else { return };
     if to_milli {
         quantity.round_up_to_milli();
@@ -60,6 +60,21 @@ fn quantity_value(value: &mut Value, to_milli: bool) {
     let canonical = quantity.to_string();
     if value.as_str() != Some(canonical.as_str()) {
         *value = Value::String(canonical);
+    }
+}
+
+/// Whether a quantity is of the plain sort that most are (`2`, `500m`, `64Mi`): it stays as it is.
+fn is_plain(text: &str) -> bool {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, suffix) = text.split_at(digits);
+    if !(1..=15).contains(&digits) || number.starts_with('0') {
+        return text == "0";
+    }
+    match suffix {
+        "" | "m" | "k" | "M" | "G" => !number.ends_with("000"),
+        // Whole multiples are written with the next suffix.
+        "Ki" | "Mi" | "Gi" => digits <= 9 && number.parse::<u64>().is_ok_and(|n| n % 1024 != 0),
+        _ => false,
     }
 }
 
@@ -79,5 +94,23 @@ pub fn drop_init_container_annotations(parent: &mut Object) {
     }
     if before > 0 && annotations.is_empty() {
         metadata.remove("annotations");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract: API-16
+    #[test]
+    fn what_is_plain_is_what_stays() {
+        for text in ["0", "1", "500m", "64Mi", "1Gi", "1023Ki", "100k", "1500", "123456789012345"] {
+            let mut quantity = Quantity::parse(text).expect(text);
+            quantity.round_up_to_milli();
+            assert!(is_plain(text) && quantity.to_string() == text, "{text}");
+        }
+        for text in ["", "00", "1000m", "1024Mi", "0.5", "-1", "1e3", "1000", "1n", "4096Ki"] {
+            assert!(!is_plain(text), "{text}");
+        }
     }
 }

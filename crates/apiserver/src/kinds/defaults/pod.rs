@@ -215,7 +215,10 @@ mod tests {
             (json!({"serviceAccountName": "a", "serviceAccount": "b"}), "a"),
         ] {
             let pod = defaulted(json!({"spec": sent}));
-            assert_eq!((&pod["spec"]["serviceAccount"], &pod["spec"]["serviceAccountName"]), (&json!(name), &json!(name)));
+            assert_eq!(
+                (&pod["spec"]["serviceAccount"], &pod["spec"]["serviceAccountName"]),
+                (&json!(name), &json!(name))
+            );
         }
     }
 
@@ -224,7 +227,11 @@ mod tests {
     fn pod_ip_is_the_first_of_pod_ips() {
         for (sent, ip, ips) in [
             (json!({"podIP": "1.1.1.1"}), "1.1.1.1", json!([{"ip": "1.1.1.1"}])),
-            (json!({"podIPs": [{"ip": "1.1.1.1"}, {"ip": "::1"}]}), "1.1.1.1", json!([{"ip": "1.1.1.1"}, {"ip": "::1"}])),
+            (
+                json!({"podIPs": [{"ip": "1.1.1.1"}, {"ip": "::1"}]}),
+                "1.1.1.1",
+                json!([{"ip": "1.1.1.1"}, {"ip": "::1"}]),
+            ),
             (json!({"podIP": "2.2.2.2", "podIPs": [{"ip": "1.1.1.1"}]}), "2.2.2.2", json!([{"ip": "2.2.2.2"}])),
         ] {
             let pod = defaulted(json!({"spec": {}, "status": sent}));

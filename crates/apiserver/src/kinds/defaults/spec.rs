@@ -94,7 +94,9 @@ fn container(container: &mut Object) {
 }
 
 fn probe(probe: &mut Object) {
-    for (field, value) in [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)] {
+    for (field, value) in
+        [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+    {
         if probe.int(field) == 0 {
             probe.insert(field.to_owned(), value.into());
         }

@@ -22,11 +22,11 @@ pub(super) fn volume(volume: &mut Object) {
     if let Some(dir) = volume.object_mut("emptyDir") {
         quantity(dir, "sizeLimit");
     }
-    if let Some(image) = volume.object_mut("image") {
-        if image.text("pullPolicy").is_empty() {
-            let policy = pull_policy(image.text("reference"));
-            image.insert("pullPolicy".to_owned(), policy.into());
-        }
+    if let Some(image) = volume.object_mut("image")
+        && image.text("pullPolicy").is_empty()
+    {
+        let policy = pull_policy(image.text("reference"));
+        image.insert("pullPolicy".to_owned(), policy.into());
     }
     if let Some(host_path) = volume.object_mut("hostPath") {
         host_path.set_if_absent("type", "");

@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::fields::Fields;
 use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, Object, Part, Resource, Subresource, column, defaults,
-    wide_column,
+    AGE_COLUMN, Column, Kind, NAME_COLUMN, Object, Part, Resource, Subresource, column, defaults, wide_column,
 };
 use crate::field::FieldError;
 use crate::validation::{self, Errors};
 
+pub(crate) use prepare::{APP_ARMOR_ANNOTATION, app_armor_field};
 pub use row::summary;
 
 /// Containers that live and die together on one node.
@@ -104,10 +104,12 @@ impl Kind for Pod {
         if old.is_some() {
             return Vec::new();
         }
-        let mut warnings: Vec<String> =
-            validation::workload::name_warning(object, "this is used in the Pod's hostname, which can result in surprising behavior")
-                .into_iter()
-                .collect();
+        let mut warnings: Vec<String> = validation::workload::name_warning(
+            object,
+            "this is used in the Pod's hostname, which can result in surprising behavior",
+        )
+        .into_iter()
+        .collect();
         warnings.extend(validation::pod::warnings::pod(object));
         warnings
     }
@@ -120,7 +122,11 @@ impl Kind for Pod {
             "spec.schedulerName" => spec()?.text("schedulerName"),
             "spec.serviceAccountName" => spec()?.text("serviceAccountName"),
             "spec.hostNetwork" => {
-                if spec().is_some_and(|s| s.flag("hostNetwork")) { "true" } else { "false" }
+                if spec().is_some_and(|s| s.flag("hostNetwork")) {
+                    "true"
+                } else {
+                    "false"
+                }
             }
             "status.phase" => status()?.text("phase"),
             "status.podIP" => status()?.text("podIP"),
@@ -168,8 +174,16 @@ mod tests {
             (json!({"spec": {"nodeName": "n"}}), None, 0),
             (json!({"spec": {"terminationGracePeriodSeconds": 30}}), None, 0),
             (json!({"spec": {"terminationGracePeriodSeconds": 30}}), Some(60), 0),
-            (json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}, "status": {"phase": "Failed"}}), None, 0),
-            (json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}, "status": {"phase": "Running"}}), Some(0), 0),
+            (
+                json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}, "status": {"phase": "Failed"}}),
+                None,
+                0,
+            ),
+            (
+                json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}, "status": {"phase": "Running"}}),
+                Some(0),
+                0,
+            ),
         ];
         for (pod, requested, want) in cases {
             assert_eq!(Pod.grace(pod.as_object().expect("object"), requested), Some(want), "{pod} {requested:?}");
@@ -179,7 +193,8 @@ mod tests {
     /// Contract: API-10
     #[test]
     fn fields_that_select() {
-        let pod = json!({"spec": {"nodeName": "n", "hostNetwork": true}, "status": {"phase": "Running", "podIP": "1.1.1.1"}});
+        let pod =
+            json!({"spec": {"nodeName": "n", "hostNetwork": true}, "status": {"phase": "Running", "podIP": "1.1.1.1"}});
         let pod = pod.as_object().expect("object");
         for (label, want) in [
             ("spec.nodeName", Some("n")),

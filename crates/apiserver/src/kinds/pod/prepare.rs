@@ -13,6 +13,7 @@ use super::super::{Object, Part, keep_generation, raise_generation};
 pub(super) fn create(pod: &mut Object) {
     set_generation(pod, 1);
     drop_disabled(pod.object_or_new("spec"));
+    let created = metadata(pod).get("creationTimestamp").cloned().unwrap_or_default();
     let empty = Object::new();
     let spec = pod.object("spec").unwrap_or(&empty);
     let mut status = Object::new();
@@ -21,7 +22,7 @@ pub(super) fn create(pod: &mut Object) {
         status.insert(
             "conditions".to_owned(),
             json!([{
-                "type": "PodScheduled", "status": "False", "lastProbeTime": null, "lastTransitionTime": null,
+                "type": "PodScheduled", "status": "False", "lastProbeTime": null, "lastTransitionTime": created,
                 "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates",
             }]),
         );
@@ -29,6 +30,43 @@ pub(super) fn create(pod: &mut Object) {
     status.insert("qosClass".to_owned(), qos_class(spec).into());
     pod.insert("status".to_owned(), Value::Object(status));
     merge_label_keys(pod);
+    app_armor_fields(pod);
+}
+
+/// Annotations that once set a container's AppArmor profile become the field that does so now, unless
+/// the field is there or the pod's says the same.
+fn app_armor_fields(pod: &mut Object) {
+    let Some(annotations) = metadata(pod).object("annotations").filter(|a| !a.is_empty()).cloned() else { return };
+    let spec = pod.object_or_new("spec");
+    if spec.object("os").is_some_and(|os| os.text("name") == "windows") {
+        return;
+    }
+    let of_pod = spec.object("securityContext").and_then(|c| c.get("appArmorProfile")).cloned();
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.items_mut(list) {
+            let key = format!("{APP_ARMOR_ANNOTATION}{}", container.text("name"));
+            let Some(profile) = annotations.maybe_text(&key).and_then(app_armor_field) else { continue };
+            let has_own = container.object("securityContext").is_some_and(|c| c.contains_key("appArmorProfile"));
+            if !has_own && of_pod.as_ref() != Some(&profile) {
+                container.object_or_new("securityContext").insert("appArmorProfile".to_owned(), profile);
+            }
+        }
+    }
+}
+
+/// The prefix of the annotations that once set a container's AppArmor profile.
+pub(crate) const APP_ARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// The field that says what an AppArmor annotation said; none where it said nothing valid.
+pub(crate) fn app_armor_field(annotation: &str) -> Option<Value> {
+    match annotation {
+        "unconfined" => Some(json!({"type": "Unconfined"})),
+        "runtime/default" => Some(json!({"type": "RuntimeDefault"})),
+        other => {
+            let profile = other.strip_prefix("localhost/").filter(|p| !p.is_empty() && p.trim() == *p)?;
+            Some(json!({"type": "Localhost", "localhostProfile": profile}))
+        }
+    }
 }
 
 /// Carries over what this part of a write leaves alone.
@@ -60,17 +98,18 @@ pub(super) fn update(part: Part, pod: &mut Object, old: &Object) {
     }
     for condition in status.items_mut("conditions") {
         let known = observed.get_mut(condition.text("type")).filter(|list| !list.is_empty()).map(|list| list.remove(0));
-        if let Some(known) = known.filter(|known| *known != 0) {
-            if condition.int("observedGeneration") == 0 {
-                condition.insert("observedGeneration".to_owned(), known.into());
-            }
+        if let Some(known) = known.filter(|known| *known != 0)
+            && condition.int("observedGeneration") == 0
+        {
+            condition.insert("observedGeneration".to_owned(), known.into());
         }
     }
 }
 
 /// Affinity terms may name labels of the pod itself: their values become part of the term's selector.
 fn merge_label_keys(pod: &mut Object) {
-    let wanted = pod.object("spec").is_some_and(|s| s.contains_key("affinity") || s.contains_key("topologySpreadConstraints"));
+    let wanted =
+        pod.object("spec").is_some_and(|s| s.contains_key("affinity") || s.contains_key("topologySpreadConstraints"));
     if !wanted {
         return;
     }
@@ -137,12 +176,19 @@ mod tests {
     /// Contract: API-15
     #[test]
     fn status_and_spec_are_written_apart() {
-        let old = object(json!({"metadata": {"generation": 1, "ownerReferences": [{"uid": "u"}]}, "spec": {"a": 1}, "status": {"phase": "Pending", "qosClass": "Burstable", "conditions": [{"type": "Ready", "observedGeneration": 3}]}}));
-        let new = object(json!({"metadata": {"generation": 9}, "spec": {"a": 2}, "status": {"phase": "Running", "conditions": [{"type": "Ready"}]}}));
+        let old = object(
+            json!({"metadata": {"generation": 1, "ownerReferences": [{"uid": "u"}]}, "spec": {"a": 1}, "status": {"phase": "Pending", "qosClass": "Burstable", "conditions": [{"type": "Ready", "observedGeneration": 3}]}}),
+        );
+        let new = object(
+            json!({"metadata": {"generation": 9}, "spec": {"a": 2}, "status": {"phase": "Running", "conditions": [{"type": "Ready"}]}}),
+        );
 
         let mut main = new.clone();
         update(Part::Main, &mut main, &old);
-        assert_eq!((&main["spec"]["a"], &main["status"], &main["metadata"]["generation"]), (&json!(2), &old["status"], &json!(2)));
+        assert_eq!(
+            (&main["spec"]["a"], &main["status"], &main["metadata"]["generation"]),
+            (&json!(2), &old["status"], &json!(2))
+        );
 
         let mut status = new;
         update(Part::Status, &mut status, &old);
@@ -157,8 +203,10 @@ mod tests {
     /// Contract: API-16
     #[test]
     fn affinity_takes_the_pods_own_labels() {
-        let mut pod = object(json!({"metadata": {"labels": {"v": "1"}}, "spec": {"containers": [], "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-            {"labelSelector": {}, "matchLabelKeys": ["v", "none"], "mismatchLabelKeys": ["v"]}]}}}}));
+        let mut pod = object(
+            json!({"metadata": {"labels": {"v": "1"}}, "spec": {"containers": [], "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {}, "matchLabelKeys": ["v", "none"], "mismatchLabelKeys": ["v"]}]}}}}),
+        );
         create(&mut pod);
         assert_eq!(
             pod["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]["labelSelector"],

@@ -270,7 +270,13 @@ mod tests {
                 "Signal:9",
                 0,
             ),
-            (&init, json!({"phase": "Pending", "initContainerStatuses": [{"name": "i", "state": {"running": {}}}]}), "0/2", "Init:0/2", 0),
+            (
+                &init,
+                json!({"phase": "Pending", "initContainerStatuses": [{"name": "i", "state": {"running": {}}}]}),
+                "0/2",
+                "Init:0/2",
+                0,
+            ),
             (
                 &init,
                 json!({"phase": "Pending", "initContainerStatuses": [{"name": "i", "restartCount": 4, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}),
@@ -328,8 +334,14 @@ mod tests {
     #[test]
     fn restarts_say_when() {
         let last = |time: &str| json!({"restartCount": 2, "lastState": {"terminated": {"finishedAt": time}}});
-        let pod = pod(&json!({"readinessGates": [{"conditionType": "x"}]}), &json!({"containerStatuses": [last("1970-01-01T00:10:00Z"), last("1970-01-01T00:05:00Z")], "podIPs": [{"ip": "10.0.0.1"}]}));
+        let pod = pod(
+            &json!({"readinessGates": [{"conditionType": "x"}]}),
+            &json!({"containerStatuses": [last("1970-01-01T00:10:00Z"), last("1970-01-01T00:05:00Z")], "podIPs": [{"ip": "10.0.0.1"}]}),
+        );
         let row = cells(&pod, Timestamp::from_seconds(15 * 60));
-        assert_eq!(Value::from(row), json!(["p", "0/0", "", "4 (5m ago)", "<unknown>", "10.0.0.1", "<none>", "<none>", "0/1"]));
+        assert_eq!(
+            Value::from(row),
+            json!(["p", "0/0", "", "4 (5m ago)", "<unknown>", "10.0.0.1", "<none>", "<none>", "0/1"])
+        );
     }
 }

@@ -228,8 +228,88 @@ fn bytes_are_base64() {
     assert_eq!(secret("YWJj"), Ok(json!("YWJj")));
     assert_eq!(secret("YW\nJj"), Ok(json!("YWJj")));
     assert_eq!(secret(""), Ok(json!("")));
+    let numbers = decode("", "v1", "Secret", br#"{"data":{"k":[1,2,null]}}"#, Format::Json, Validation::Strict);
+    assert_eq!(numbers.map(|(object, _)| object["data"]["k"].clone()), Ok(json!("AQIA")));
     for (data, at) in [("YWJ", 0), ("a?", 1), ("YWJj=", 4), ("YQ=x", 3), ("YQ==x", 4)] {
         let error = secret(data).err().unwrap_or_default();
         assert!(error.starts_with("illegal base64 data at input byte "), "{data}: {error} ({at})");
+    }
+}
+
+mod laws {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    use super::super::*;
+
+    /// JSON whose keys are often those of a pod, of types that often fit.
+    fn body() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            (-5..500i64).prop_map(Value::from),
+            Just(json!(1.5)),
+            prop_oneof![Just("a"), Just(""), Just("1Gi"), Just("2026-01-01T00:00:00Z"), Just("Always")]
+                .prop_map(Value::from),
+        ];
+        let key = prop_oneof![
+            Just("spec"),
+            Just("metadata"),
+            Just("status"),
+            Just("containers"),
+            Just("name"),
+            Just("labels"),
+            Just("env"),
+            Just("resources"),
+            Just("requests"),
+            Just("ports"),
+            Just("containerPort"),
+            Just("volumes"),
+            Just("emptyDir"),
+            Just("creationTimestamp"),
+            Just("conditions"),
+            Just("finalizers"),
+            Just("other"),
+        ];
+        leaf.prop_recursive(6, 60, 6, move |inner| {
+            prop_oneof![
+                2 => proptest::collection::vec((key.clone(), inner.clone()), 0..6)
+                    .prop_map(|entries| Value::Object(entries.into_iter().map(|(k, v)| (k.to_owned(), v)).collect::<Map<_, _>>())),
+                1 => proptest::collection::vec(inner, 0..4).prop_map(Value::Array),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Contract: API-06
+        #[test]
+        fn what_was_decoded_decodes_to_itself(body in body()) {
+            let once = decode("", "v1", "Pod", body.to_string().as_bytes(), Format::Json, Validation::Ignore);
+            if let Ok((object, _)) = once {
+                let text = Value::Object(object.clone()).to_string();
+                let twice = decode("", "v1", "Pod", text.as_bytes(), Format::Json, Validation::Strict);
+                prop_assert_eq!(twice, Ok((object, Vec::new())));
+            }
+        }
+
+        /// Contract: API-06
+        #[test]
+        fn syntax_is_the_same_as_everyone_elses(text in "[\\[\\]{}:,\"0-9a-ft-u.eE+ n\\\\-]{0,20}") {
+            let ours = scan::check(text.as_bytes()).is_ok();
+            let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+            prop_assert_eq!(ours, theirs, "{}", text);
+            if !ours {
+                prop_assert!(read_json(text.as_bytes()).is_err());
+            }
+        }
+
+        /// Contract: API-22
+        #[test]
+        fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = decode("", "v1", "Pod", &bytes, Format::Json, Validation::Warn);
+            let _ = decode("", "v1", "Pod", &bytes, Format::Yaml, Validation::Warn);
+            let _ = read_json(&bytes);
+        }
     }
 }

@@ -98,7 +98,8 @@ fn a_changed_field_changes_hands() {
         ])
     );
     // Removing everything that one manager has removes its entry.
-    let third = json!({"metadata": {"name": "p", "labels": {"b": "1"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
+    let third =
+        json!({"metadata": {"name": "p", "labels": {"b": "1"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
     let live = write(Some(&live), &third, "three", "", T2);
     let managers: Vec<&str> = live["metadata"]["managedFields"]
         .as_array()
@@ -132,15 +133,16 @@ fn subresources_have_entries_of_their_own() {
     assert_eq!(
         entries(&live)[1],
         json!({"manager": "kubelet", "operation": "Update", "apiVersion": "v1", "subresource": "status", "time": T2,
-            "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {
-                "f:conditions": {".": {}, "k:{\"type\":\"Ready\"}": {".": {}, "f:lastProbeTime": {}, "f:lastTransitionTime": {},
-                    "f:status": {}, "f:type": {}}},
-                "f:phase": {},
-                "f:podIPs": {".": {}, "k:{\"ip\":\"1.2.3.4\"}": {".": {}, "f:ip": {}}},
-            }}})
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {
+            "f:conditions": {".": {}, "k:{\"type\":\"Ready\"}": {".": {}, "f:lastProbeTime": {}, "f:lastTransitionTime": {},
+                "f:status": {}, "f:type": {}}},
+            "f:phase": {},
+            "f:podIPs": {".": {}, "k:{\"ip\":\"1.2.3.4\"}": {".": {}, "f:ip": {}}},
+        }}})
     );
     // The main URL does not write status, and owns nothing of it.
-    let body = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}, "status": {"phase": "Failed"}});
+    let body =
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}, "status": {"phase": "Failed"}});
     assert_eq!(entries(&write(None, &body, "one", "", T1))[0]["fieldsV1"].get("f:status"), None);
 }
 
@@ -187,7 +189,8 @@ fn the_oldest_updaters_are_folded() {
 #[test]
 fn elements_that_share_a_key_are_one() {
     let port = |name: &str| json!({"containerPort": 80, "protocol": "TCP", "name": name});
-    let body = |ports: Value| json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "ports": ports}]}});
+    let body =
+        |ports: Value| json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "ports": ports}]}});
     let live = write(None, &body(json!([port("a"), port("b")])), "one", "", T1);
     assert_eq!(
         entries(&live)[0]["fieldsV1"]["f:spec"]["f:containers"]["k:{\"name\":\"c\"}"]["f:ports"],

@@ -106,7 +106,8 @@ fn patches_merge_by_schema() {
 /// Contract: API-12
 #[test]
 fn bad_patches_are_told_apart() {
-    let live = json!({"metadata": {"labels": {"a": "1"}, "finalizers": ["f"]}, "spec": {"containers": [{"name": "a"}]}});
+    let live =
+        json!({"metadata": {"labels": {"a": "1"}, "finalizers": ["f"]}, "spec": {"containers": [{"name": "a"}]}});
     for (patch, expected) in [
         (
             json!({"spec": {"containers": [{"image": "x"}]}}),
@@ -121,10 +122,7 @@ fn bad_patches_are_told_apart() {
         (json!({"spec": {"$retainKeys": ["a"], "b": 1}}), "invalid patch format of retainKeys"),
         (json!({"spec": {"$setElementOrder": []}}), "invalid patch format of setElementOrder list"),
         (json!({"metadata": {"$deleteFromPrimitiveList": ["f"]}}), "invalid patch format of primitive list"),
-        (
-            json!({"spec": {"$setElementOrder/containers": "a"}}),
-            "expected a []interface {}, but received a string",
-        ),
+        (json!({"spec": {"$setElementOrder/containers": "a"}}), "expected a []interface {}, but received a string"),
         (
             json!({"spec": {"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a"}]}}),
             "The order in patch list:\n[map[name:a]]\n doesn't match $setElementOrder list:\n[map[name:b]]\n",

@@ -84,11 +84,7 @@ pub(super) fn validate_label_keys(term: &Object, path: &Path<'_>, errors: &mut E
         for requirement in selector.items("matchExpressions") {
             let key = requirement.text("key");
             if let Some(i) = matching.iter().rposition(|k| *k == key).filter(|_| seen.contains(key)) {
-                errors.push(FieldError::invalid(
-                    path.index(i),
-                    key,
-                    "exists in both matchLabelKeys and labelSelector",
-                ));
+                errors.push(FieldError::invalid(path.index(i), key, "exists in both matchLabelKeys and labelSelector"));
             }
             seen.insert(key);
         }
@@ -135,18 +131,15 @@ fn validate_node_term(term: &Object, any_value: bool, path: &Path<'_>, errors: &
         let count = requirement.list("values").len();
         let values = path.child("values");
         match operator {
-            "In" | "NotIn" if count == 0 => errors.push(FieldError::required(
-                values,
-                "must be specified when `operator` is 'In' or 'NotIn'",
-            )),
+            "In" | "NotIn" if count == 0 => {
+                errors.push(FieldError::required(values, "must be specified when `operator` is 'In' or 'NotIn'"));
+            }
             "Exists" | "DoesNotExist" if count > 0 => errors.push(FieldError::forbidden(
                 values,
                 "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
             )),
-            "Gt" | "Lt" if count != 1 => errors.push(FieldError::required(
-                values,
-                "must be specified single value when `operator` is 'Lt' or 'Gt'",
-            )),
+            "Gt" | "Lt" if count != 1 => errors
+                .push(FieldError::required(values, "must be specified single value when `operator` is 'Lt' or 'Gt'")),
             "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
             other => {
                 errors.push(FieldError::invalid(path.child("operator"), other, "not a valid selector operator"));
@@ -205,13 +198,8 @@ pub(super) fn selector_requirements(spec: &Object) -> Vec<&Object> {
 
 /// The requirements of the required node affinity of a spec.
 pub(super) fn required_node_requirements(spec: &Object) -> Vec<&Object> {
-    let required =
-        spec.object("affinity").and_then(|a| a.object("nodeAffinity")).and_then(|n| n.object(REQUIRED));
-    required
-        .into_iter()
-        .flat_map(|r| r.items("nodeSelectorTerms"))
-        .flat_map(|t| t.items("matchExpressions"))
-        .collect()
+    let required = spec.object("affinity").and_then(|a| a.object("nodeAffinity")).and_then(|n| n.object(REQUIRED));
+    required.into_iter().flat_map(|r| r.items("nodeSelectorTerms")).flat_map(|t| t.items("matchExpressions")).collect()
 }
 
 /// The terms of the required node affinity.

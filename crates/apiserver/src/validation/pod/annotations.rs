@@ -16,14 +16,14 @@ const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 /// Checks the annotations of a pod or template; `path` is that of the annotations.
 pub(super) fn validate(meta: &Object, spec: &Object, path: &Path<'_>, options: &Options, errors: &mut Errors) {
     let Some(annotations) = meta.object("annotations") else { return };
-    if let Some(value) = annotations.maybe_text(MIRROR) {
-        if spec.text("nodeName").is_empty() {
-            errors.push(FieldError::invalid(
-                path.key(MIRROR),
-                value,
-                "must set spec.nodeName if mirror pod annotation is set",
-            ));
-        }
+    if let Some(value) = annotations.maybe_text(MIRROR)
+        && spec.text("nodeName").is_empty()
+    {
+        errors.push(FieldError::invalid(
+            path.key(MIRROR),
+            value,
+            "must set spec.nodeName if mirror pod annotation is set",
+        ));
     }
     deletion_cost(meta, path, options, errors);
     if let Some(profile) = annotations.maybe_text(SECCOMP_POD) {
@@ -96,10 +96,7 @@ pub(super) fn seccomp_matches(meta: &Object, spec: &Object, path: &Path<'_>, err
             _ => true,
         };
         if !matches {
-            errors.push(FieldError::forbidden(
-                at.child("type"),
-                "seccomp type in annotation and field must match",
-            ));
+            errors.push(FieldError::forbidden(at.child("type"), "seccomp type in annotation and field must match"));
         }
     };
     check(SECCOMP_POD, spec.object("securityContext"), path);
@@ -140,10 +137,7 @@ pub(super) fn app_armor_matches(meta: &Object, spec: &Object, path: &Path<'_>, e
             _ => true,
         };
         if !matches {
-            errors.push(FieldError::forbidden(
-                at.child("type"),
-                "apparmor type in annotation and field must match",
-            ));
+            errors.push(FieldError::forbidden(at.child("type"), "apparmor type in annotation and field must match"));
         }
     });
 }

@@ -22,7 +22,7 @@ pub(super) fn validate_pod_claims(context: &Context<'_>, path: &Path<'_>, errors
     let mut names = BTreeSet::new();
     for (i, claim) in context.spec.items("resourceClaims").enumerate() {
         if mirror {
-            errors.push(FieldError::forbidden("", "static pods do not support resource claims"));
+            errors.push(FieldError::forbidden("[]", "static pods do not support resource claims"));
             continue;
         }
         let path = path.index(i);

@@ -282,11 +282,7 @@ fn restart_policy(container: &Object, path: &Path<'_>, errors: &mut Errors) {
         let path = list.index(i);
         let action = rule.text("action");
         if !matches!(action, "Restart" | "RestartAllContainers") {
-            errors.push(FieldError::not_supported(
-                path.child("action"),
-                action,
-                &["Restart", "RestartAllContainers"],
-            ));
+            errors.push(FieldError::not_supported(path.child("action"), action, &["Restart", "RestartAllContainers"]));
         }
         let codes_path = path.child("exitCodes");
         let Some(codes) = rule.object("exitCodes") else {

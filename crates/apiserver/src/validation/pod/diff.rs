@@ -79,8 +79,11 @@ fn grouped(operations: &[Op]) -> Vec<Vec<Op>> {
     let mut group: Vec<Op> = Vec::new();
     for mut op in codes {
         if op.equal && op.a.1 - op.a.0 > 2 * CONTEXT {
-            let head =
-                Op { equal: true, a: (op.a.0, op.a.1.min(op.a.0 + CONTEXT)), b: (op.b.0, op.b.1.min(op.b.0 + CONTEXT)) };
+            let head = Op {
+                equal: true,
+                a: (op.a.0, op.a.1.min(op.a.0 + CONTEXT)),
+                b: (op.b.0, op.b.1.min(op.b.0 + CONTEXT)),
+            };
             group.push(head);
             groups.push(std::mem::take(&mut group));
             op.a.0 = op.a.0.max(op.a.1.saturating_sub(CONTEXT));
@@ -88,7 +91,7 @@ fn grouped(operations: &[Op]) -> Vec<Vec<Op>> {
         }
         group.push(op);
     }
-    if !group.is_empty() && !(group.len() == 1 && group[0].equal) {
+    if group.len() > 1 || group.first().is_some_and(|op| !op.equal) {
         groups.push(group);
     }
     groups

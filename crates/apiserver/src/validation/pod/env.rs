@@ -168,9 +168,8 @@ pub(super) fn validate_resource_ref(reference: &Object, file: bool, path: &Path<
         "limits.memory" | "requests.memory" => {
             (!of_size).then(|| format!("only divisor's values {SIZES} are supported with the memory resource"))
         }
-        "limits.ephemeral-storage" | "requests.ephemeral-storage" => (!of_size).then(|| {
-            format!("only divisor's values {SIZES} are supported with the local ephemeral storage resource")
-        }),
+        "limits.ephemeral-storage" | "requests.ephemeral-storage" => (!of_size)
+            .then(|| format!("only divisor's values {SIZES} are supported with the local ephemeral storage resource")),
         _ if huge => {
             (!of_size).then(|| format!("only divisor's values {SIZES} are supported with the hugepages resource"))
         }

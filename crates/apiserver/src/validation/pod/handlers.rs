@@ -14,7 +14,8 @@ pub(super) fn validate_probes(container: &Object, path: &Path<'_>, errors: &mut 
         let Some(probe) = container.object(kind) else { continue };
         let path = path.child(kind);
         validate_handler(probe, &["exec", "httpGet", "tcpSocket", "grpc"], None, &path, errors);
-        for field in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"] {
+        for field in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
+        {
             non_negative(probe.int(field), &path.child(field), errors);
         }
         let grace = probe.maybe_int("terminationGracePeriodSeconds");
@@ -37,12 +38,7 @@ pub(super) fn validate_probes(container: &Object, path: &Path<'_>, errors: &mut 
 }
 
 /// Checks the lifecycle hooks of a container.
-pub(super) fn validate_lifecycle(
-    context: &Context<'_>,
-    lifecycle: &Object,
-    path: &Path<'_>,
-    errors: &mut Errors,
-) {
+pub(super) fn validate_lifecycle(context: &Context<'_>, lifecycle: &Object, path: &Path<'_>, errors: &mut Errors) {
     for hook in ["postStart", "preStop"] {
         if let Some(handler) = lifecycle.object(hook) {
             let kinds = ["exec", "httpGet", "tcpSocket", "sleep"];
@@ -51,13 +47,7 @@ pub(super) fn validate_lifecycle(
     }
 }
 
-fn validate_handler(
-    handler: &Object,
-    kinds: &[&str],
-    grace: Option<i64>,
-    path: &Path<'_>,
-    errors: &mut Errors,
-) {
+fn validate_handler(handler: &Object, kinds: &[&str], grace: Option<i64>, path: &Path<'_>, errors: &mut Errors) {
     let mut found = false;
     for kind in kinds {
         let Some(action) = handler.object(kind) else { continue };

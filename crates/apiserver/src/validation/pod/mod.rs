@@ -25,13 +25,13 @@ pub mod volumes;
 pub mod warnings;
 pub mod windows;
 
-#[cfg(test)]
-mod tests;
-
 use serde_json::Value;
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::{Fields, metadata}};
+use crate::kinds::{
+    Object,
+    fields::{Fields, metadata},
+};
 
 use super::labels::{validate_annotations, validate_labels};
 use super::{Errors, Path, complain, meta, name};

@@ -1,6 +1,9 @@
 //! What is let pass because a stored object already has it: an update must not fail for an old sin.
 
-use crate::kinds::{Object, fields::{Fields, metadata}};
+use crate::kinds::{
+    Object,
+    fields::{Fields, metadata},
+};
 use crate::validation::{Errors, Path, name, selector};
 
 use super::{affinity, annotations, resources, security};
@@ -81,9 +84,8 @@ impl Options {
             any_token_path: spec.items("volumes").any(|v| {
                 v.object("projected").is_some_and(|p| {
                     p.items("sources").any(|s| {
-                        s.object("serviceAccountToken").is_some_and(|t| {
-                            fails(&|errors| super::sources::local_path(t.text("path"), &path, errors))
-                        })
+                        s.object("serviceAccountToken")
+                            .is_some_and(|t| fails(&|errors| super::sources::local_path(t.text("path"), &path, errors)))
                     })
                 })
             }),

@@ -30,10 +30,7 @@ pub(super) fn validate_pod_level(context: &Context<'_>, path: &Path<'_>, errors:
         return;
     }
     if resources.contains_key("claims") {
-        errors.push(FieldError::forbidden(
-            path.child("claims"),
-            "claims may not be set for Resources at pod-level",
-        ));
+        errors.push(FieldError::forbidden(path.child("claims"), "claims may not be set for Resources at pod-level"));
     }
     validate(resources, validate_pod_resource_name, context.spec, context.options, &path, errors);
     let of = |list: &str, name: &str| resources.object(list).and_then(|l| l.maybe_text(name));
@@ -274,9 +271,7 @@ pub(super) fn has_indivisible_huge_pages(spec: &Object) -> bool {
     every_container(spec, &Path::new("spec"), |container, _| {
         let Some(resources) = container.object("resources") else { return };
         let lists: BTreeMap<&str, &str> = resources.pairs("limits").chain(resources.pairs("requests")).collect();
-        found |= lists
-            .iter()
-            .any(|(name, q)| is_huge_page_resource(name) && !whole_pages(name, &Quantity::of(q)));
+        found |= lists.iter().any(|(name, q)| is_huge_page_resource(name) && !whole_pages(name, &Quantity::of(q)));
     });
     found
 }

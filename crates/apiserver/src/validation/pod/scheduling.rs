@@ -121,10 +121,10 @@ pub(super) fn validate_spread(context: &Context<'_>, path: &Path<'_>, errors: &m
             }
         }
         affinity::validate_label_keys(constraint, &path, errors);
-        if !context.options.invalid_spread_selectors {
-            if let Some(own) = constraint.object("labelSelector") {
-                selector::validate(own, false, &path.child("labelSelector"), errors);
-            }
+        if !context.options.invalid_spread_selectors
+            && let Some(own) = constraint.object("labelSelector")
+        {
+            selector::validate(own, false, &path.child("labelSelector"), errors);
         }
     }
 }

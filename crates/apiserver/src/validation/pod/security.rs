@@ -177,9 +177,18 @@ fn host_sysctl(name: &str, spec: &Object, path: &Path<'_>, errors: &mut Errors) 
     ];
     // Whichever separator comes first is the separator.
     let dotted: String = match name.find(['.', '/']) {
-        Some(at) if name.as_bytes()[at] == b'/' => {
-            name.chars().map(|c| if c == '/' { '.' } else if c == '.' { '/' } else { c }).collect()
-        }
+        Some(at) if name.as_bytes()[at] == b'/' => name
+            .chars()
+            .map(|c| {
+                if c == '/' {
+                    '.'
+                } else if c == '.' {
+                    '/'
+                } else {
+                    c
+                }
+            })
+            .collect(),
         _ => name.to_owned(),
     };
     let network = dotted.starts_with("net.");

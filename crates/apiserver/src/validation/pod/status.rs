@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::{Object, fields::{Fields, metadata}};
+use crate::kinds::{
+    Object,
+    fields::{Fields, metadata},
+};
 use crate::validation::{Errors, IMMUTABLE, Path, complain, ip, meta, name};
 
 use super::options::Options;

@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::{Object, fields::{Fields, metadata}};
+use crate::kinds::{
+    Object,
+    fields::{Fields, metadata},
+};
 use crate::validation::{Errors, internal, meta, name, selector};
 
 use super::options::Options;
@@ -57,7 +60,7 @@ pub fn validate_update(pod: &Object, old: &Object, errors: &mut Errors) {
         validate_gated(&mut munged, before, errors);
     }
     if munged != *before {
-        let text = |spec: &Object| internal::indent(&internal::json("PodSpec", spec));
+        let text = |spec: &Object| internal::lines("PodSpec", spec);
         let difference = diff::unified(&text(before), &text(&munged));
         errors.push(FieldError::forbidden(
             SPEC,
@@ -81,11 +84,13 @@ fn validate_deadline(spec: &Object, before: &Object, errors: &mut Errors) -> boo
                 return false;
             }
         }
-        (None, Some(_)) => errors.push(FieldError::invalid(
-            path,
-            &Value::Null,
-            "must not update from a positive integer to nil value",
-        )),
+        (None, Some(_)) => {
+            errors.push(FieldError::invalid(
+                path,
+                &Value::Null,
+                "must not update from a positive integer to nil value",
+            ));
+        }
         (None, None) => {}
     }
     true
@@ -165,9 +170,8 @@ fn validate_gated(munged: &mut Object, before: &Object, errors: &mut Errors) {
         return;
     }
     validate_node_affinity_change(munged.object("affinity"), before.object("affinity"), errors);
-    let others = munged
-        .object("affinity")
-        .is_some_and(|a| a.contains_key("podAffinity") || a.contains_key("podAntiAffinity"));
+    let others =
+        munged.object("affinity").is_some_and(|a| a.contains_key("podAffinity") || a.contains_key("podAntiAffinity"));
     match (munged.contains_key("affinity"), old) {
         (false, Some(old)) => {
             munged.object_or_new("affinity").insert("nodeAffinity".to_owned(), Value::Object(old));
@@ -187,15 +191,17 @@ fn validate_gated(munged: &mut Object, before: &Object, errors: &mut Errors) {
 
 fn validate_node_affinity_change(new: Option<&Object>, old: Option<&Object>, errors: &mut Errors) {
     let Some(old) = affinity::required_node_terms(old).filter(|terms| !terms.is_empty()) else { return };
-    let new = affinity::required_node_terms(new).unwrap_or_default();
+    let given = affinity::required_node_terms(new);
+    let new = given.unwrap_or_default();
     let affinity = SPEC.child("affinity");
     let node = affinity.child("nodeAffinity");
     let required = node.child("requiredDuringSchedulingIgnoredDuringExecution");
     let path = required.child("nodeSelectorTerms");
-    let dump = |term: &Value| internal::json("NodeSelectorTerm", term.as_object().unwrap_or(&Object::new()));
+    let dump =
+        |term: &Value| internal::shown("NodeSelectorTerm", term.as_object().unwrap_or(&Object::new())).to_string();
     if new.len() != old.len() {
         let each: Vec<String> = new.iter().map(dump).collect();
-        let shown = if each.is_empty() { "null".to_owned() } else { format!("[{}]", each.join(",")) };
+        let shown = if given.is_none() { "null".to_owned() } else { format!("[{}]", each.join(",")) };
         errors.push(FieldError::invalid(
             path,
             Shown::Bare(shown),

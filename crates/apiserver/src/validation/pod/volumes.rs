@@ -39,14 +39,14 @@ pub(super) fn validate<'a>(context: &Context<'a>, path: &Path<'_>, errors: &mut 
         if errors.len() == before {
             fine.insert(own, volume);
         }
-        if let Some(claim) = volume.object("persistentVolumeClaim").map(|c| c.text("claimName")) {
-            if made.contains(claim) {
-                errors.push(FieldError::invalid(
-                    path.child("persistentVolumeClaim").child("claimName"),
-                    claim,
-                    "must not reference a PVC that gets created for an ephemeral volume",
-                ));
-            }
+        if let Some(claim) = volume.object("persistentVolumeClaim").map(|c| c.text("claimName"))
+            && made.contains(claim)
+        {
+            errors.push(FieldError::invalid(
+                path.child("persistentVolumeClaim").child("claimName"),
+                claim,
+                "must not reference a PVC that gets created for an ephemeral volume",
+            ));
         }
     }
     fine
@@ -108,9 +108,13 @@ fn validate_source(context: &Context<'_>, volume: &Object, path: &Path<'_>, erro
             ));
         }
     }
-    // Nearly every volume has one field beside its name.
-    if volume.len() > 1 && !(found && volume.len() == 2) {
+    // Nearly every volume has one field beside its name: then there is only one place to look.
+    let only = volume.keys().find(|key| *key != "name").filter(|_| volume.len() == 2);
+    if !(found && only.is_some()) {
         for (field, second, at, check) in SOURCES {
+            if only.is_some_and(|only| only != field) {
+                continue;
+            }
             let Some(source) = volume.object(field) else { continue };
             if found {
                 errors.push(FieldError::forbidden(path.child(second), "may not specify more than 1 volume type"));

@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::field::go_quote;
-use crate::kinds::{Object, fields::{Fields, metadata}};
+use crate::kinds::pod::{APP_ARMOR_ANNOTATION, app_armor_field};
+use crate::kinds::{
+    Object,
+    fields::{Fields, metadata},
+};
 use crate::validation::quantity::Quantity;
 use crate::validation::{Path, ip, name};
 
@@ -11,7 +15,6 @@ use super::every_container;
 
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 const OLD_ANNOTATIONS: [(&str, &str); 3] = [
     (
@@ -123,9 +126,7 @@ fn old_label(key: &str) -> Option<&'static str> {
             "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead"
         }
         "app.kubernetes.io/created-by" => "deprecated since v1.9",
-        "scheduler.alpha.kubernetes.io/preferAvoidPods" => {
-            "deprecated since v1.22; use Taints and Tolerations instead"
-        }
+        "scheduler.alpha.kubernetes.io/preferAvoidPods" => "deprecated since v1.22; use Taints and Tolerations instead",
         "node-role.kubernetes.io/master" => "use \"node-role.kubernetes.io/control-plane\" instead",
         _ => return None,
     })
@@ -351,19 +352,17 @@ fn profile_annotations(
     if context.is_none_or(|c| !c.contains_key("seccompProfile")) && annotations.contains_key(&key) {
         out.push(format!("{}: {NO_SECCOMP}", path.key(&key)));
     }
-    let key = format!("{APP_ARMOR}{own}");
+    let key = format!("{APP_ARMOR_ANNOTATION}{own}");
     let Some(said) = annotations.maybe_text(&key) else { return };
-    if context.is_some_and(|c| c.contains_key("appArmorProfile")) {
-        return;
-    }
-    let of_pod = pod_context.and_then(|c| c.object("appArmorProfile"));
-    let same = of_pod.is_some_and(|p| match p.text("type") {
-        "Unconfined" => said == "unconfined",
-        "RuntimeDefault" => said == "runtime/default",
-        "Localhost" => said.strip_prefix("localhost/") == p.maybe_text("localhostProfile"),
-        _ => false,
-    });
-    if is_template && !same {
+    let meant = app_armor_field(said);
+    let profile = context.and_then(|c| c.get("appArmorProfile"));
+    let of_pod = pod_context.and_then(|c| c.get("appArmorProfile"));
+    // A pod's own field was just made of the annotation, a template's was not.
+    let old_way = match profile {
+        Some(profile) => !is_template && meant.as_ref() == Some(profile),
+        None => of_pod.is_none() || meant.as_ref() != of_pod,
+    };
+    if old_way {
         out.push(format!("{}: deprecated since v1.30; use the \"appArmorProfile\" field instead", path.key(&key)));
     }
 }

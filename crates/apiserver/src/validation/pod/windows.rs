@@ -63,9 +63,7 @@ fn user_problems(value: &str) -> Vec<String> {
         out.push("runAsUserName's User cannot contain only periods or spaces".to_owned());
     }
     if user.chars().any(|c| "\"/\\:;|=,+*?<>@[]".contains(c)) {
-        out.push(
-            "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]".to_owned(),
-        );
+        out.push("runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]".to_owned());
     }
     out
 }
@@ -87,21 +85,24 @@ fn is_dns(domain: &str) -> bool {
 /// Checks host process containers: all or none, and on the host's network.
 pub(super) fn validate_host_process(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
     let of = |parent: &Object| {
-        parent.object("securityContext").and_then(|c| c.object("windowsOptions")).and_then(|w| w.maybe_flag("hostProcess"))
+        parent
+            .object("securityContext")
+            .and_then(|c| c.object("windowsOptions"))
+            .and_then(|w| w.maybe_flag("hostProcess"))
     };
     let of_pod = of(spec);
     let (mut all, mut hosts) = (0, 0);
     every_container(spec, path, |container, at| {
         all += 1;
         let own = of(container);
-        if let (Some(pod), Some(own)) = (of_pod, own) {
-            if pod != own {
-                errors.push(FieldError::invalid(
-                    at.child("securityContext").child("windowsOptions").child("hostProcess"),
-                    own,
-                    format!("pod hostProcess value must be identical if both are specified, was {pod}"),
-                ));
-            }
+        if let (Some(pod), Some(own)) = (of_pod, own)
+            && pod != own
+        {
+            errors.push(FieldError::invalid(
+                at.child("securityContext").child("windowsOptions").child("hostProcess"),
+                own,
+                format!("pod hostProcess value must be identical if both are specified, was {pod}"),
+            ));
         }
         hosts += usize::from(own.or(of_pod).unwrap_or_default());
     });

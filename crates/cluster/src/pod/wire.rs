@@ -1,178 +1,23 @@
-//! The slim pod of the cluster's loops: what scheduling, running and collecting a pod need of it.
+//! A pod on the wire: the fields that are read of its JSON, borrowed from it where they can be.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_objects::{DecodeError, Interner, Meta, Object, OwnerReference, PodPhase, Timestamp};
+use muster_objects::{Interner, PodPhase, Timestamp};
 use serde::Deserialize;
 
+use super::{Container, DEFAULT_SCHEDULER, Pod, PodSpec, PodStatus, Protocol, RestartPolicy};
 use crate::fate::Directions;
 use crate::json::{Text, list, or_default};
-use crate::metadata::{Finalizers, WireMeta};
+use crate::metadata::WireMeta;
 use crate::resources::{Ask, Resources, WireResources, pod_requests};
 use crate::taints::{Effect, NodeOperator, NodeRequirement, NodeTerm, Toleration, TolerationOperator};
 
-/// The scheduler that this crate stands in for.
-pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
-
-/// A pod, as far as the scheduler, the nodes and the garbage collector look at it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pod {
-    /// Its metadata, without labels, which nothing here reads.
-    pub meta: Meta,
-    /// Its owner references.
-    pub owners: Arc<[OwnerReference]>,
-    /// Its finalizers.
-    pub finalizers: Finalizers,
-    /// The grace period of its deletion in seconds, once it is being deleted.
-    pub deletion_grace: Option<u64>,
-    /// What its annotations direct.
-    pub directions: Option<Arc<Directions>>,
-    /// The node it is bound to.
-    pub node: Option<Arc<str>>,
-    /// What it asks for.
-    pub spec: PodSpec,
-    /// How it was last reported.
-    pub status: PodStatus,
-}
-
-/// What a pod asks for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PodSpec {
-    /// What it requests of its node, as a whole.
-    pub requests: Resources,
-    /// Labels that its node must have.
-    pub node_selector: Box<[(Arc<str>, Arc<str>)]>,
-    /// Required node affinity: one of these terms must match. `None` asks for nothing.
-    pub node_terms: Option<Box<[NodeTerm]>>,
-    /// The taints it bears.
-    pub tolerations: Box<[Toleration]>,
-    /// Ports of its node that it wants for itself.
-    pub host_ports: Box<[(Protocol, u16)]>,
-    /// A hash of all of the above: pods that fit the same nodes have the same.
-    pub shape: u64,
-    /// Higher is scheduled earlier.
-    pub priority: i32,
-    /// Whether the scheduler is the one of this crate.
-    pub default_scheduler: bool,
-    /// Whether something else must first lift its scheduling gates.
-    pub gated: bool,
-    /// Containers that run one after the other before the rest (sidecars stay).
-    pub init_containers: Box<[Container]>,
-    /// The containers.
-    pub containers: Box<[Container]>,
-    /// What happens when a container exits.
-    pub restart_policy: RestartPolicy,
-    /// Whether it uses its node's address.
-    pub host_network: bool,
-    /// How long it may be active, in seconds.
-    pub active_deadline: Option<u64>,
-    /// Conditions that something else must set True before the pod is Ready.
-    pub readiness_gates: Box<[Arc<str>]>,
-}
-
-/// A container.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Container {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Its image.
-    pub image: Arc<str>,
-    /// How long after its start it turns ready: the initial delays of its probes.
-    pub ready_after: Duration,
-    /// Whether it is an init container that keeps running.
-    pub sidecar: bool,
-}
-
-/// A transport protocol of a host port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Protocol {
-    /// The default.
-    Tcp,
-    /// Datagrams.
-    Udp,
-    /// Streams of messages.
-    Sctp,
-}
-
-/// What happens when a container exits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum RestartPolicy {
-    /// It is restarted.
-    #[default]
-    Always,
-    /// It is restarted if it failed.
-    OnFailure,
-    /// It is not.
-    Never,
-}
-
-/// How a pod was last reported.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PodStatus {
-    /// The phase.
-    pub phase: PodPhase,
-    /// Whether the Ready condition is True.
-    pub ready: bool,
-    /// Whether the PodScheduled condition is True.
-    pub scheduled: bool,
-    /// The message of PodScheduled False with reason Unschedulable.
-    pub unschedulable: Option<Box<str>>,
-    /// Its first address.
-    pub pod_ip: Option<Box<str>>,
-    /// When its node took it up.
-    pub start_time: Option<Timestamp>,
-    /// The readiness gates whose conditions are not True, with what is the matter.
-    pub unready_gates: Option<Box<str>>,
-    /// How often each regular container was restarted, in the order of their names; empty for never.
-    pub restarts: Box<[u32]>,
-    /// Whether any container status was reported yet.
-    pub reported: bool,
-}
-
-impl Pod {
-    /// Whether it is over: Succeeded or Failed, of which there is no way back.
-    #[must_use]
-    pub fn is_terminal(&self) -> bool {
-        matches!(self.status.phase, PodPhase::Succeeded | PodPhase::Failed)
-    }
-
-    /// What its annotations direct, or nothing.
-    #[must_use]
-    pub fn directions(&self) -> &Directions {
-        static NONE: Directions = Directions {
-            fate: crate::fate::Fate::Run,
-            startup: None,
-            ready_after: Duration::ZERO,
-            shutdown: None,
-            run_for: None,
-            exit_code: None,
-            container: None,
-            reason: None,
-            message: None,
-        };
-        self.directions.as_deref().unwrap_or(&NONE)
-    }
-}
-
-impl Object for Pod {
-    const API_VERSION: &'static str = "v1";
-    const KIND: &'static str = "Pod";
-
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    fn decode(json: &[u8], interner: &mut Interner) -> Result<Self, DecodeError> {
-        let wire: WirePod<'_> = serde_json::from_slice(json).map_err(DecodeError::of("Pod"))?;
-        Ok(wire.into_pod(interner))
-    }
-}
-
+/// The whole.
 #[derive(Deserialize)]
-struct WirePod<'a> {
+pub(super) struct WirePod<'a> {
     #[serde(borrow, default)]
     metadata: WireMeta<'a>,
     #[serde(borrow, default)]
@@ -326,6 +171,7 @@ struct WireStatus<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct WireCondition<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Text<'a>,
@@ -335,6 +181,7 @@ struct WireCondition<'a> {
     reason: Option<Text<'a>>,
     #[serde(borrow)]
     message: Option<Text<'a>>,
+    last_transition_time: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -347,10 +194,9 @@ struct WireContainerStatus<'a> {
 }
 
 impl WirePod<'_> {
-    fn into_pod(self, interner: &mut Interner) -> Pod {
-        let directions = self.metadata.annotations.as_ref().and_then(|annotations| {
-            Directions::read(annotations.iter().map(|(key, value)| (&**key, &**value)))
-        });
+    pub(super) fn into_pod(self, interner: &mut Interner) -> Pod {
+        let annotations = &self.metadata.annotations.0;
+        let directions = Directions::read(annotations.iter().map(|(key, value)| (&**key, &**value)));
         let node = self.spec.node_name.as_deref().filter(|name| !name.is_empty()).map(|name| interner.text(name));
         let spec = self.spec.read(interner);
         let status = self.status.read(&spec.readiness_gates);
@@ -362,7 +208,8 @@ impl WirePod<'_> {
 
 impl WireSpec<'_> {
     fn read(&self, interner: &mut Interner) -> PodSpec {
-        let asks = |containers: &[WireContainer<'_>]| -> Vec<Ask> { containers.iter().map(WireContainer::ask).collect() };
+        let asks =
+            |containers: &[WireContainer<'_>]| -> Vec<Ask> { containers.iter().map(WireContainer::ask).collect() };
         let overhead = self.overhead.as_ref().map(Resources::from_wire);
         let level = self.resources.as_ref().and_then(|r| r.requests.as_ref()).map(Resources::from_wire);
         let requests =
@@ -390,7 +237,10 @@ impl WireSpec<'_> {
             host_ports,
             shape: hasher.finish(),
             priority: self.priority.unwrap_or(0),
-            default_scheduler: self.scheduler_name.as_deref().is_none_or(|name| name.is_empty() || name == DEFAULT_SCHEDULER),
+            default_scheduler: self
+                .scheduler_name
+                .as_deref()
+                .is_none_or(|name| name.is_empty() || name == DEFAULT_SCHEDULER),
             gated: !self.scheduling_gates.is_empty(),
             init_containers: self.init_containers.iter().map(|c| c.read(interner, true)).collect(),
             containers: self.containers.iter().map(|c| c.read(interner, false)).collect(),
@@ -485,7 +335,9 @@ impl WireStatus<'_> {
             .filter_map(|gate| match condition(gate) {
                 None => Some(format!("corresponding condition of pod readiness gate {gate:?} does not exist.")),
                 Some(c) if &*c.status == "True" => None,
-                Some(c) => Some(format!("the status of pod readiness gate {gate:?} is not \"True\", but {}", &*c.status)),
+                Some(c) => {
+                    Some(format!("the status of pod readiness gate {gate:?} is not \"True\", but {}", &*c.status))
+                }
             })
             .collect();
         let restarts: Box<[u32]> = if self.container_statuses.iter().any(|status| status.restart_count > 0) {
@@ -498,6 +350,10 @@ impl WireStatus<'_> {
         PodStatus {
             phase,
             ready: condition("Ready").is_some_and(|c| &*c.status == "True"),
+            bound_at: match &self.conditions[..] {
+                [only] if &*only.kind == "PodScheduled" && &*only.status == "True" => only.last_transition_time,
+                _ => None,
+            },
             scheduled: condition("PodScheduled").is_some_and(|c| &*c.status == "True"),
             unschedulable,
             pod_ip: self.pod_ip.as_deref().filter(|ip| !ip.is_empty()).map(Box::from),

@@ -1,0 +1,55 @@
+//! Objects that go by themselves: events, an hour after they were last written.
+//!
+//! There is no timer. Each write of such an object is noted, and each later write looks at the oldest notes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Registry, Served};
+use crate::storage::{Entry, ResourceId};
+
+/// How long an event stays.
+pub(super) const EVENTS: Duration = Duration::from_secs(60 * 60);
+/// How many notes one write looks at, at most.
+const AT_ONCE: usize = 16;
+
+/// Notes of writes, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Expiry(Mutex<VecDeque<Note>>);
+
+#[derive(Debug)]
+struct Note {
+    due: Instant,
+    resource: ResourceId,
+    namespace: Arc<str>,
+    name: Arc<str>,
+    version: u64,
+}
+
+impl Registry {
+    /// Notes a write of an object that goes by itself, and removes some whose time has come. One that was written again has
+    /// another version than its note, and a later note.
+    pub(super) fn note_expiry(&self, served: &Served, entry: &Entry) {
+        let Some(lifetime) = served.policy.lifetime else { return };
+        let now = Instant::now();
+        let mut notes = self.expiry.0.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.push_back(Note {
+            due: now + lifetime,
+            resource: served.id,
+            namespace: Arc::clone(&entry.namespace),
+            name: Arc::clone(&entry.name),
+            version: entry.version,
+        });
+        for _ in 0..AT_ONCE {
+            if notes.front().is_none_or(|note| note.due > now) {
+                return;
+            }
+            let Some(note) = notes.pop_front() else { return };
+            // Refused when it is another version, or gone.
+            let _ = self.storage.delete(note.resource, &note.namespace, &note.name, note.version);
+        }
+    }
+}

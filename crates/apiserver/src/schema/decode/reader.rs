@@ -1,0 +1,331 @@
+//! The reading of a body by the schema.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::untyped;
+use crate::field::go_quote;
+use crate::schema::normal::{base64, encode, finish, float, put, quantity, zero, zero_struct};
+use crate::schema::scan::Cursor;
+use crate::schema::table::{Kind, Shape, Table, TypeId};
+use crate::schema::{Object, time};
+
+/// Reads one body by the schema.
+pub(super) struct Decoder<'a> {
+    cursor: Cursor<'a>,
+    /// Whether unknown and repeated fields are noted.
+    strict: bool,
+    /// Where unknown and repeated fields are: `spec.containers[0]`.
+    path: String,
+    pub(super) strict_errors: Vec<String>,
+    /// The struct whose field is being read, and the fields that lead to it: what a type error names.
+    owner: &'static str,
+    fields: Vec<&'static str>,
+    /// The first type error.
+    saved: Option<String>,
+}
+
+/// Something that ends the reading: a value that its own type could not parse.
+struct Fatal(String);
+
+impl<'a> Decoder<'a> {
+    pub(super) fn new(json: &'a [u8], strict: bool) -> Self {
+        Self {
+            cursor: Cursor::new(json),
+            strict,
+            path: String::new(),
+            strict_errors: Vec::new(),
+            owner: "",
+            fields: Vec::new(),
+            saved: None,
+        }
+    }
+
+    pub(super) fn root(&mut self, id: TypeId) -> Result<Object, String> {
+        let shape = Shape { kind: Kind::Struct(id), named: None };
+        let value = self.value(&shape, false, None).map_err(|Fatal(message)| message)?;
+        if let Some(error) = self.saved.take() {
+            return Err(error);
+        }
+        match value {
+            Some(Value::Object(object)) => Ok(object),
+            _ => Ok(zero_struct(id)),
+        }
+    }
+
+    /// Reads a value. `None` is what Go calls nil or leaves as it was with nothing before.
+    fn value(&mut self, shape: &Shape, pointer: bool, before: Option<Value>) -> Result<Option<Value>, Fatal> {
+        match self.cursor.peek() {
+            b'{' => self.object(shape, before),
+            b'[' => self.array(shape, before),
+            b'"' => self.string(shape, before),
+            b'n' => {
+                self.cursor.raw();
+                let nil = pointer
+                    || matches!(
+                        shape.kind,
+                        Kind::List(_) | Kind::Map(_) | Kind::Bytes | Kind::Quantity | Kind::Time | Kind::MicroTime
+                    );
+                Ok(if nil { None } else { before })
+            }
+            first @ (b't' | b'f') => {
+                let raw = self.cursor.raw();
+                match shape.kind {
+                    Kind::Bool => Ok(Some(Value::Bool(first == b't'))),
+                    _ => self.literal(shape, "bool", raw, before),
+                }
+            }
+            _ => {
+                let raw = self.cursor.raw();
+                self.number(shape, raw, before)
+            }
+        }
+    }
+
+    fn object(&mut self, shape: &Shape, before: Option<Value>) -> Result<Option<Value>, Fatal> {
+        match &shape.kind {
+            Kind::Struct(id) => {
+                let known = match before {
+                    Some(Value::Object(known)) => known,
+                    _ => Map::new(),
+                };
+                self.structure(*id, known).map(|object| Some(Value::Object(object)))
+            }
+            Kind::Map(inner) => {
+                let known = match before {
+                    Some(Value::Object(known)) => known,
+                    _ => Map::new(),
+                };
+                self.map(inner, known).map(|object| Some(Value::Object(object)))
+            }
+            _ => {
+                let raw = self.cursor.raw();
+                self.literal(shape, "object", raw, before)
+            }
+        }
+    }
+
+    fn structure(&mut self, id: TypeId, mut out: Object) -> Result<Object, Fatal> {
+        let ty = Table::get().ty(id);
+        let owner = self.owner;
+        let depth = self.path.len();
+        let mut seen: u128 = 0;
+        // The same object may have been given before: Go then reads over what it has.
+        let over = !out.is_empty();
+        let mut more = self.cursor.enter(b'}');
+        while more {
+            let key = self.cursor.key();
+            let Some(at) = ty.index(&key) else {
+                if self.strict {
+                    self.note("unknown", &key);
+                }
+                self.cursor.raw();
+                more = self.cursor.another();
+                continue;
+            };
+            let field = &ty.fields[at];
+            let bit = 1u128 << (at % 128);
+            let repeated = seen & bit != 0;
+            seen |= bit;
+            if self.strict {
+                if repeated {
+                    self.note("duplicate", field.json);
+                }
+                self.step(field.json);
+            }
+            let known = self.fields.len();
+            if let Some(inline) = field.inline {
+                self.fields.push(ty.inlines[inline].go);
+            }
+            self.fields.push(field.json);
+            self.owner = ty.go;
+            let before = if repeated || over { out.remove(field.json) } else { None };
+            let value = self.value(&field.shape, field.pointer, before)?;
+            put(&mut out, field, value);
+            self.owner = owner;
+            self.fields.truncate(known);
+            self.path.truncate(depth);
+            more = self.cursor.another();
+        }
+        finish(&mut out, id);
+        Ok(out)
+    }
+
+    fn map(&mut self, inner: &Shape, mut out: Object) -> Result<Object, Fatal> {
+        let depth = self.path.len();
+        // What is there before comes from an earlier field of the same name, not from this map.
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        let had = !out.is_empty();
+        let mut more = self.cursor.enter(b'}');
+        while more {
+            let key = self.cursor.key();
+            if self.strict {
+                let repeated = if had { seen.contains(key.as_ref()) } else { out.contains_key(key.as_ref()) };
+                if repeated {
+                    self.note("duplicate", &key);
+                }
+                if had {
+                    seen.insert(key.to_string());
+                }
+                self.step(&key);
+            }
+            let value = self.value(inner, false, None)?;
+            out.insert(key.into_owned(), value.unwrap_or_else(|| zero(inner)));
+            self.path.truncate(depth);
+            more = self.cursor.another();
+        }
+        Ok(out)
+    }
+
+    fn array(&mut self, shape: &Shape, before: Option<Value>) -> Result<Option<Value>, Fatal> {
+        if let Kind::Bytes = shape.kind {
+            return self.bytes().map(Some);
+        }
+        let Kind::List(inner) = &shape.kind else {
+            let raw = self.cursor.raw();
+            return self.literal(shape, "array", raw, before);
+        };
+        let mut known = match before {
+            Some(Value::Array(known)) => known.into_iter(),
+            _ => Vec::new().into_iter(),
+        };
+        let depth = self.path.len();
+        let mut out = Vec::new();
+        let mut more = self.cursor.enter(b']');
+        while more {
+            if self.strict {
+                self.path.push_str(&format!("[{}]", out.len()));
+            }
+            let value = self.value(inner, false, known.next())?;
+            out.push(value.unwrap_or_else(|| zero(inner)));
+            self.path.truncate(depth);
+            more = self.cursor.another();
+        }
+        Ok(Some(Value::Array(out)))
+    }
+
+    /// Bytes as a list of numbers, which Go takes as well.
+    fn bytes(&mut self) -> Result<Value, Fatal> {
+        let mut out: Vec<u8> = Vec::new();
+        let mut more = self.cursor.enter(b']');
+        while more {
+            let first = self.cursor.peek();
+            let raw = self.cursor.raw();
+            let text = std::str::from_utf8(raw).unwrap_or_default();
+            let byte = match (first, text.parse::<u8>()) {
+                (b'n', _) => 0,
+                (_, Ok(byte)) => byte,
+                (b'-' | b'0'..=b'9', Err(_)) => {
+                    let error = self.type_error(&format!("number {text}"), "uint8");
+                    self.saved.get_or_insert(error);
+                    0
+                }
+                (other, Err(_)) => {
+                    let error = self.type_error(super::word(other), "uint8");
+                    self.saved.get_or_insert(error);
+                    0
+                }
+            };
+            out.push(byte);
+            more = self.cursor.another();
+        }
+        Ok(Value::String(encode(&out)))
+    }
+
+    fn string(&mut self, shape: &Shape, before: Option<Value>) -> Result<Option<Value>, Fatal> {
+        match &shape.kind {
+            Kind::String => Ok(Some(Value::String(self.cursor.string().into_owned()))),
+            Kind::IntOrString => Ok(Some(Value::String(self.cursor.string().into_owned()))),
+            Kind::Time | Kind::MicroTime => {
+                let text = self.cursor.string();
+                let time = time::canonical(&text, matches!(shape.kind, Kind::MicroTime)).map_err(Fatal)?;
+                Ok(time.map(Value::String))
+            }
+            Kind::Bytes => {
+                let text = self.cursor.string();
+                match base64(&text) {
+                    Ok(bytes) => Ok(Some(Value::String(bytes))),
+                    Err(error) => {
+                        self.saved.get_or_insert(error);
+                        Ok(before)
+                    }
+                }
+            }
+            _ => {
+                let raw = self.cursor.raw();
+                self.literal(shape, "string", raw, before)
+            }
+        }
+    }
+
+    fn number(&mut self, shape: &Shape, raw: &[u8], before: Option<Value>) -> Result<Option<Value>, Fatal> {
+        let text = std::str::from_utf8(raw).unwrap_or_default();
+        let value = match shape.kind {
+            Kind::Int32 | Kind::IntOrString => text.parse::<i32>().ok().map(Value::from),
+            Kind::Int64 => text.parse::<i64>().ok().map(Value::from),
+            Kind::Float => text.parse::<f64>().ok().filter(|f| f.is_finite()).map(float),
+            _ => return self.literal(shape, "number", raw, before),
+        };
+        match value {
+            Some(value) => Ok(Some(value)),
+            None if matches!(shape.kind, Kind::IntOrString) => {
+                Err(Fatal(self.type_error(&format!("number {text}"), "int32")))
+            }
+            None => {
+                let error = self.type_error(&format!("number {text}"), &shape.go_type());
+                self.saved.get_or_insert(error);
+                Ok(before)
+            }
+        }
+    }
+
+    /// A value whose form its type does not expect: the types that parse themselves have a word in it,
+    /// for the others it is a type error.
+    fn literal(
+        &mut self,
+        shape: &Shape,
+        what: &str,
+        raw: &[u8],
+        before: Option<Value>,
+    ) -> Result<Option<Value>, Fatal> {
+        match shape.kind {
+            Kind::Quantity => quantity(raw).map(Some).map_err(Fatal),
+            Kind::Time | Kind::MicroTime => Err(Fatal(self.type_error(what, "string"))),
+            Kind::IntOrString => Err(Fatal(self.type_error(what, "int32"))),
+            Kind::Fields | Kind::Raw => untyped(&mut Cursor::new(raw), 0).map(Some).map_err(Fatal),
+            _ => {
+                let error = self.type_error(what, &shape.go_type());
+                self.saved.get_or_insert(error);
+                Ok(before)
+            }
+        }
+    }
+
+    fn type_error(&self, what: &str, ty: &str) -> String {
+        if self.fields.is_empty() {
+            return format!("json: cannot unmarshal {what} into Go value of type {ty}");
+        }
+        format!(
+            "json: cannot unmarshal {what} into Go struct field {}.{} of type {ty}",
+            self.owner,
+            self.fields.join(".")
+        )
+    }
+
+    /// Notes an unknown or repeated field; the first hundred, each once.
+    fn note(&mut self, what: &str, name: &str) {
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        let error = format!("{what} field {}", go_quote(&path));
+        if self.strict_errors.len() < 100 && !self.strict_errors.contains(&error) {
+            self.strict_errors.push(error);
+        }
+    }
+
+    fn step(&mut self, name: &str) {
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+    }
+}

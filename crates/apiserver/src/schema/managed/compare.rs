@@ -1,0 +1,390 @@
+//! What a write changed, as sets of fields.
+
+use serde_json::{Map, Value};
+
+use crate::schema::Object;
+use crate::schema::fields::{self, Set};
+use crate::schema::normal::zero;
+use crate::schema::table::{Field, Kind, Shape, Table, Topology, TypeId};
+
+/// Metadata that no manager owns.
+const UNOWNED: &[&str] =
+    &["name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion"];
+
+/// What a write added or changed, and what it removed. `None` where an element of a keyed list has
+/// no key.
+pub(super) fn compare(
+    id: TypeId,
+    kind: &str,
+    subresource: &str,
+    live: Option<&Object>,
+    new: &Object,
+) -> Option<(Set, Set)> {
+    let nothing;
+    let live = match live {
+        Some(live) => live,
+        None => {
+            // Even an object that is not there has the fields that Go always writes.
+            nothing = match zero(&Shape { kind: Kind::Struct(id), named: None }) {
+                Value::Object(object) => object,
+                _ => Map::new(),
+            };
+            &nothing
+        }
+    };
+    let ty = Table::get().ty(id);
+    let (mut changed, mut removed) = (Map::new(), Map::new());
+    for field in &ty.fields {
+        // What this URL cannot write is not looked at.
+        let ignored = match field.json {
+            "apiVersion" | "kind" => true,
+            "status" => subresource != "status",
+            "spec" => subresource == "status",
+            _ => false,
+        };
+        let (before, after) = (live.get(field.json), new.get(field.json));
+        if ignored || before == after {
+            continue;
+        }
+        if field.json == "metadata" {
+            let (own, gone) = compare_metadata(field, kind, subresource, before, after)?;
+            put(&mut changed, field, own);
+            put(&mut removed, field, gone);
+            continue;
+        }
+        let change = walk(Place::field(field), before, after)?;
+        put_node(&mut changed, field, change.changed);
+        put_node(&mut removed, field, change.removed);
+    }
+    Some((changed, removed))
+}
+
+fn compare_metadata(
+    field: &Field,
+    kind: &str,
+    subresource: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+) -> Option<(Set, Set)> {
+    let (mut changed, mut removed) = (Map::new(), Map::new());
+    let Kind::Struct(id) = field.shape.kind else { return Some((changed, removed)) };
+    for field in &Table::get().ty(id).fields {
+        let ignored = UNOWNED.contains(&field.json)
+            || (subresource == "status"
+                && matches!(
+                    (kind, field.json),
+                    ("Pod", "deletionTimestamp" | "ownerReferences") | ("Deployment", "labels")
+                ));
+        let (before, after) = (before.and_then(|b| b.get(field.json)), after.and_then(|a| a.get(field.json)));
+        if ignored || before == after {
+            continue;
+        }
+        let change = walk(Place::field(field), before, after)?;
+        put_node(&mut changed, field, change.changed);
+        put_node(&mut removed, field, change.removed);
+    }
+    Some((changed, removed))
+}
+
+fn put(set: &mut Set, field: &Field, below: Set) {
+    if !below.is_empty() {
+        set.insert(field.path.clone(), Value::Object(below));
+    }
+}
+
+fn put_node(set: &mut Set, field: &Field, node: Option<Value>) {
+    if let Some(node) = node {
+        set.insert(field.path.clone(), node);
+    }
+}
+
+/// A place in the object: its type, and how managers share it.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    shape: &'a Shape,
+    /// The field that holds it, where it is a field.
+    field: Option<&'a Field>,
+}
+
+/// What changed at and below a place: nodes of two sets.
+#[derive(Default)]
+struct Change {
+    changed: Option<Value>,
+    removed: Option<Value>,
+}
+
+impl<'a> Place<'a> {
+    fn field(field: &'a Field) -> Self {
+        Self { shape: &field.shape, field: Some(field) }
+    }
+
+    fn topology(self) -> Topology {
+        let declared = self.field.map_or(Topology::Default, |f| f.topology);
+        match (&self.shape.kind, declared) {
+            (Kind::List(_), Topology::Default) => Topology::Atomic,
+            (Kind::Struct(id), Topology::Default) if Table::get().ty(*id).atomic => Topology::Atomic,
+            (_, declared) => declared,
+        }
+    }
+}
+
+/// The nodes of a set below one place, in the order in which they were found.
+type Nodes = Vec<(String, Value)>;
+
+/// The path of a place itself, beside what is below it.
+const SELF: &str = ".";
+
+/// Compares a place. The caller has found the two to differ.
+fn walk(place: Place<'_>, before: Option<&Value>, after: Option<&Value>) -> Option<Change> {
+    let topology = place.topology();
+    let (mut changed, mut removed) = (Vec::new(), Vec::new());
+    // What comes or goes as a whole is in the set itself. Its mark sorts before everything below it.
+    let mark = || (SELF.to_owned(), Value::Object(Map::new()));
+    let begin = |changed: &mut Nodes, removed: &mut Nodes| {
+        if before.is_none() {
+            changed.reserve(1 + after.map_or(0, size));
+            changed.push(mark());
+        }
+        if after.is_none() {
+            removed.push(mark());
+        }
+    };
+    let leaf = match (&place.shape.kind, topology) {
+        (_, Topology::Atomic) => true,
+        (Kind::Struct(id), _) => {
+            let (left, right) = (members(before), members(after));
+            if left.is_none() && right.is_none() {
+                true
+            } else {
+                begin(&mut changed, &mut removed);
+                structure(*id, left, right, &mut changed, &mut removed)?;
+                false
+            }
+        }
+        (Kind::Map(inner), _) => {
+            let (left, right) = (members(before), members(after));
+            if left.is_none() && right.is_none() {
+                true
+            } else {
+                begin(&mut changed, &mut removed);
+                map(inner, left, right, &mut changed, &mut removed)?;
+                false
+            }
+        }
+        (Kind::List(inner), _) => {
+            let (left, right) = (items(before), items(after));
+            if left.is_empty() && right.is_empty() {
+                true
+            } else {
+                begin(&mut changed, &mut removed);
+                list(inner, place.field, left, right, &mut changed, &mut removed)?;
+                false
+            }
+        }
+        _ => true,
+    };
+    if leaf {
+        return Some(match (before, after) {
+            (Some(_), None) => Change { changed: None, removed: Some(fields::member(Map::new())) },
+            (Some(before), Some(after)) if before == after => Change::default(),
+            _ => Change { changed: Some(fields::member(Map::new())), removed: None },
+        });
+    }
+    let node = |below: Nodes, whole: bool| match (whole, below.len()) {
+        (true, 0 | 1) => Some(fields::member(Map::new())),
+        (false, 0) => None,
+        _ => Some(Value::Object(below.into_iter().collect())),
+    };
+    Some(Change { changed: node(changed, before.is_none()), removed: node(removed, after.is_none()) })
+}
+
+/// How many members or elements there are.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Object(entries) => entries.len(),
+        Value::Array(items) => items.len(),
+        _ => 0,
+    }
+}
+
+/// The members of an object that has some.
+fn members(value: Option<&Value>) -> Option<&Object> {
+    value.and_then(Value::as_object).filter(|o| !o.is_empty())
+}
+
+fn items(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn structure(
+    id: TypeId,
+    before: Option<&Object>,
+    after: Option<&Object>,
+    changed: &mut Nodes,
+    removed: &mut Nodes,
+) -> Option<()> {
+    let ty = Table::get().ty(id);
+    let mut one = |name: &str, left: Option<&Value>, right: Option<&Value>| -> Option<()> {
+        if left == right {
+            return Some(());
+        }
+        let Some(field) = ty.field(name) else { return Some(()) };
+        let change = walk(Place::field(field), left, right)?;
+        changed.extend(change.changed.map(|node| (field.path.clone(), node)));
+        removed.extend(change.removed.map(|node| (field.path.clone(), node)));
+        Some(())
+    };
+    for (name, value) in after.into_iter().flatten() {
+        one(name, before.and_then(|b| b.get(name)), Some(value))?;
+    }
+    for (name, value) in before.into_iter().flatten() {
+        if !after.is_some_and(|a| a.contains_key(name)) {
+            one(name, Some(value), None)?;
+        }
+    }
+    Some(())
+}
+
+fn map(
+    inner: &Shape,
+    before: Option<&Object>,
+    after: Option<&Object>,
+    changed: &mut Nodes,
+    removed: &mut Nodes,
+) -> Option<()> {
+    let place = Place { shape: inner, field: None };
+    for (name, value) in after.into_iter().flatten() {
+        let left = before.and_then(|b| b.get(name));
+        if left != Some(value) {
+            add(changed, removed, member_path(name), walk(place, left, Some(value))?);
+        }
+    }
+    for (name, value) in before.into_iter().flatten() {
+        if !after.is_some_and(|a| a.contains_key(name)) {
+            add(changed, removed, member_path(name), walk(place, Some(value), None)?);
+        }
+    }
+    Some(())
+}
+
+/// The path element of a map's member.
+fn member_path(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 2);
+    out.push_str("f:");
+    out.push_str(name);
+    out
+}
+
+fn add(changed: &mut Nodes, removed: &mut Nodes, path: String, change: Change) {
+    match (change.changed, change.removed) {
+        (Some(node), None) => changed.push((path, node)),
+        (None, Some(node)) => removed.push((path, node)),
+        (Some(node), Some(gone)) => {
+            changed.push((path.clone(), node));
+            removed.push((path, gone));
+        }
+        (None, None) => {}
+    }
+}
+
+/// Compares a keyed list or a set. Elements that share a path are compared as one.
+fn list(
+    inner: &Shape,
+    field: Option<&Field>,
+    before: &[Value],
+    after: &[Value],
+    changed: &mut Nodes,
+    removed: &mut Nodes,
+) -> Option<()> {
+    let place = Place { shape: inner, field: None };
+    let paths = |items: &[Value]| -> Option<Vec<String>> { items.iter().map(|i| path(inner, field, i)).collect() };
+    let (left_paths, right_paths) = (paths(before)?, paths(after)?);
+    // Every element by its path; of one path those before come first, each in its order.
+    let places =
+        |paths: &'_ [String], later: bool| -> Vec<(usize, bool)> { (0..paths.len()).map(|at| (at, later)).collect() };
+    let path_of = |(at, later): (usize, bool)| if later { right_paths[at].as_str() } else { left_paths[at].as_str() };
+    let mut all = places(&left_paths, false);
+    all.extend(places(&right_paths, true));
+    all.sort_by(|a, b| path_of(*a).cmp(path_of(*b)));
+    for group in all.chunk_by(|a, b| path_of(*a) == path_of(*b)) {
+        let (left, right) = group.split_at(group.partition_point(|(_, later)| !later));
+        let path = path_of(group[0]);
+        match (left, right) {
+            ([] | [_], [] | [_]) => {
+                let (left, right) =
+                    (left.first().map(|(at, _)| &before[*at]), right.first().map(|(at, _)| &after[*at]));
+                if left != right {
+                    add(changed, removed, path.to_owned(), walk(place, left, right)?);
+                }
+            }
+            ([_, _, ..], [_, _, ..]) => {
+                let same =
+                    left.len() == right.len() && left.iter().zip(right).all(|((l, _), (r, _))| before[*l] == after[*r]);
+                if !same {
+                    changed.push((path.to_owned(), fields::member(Map::new())));
+                }
+            }
+            ([_, _, ..], _) => {
+                if let Some((at, _)) = right.first() {
+                    add(changed, removed, path.to_owned(), walk(place, None, Some(&after[*at]))?);
+                }
+                mark(removed, path);
+            }
+            _ => {
+                if let Some((at, _)) = left.first() {
+                    add(changed, removed, path.to_owned(), walk(place, Some(&before[*at]), None)?);
+                }
+                mark(changed, path);
+            }
+        }
+    }
+    Some(())
+}
+
+/// Puts a path into a set, beside what is there below it. What is there was put there last.
+fn mark(nodes: &mut Nodes, path: &str) {
+    match nodes.last_mut() {
+        Some((known, Value::Object(below))) if known == path => {
+            if !below.is_empty() {
+                below.insert(SELF.to_owned(), Value::Object(Map::new()));
+            }
+        }
+        _ => nodes.push((path.to_owned(), fields::member(Map::new()))),
+    }
+}
+
+/// The path element of a list's element.
+fn path(inner: &Shape, field: Option<&Field>, item: &Value) -> Option<String> {
+    let keys = field.map_or(&[][..], |f| f.list_keys.as_slice());
+    if keys.is_empty() {
+        return Some(format!("v:{item}"));
+    }
+    let Kind::Struct(id) = inner.kind else { return None };
+    let ty = Table::get().ty(id);
+    let entries = item.as_object()?;
+    if let ([key], Some(Value::String(value))) = (keys, entries.get(keys[0])) {
+        // By far the most common: one key, a string.
+        let mut out = String::with_capacity(key.len() + value.len() + 9);
+        out.push_str("k:{\"");
+        out.push_str(key);
+        out.push_str("\":");
+        out.push_str(&Value::String(value.clone()).to_string());
+        out.push('}');
+        return Some(out);
+    }
+    let mut found = Vec::with_capacity(keys.len());
+    for key in keys {
+        let value = match entries.get(*key) {
+            Some(value) => value.clone(),
+            None => default(ty.field(key)?)?,
+        };
+        found.push(((*key).to_owned(), value));
+    }
+    Some(fields::element_key(found))
+}
+
+/// The default of a field, by its marker.
+fn default(field: &Field) -> Option<Value> {
+    let marker = field.markers.split(';').find_map(|m| m.strip_prefix("default="))?;
+    serde_json::from_str(marker).ok()
+}

@@ -1,0 +1,291 @@
+//! The requests that a resource answers, as OpenAPI's operations.
+
+use serde_json::{Map, Value, json};
+
+use super::{Schemas, tag, title};
+use crate::kinds::{Resource, Subresource};
+use crate::schema::table::Table;
+
+/// Writes the requests of one resource.
+pub(super) struct Operations<'a> {
+    pub(super) resource: &'a Resource,
+    pub(super) root: &'a str,
+    pub(super) schemas: &'a mut Schemas,
+    pub(super) paths: &'a mut Map<String, Value>,
+}
+
+/// A query parameter: name, type, what it is for.
+type Parameter = (&'static str, &'static str, &'static str);
+
+const PRETTY: Parameter = ("pretty", "string", "If 'true', the answer is indented.");
+const DRY_RUN: Parameter = ("dryRun", "string", "'All' does everything but keep the outcome.");
+const FIELD_MANAGER: Parameter =
+    ("fieldManager", "string", "The name of whoever makes the change, at most 128 characters.");
+const FIELD_VALIDATION: Parameter = (
+    "fieldValidation",
+    "string",
+    "What to do about unknown and duplicate fields: Ignore drops them, Warn says so in a Warning header, Strict refuses the request.",
+);
+const FORCE: Parameter = ("force", "boolean", "For apply: take conflicting fields from their managers.");
+const LIST: &[Parameter] = &[
+    ("allowWatchBookmarks", "boolean", "Ask for BOOKMARK events in a watch."),
+    ("continue", "string", "Where an earlier list with a limit stopped."),
+    ("fieldSelector", "string", "Which objects, by their fields."),
+    ("labelSelector", "string", "Which objects, by their labels."),
+    ("limit", "integer", "The most objects to answer with."),
+    ("resourceVersion", "string", "The version to list or to watch from."),
+    ("resourceVersionMatch", "string", "How to take resourceVersion: Exact or NotOlderThan."),
+    ("sendInitialEvents", "boolean", "Begin a watch with the objects that there are, and a bookmark."),
+    ("timeoutSeconds", "integer", "How long a list or a watch may take."),
+    ("watch", "boolean", "Watch instead of listing."),
+];
+const DELETE: &[Parameter] = &[
+    DRY_RUN,
+    ("gracePeriodSeconds", "integer", "Seconds until the object goes; zero for at once."),
+    ("orphanDependents", "boolean", "Older form of propagationPolicy."),
+    ("propagationPolicy", "string", "What happens to dependents: Orphan, Background or Foreground."),
+];
+
+/// Who an operation is about and what it is called.
+struct Named<'a> {
+    /// The first word of the identifier, such as `create`.
+    verb: &'a str,
+    /// What follows the kind in it, such as `Status`.
+    suffix: &'a str,
+    /// `x-kubernetes-action`.
+    action: &'a str,
+    description: String,
+    /// Group, version and kind of what is sent or answered.
+    gvk: (&'a str, &'a str, &'a str),
+}
+
+impl Operations<'_> {
+    pub(super) fn write(mut self) {
+        let Resource { kind, plural, namespaced, .. } = *self.resource;
+        let scope = if namespaced { "namespaces/{namespace}/" } else { "" };
+        let collection = format!("{}{scope}{plural}", self.root);
+        let own = self.gvk();
+        let schema = schema_name(own.0, own.1, own.2);
+        let list = schema_name(own.0, own.1, &format!("{kind}List"));
+
+        let mut at = Map::new();
+        at.insert("parameters".to_owned(), self.path_parameters(false, namespaced));
+        let named = |verb, suffix, action, description: &str| Named {
+            verb,
+            suffix,
+            action,
+            description: format!("{description} {kind}"),
+            gvk: own,
+        };
+        let get = self.operation(&named("list", "", "list", "list or watch objects of kind"), LIST);
+        at.insert("get".to_owned(), self.answering(get, &[200], &list, true));
+        let post =
+            self.operation(&named("create", "", "post", "create a"), &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]);
+        let post = self.sending(post, &schema);
+        at.insert("post".to_owned(), self.answering(post, &[200, 201, 202], &schema, false));
+        if self.resource.delete_collection {
+            let parameters: Vec<Parameter> = DELETE.iter().chain(&LIST[1..7]).copied().collect();
+            let mut delete =
+                self.operation(&named("delete", "", "deletecollection", "delete collection of"), &parameters);
+            delete.insert(
+                "operationId".to_owned(),
+                json!(format!("delete{}Collection{}{kind}", title(own.0, own.1), namespaced_word(namespaced))),
+            );
+            let delete = self.with_options(delete);
+            at.insert("delete".to_owned(), self.answering(delete, &[200], STATUS, false));
+        }
+        self.paths.insert(collection.clone(), Value::Object(at));
+
+        if namespaced {
+            let mut at = Map::new();
+            let mut get = self.operation(&named("list", "", "list", "list or watch objects of kind"), LIST);
+            get.insert("operationId".to_owned(), json!(format!("list{}{kind}ForAllNamespaces", title(own.0, own.1))));
+            at.insert("get".to_owned(), self.answering(get, &[200], &list, true));
+            at.insert("parameters".to_owned(), json!([query(PRETTY)]));
+            self.paths.insert(format!("{}{plural}", self.root), Value::Object(at));
+        }
+
+        let item = format!("{collection}/{{name}}");
+        let mut at = self.reading_and_writing("", own, &schema);
+        let delete = self.operation(&named("delete", "", "delete", "delete a"), DELETE);
+        let delete = self.with_options(delete);
+        let answer = if kind == "Pod" || kind == "ServiceAccount" { schema.as_str() } else { STATUS };
+        at.insert("delete".to_owned(), self.answering(delete, &[200, 202], answer, false));
+        self.paths.insert(item.clone(), Value::Object(at));
+        for subresource in self.resource.subresources {
+            self.subresource(&item, *subresource);
+        }
+    }
+
+    fn gvk(&self) -> (&'static str, &'static str, &'static str) {
+        (self.resource.group, self.resource.version, self.resource.kind)
+    }
+
+    /// get, put and patch of an object or of a part of it.
+    fn reading_and_writing(
+        &mut self,
+        suffix: &str,
+        gvk: (&'static str, &'static str, &'static str),
+        schema: &str,
+    ) -> Map<String, Value> {
+        let kind = self.resource.kind;
+        let part = if suffix.is_empty() { String::new() } else { format!("{} of ", suffix.to_ascii_lowercase()) };
+        let named = |verb, action, words: &str| Named {
+            verb,
+            suffix,
+            action,
+            description: format!("{words} {part}the specified {kind}"),
+            gvk,
+        };
+        let mut at = Map::new();
+        at.insert("parameters".to_owned(), self.path_parameters(true, self.resource.namespaced));
+        let get = self.operation(&named("read", "get", "read"), &[]);
+        at.insert("get".to_owned(), self.answering(get, &[200], schema, false));
+        let put = self.operation(&named("replace", "put", "replace"), &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]);
+        let put = self.sending(put, schema);
+        at.insert("put".to_owned(), self.answering(put, &[200, 201], schema, false));
+        let parameters = [DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION, FORCE];
+        let mut patch = self.operation(&named("patch", "patch", "partially update"), &parameters);
+        let mut content = Map::new();
+        for media in [
+            "application/apply-patch+yaml",
+            "application/json-patch+json",
+            "application/merge-patch+json",
+            "application/strategic-merge-patch+json",
+        ] {
+            let body = self.schemas.named("io.k8s.apimachinery.pkg.apis.meta.v1.Patch");
+            content.insert(media.to_owned(), json!({ "schema": body }));
+        }
+        patch.insert("requestBody".to_owned(), json!({ "content": content, "required": true }));
+        at.insert("patch".to_owned(), self.answering(patch, &[200, 201], schema, false));
+        at
+    }
+
+    fn subresource(&mut self, item: &str, subresource: Subresource) {
+        let own = self.gvk();
+        let namespaced = self.resource.namespaced;
+        let schema = schema_name(own.0, own.1, own.2);
+        let (name, at) = match subresource {
+            Subresource::Status => ("status", self.reading_and_writing("Status", own, &schema)),
+            Subresource::Scale => {
+                let scale = ("autoscaling", "v1", "Scale");
+                ("scale", self.reading_and_writing("Scale", scale, &schema_name(scale.0, scale.1, scale.2)))
+            }
+            Subresource::Binding => ("binding", self.posting("Binding", ("", "v1", "Binding"))),
+            Subresource::Eviction => ("eviction", self.posting("Eviction", ("policy", "v1", "Eviction"))),
+            Subresource::Finalize => {
+                let mut at = self.reading_and_writing("Finalize", own, &schema);
+                at.remove("get");
+                at.remove("patch");
+                ("finalize", at)
+            }
+            Subresource::Log => {
+                let named = Named {
+                    verb: "read",
+                    suffix: "Log",
+                    action: "get",
+                    description: format!("read log of the specified {}", own.2),
+                    gvk: own,
+                };
+                let mut get = self.operation(&named, &[]);
+                let text = json!({ "schema": { "type": "string" } });
+                get.insert(
+                    "responses".to_owned(),
+                    json!({ "200": { "description": "OK", "content": { "text/plain": text } }, "401": { "description": "Unauthorized" } }),
+                );
+                let mut at = Map::new();
+                at.insert("get".to_owned(), Value::Object(get));
+                at.insert("parameters".to_owned(), self.path_parameters(true, namespaced));
+                ("log", at)
+            }
+        };
+        self.paths.insert(format!("{item}/{name}"), Value::Object(at));
+    }
+
+    /// A part that is only ever posted to.
+    fn posting(&mut self, suffix: &str, gvk: (&'static str, &'static str, &'static str)) -> Map<String, Value> {
+        let kind = self.resource.kind;
+        let schema = schema_name(gvk.0, gvk.1, gvk.2);
+        let description = format!("create {} of a {kind}", suffix.to_ascii_lowercase());
+        let named = Named { verb: "create", suffix, action: "post", description, gvk };
+        let post = self.operation(&named, &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]);
+        let post = self.sending(post, &schema);
+        let mut at = Map::new();
+        at.insert("post".to_owned(), self.answering(post, &[200, 201, 202], &schema, false));
+        at.insert("parameters".to_owned(), self.path_parameters(true, self.resource.namespaced));
+        at
+    }
+
+    fn operation(&self, named: &Named<'_>, parameters: &[Parameter]) -> Map<String, Value> {
+        let Resource { group, version, kind, namespaced, .. } = *self.resource;
+        let mut out = Map::new();
+        let id =
+            format!("{}{}{}{kind}{}", named.verb, title(group, version), namespaced_word(namespaced), named.suffix);
+        out.insert("operationId".to_owned(), json!(id));
+        out.insert("description".to_owned(), json!(named.description));
+        out.insert("tags".to_owned(), json!([tag(group, version)]));
+        out.insert("x-kubernetes-action".to_owned(), json!(named.action));
+        let (group, version, kind) = named.gvk;
+        out.insert(
+            "x-kubernetes-group-version-kind".to_owned(),
+            json!({ "group": group, "kind": kind, "version": version }),
+        );
+        if !parameters.is_empty() {
+            let all: Vec<Value> = parameters.iter().map(|p| query(*p)).collect();
+            out.insert("parameters".to_owned(), Value::Array(all));
+        }
+        out
+    }
+
+    fn answering(&mut self, mut operation: Map<String, Value>, codes: &[u16], schema: &str, streams: bool) -> Value {
+        operation.insert("responses".to_owned(), self.schemas.responses(codes, schema, streams));
+        Value::Object(operation)
+    }
+
+    fn sending(&mut self, mut operation: Map<String, Value>, schema: &str) -> Map<String, Value> {
+        let body = self.schemas.named(schema);
+        operation
+            .insert("requestBody".to_owned(), json!({ "content": { "*/*": { "schema": body } }, "required": true }));
+        operation
+    }
+
+    fn with_options(&mut self, mut operation: Map<String, Value>) -> Map<String, Value> {
+        let body = self.schemas.named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+        operation.insert("requestBody".to_owned(), json!({ "content": { "*/*": { "schema": body } } }));
+        operation
+    }
+
+    fn path_parameters(&self, name: bool, namespace: bool) -> Value {
+        let mut out = Vec::new();
+        let path = |name: &str, description: String| {
+            json!({
+                "name": name, "in": "path", "required": true, "description": description,
+                "schema": { "type": "string", "uniqueItems": true },
+            })
+        };
+        if name {
+            out.push(path("name", format!("name of the {}", self.resource.kind)));
+        }
+        if namespace {
+            out.push(path("namespace", "the namespace that the objects are in".to_owned()));
+        }
+        out.push(query(PRETTY));
+        Value::Array(out)
+    }
+}
+
+const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+
+fn namespaced_word(namespaced: bool) -> &'static str {
+    if namespaced { "Namespaced" } else { "" }
+}
+
+fn query((name, ty, description): Parameter) -> Value {
+    json!({ "name": name, "in": "query", "description": description, "schema": { "type": ty, "uniqueItems": true } })
+}
+
+/// The schema of a kind; of an object where the table does not have the kind.
+fn schema_name(group: &str, version: &str, kind: &str) -> String {
+    let table = Table::get();
+    table.kind(group, version, kind).map(|id| table.ty(id).name.to_owned()).unwrap_or_default()
+}

@@ -1,0 +1,247 @@
+//! Storage against a simple model of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::{Cursor, Draft, Entry, Event, EventKind, Fallen, Range, Refused, ResourceId, Retention, Storage};
+
+const PODS: ResourceId = ResourceId(0);
+const OTHERS: ResourceId = ResourceId(1);
+
+fn object(namespace: &str, name: &str, value: u8) -> Map<String, Value> {
+    let object = json!({
+        "kind": "Pod", "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": namespace, "uid": "u", "labels": {"value": value.to_string()}},
+        "spec": {"value": value},
+    });
+    match object {
+        Value::Object(object) => object,
+        _ => unreachable!("it is an object"),
+    }
+}
+
+fn draft(namespace: &str, name: &str, value: u8, previous: Option<&Entry>) -> Draft {
+    Draft::new(&object(namespace, name, value), format!("{value}\0"), previous)
+}
+
+fn storage(bytes: usize) -> Arc<Storage> {
+    Arc::new(Storage::new(2, 1, Retention { window: Duration::from_secs(300), bytes }))
+}
+
+fn names(entries: &[Arc<Entry>]) -> Vec<String> {
+    entries.iter().map(|e| format!("{}/{}", e.namespace, e.name)).collect()
+}
+
+/// Contract: API-07
+#[test]
+fn versions_are_one_counter_for_all_resources() {
+    let storage = storage(1 << 20);
+    let a = storage.create(PODS, draft("n", "a", 1, None)).expect("a new name");
+    let b = storage.create(OTHERS, draft("n", "a", 1, None)).expect("a new name");
+    let a2 = storage.update(PODS, draft("n", "a", 2, Some(&a)), a.version).expect("the present version");
+    assert_eq!((a.version, b.version, a2.version, storage.version()), (1, 2, 3, 3));
+    let text = String::from_utf8_lossy(a2.json()).into_owned();
+    assert!(text.contains("\"resourceVersion\":\"3\""), "{text}");
+    assert!(!a2.item_tail().starts_with(b"{") && !String::from_utf8_lossy(a2.item_tail()).contains("apiVersion"));
+}
+
+/// Contract: API-11
+#[test]
+fn a_commit_names_the_version_it_was_made_from() {
+    let storage = storage(1 << 20);
+    let a = storage.create(PODS, draft("n", "a", 1, None)).expect("a new name");
+    assert!(matches!(storage.create(PODS, draft("n", "a", 9, None)), Err(Refused::Exists(found)) if found == a));
+    assert_eq!(storage.update(PODS, draft("n", "a", 2, None), 7).err(), Some(Refused::Changed));
+    assert_eq!(storage.update(PODS, draft("n", "b", 2, None), 1).err(), Some(Refused::Missing));
+    assert_eq!(storage.delete(PODS, "n", "a", 7).err(), Some(Refused::Changed));
+    let gone = storage.delete(PODS, "n", "a", a.version).expect("the present version");
+    assert_eq!((gone.version, storage.count(PODS)), (2, 0));
+    assert!(String::from_utf8_lossy(gone.json()).contains("\"resourceVersion\":\"2\""));
+}
+
+/// Contract: API-07
+#[test]
+fn a_draft_that_says_the_same_is_recognised() {
+    let storage = storage(1 << 20);
+    let a = storage.create(PODS, draft("n", "a", 1, None)).expect("a new name");
+    assert!(a.same_as(&draft("n", "a", 1, Some(&a))));
+    assert!(!a.same_as(&draft("n", "a", 2, Some(&a))));
+}
+
+/// Contract: API-07
+#[test]
+fn the_same_object_is_the_same_bytes_however_it_was_put_together() {
+    // Telling that nothing changed depends on it: a map that kept the order of insertion would not do.
+    let one = json!({"kind": "Pod", "metadata": {"name": "a"}, "spec": {"a": 1, "b": {"c": 1, "d": 2}}});
+    let other = json!({"spec": {"b": {"d": 2, "c": 1}, "a": 1}, "metadata": {"name": "a"}, "kind": "Pod"});
+    let draft = |value: &Value| Draft::new(value.as_object().expect("an object"), String::new(), None);
+    let storage = storage(1 << 20);
+    let entry = storage.create(PODS, draft(&one)).expect("a new name");
+    assert!(entry.same_as(&draft(&other)));
+}
+
+/// Contract: API-08
+#[test]
+fn keys_are_ordered_as_namespace_slash_name() {
+    let storage = storage(1 << 20);
+    for (ns, name) in [("a", "x"), ("a-b", "y"), ("b", "c"), ("a", "b")] {
+        storage.create(PODS, draft(ns, name, 0, None)).expect("a new name");
+    }
+    let listed = storage.list(PODS, &Range::default(), None).expect("the present");
+    assert_eq!(names(&listed.entries), ["a-b/y", "a/b", "a/x", "b/c"]);
+    let range = Range { namespace: "", after: Some(("a", "b")), limit: 1 };
+    let listed = storage.list(PODS, &range, None).expect("the present");
+    assert_eq!((names(&listed.entries), listed.remaining), (vec!["a/x".to_owned()], 1));
+}
+
+/// Contract: API-08, API-09
+#[tokio::test(start_paused = true)]
+async fn history_is_kept_for_its_window_and_no_longer() {
+    let storage = storage(1 << 30);
+    storage.create(PODS, draft("n", "a", 1, None)).expect("a new name");
+    tokio::time::advance(Duration::from_secs(299)).await;
+    storage.create(PODS, draft("n", "b", 1, None)).expect("a new name");
+    assert!(storage.watch(PODS, "", 0).is_ok(), "five minutes have not passed");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    storage.create(PODS, draft("n", "c", 1, None)).expect("a new name");
+    assert_eq!(storage.watch(PODS, "", 0).err(), Some(1));
+    assert!(storage.watch(PODS, "", 1).is_ok());
+    assert_eq!(storage.list(PODS, &Range::default(), Some(0)).err(), Some(1));
+}
+
+/// Contract: API-22
+#[tokio::test(start_paused = true)]
+async fn a_cursor_that_does_not_read_holds_nothing_and_falls_behind() {
+    let storage = storage(10_000);
+    let mut slow = storage.watch(PODS, "", 0).expect("the beginning");
+    for value in 0..100 {
+        storage.create(PODS, draft("n", &format!("p{value}"), value, None)).expect("a new name");
+    }
+    let mut events = Vec::new();
+    assert!(matches!(slow.next(&mut events).await, Err(Fallen(_))), "{}", events.len());
+    assert!(events.is_empty());
+}
+
+/// Contract: API-09
+#[tokio::test(start_paused = true)]
+async fn a_waiting_cursor_is_woken_by_the_next_commit() {
+    let storage = storage(1 << 20);
+    let mut cursor = storage.watch(PODS, "n", 0).expect("the beginning");
+    let waiting = tokio::spawn(async move {
+        let mut events = Vec::new();
+        cursor.next(&mut events).await.expect("a short history");
+        events.iter().map(|e| e.version).collect::<Vec<_>>()
+    });
+    tokio::task::yield_now().await;
+    storage.create(OTHERS, draft("n", "x", 1, None)).expect("a new name");
+    storage.create(PODS, draft("other", "x", 1, None)).expect("a new name");
+    storage.create(PODS, draft("n", "x", 1, None)).expect("a new name");
+    assert_eq!(waiting.await.expect("no panic"), [3]);
+}
+
+/// What can be done to a storage.
+#[derive(Debug, Clone)]
+enum Step {
+    Set(u8, u8, u8),
+    Delete(u8, u8),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        3 => (0..3_u8, 0..4_u8, any::<u8>()).prop_map(|(ns, name, value)| Step::Set(ns, name, value)),
+        1 => (0..3_u8, 0..4_u8).prop_map(|(ns, name)| Step::Delete(ns, name)),
+    ];
+    proptest::collection::vec(step, 1..60)
+}
+
+/// Objects by namespace and name, with their values.
+type Model = BTreeMap<(String, String), u8>;
+
+fn value(entry: &Entry) -> u8 {
+    entry.label("value").and_then(|v| v.parse().ok()).expect("a value")
+}
+
+fn fold(events: &[Arc<Event>]) -> Model {
+    let mut model = Model::new();
+    for event in events {
+        let key = (event.entry.namespace.to_string(), event.entry.name.to_string());
+        match event.kind {
+            EventKind::Deleted => model.remove(&key),
+            EventKind::Added | EventKind::Modified => model.insert(key, value(&event.entry)),
+        };
+    }
+    model
+}
+
+fn read_all(cursor: &mut Cursor) -> Vec<Arc<Event>> {
+    let mut events = Vec::new();
+    loop {
+        let before = events.len();
+        cursor.read(&mut events).expect("a short history");
+        if events.len() == before {
+            return events;
+        }
+    }
+}
+
+proptest! {
+    /// Contract: API-08, API-09
+    #[test]
+    fn a_list_at_any_version_and_a_fold_of_events_are_what_was(steps in steps(), limit in 0..5_usize) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let _guard = runtime.enter();
+        let storage = storage(1 << 30);
+        let mut model = Model::new();
+        let mut history = vec![(0, model.clone())];
+        for step in steps {
+            match step {
+                Step::Set(ns, name, value) => {
+                    let (ns, name) = (format!("n{ns}"), format!("o{name}"));
+                    match storage.get(PODS, &ns, &name) {
+                        None => storage.create(PODS, draft(&ns, &name, value, None)).expect("a new name"),
+                        Some(old) => storage
+                            .update(PODS, draft(&ns, &name, value, Some(&old)), old.version)
+                            .expect("the present version"),
+                    };
+                    model.insert((ns, name), value);
+                }
+                Step::Delete(ns, name) => {
+                    let (ns, name) = (format!("n{ns}"), format!("o{name}"));
+                    let Some(old) = storage.get(PODS, &ns, &name) else { continue };
+                    storage.delete(PODS, &ns, &name, old.version).expect("the present version");
+                    model.remove(&(ns, name));
+                }
+            }
+            history.push((storage.version(), model.clone()));
+        }
+        let mut cursor = storage.watch(PODS, "", 0).expect("the beginning");
+        let events = read_all(&mut cursor);
+        prop_assert!(events.windows(2).all(|pair| pair[0].version < pair[1].version));
+        prop_assert_eq!(fold(&events), model.clone());
+        for (version, then) in history {
+            let mut found = Model::new();
+            let mut after: Option<(String, String)> = None;
+            loop {
+                let range = Range {
+                    namespace: "",
+                    after: after.as_ref().map(|(ns, name)| (ns.as_str(), name.as_str())),
+                    limit,
+                };
+                let listed = storage.list(PODS, &range, Some(version)).expect("all history is there");
+                for entry in &listed.entries {
+                    let key = (entry.namespace.to_string(), entry.name.to_string());
+                    after = Some(key.clone());
+                    found.insert(key, value(entry));
+                }
+                if listed.remaining == 0 {
+                    break;
+                }
+            }
+            prop_assert_eq!(found, then, "at version {}", version);
+        }
+    }
+}

@@ -1,5 +1,0 @@
-use serde_json::{Value, json};
-
-use super::*;
-use crate::kinds::defaults;
-

@@ -1,0 +1,190 @@
+//! Who gets in, what is answered about the server itself, and what a bad client can do to it.
+
+mod support;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use muster_apiserver::serve::serve;
+use muster_apiserver::tls::Tls;
+use muster_apiserver::{ApiServer, Options};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::json;
+use support::{listen, options, start, start_with};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Contract: API-01
+#[tokio::test]
+async fn https_with_the_authority_and_the_token_gets_in() {
+    let api = ApiServer::new(options());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let tls = Tls::generate(&[IpAddr::V4(Ipv4Addr::LOCALHOST)]).expect("certificates");
+    let handle = serve(listener, &api, Some(&tls)).expect("a server");
+
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(tls.ca_pem().as_bytes()).expect("PEM")).expect("an authority");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("TLS versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    for (token, expected) in [(Some(api.token()), 200), (Some("wrong"), 401), (None, 401)] {
+        let stream = TcpStream::connect(handle.address()).await.expect("the server accepts");
+        let name = ServerName::try_from("127.0.0.1").expect("an address");
+        let stream =
+            tokio_rustls::TlsConnector::from(Arc::new(config.clone())).connect(name, stream).await.expect("TLS");
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.expect("HTTP");
+        tokio::spawn(connection);
+        let mut request = http::Request::get("/api/v1/namespaces").header("Host", "localhost");
+        if let Some(token) = token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let response = sender.send_request(request.body(Full::default()).expect("a request")).await.expect("an answer");
+        assert_eq!(response.status(), expected, "{token:?}");
+        if expected == 401 {
+            let body = response.into_body().collect().await.expect("a body").to_bytes();
+            let status: serde_json::Value = serde_json::from_slice(&body).expect("a Status");
+            assert_eq!(
+                status,
+                json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                    "message": "Unauthorized", "reason": "Unauthorized", "code": 401,
+                })
+            );
+        }
+    }
+    handle.shutdown().await;
+}
+
+/// Contract: API-02
+#[tokio::test(start_paused = true)]
+async fn the_server_tells_its_version_health_and_metrics() {
+    let server = start();
+    let version = server.get("/version").await.json();
+    assert_eq!((version["major"].as_str(), version["minor"].as_str()), (Some("1"), Some("36")));
+    for path in ["/healthz", "/livez", "/readyz", "/readyz/ping"] {
+        let answer = server.get(path).await;
+        assert_eq!((answer.status, &answer.body[..]), (200, &b"ok"[..]), "{path}");
+    }
+    let verbose = server.get("/readyz?verbose").await;
+    assert!(verbose.body.ends_with(b"readyz check passed\n"), "{:?}", verbose.body);
+    server.get("/api/v1/namespaces/default/pods").await;
+    let metrics = String::from_utf8(server.get("/metrics").await.body.to_vec()).expect("text");
+    let line = "apiserver_request_total{verb=\"LIST\",resource=\"pods\",subresource=\"\",code=\"200\"} 1";
+    assert!(metrics.lines().any(|l| l == line), "{metrics}");
+    assert!(metrics.lines().any(|l| l == "apiserver_storage_objects{resource=\"namespaces\"} 4"), "{metrics}");
+}
+
+/// Contract: API-03
+#[tokio::test(start_paused = true)]
+async fn discovery_is_aggregated_where_the_client_asks_for_it() {
+    let server = start();
+    for version in ["v2", "v2beta1"] {
+        let media = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+        let accept = format!("{media},application/json");
+        let answer = server.send("GET", "/apis", &[("Accept", &accept)], "").await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, media.as_str()));
+        let document = answer.json();
+        assert_eq!(document["apiVersion"], format!("apidiscovery.k8s.io/{version}"));
+        let apps = document["items"].as_array().expect("groups").iter().find(|g| g["metadata"]["name"] == "apps");
+        let resources = &apps.expect("apps")["versions"][0]["resources"];
+        let sets = resources.as_array().expect("resources").iter().find(|r| r["resource"] == "replicasets");
+        let sets = sets.expect("replicasets");
+        assert_eq!((&sets["scope"], &sets["shortNames"]), (&json!("Namespaced"), &json!(["rs"])));
+        assert_eq!(
+            sets["subresources"][0],
+            json!({
+                "subresource": "scale", "verbs": ["get", "patch", "update"],
+                "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+            })
+        );
+        let again =
+            server.send("GET", "/apis", &[("Accept", &accept), ("If-None-Match", answer.header("etag"))], "").await;
+        assert_eq!((again.status, again.body.len()), (304, 0));
+    }
+    assert_eq!(server.get("/apis").await.json()["kind"], "APIGroupList");
+    assert_eq!(server.get("/api").await.json()["kind"], "APIVersions");
+}
+
+/// Contract: API-22
+#[tokio::test]
+async fn garbage_and_aborted_clients_hurt_nobody() {
+    let server = listen().await;
+    let address = server.handle.as_ref().expect("it listens").address();
+    let garbage: [&[u8]; 5] = [
+        b"\x00\x01\x02\xff\xfe garbage\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nshort",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ];
+    for bytes in garbage {
+        let mut stream = TcpStream::connect(address).await.expect("the server accepts");
+        stream.write_all(bytes).await.expect("a write");
+        stream.shutdown().await.expect("an end");
+        // Whatever is answered, the connection ends. A reset is an end, too.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+        assert_eq!(server.get("/readyz").await.status, 200, "after {bytes:?}");
+    }
+    // Two hundred watchers go away without a word.
+    let mut watchers = Vec::new();
+    for _ in 0..200 {
+        watchers.push(server.watch("/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=4").await);
+    }
+    drop(watchers);
+    assert_eq!(server.config_map("after", "1").await.status, 201);
+    server.handle.expect("it listens").shutdown().await;
+}
+
+/// Contract: API-22
+#[tokio::test]
+async fn a_body_that_is_too_long_is_413_even_while_it_is_being_sent() {
+    let server = listen().await;
+    for length in [(3 << 20) + 1, 10 << 20] {
+        let body = vec![b'x'; length];
+        let headers = [("Content-Type", "application/json")];
+        let answer = server.send("POST", "/api/v1/namespaces/default/pods", &headers, body).await;
+        assert_eq!(answer.status, 413);
+        assert_eq!(answer.json()["message"], "Request entity too large: limit is 3145728");
+    }
+    assert_eq!(server.get("/readyz").await.status, 200);
+    server.handle.expect("it listens").shutdown().await;
+}
+
+/// Contract: API-22
+#[tokio::test(start_paused = true)]
+async fn too_many_requests_are_told_to_come_back() {
+    let server = start_with(Options { most_in_flight: 0, ..options() });
+    let answer = server.get("/api/v1/namespaces").await;
+    assert_eq!((answer.status, answer.header("retry-after")), (429, "1"));
+    assert_eq!(&answer.body[..], b"Too many requests, please try again later.\n");
+}
+
+/// Contract: API-23
+#[tokio::test(start_paused = true)]
+async fn containers_are_simulated_and_say_so() {
+    let server = start();
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "i"}]},
+    });
+    assert_eq!(server.post(pods, &pod).await.status, 201);
+    let log = server.get(&format!("{pods}/p/log")).await;
+    assert_eq!((log.status, log.header("content-type")), (200, "text/plain"));
+    assert_eq!(String::from_utf8_lossy(&log.body).lines().count(), 1);
+    assert!(String::from_utf8_lossy(&log.body).contains("node-1"));
+    for verb in ["exec", "attach", "portforward"] {
+        let answer = server.send("POST", &format!("{pods}/p/{verb}"), &[], "").await;
+        assert_eq!(answer.status, 400);
+        assert!(answer.json()["message"].as_str().expect("a message").contains("simulated"), "{verb}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Lists: pages, versions, tables, and what cannot be listed any more.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{forgetful, start, start_with, version};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn names(list: &Value) -> Vec<String> {
+    let items = list["items"].as_array().expect("items");
+    items.iter().map(|item| item["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// Contract: API-08
+#[tokio::test(start_paused = true)]
+async fn pages_are_pinned_to_the_version_of_the_first() {
+    let server = start();
+    for index in 0..7 {
+        server.config_map(&format!("m{index}"), "x").await;
+    }
+    let first = server.get(&format!("{MAPS}?limit=3")).await.json();
+    assert_eq!(
+        (names(&first), &first["metadata"]["remainingItemCount"]),
+        (vec!["m0".into(), "m1".into(), "m2".into()], &json!(4))
+    );
+
+    server.delete(&format!("{MAPS}/m4"), None).await;
+    server.config_map("m3a", "x").await;
+    server.merge(&format!("{MAPS}/m5"), &json!({"data": {"changed": "yes"}})).await;
+
+    let mut token = first["metadata"]["continue"].as_str().expect("a token").to_owned();
+    let mut rest = Vec::new();
+    let mut pages = 0;
+    while !token.is_empty() {
+        let page = server.get(&format!("{MAPS}?limit=3&continue={token}")).await.json();
+        assert_eq!(version(&page), version(&first));
+        for item in page["items"].as_array().expect("items") {
+            assert!(item["data"]["changed"].is_null(), "{item}");
+        }
+        rest.extend(names(&page));
+        token = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+        pages += 1;
+    }
+    assert_eq!((rest, pages), (["m3", "m4", "m5", "m6"].map(str::to_owned).to_vec(), 2));
+
+    let exact =
+        server.get(&format!("{MAPS}?resourceVersion={}&resourceVersionMatch=Exact", version(&first))).await.json();
+    assert_eq!(names(&exact).len(), 7);
+    let newer =
+        server.get(&format!("{MAPS}?resourceVersion={}&resourceVersionMatch=NotOlderThan", version(&first))).await;
+    assert!(version(&newer.json()) > version(&first));
+}
+
+/// Contract: API-08
+#[tokio::test(start_paused = true)]
+async fn a_version_from_the_future_is_504() {
+    let server = start();
+    for path in
+        [format!("{MAPS}?resourceVersion=999"), format!("{MAPS}?resourceVersion=999&resourceVersionMatch=Exact")]
+    {
+        let answer = server.get(&path).await;
+        assert_eq!((answer.status, answer.header("retry-after")), (504, "1"));
+        let status = answer.json();
+        assert_eq!(status["message"], "Timeout: Too large resource version: 999, current: 4");
+        assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    }
+}
+
+/// Contract: API-08
+#[tokio::test(start_paused = true)]
+async fn an_expired_continue_is_410_with_a_token_to_go_on_inconsistently() {
+    let server = start_with(forgetful());
+    for index in 0..4 {
+        server.config_map(&format!("m{index}"), "x").await;
+    }
+    let first = server.get(&format!("{MAPS}?limit=2")).await.json();
+    let token = first["metadata"]["continue"].as_str().expect("a token");
+    for index in 0..60 {
+        server.merge(&format!("{MAPS}/m0"), &json!({"data": {"n": index.to_string()}})).await;
+    }
+    let expired = server.get(&format!("{MAPS}?limit=2&continue={token}")).await;
+    assert_eq!((expired.status, &expired.json()["reason"]), (410, &json!("Expired")));
+    let token = expired.json()["metadata"]["continue"].as_str().expect("another token").to_owned();
+    let rest = server.get(&format!("{MAPS}?limit=2&continue={token}")).await;
+    assert_eq!((rest.status, names(&rest.json())), (200, vec!["m2".into(), "m3".into()]));
+
+    let exact = server.get(&format!("{MAPS}?resourceVersion=5&resourceVersionMatch=Exact")).await;
+    assert_eq!(
+        (exact.status, &exact.json()["message"]),
+        (410, &json!("The resourceVersion for the provided list is too old."))
+    );
+}
+
+/// Contract: API-10
+#[tokio::test(start_paused = true)]
+async fn selectors_choose_and_unknown_ones_are_400() {
+    let server = start();
+    for (name, label) in [("a", "1"), ("b", "2"), ("c", "2")] {
+        server.config_map(name, label).await;
+    }
+    let table = [
+        ("labelSelector=k%3D2", vec!["b", "c"]),
+        ("labelSelector=k!%3D2", vec!["a"]),
+        ("labelSelector=k%20in%20(1,3)", vec!["a"]),
+        ("labelSelector=k%20notin%20(1)", vec!["b", "c"]),
+        ("labelSelector=!k", vec![]),
+        ("labelSelector=k%3E1", vec!["b", "c"]),
+        ("fieldSelector=metadata.name%3Db", vec!["b"]),
+        ("fieldSelector=metadata.name!%3Db,metadata.namespace%3Ddefault", vec!["a", "c"]),
+        ("fieldSelector=metadata.name%3Db&labelSelector=k%3D1", vec![]),
+    ];
+    for (query, expected) in table {
+        assert_eq!(names(&server.get(&format!("{MAPS}?{query}")).await.json()), expected, "{query}");
+    }
+    let unknown = server.get(&format!("{MAPS}?fieldSelector=data.a%3Db")).await;
+    assert_eq!(unknown.status, 400);
+    let pods = server.get("/api/v1/pods?fieldSelector=spec.containers%3Dx").await;
+    assert_eq!((pods.status, &pods.json()["message"]), (400, &json!("field label not supported: spec.containers")));
+}
+
+/// Contract: API-05
+#[tokio::test(start_paused = true)]
+async fn a_table_carries_as_much_of_its_objects_as_is_asked_for() {
+    let server = start();
+    server.config_map("a", "1").await;
+    let accept = [("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
+    for (query, kind) in [
+        ("", json!("PartialObjectMetadata")),
+        ("?includeObject=Object", json!("ConfigMap")),
+        ("?includeObject=None", json!(null)),
+    ] {
+        let table = server.send("GET", &format!("{MAPS}{query}"), &accept, "").await.json();
+        assert_eq!((&table["kind"], &table["rows"][0]["cells"][0]), (&json!("Table"), &json!("a")));
+        assert_eq!(table["rows"][0]["object"]["kind"], kind, "{query}");
+    }
+}

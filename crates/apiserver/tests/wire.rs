@@ -1,0 +1,265 @@
+//! Replays requests that a real kube-apiserver v1.36.2 answered, and compares the answers.
+//!
+//! Uids, versions, times and random parts of names are put into a common form first.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use support::Server;
+
+/// Requests that cannot be answered alike yet: they tell of kinds that are not served yet.
+const NOT_YET: [(&str, usize); 2] = [("discovery", 2), ("discovery", 3)];
+
+/// Contract: API-03, API-05, API-06, API-07, API-08, API-09, API-10, API-11, API-12, API-14, API-15, API-18
+#[tokio::test(start_paused = true)]
+async fn answers_are_the_reference_servers() {
+    let corpus: Value = serde_json::from_str(include_str!("vectors/wire.json")).expect("the vectors are JSON");
+    let server = support::start();
+    let mut wrong = Vec::new();
+    let mut compared = 0;
+    for group in ["discovery", "replicaset-crud", "patches", "pods", "watch", "options"] {
+        let namespace = format!("w-{group}");
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        assert_eq!(server.post("/api/v1/namespaces", &body).await.status, 201);
+        let mut run = Run { server: &server, namespace, list_version: "0".to_owned() };
+        let steps = corpus["groups"][group].as_array().expect("a group of steps");
+        for (index, step) in steps.iter().enumerate() {
+            let got = run.step(step).await;
+            if NOT_YET.contains(&(group, index)) {
+                continue;
+            }
+            compared += 1;
+            if got != step["answer"] {
+                wrong.push(format!(
+                    "{group}[{index}] {} {}\n  expected {}\n  found    {got}",
+                    step["method"], step["path"], step["answer"]
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(compared, 132, "every recorded request was compared");
+}
+
+struct Run<'a> {
+    server: &'a Server,
+    namespace: String,
+    list_version: String,
+}
+
+impl Run<'_> {
+    async fn step(&mut self, step: &Value) -> Value {
+        let path = self.fill_text(step["path"].as_str().unwrap_or_default()).await;
+        let body = match &step["body"] {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            tree => Some(self.fill(tree).await.to_string()),
+        };
+        let mut headers: BTreeMap<String, String> = step["headers"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(k, v)| (k.clone(), v.as_str().unwrap_or_default().to_owned()))
+            .collect();
+        if body.is_some() {
+            headers.entry("Content-Type".to_owned()).or_insert_with(|| "application/json".to_owned());
+        }
+        let pairs: Vec<(&str, &str)> = headers.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let method = step["method"].as_str().unwrap_or_default();
+        let answer = self.server.send(method, &path, &pairs, body.unwrap_or_default()).await;
+
+        let watched = step["watch"] == true && answer.status == 200;
+        let value = if watched { events(&answer.body) } else { answer.json() };
+        if value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"))
+            && let Some(version) = value["metadata"]["resourceVersion"].as_str()
+        {
+            version.clone_into(&mut self.list_version);
+        }
+        let mut out = json!({
+            "status": answer.status,
+            "type": answer.header("content-type").split(';').next().unwrap_or_default(),
+            "body": self.normal(&table(&value), step),
+        });
+        if !answer.header("warning").is_empty() {
+            out["warning"] = self.normal(&Value::from(answer.header("warning")), step);
+        }
+        if !answer.header("retry-after").is_empty() {
+            out["retryAfter"] = json!(true);
+        }
+        out
+    }
+
+    async fn fill(&self, value: &Value) -> Value {
+        match value {
+            Value::Object(members) => {
+                let mut out = Map::new();
+                for (key, value) in members {
+                    if key == "name" && value.is_null() {
+                        continue;
+                    }
+                    out.insert(key.clone(), Box::pin(self.fill(value)).await);
+                }
+                Value::Object(out)
+            }
+            Value::Array(items) => {
+                let mut out = Vec::new();
+                for item in items {
+                    out.push(Box::pin(self.fill(item)).await);
+                }
+                Value::Array(out)
+            }
+            Value::String(text) => Value::from(self.fill_text(text).await),
+            other => other.clone(),
+        }
+    }
+
+    async fn fill_text(&self, text: &str) -> String {
+        let mut text = text.replace("{ns}", &self.namespace).replace("${listrv}", &self.list_version);
+        for (what, field) in [("${rv:", "resourceVersion"), ("${uid:", "uid")] {
+            while let Some(start) = text.find(what) {
+                let end = start + text[start..].find('}').expect("a closed reference");
+                let path = text[start + what.len()..end].to_owned();
+                let found = self.server.get(&path).await.json();
+                let value = found["metadata"][field].as_str().unwrap_or("none").to_owned();
+                text.replace_range(start..=end, &value);
+            }
+        }
+        text
+    }
+
+    /// The common form, as the tool that recorded the answers makes it.
+    fn normal(&self, value: &Value, step: &Value) -> Value {
+        match value {
+            Value::Object(members) => {
+                let mut out = Map::new();
+                for (key, value) in members {
+                    if key == "managedFields" && step["managed"] != true {
+                        continue;
+                    }
+                    if ["etag", "hash", "storageVersionHash", "serverAddressByClientCIDRs", "retryAfterSeconds"]
+                        .contains(&key.as_str())
+                    {
+                        continue;
+                    }
+                    let text = value.as_str().unwrap_or_default();
+                    if ["resourceVersion", "continue"].contains(&key.as_str()) && !text.is_empty() {
+                        out.insert(key.clone(), Value::from(format!("<{key}>")));
+                        continue;
+                    }
+                    let prefix = members.get("generateName").and_then(Value::as_str).unwrap_or_default();
+                    if key == "name" && !prefix.is_empty() && text.starts_with(prefix) && text.len() == prefix.len() + 5
+                    {
+                        out.insert(key.clone(), Value::from(format!("{prefix}<rand>")));
+                        continue;
+                    }
+                    out.insert(key.clone(), self.normal(value, step));
+                }
+                if let (Some(only), Some(Value::Array(found))) =
+                    (step["only_resources"].as_array(), out.get_mut("resources"))
+                {
+                    found.retain(|r| only.contains(&r["name"]));
+                    found.sort_by_key(|r| r["name"].to_string());
+                }
+                Value::Object(out)
+            }
+            Value::Array(items) => items.iter().map(|item| self.normal(item, step)).collect(),
+            Value::String(text) => Value::from(self.normal_text(text, step)),
+            other => other.clone(),
+        }
+    }
+
+    fn normal_text(&self, text: &str, step: &Value) -> String {
+        let mut text = text.replace(&self.namespace, "<ns>");
+        text = replace_runs(&text, 36, "<uid>", |s| {
+            s.len() == 36
+                && s.bytes().enumerate().all(|(at, b)| match at {
+                    8 | 13 | 18 | 23 => b == b'-',
+                    _ => b.is_ascii_digit() || (b'a'..=b'f').contains(&b),
+                })
+        });
+        text = replace_runs(&text, 20, "<time>", |s| {
+            let b = s.as_bytes();
+            b.len() == 20
+                && b[4] == b'-'
+                && b[7] == b'-'
+                && b[10] == b'T'
+                && b[19] == b'Z'
+                && b[..4].iter().all(u8::is_ascii_digit)
+        });
+        for marker in
+            ["resource version: ", "version in record (", "Version in record (", "current: ", "resourceVersion: \""]
+        {
+            let mut from = 0;
+            while let Some(found) = text[from..].find(marker) {
+                let start = from + found + marker.len();
+                let digits = text[start..].bytes().take_while(u8::is_ascii_digit).count();
+                if digits > 0 {
+                    text.replace_range(start..start + digits, "<rv>");
+                }
+                from = start;
+            }
+        }
+        let age = |s: &str| {
+            !s.is_empty()
+                && s.starts_with(|c: char| c.is_ascii_digit())
+                && s.ends_with(['s', 'm', 'h', 'd'])
+                && s.chars().all(|c| c.is_ascii_digit() || "smhd".contains(c))
+        };
+        if step["table"] == true && (age(&text) || text == "<unknown>" || text == "<invalid>") {
+            return "<age>".to_owned();
+        }
+        text
+    }
+}
+
+/// Replaces every stretch of `length` bytes that `is` holds for.
+fn replace_runs(text: &str, length: usize, by: &str, is: impl Fn(&str) -> bool) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    while at < text.len() {
+        match text.get(at..at + length) {
+            Some(run) if is(run) => {
+                out.push_str(by);
+                at += length;
+            }
+            _ => {
+                let c = text[at..].chars().next().expect("a character at a boundary");
+                out.push(c);
+                at += c.len_utf8();
+            }
+        }
+    }
+    out
+}
+
+/// The events of a watch, but for bookmarks that mark nothing.
+fn events(body: &[u8]) -> Value {
+    let lines = body.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice::<Value>(line).expect("a line of JSON"))
+        .filter(|event| event["type"] != "BOOKMARK" || !event["object"]["metadata"]["annotations"].is_null())
+        .collect()
+}
+
+/// Of a table, what a person sees.
+fn table(value: &Value) -> Value {
+    if value["kind"] != "Table" {
+        return value.clone();
+    }
+    let list = |key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let columns: Vec<Value> = list("columnDefinitions")
+        .iter()
+        .map(|c| {
+            json!([
+                c["name"],
+                c["type"],
+                c["format"].as_str().unwrap_or_default(),
+                c["priority"].as_i64().unwrap_or_default()
+            ])
+        })
+        .collect();
+    let rows: Vec<Value> = list("rows").iter().map(|row| row["cells"].clone()).collect();
+    json!({"kind": "Table", "columns": columns, "rows": rows})
+}

@@ -1,0 +1,394 @@
+//! Writes: versions, conflicts, dry runs, names, generations, deletion, namespaces.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Server, start, version};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
+
+fn replica_set(name: &str, replicas: i64) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
+    })
+}
+
+fn pod(name: &str, node: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+    })
+}
+
+fn storage_version(server: &Server) -> u64 {
+    server.api.registry().storage.version()
+}
+
+/// Contract: API-07
+#[tokio::test(start_paused = true)]
+async fn a_write_that_changes_nothing_writes_nothing() {
+    let server = start();
+    let created = server.config_map("a", "1").await.json();
+    let before = storage_version(&server);
+    assert_eq!(version(&created), before);
+    let same = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"k": "1"}}, "data": {"a": "b"}});
+    for _ in 0..2 {
+        tokio::time::advance(std::time::Duration::from_secs(5)).await;
+        let put = server.put(&format!("{MAPS}/a"), &same).await.json();
+        let patched = server.merge(&format!("{MAPS}/a"), &json!({"data": {"a": "b"}})).await.json();
+        assert_eq!((version(&put), version(&patched)), (before, before));
+    }
+    assert_eq!(storage_version(&server), before);
+    assert_eq!(version(&server.config_map("b", "1").await.json()), before + 1, "one counter, one step");
+}
+
+/// Contract: API-11
+#[tokio::test(start_paused = true)]
+async fn a_stale_version_conflicts_and_none_does_not() {
+    let server = start();
+    let path = format!("{MAPS}/a");
+    let old = server.config_map("a", "1").await.json();
+    let stale = old["metadata"]["resourceVersion"].clone();
+    assert_eq!(server.merge(&path, &json!({"data": {"n": "1"}})).await.status, 200);
+    let body = |version: &Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": version}, "data": {"n": "2"}});
+    for answer in [
+        server.put(&path, &body(&stale)).await,
+        server.merge(&path, &json!({"metadata": {"resourceVersion": stale}, "data": {"n": "3"}})).await,
+    ] {
+        assert_eq!(answer.status, 409);
+        assert_eq!(
+            answer.json()["message"],
+            "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again"
+        );
+    }
+    assert_eq!(server.put(&path, &body(&json!(""))).await.status, 200, "without a version it is unconditional");
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
+    let body = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}});
+    assert_eq!(server.put(lease, &body).await.status, 201, "a lease is created by an update");
+    let answer = server.put(lease, &body).await;
+    assert_eq!(
+        (answer.status, &answer.json()["details"]["causes"][0]["field"]),
+        (422, &json!("metadata.resourceVersion"))
+    );
+
+    let precondition = json!({"preconditions": {"uid": "00000000-0000-0000-0000-000000000000"}});
+    assert_eq!(server.delete(&path, Some(&precondition)).await.status, 409);
+    assert_eq!(server.delete(&path, Some(&json!({"preconditions": {"resourceVersion": "1"}}))).await.status, 409);
+    let present = server.get(&path).await.json();
+    let exact = json!({"preconditions": {
+        "uid": present["metadata"]["uid"], "resourceVersion": present["metadata"]["resourceVersion"],
+    }});
+    assert_eq!(server.delete(&path, Some(&exact)).await.status, 200);
+}
+
+/// Contract: API-11, API-12
+#[tokio::test(start_paused = true)]
+async fn patches_at_the_same_time_are_all_applied() {
+    let server = start();
+    server.config_map("a", "1").await;
+    let path = format!("{MAPS}/a");
+    let patches: Vec<_> = (0..20)
+        .map(|index| {
+            let (server, path) = (&server, &path);
+            async move { server.merge(path, &json!({"data": {format!("k{index}"): "v"}})).await.status }
+        })
+        .collect();
+    assert!(futures::future::join_all(patches).await.into_iter().all(|status| status == 200));
+    let data = server.get(&path).await.json()["data"].clone();
+    assert_eq!(data.as_object().map(serde_json::Map::len), Some(21));
+}
+
+/// Contract: API-12
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_answers_and_stores_nothing() {
+    let server = start();
+    server.config_map("a", "1").await;
+    let before = storage_version(&server);
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}});
+    let created = server.post(&format!("{MAPS}?dryRun=All"), &map).await;
+    assert_eq!((created.status, &created.json()["metadata"]["resourceVersion"]), (201, &Value::Null));
+    let patched = server.merge(&format!("{MAPS}/a?dryRun=All"), &json!({"data": {"x": "y"}})).await;
+    assert_eq!((patched.status, &patched.json()["data"]["x"]), (200, &json!("y")));
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    assert_eq!(server.put(&format!("{MAPS}/a?dryRun=All"), &body).await.status, 200);
+    assert_eq!(server.delete(&format!("{MAPS}/a?dryRun=All"), None).await.status, 200);
+    assert_eq!(server.delete(&format!("{MAPS}?dryRun=All"), None).await.status, 200);
+    assert_eq!(storage_version(&server), before);
+    assert_eq!(server.get(&format!("{MAPS}/a")).await.status, 200);
+}
+
+/// Contract: API-14
+#[tokio::test(start_paused = true)]
+async fn names_are_generated_and_taken_ones_tried_anew() {
+    let server = start();
+    let prefix = format!("{}-", "long".repeat(15));
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": prefix}});
+    let created = server.post(MAPS, &map).await.json();
+    let name = created["metadata"]["name"].as_str().expect("a name");
+    assert_eq!((name.len(), &name[..58]), (63, &prefix[..58]));
+
+    // The same seed makes the same names: what the twin made is taken here, and another is tried.
+    let (twin, server) = (start(), start());
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "g-"}});
+    let first = twin.post(MAPS, &map).await.json()["metadata"]["name"].clone();
+    let taken = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": first}});
+    let registry = server.api.registry();
+    let served = registry.find("", "v1", "configmaps").expect("configmaps are served");
+    let object = taken.as_object().cloned().expect("an object");
+    // Stored with no uid drawn, so that the generators stay in step.
+    registry.storage.create(served.id, served.draft(&with_namespace(object), None)).expect("a new name");
+    let answer = server.post(MAPS, &map).await;
+    assert_eq!(answer.status, 201);
+    assert_ne!(answer.json()["metadata"]["name"], first);
+}
+
+fn with_namespace(mut object: serde_json::Map<String, Value>) -> serde_json::Map<String, Value> {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.insert("namespace".to_owned(), json!("default"));
+    }
+    object
+}
+
+/// Contract: API-15
+#[tokio::test(start_paused = true)]
+async fn each_part_of_an_object_is_written_by_its_own_path() {
+    let server = start();
+    assert_eq!(server.post(SETS, &replica_set("a", 1)).await.json()["metadata"]["generation"], 1);
+    let path = format!("{SETS}/a");
+    let status = server
+        .merge(&format!("{path}/status"), &json!({"spec": {"replicas": 9}, "status": {"replicas": 3}}))
+        .await
+        .json();
+    assert_eq!(
+        (&status["spec"]["replicas"], &status["status"]["replicas"], &status["metadata"]["generation"]),
+        (&json!(1), &json!(3), &json!(1))
+    );
+    let main = server.merge(&path, &json!({"spec": {"replicas": 2}, "status": {"replicas": 8}})).await.json();
+    assert_eq!(
+        (&main["spec"]["replicas"], &main["status"]["replicas"], &main["metadata"]["generation"]),
+        (&json!(2), &json!(3), &json!(2))
+    );
+
+    let scale = server.get(&format!("{path}/scale")).await.json();
+    assert_eq!(
+        (&scale["kind"], &scale["spec"]["replicas"], &scale["status"]),
+        (&json!("Scale"), &json!(2), &json!({"replicas": 3, "selector": "app=a"}))
+    );
+    let mut wanted = scale.clone();
+    wanted["spec"]["replicas"] = json!(5);
+    assert_eq!(server.put(&format!("{path}/scale"), &wanted).await.json()["spec"]["replicas"], 5);
+    let stale = server.put(&format!("{path}/scale"), &wanted).await;
+    assert_eq!(
+        (stale.status, &stale.json()["reason"]),
+        (409, &json!("Conflict")),
+        "a scale has a version check of its own"
+    );
+    let negative = server.merge(&format!("{path}/scale"), &json!({"spec": {"replicas": -1}})).await;
+    assert_eq!((negative.status, &negative.json()["details"]["kind"]), (422, &json!("Scale")));
+    let set = server.get(&path).await.json();
+    assert_eq!((&set["spec"]["replicas"], &set["metadata"]["generation"]), (&json!(5), &json!(3)));
+}
+
+/// Contract: API-18
+#[tokio::test(start_paused = true)]
+async fn pods_on_a_node_have_grace_and_others_go_at_once() {
+    let server = start();
+    server.post(PODS, &pod("bound", "node-1")).await;
+    server.post(PODS, &pod("free", "")).await;
+    server.post(PODS, &pod("done", "node-1")).await;
+    server.merge(&format!("{PODS}/done/status"), &json!({"status": {"phase": "Succeeded"}})).await;
+
+    let before = storage_version(&server);
+    let mut watch = server.watch(&format!("{PODS}?watch=1&resourceVersion={before}")).await;
+    let marked = server.delete(&format!("{PODS}/bound"), None).await.json();
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
+    assert_eq!(marked["metadata"]["deletionTimestamp"], "2027-01-15T08:00:30Z");
+    for name in ["free", "done"] {
+        assert_eq!(
+            server.delete(&format!("{PODS}/{name}"), None).await.json()["metadata"]["deletionGracePeriodSeconds"],
+            0
+        );
+        assert_eq!(server.get(&format!("{PODS}/{name}")).await.status, 404);
+    }
+    // Only a shorter period changes anything.
+    let same = server.delete(&format!("{PODS}/bound?gracePeriodSeconds=60"), None).await.json();
+    assert_eq!(same["metadata"]["deletionGracePeriodSeconds"], 30);
+    let sooner = server.delete(&format!("{PODS}/bound?gracePeriodSeconds=5"), None).await.json();
+    assert_eq!(sooner["metadata"]["deletionTimestamp"], "2027-01-15T08:00:05Z");
+    let uid = marked["metadata"]["uid"].clone();
+    let last = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
+    assert_eq!(server.delete(&format!("{PODS}/bound"), Some(&last)).await.status, 200);
+    assert_eq!(server.get(&format!("{PODS}/bound")).await.status, 404);
+
+    let mut seen = Vec::new();
+    while seen.len() < 8 {
+        seen.push(watch.brief().await.expect("an event"));
+    }
+    let word = |word: &str, name: &str| (word.to_owned(), name.to_owned());
+    assert_eq!(
+        seen,
+        [
+            word("MODIFIED", "bound"),
+            word("MODIFIED", "free"),
+            word("DELETED", "free"),
+            word("MODIFIED", "done"),
+            word("DELETED", "done"),
+            word("MODIFIED", "bound"),
+            word("MODIFIED", "bound"),
+            word("DELETED", "bound"),
+        ]
+    );
+}
+
+/// Contract: API-18
+#[tokio::test(start_paused = true)]
+async fn finalizers_hold_an_object_and_propagation_sets_them() {
+    let server = start();
+    for (policy, finalizer) in [("Orphan", "orphan"), ("Foreground", "foregroundDeletion")] {
+        server.post(SETS, &replica_set("a", 0)).await;
+        let path = format!("{SETS}/a");
+        let held = server.delete(&format!("{path}?propagationPolicy={policy}"), None).await.json();
+        assert_eq!((&held["kind"], &held["metadata"]["finalizers"]), (&json!("ReplicaSet"), &json!([finalizer])));
+        assert!(held["metadata"]["deletionTimestamp"].is_string());
+        let again = server.post(SETS, &replica_set("a", 0)).await;
+        assert_eq!(again.json()["message"], "object is being deleted: replicasets.apps \"a\" already exists");
+        assert_eq!(server.merge(&path, &json!({"metadata": {"finalizers": null}})).await.status, 200);
+        assert_eq!(server.get(&path).await.status, 404);
+    }
+    server.post(SETS, &replica_set("b", 0)).await;
+    let gone = server.delete(&format!("{SETS}/b?propagationPolicy=Background"), None).await.json();
+    assert_eq!((&gone["kind"], &gone["status"]), (&json!("Status"), &json!("Success")));
+}
+
+/// Contract: API-20
+#[tokio::test(start_paused = true)]
+async fn namespaces_admit_creations_until_they_end() {
+    let server = start();
+    let namespaces = "/api/v1/namespaces";
+    for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+        let namespace = server.get(&format!("{namespaces}/{name}")).await.json();
+        assert_eq!(namespace["status"]["phase"], "Active", "{name}");
+        assert_eq!(namespace["metadata"]["labels"]["kubernetes.io/metadata.name"], name);
+    }
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+    let missing = server.post(&format!("{namespaces}/x/configmaps"), &map).await;
+    assert_eq!((missing.status, &missing.json()["message"]), (404, &json!("namespaces \"x\" not found")));
+
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}});
+    assert_eq!(server.post(namespaces, &body).await.json()["spec"]["finalizers"], json!(["kubernetes"]));
+    assert_eq!(server.post(&format!("{namespaces}/x/configmaps"), &map).await.status, 201);
+    let ending = server.delete(&format!("{namespaces}/x"), None).await.json();
+    assert_eq!(ending["status"]["phase"], "Terminating");
+    let refused = server.post(&format!("{namespaces}/x/configmaps"), &map).await;
+    assert_eq!(
+        (refused.status, &refused.json()["details"]["causes"][0]["reason"]),
+        (403, &json!("NamespaceTerminating"))
+    );
+    assert_eq!(server.delete(&format!("{namespaces}/x"), None).await.status, 200, "it stays until it is finalized");
+    assert_eq!(server.get(&format!("{namespaces}/x")).await.status, 200);
+
+    let finalized = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}, "spec": {}});
+    assert_eq!(server.put(&format!("{namespaces}/x/finalize"), &finalized).await.status, 200);
+    assert_eq!(server.get(&format!("{namespaces}/x")).await.status, 404);
+    let immortal = server.delete(&format!("{namespaces}/default"), None).await;
+    assert_eq!(
+        (immortal.status, &immortal.json()["message"]),
+        (403, &json!("namespaces \"default\" is forbidden: this namespace may not be deleted"))
+    );
+}
+
+/// Contract: API-06
+#[tokio::test(start_paused = true)]
+async fn unknown_fields_are_refused_warned_of_or_dropped() {
+    let server = start();
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "nope": 1});
+    let strict = server.post(&format!("{MAPS}?fieldValidation=Strict"), &map).await;
+    assert_eq!(strict.status, 400);
+    assert!(
+        strict.json()["message"]
+            .as_str()
+            .expect("a message")
+            .ends_with("strict decoding error: unknown field \"nope\"")
+    );
+    let warned = server.post(&format!("{MAPS}?fieldValidation=Warn&dryRun=All"), &map).await;
+    assert_eq!((warned.status, warned.header("warning")), (201, "299 - \"unknown field \\\"nope\\\"\""));
+    let ignored = server.post(&format!("{MAPS}?fieldValidation=Ignore"), &map).await;
+    assert_eq!((ignored.status, ignored.header("warning")), (201, ""));
+    assert_eq!(ignored.json()["nope"], Value::Null);
+}
+
+/// Contract: API-22
+#[tokio::test(start_paused = true)]
+async fn events_go_an_hour_after_they_were_last_written() {
+    let server = start();
+    let events = "/api/v1/namespaces/default/events";
+    let event = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "default"},
+            "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}, "reason": "R", "type": "Normal",
+        })
+    };
+    for name in ["old", "seen-again"] {
+        assert_eq!(server.post(events, &event(name)).await.status, 201);
+    }
+    tokio::time::advance(std::time::Duration::from_secs(1800)).await;
+    assert_eq!(server.merge(&format!("{events}/seen-again"), &json!({"count": 2})).await.status, 200);
+    tokio::time::advance(std::time::Duration::from_secs(1801)).await;
+    assert_eq!(server.post(events, &event("new")).await.status, 201);
+    let list = server.get(events).await.json();
+    let names: Vec<&str> =
+        list["items"].as_array().into_iter().flatten().filter_map(|e| e["metadata"]["name"].as_str()).collect();
+    assert_eq!(names, ["new", "seen-again"]);
+}
+
+/// The same seed and the same requests give the same bytes.
+#[tokio::test(start_paused = true)]
+async fn a_seed_repeats_itself_byte_for_byte() {
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let server = start();
+        let mut bytes = Vec::new();
+        let generated = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "g-"}});
+        for _ in 0..3 {
+            bytes.push(server.post(MAPS, &generated).await.body);
+            tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        }
+        bytes.push(server.post(SETS, &replica_set("a", 2)).await.body);
+        bytes.push(server.delete(&format!("{SETS}/a?propagationPolicy=Foreground"), None).await.body);
+        bytes.push(server.get(MAPS).await.body);
+        runs.push(bytes);
+    }
+    assert_eq!(runs[0], runs[1]);
+}
+
+/// Contract: API-18
+#[tokio::test(start_paused = true)]
+async fn a_bound_pod_is_not_bound_again_and_an_eviction_deletes() {
+    let server = start();
+    server.post(PODS, &pod("p", "")).await;
+    let bind = |node: &str| json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": node}});
+    assert_eq!(server.post(&format!("{PODS}/p/binding"), &bind("n1")).await.status, 201);
+    let again = server.post(&format!("{PODS}/p/binding"), &bind("n2")).await;
+    assert_eq!(again.status, 409);
+    assert_eq!(
+        again.json()["message"],
+        "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n1\""
+    );
+    let bound = server.get(&format!("{PODS}/p")).await.json();
+    assert_eq!(
+        (&bound["spec"]["nodeName"], &bound["status"]["conditions"][0]["type"]),
+        (&json!("n1"), &json!("PodScheduled"))
+    );
+
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    assert_eq!(server.post(&format!("{PODS}/p/eviction"), &eviction).await.status, 201);
+    let evicted = server.get(&format!("{PODS}/p")).await.json();
+    assert_eq!(evicted["metadata"]["deletionGracePeriodSeconds"], 30);
+    assert_eq!(evicted["status"]["conditions"][1]["reason"], "EvictionByEvictionAPI");
+}

@@ -1,0 +1,302 @@
+//! Simulated nodes and the pods on them, on an embedded server in virtual time.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{PODS, World, condition, is_ready, quick};
+use muster_cluster::{DelayRange, Options};
+use serde_json::{Value, json};
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+
+/// Contract: SIM-01
+#[tokio::test(start_paused = true)]
+async fn nodes_are_ready_and_renew_their_leases() {
+    let world = World::new(quick(3)).await;
+    let nodes = world.items("/api/v1/nodes").await;
+    assert_eq!(nodes.len(), 3);
+    for node in &nodes {
+        assert!(is_ready(node), "{node}");
+        assert_eq!(node["spec"]["taints"], Value::Null);
+        assert_eq!(node["status"]["capacity"]["pods"], "5120");
+        assert_eq!(node["metadata"]["labels"]["kubernetes.io/hostname"], node["metadata"]["name"]);
+    }
+    let before = world.items(LEASES).await;
+    assert_eq!(before.len(), 3);
+    assert_eq!(before[0]["spec"]["leaseDurationSeconds"], 40);
+    assert_eq!(before[0]["spec"]["holderIdentity"], "node-0");
+    world.pass(25_000).await;
+    for (old, new) in before.iter().zip(world.items(LEASES).await) {
+        assert!(old["spec"]["renewTime"].as_str() < new["spec"]["renewTime"].as_str());
+    }
+    // Over hours they stay ready.
+    world.pass(2 * 3600 * 1000).await;
+    assert!(world.items("/api/v1/nodes").await.iter().all(is_ready));
+}
+
+/// Contract: SIM-01
+#[tokio::test(start_paused = true)]
+async fn their_number_changes_while_running() {
+    let world = World::new(quick(1)).await;
+    world.cluster.set_nodes(4);
+    world.pass(100).await;
+    assert_eq!(world.names("/api/v1/nodes").await, ["node-0", "node-1", "node-2", "node-3"]);
+    world.cluster.set_nodes(2);
+    world.pass(100).await;
+    assert_eq!(world.names("/api/v1/nodes").await, ["node-0", "node-1"]);
+    world.pass(100_000).await;
+    assert!(world.items("/api/v1/nodes").await.iter().all(is_ready));
+}
+
+/// Contract: SIM-01, SIM-02
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_has_no_nodes_is_left_alone() {
+    let world = World::new(quick(0)).await;
+    let pod = world.pod("lonely", json!({})).await;
+    world.post("/api/v1/nodes", json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "hers"}})).await;
+    let node = world.get("/api/v1/nodes/hers").await;
+    world.pass(600_000).await;
+    let now = world.get(&format!("{PODS}/lonely")).await;
+    assert_eq!(now["metadata"]["resourceVersion"], pod["metadata"]["resourceVersion"]);
+    assert_eq!(
+        world.get("/api/v1/nodes/hers").await["metadata"]["resourceVersion"],
+        node["metadata"]["resourceVersion"]
+    );
+    world.cluster.set_nodes(1);
+    world.pass(1000).await;
+    assert!(is_ready(&world.get(&format!("{PODS}/lonely")).await));
+}
+
+/// Contract: SIM-02, SIM-03
+#[tokio::test(start_paused = true)]
+async fn pods_are_bound_spread_and_ready_after_their_delay() {
+    let options = Options { pod_startup: "200ms..800ms".parse::<DelayRange>().expect("a range"), ..quick(3) };
+    let world = World::new(options).await;
+    for n in 0..30 {
+        world.pod(&format!("p{n}"), json!({})).await;
+    }
+    world.pass(100).await;
+    let pods = world.items(PODS).await;
+    for node in ["node-0", "node-1", "node-2"] {
+        assert_eq!(pods.iter().filter(|pod| pod["spec"]["nodeName"] == node).count(), 10);
+    }
+    assert!(
+        pods.iter()
+            .all(|pod| pod["status"]["phase"] == "Pending" && condition(pod, "PodScheduled")["status"] == "True")
+    );
+    assert_eq!(pods[0]["status"]["containerStatuses"][0]["state"]["waiting"]["reason"], "ContainerCreating");
+    world.pass(800).await;
+    let pods = world.items(PODS).await;
+    assert!(pods.iter().all(is_ready));
+    let mut addresses: Vec<&str> =
+        pods.iter().map(|pod| pod["status"]["podIP"].as_str().expect("an address")).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    assert_eq!(addresses.len(), 30);
+    for pod in &pods {
+        assert_eq!(pod["status"]["phase"], "Running");
+        assert_eq!(pod["status"]["qosClass"], "BestEffort");
+        let types: Vec<_> =
+            pod["status"]["conditions"].as_array().expect("conditions").iter().map(|c| c["type"].clone()).collect();
+        assert_eq!(types, ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]);
+    }
+}
+
+/// Contract: SIM-02
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_fits_nowhere_says_so_and_goes_once_it_fits() {
+    let world = World::new(quick(2)).await;
+    let hungry =
+        json!({"spec": {"containers": [{"name": "app", "image": "a", "resources": {"requests": {"cpu": "1000"}}}]}});
+    world.pod("hungry", hungry).await;
+    world.pod("picky", json!({"spec": {"nodeSelector": {"disk": "ssd"}}})).await;
+    world.pass(1000).await;
+    let hungry = world.get(&format!("{PODS}/hungry")).await;
+    let scheduled = condition(&hungry, "PodScheduled");
+    assert_eq!(
+        (&hungry["status"]["phase"], &scheduled["status"], &scheduled["reason"]),
+        (&json!("Pending"), &json!("False"), &json!("Unschedulable"))
+    );
+    let message = scheduled["message"].as_str().expect("a message");
+    assert!(message.starts_with("0/2 nodes are available: 2 Insufficient cpu."), "{message}");
+    let version = hungry["metadata"]["resourceVersion"].clone();
+    world.merge("/api/v1/nodes/node-1", json!({"metadata": {"labels": {"disk": "ssd"}}})).await;
+    world.pass(2000).await;
+    let picky = world.get(&format!("{PODS}/picky")).await;
+    assert!(is_ready(&picky));
+    assert_eq!(picky["spec"]["nodeName"], "node-1");
+    assert_eq!(condition(&picky, "PodScheduled")["status"], "True");
+    world.pass(600_000).await;
+    assert_eq!(world.get(&format!("{PODS}/hungry")).await["metadata"]["resourceVersion"], version, "it is said once");
+    let events = world.items("/api/v1/namespaces/default/events").await;
+    let reasons = |pod: &str| -> Vec<&str> {
+        let of = events.iter().filter(|event| event["involvedObject"]["name"] == pod);
+        let mut reasons: Vec<&str> = of.map(|event| event["reason"].as_str().expect("a reason")).collect();
+        reasons.sort_unstable();
+        reasons
+    };
+    assert_eq!(reasons("picky"), ["Created", "FailedScheduling", "Pulled", "Scheduled", "Started"]);
+    let event = events.iter().find(|event| event["reason"] == "Scheduled").expect("there is one");
+    assert_eq!(event["message"], "Successfully assigned default/picky to node-1");
+    assert_eq!(event["reportingComponent"], "default-scheduler");
+}
+
+/// Contract: SIM-04
+#[tokio::test(start_paused = true)]
+async fn fates_are_on_the_pod() {
+    let world = World::new(quick(1)).await;
+    let annotated = |fate: &str| json!({"metadata": {"annotations": {"muster.dev/fate": fate}}});
+    world.pod("broken", json!({"spec": {"containers": [{"name": "app", "image": "nginx:404"}]}})).await;
+    for fate in ["never-ready", "crash-loop", "fail", "succeed", "reject"] {
+        world.pod(fate, annotated(fate)).await;
+    }
+    world.pass(60_000).await;
+    let mut seen = Vec::new();
+    for pod in world.items(PODS).await {
+        let state = &pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"];
+        seen.push((pod["metadata"]["name"].clone(), pod["status"]["phase"].clone(), is_ready(&pod), state.clone()));
+    }
+    let expected = [
+        ("broken", "Pending", json!("ImagePullBackOff")),
+        ("crash-loop", "Running", json!("CrashLoopBackOff")),
+        ("fail", "Failed", Value::Null),
+        ("never-ready", "Running", Value::Null),
+        ("reject", "Failed", Value::Null),
+        ("succeed", "Succeeded", Value::Null),
+    ];
+    let expected: Vec<_> =
+        expected.into_iter().map(|(name, phase, state)| (json!(name), json!(phase), false, state)).collect();
+    assert_eq!(seen, expected);
+    let looping = world.get(&format!("{PODS}/crash-loop")).await;
+    assert!(looping["status"]["containerStatuses"][0]["restartCount"].as_u64() > Some(1));
+}
+
+/// Contract: SIM-05
+#[tokio::test(start_paused = true)]
+async fn a_deleted_pod_stays_for_its_shutdown_then_goes() {
+    let world = World::new(Options { pod_shutdown: Duration::from_secs(5), ..quick(1) }).await;
+    world.pod("slow", json!({})).await;
+    world.pod("brief", json!({"spec": {"terminationGracePeriodSeconds": 2}})).await;
+    world.pass(1000).await;
+    for name in ["slow", "brief"] {
+        world.delete(&format!("{PODS}/{name}"), json!({})).await;
+    }
+    world.pass(1900).await;
+    assert_eq!(world.names(PODS).await, ["brief", "slow"]);
+    let slow = world.get(&format!("{PODS}/slow")).await;
+    assert!(is_ready(&slow) && !slow["metadata"]["deletionTimestamp"].is_null(), "ready until it stops");
+    world.pass(200).await;
+    assert_eq!(world.names(PODS).await, ["slow"]);
+    world.pass(3000).await;
+    assert!(world.names(PODS).await.is_empty());
+}
+
+/// Contract: SIM-06
+#[tokio::test(start_paused = true)]
+async fn a_cordoned_and_tainted_node_takes_no_pods_and_loses_those_that_do_not_bear_it() {
+    let world = World::new(quick(2)).await;
+    for n in 0..4 {
+        let tolerates = json!({"spec": {"tolerations": [{"key": "maintenance", "operator": "Exists"}]}});
+        world.pod(&format!("p{n}"), if n < 2 { json!({}) } else { tolerates }).await;
+    }
+    world.pass(100).await;
+    world.merge("/api/v1/nodes/node-0", json!({"spec": {"unschedulable": true}})).await;
+    world.pass(100).await;
+    let node = world.get("/api/v1/nodes/node-0").await;
+    assert_eq!(node["spec"]["taints"][0]["key"], "node.kubernetes.io/unschedulable");
+    world.pod("late", json!({})).await;
+    world.pass(100).await;
+    assert_eq!(world.get(&format!("{PODS}/late")).await["spec"]["nodeName"], "node-1");
+    let taints = json!([{"key": "maintenance", "effect": "NoExecute"}, node["spec"]["taints"][0]]);
+    world.merge("/api/v1/nodes/node-0", json!({"spec": {"taints": taints}})).await;
+    world.pass(100).await;
+    let pods = world.items(PODS).await;
+    let left: Vec<_> =
+        pods.iter().filter(|pod| pod["spec"]["nodeName"] == "node-0").map(|pod| &pod["metadata"]["name"]).collect();
+    assert_eq!(left, ["p2"], "the one that bears the taint");
+    world.merge("/api/v1/nodes/node-0", json!({"spec": {"unschedulable": null, "taints": null}})).await;
+    world.pass(100).await;
+    assert_eq!(world.get("/api/v1/nodes/node-0").await["spec"]["taints"], Value::Null);
+}
+
+/// Contract: SIM-06
+#[tokio::test(start_paused = true)]
+async fn a_lost_node_is_noticed_its_pods_leave_in_time_and_it_can_come_back() {
+    let world = World::new(quick(2)).await;
+    let brief = json!({"spec": {"tolerations": [
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10},
+    ]}});
+    world.pod("brief", brief).await;
+    world.pod("other", json!({})).await;
+    world.pod("patient", json!({})).await;
+    world.pass(100).await;
+    let cut = |off: Value| json!({"metadata": {"annotations": {"muster.dev/unreachable": off}}});
+    world.merge("/api/v1/nodes/node-0", cut(json!("true"))).await;
+    world.pass(45_000).await;
+    assert!(is_ready(&world.get("/api/v1/nodes/node-0").await), "silence is borne for 50 s");
+    world.pass(20_000).await;
+    let node = world.get("/api/v1/nodes/node-0").await;
+    let ready = condition(&node, "Ready");
+    assert_eq!((&ready["status"], &ready["reason"]), (&json!("Unknown"), &json!("NodeStatusUnknown")));
+    let taints = node["spec"]["taints"].as_array().expect("taints");
+    assert!(
+        taints.iter().all(|taint| taint["key"] == "node.kubernetes.io/unreachable") && taints.len() == 2,
+        "{taints:?}"
+    );
+    assert!(!is_ready(&world.get(&format!("{PODS}/patient")).await));
+    assert!(is_ready(&world.get(&format!("{PODS}/other")).await));
+    world.pass(10_000).await;
+    let brief = world.get(&format!("{PODS}/brief")).await;
+    assert!(!brief["metadata"]["deletionTimestamp"].is_null(), "deleted, and nobody there to let it go");
+    assert_eq!(condition(&brief, "DisruptionTarget")["reason"], "DeletionByTaintManager");
+    world.merge("/api/v1/nodes/node-0", cut(Value::Null)).await;
+    world.pass(1000).await;
+    let node = world.get("/api/v1/nodes/node-0").await;
+    assert!(is_ready(&node));
+    assert_eq!(node["spec"]["taints"], Value::Null);
+    assert_eq!(world.names(PODS).await, ["other", "patient"]);
+    assert!(is_ready(&world.get(&format!("{PODS}/patient")).await), "it ran all along");
+    world.pass(600_000).await;
+    assert_eq!(world.names(PODS).await, ["other", "patient"], "the eviction was called off");
+}
+
+/// Contract: SIM-06
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_deleted_node_are_collected_unless_it_comes_back() {
+    let world = World::new(quick(2)).await;
+    for n in 0..4 {
+        world.pod(&format!("p{n}"), json!({})).await;
+    }
+    world.pass(100).await;
+    let mut node = world.get("/api/v1/nodes/node-1").await;
+    world.delete("/api/v1/nodes/node-0", json!({})).await;
+    world.delete("/api/v1/nodes/node-1", json!({})).await;
+    world.pass(30_000).await;
+    assert_eq!(world.names(PODS).await.len(), 4);
+    node["metadata"] =
+        json!({"name": "node-1", "annotations": node["metadata"]["annotations"], "labels": node["metadata"]["labels"]});
+    world.post("/api/v1/nodes", node).await;
+    world.pass(30_000).await;
+    let pods = world.items(PODS).await;
+    assert!(pods.iter().all(|pod| pod["spec"]["nodeName"] == "node-1") && pods.len() == 2);
+    assert!(is_ready(&world.get("/api/v1/nodes/node-1").await));
+}
+
+/// The same seed, the same requests: the same history.
+///
+/// Contract: SIM-02, SIM-03
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_gives_the_same_history() {
+    let mut histories = Vec::new();
+    for _ in 0..2 {
+        let world = World::new(Options { pod_startup: "10ms..2s".parse().expect("a range"), ..quick(3) }).await;
+        for n in 0..50 {
+            world.pod(&format!("p{n}"), json!({"metadata": {"annotations": {"muster.dev/fate": if n % 7 == 0 { "crash-loop" } else { "run" }}}})).await;
+        }
+        world.pass(30_000).await;
+        histories.push((world.get(PODS).await, world.get("/api/v1/events").await));
+        world.cluster.stop().await;
+    }
+    assert_eq!(histories[0], histories[1]);
+}

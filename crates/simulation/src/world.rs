@@ -1,0 +1,135 @@
+//! A cluster in virtual time: start it, drive it by its client, read what it wrote.
+
+use std::time::Duration;
+
+use muster_apiserver::http::Service;
+use muster_apiserver::{ApiServer, Options as ServerOptions};
+use muster_cluster::{Cluster, DelayRange, Options as ClusterOptions};
+use muster_objects::time::Timestamp;
+use muster_runtime::client::{Client, ClientError, Options as ClientOptions};
+use muster_runtime::clock::Clock;
+use muster_runtime::manager::{Manager, Options as ManagerOptions};
+use muster_runtime::shutdown::{self, Trigger};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::history::{History, Recorded};
+
+/// Where virtual time begins: 2026-01-01T00:00:00Z, in nanoseconds since the Unix epoch.
+pub const EPOCH_NANOS: i64 = 1_767_225_600_000_000_000;
+
+/// What a world is made of.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Everything that is drawn is drawn from this.
+    pub seed: u64,
+    /// How many simulated nodes there are.
+    pub nodes: u32,
+    /// How long a pod takes to become ready.
+    pub pod_startup: DelayRange,
+    /// The longest that a deleted pod stays terminating.
+    pub pod_shutdown: Duration,
+    /// How the controllers run; its seed is replaced by this one's.
+    pub manager: ManagerOptions,
+}
+
+impl Settings {
+    /// Three nodes, pods ready after 200 to 800 ms, every controller.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        Self {
+            seed,
+            nodes: 3,
+            pod_startup: DelayRange::new(Duration::from_millis(200), Duration::from_millis(800)),
+            pod_shutdown: Duration::from_secs(1),
+            manager: ManagerOptions::default(),
+        }
+    }
+}
+
+/// A cluster in virtual time. To be started inside a current-thread runtime whose time is paused.
+pub struct World {
+    client: Client,
+    server: ApiServer,
+    cluster: Cluster,
+    manager: JoinHandle<()>,
+    stop: Trigger,
+    history: History,
+}
+
+impl World {
+    /// Starts server, nodes and controllers.
+    ///
+    /// # Errors
+    /// Where the server does not answer, which in one process means that it is broken.
+    pub async fn start(settings: Settings) -> Result<Self, ClientError> {
+        let epoch = Timestamp::from_nanos(EPOCH_NANOS);
+        let server = ApiServer::new(ServerOptions::seeded(settings.seed, epoch));
+        let clock = Clock::starting_at(epoch);
+        let history = History::default();
+        let client = |name: &str| recorded(&server, clock, &history, name);
+        let cluster = Cluster::start(
+            client("cluster"),
+            ClusterOptions {
+                nodes: settings.nodes,
+                pod_startup: settings.pod_startup,
+                pod_shutdown: settings.pod_shutdown,
+                seed: settings.seed,
+                ..ClusterOptions::default()
+            },
+        )
+        .await?;
+        let (stop, stopped) = shutdown::channel();
+        let options = ManagerOptions { seed: settings.seed, ..settings.manager };
+        let manager = tokio::spawn(Manager::new(&client("controllers"), options).run(stopped));
+        Ok(Self { client: client("test"), server, cluster, manager, stop, history })
+    }
+
+    /// A client for whoever drives the cluster.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Everything written so far, by whomever.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Waits, in virtual time, until the object at `path` satisfies `done`, and gives it.
+    ///
+    /// # Errors
+    /// With the last state seen, where that takes longer than `within`.
+    pub async fn until(&self, path: &str, within: Duration, done: impl Fn(&Value) -> bool) -> Result<Value, String> {
+        // Virtual time costs nothing, so looking again and again is a fine way to wait.
+        const LOOK_EVERY: Duration = Duration::from_millis(100);
+        let deadline = tokio::time::Instant::now() + within;
+        loop {
+            let answer = self.client.get(path).await.map_err(|error| error.to_string())?;
+            let object: Value = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+            if done(&object) {
+                return Ok(object);
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return Err(format!("after {within:?}: {object}"));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Ends controllers, nodes and server.
+    pub async fn stop(self) {
+        self.stop.stop();
+        // A manager that panicked has nothing left to end.
+        let _ = self.manager.await;
+        self.cluster.stop().await;
+        self.server.stop();
+    }
+}
+
+fn recorded(server: &ApiServer, clock: Clock, history: &History, name: &str) -> Client {
+    let service: Recorded<Service> = Recorded::new(server.service(), clock, history.clone());
+    let options = ClientOptions { clock, user_agent: name.to_owned(), ..ClientOptions::default() };
+    Client::in_process(service, &options)
+}
