@@ -171,6 +171,15 @@ async fn a_table_tells_its_columns_in_the_first_event_only() {
 
 /// Contract: API-09
 #[tokio::test(start_paused = true)]
+async fn a_watch_may_ask_for_any_length() {
+    let server = start();
+    server.config_map("a", "1").await;
+    let mut watch = server.watch(&format!("{MAPS}?watch=1&timeoutSeconds={}", i64::MAX)).await;
+    assert_eq!(watch.brief().await, Some(("ADDED".into(), "a".into())));
+}
+
+/// Contract: API-09
+#[tokio::test(start_paused = true)]
 async fn watches_end_when_the_server_stops() {
     let server = start();
     let mut watch = server.watch(&format!("{MAPS}?watch=1&resourceVersion=4")).await;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use muster_objects::{DecodeError, Interner, Labels, Meta, Object, OwnerReference, ResourceVersion, Timestamp, Uid};
-use serde::de::{self, Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::fate::PREFIX;

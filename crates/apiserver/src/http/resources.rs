@@ -29,6 +29,9 @@ use crate::status::{ApiError, GroupResource, success};
 /// A watch that does not say how long it lasts ends after this, and up to as long again.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1800);
 
+/// No watch lasts longer than this, whatever it says.
+const LONGEST_WATCH: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// What a request does, in the words of authorization and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
@@ -237,7 +240,8 @@ impl Request<'_> {
         };
         let timeout = options
             .timeout
-            .map_or_else(|| SHORTEST_WATCH.mul_f64(1.0 + self.registry().generator.fraction()), Duration::from_secs);
+            .map_or_else(|| SHORTEST_WATCH.mul_f64(1.0 + self.registry().generator.fraction()), Duration::from_secs)
+            .min(LONGEST_WATCH);
         let body = match self.registry().watch(self.served, &namespace, options)? {
             Err(error) => Body::stream(failed(&error)),
             Ok(start) => {

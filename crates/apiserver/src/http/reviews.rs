@@ -46,11 +46,11 @@ pub fn answer(
     let mut out = Map::new();
     out.insert("kind".to_owned(), json!(kind));
     out.insert("apiVersion".to_owned(), json!(api_version));
-    let mut metadata = review.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    let mut metadata = review.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     if kind == "SelfSubjectReview" {
-        metadata["creationTimestamp"] = json!(now.to_string());
+        metadata.insert("creationTimestamp".to_owned(), json!(now.to_string()));
     }
-    out.insert("metadata".to_owned(), metadata);
+    out.insert("metadata".to_owned(), Value::Object(metadata));
     if let Some(spec) = spec {
         out.insert("spec".to_owned(), spec);
     }

@@ -223,7 +223,8 @@ impl Watch {
         let served = self.registry.find(self.group, self.version, self.served);
         let shown = match (self.wanted.transform, served) {
             (Some(Transform::Table(version)), Some(served)) => {
-                let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                let version_now = object.get("metadata").and_then(|m| m.get("resourceVersion"));
+                let metadata = json!({"resourceVersion": version_now});
                 let row = table::row(served, object, self.wanted.include, version, self.registry.clock.now());
                 let headers = !std::mem::replace(&mut self.headed, true);
                 table::table(served, version, metadata, vec![row], headers)

@@ -190,7 +190,7 @@ struct WireContainerStatus<'a> {
     #[serde(borrow, default)]
     name: Text<'a>,
     #[serde(default)]
-    restart_count: u32,
+    restart_count: i64,
 }
 
 impl WirePod<'_> {
@@ -343,7 +343,7 @@ impl WireStatus<'_> {
         let restarts: Box<[u32]> = if self.container_statuses.iter().any(|status| status.restart_count > 0) {
             let mut by_name: Vec<_> = self.container_statuses.iter().map(|s| (&*s.name, s.restart_count)).collect();
             by_name.sort_unstable();
-            by_name.into_iter().map(|(_, count)| count).collect()
+            by_name.into_iter().map(|(_, count)| u32::try_from(count).unwrap_or(0)).collect()
         } else {
             Box::default()
         };

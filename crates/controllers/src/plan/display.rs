@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use muster_machinery::SlowStart;
+
 use super::{ClaimAction, ClaimPlan, Creation, Deletion, Expectation, Owner, Plan, Remark, Requeue, StatusWrite, Step};
 
 /// One line for the owner, then one for each thing intended.
@@ -76,13 +78,10 @@ impl fmt::Display for Creation {
         let Self { resource, namespace, count, body, .. } = self;
         let plural = if *count == 1 { "" } else { "s" };
         write!(f, "create {count} {resource}{plural} in {namespace}, in batches of ")?;
-        let mut rest = *count;
-        let mut batch = 1;
-        while rest > 0 {
-            let size = batch.min(rest);
-            rest -= size;
-            batch = size.saturating_mul(2);
-            let comma = if rest > 0 { ", " } else { "" };
+        let mut round = SlowStart::new(usize::try_from(*count).unwrap_or(usize::MAX));
+        while let Some(size) = round.next_batch() {
+            round.finish_batch(0);
+            let comma = if round.skipped() > 0 { ", " } else { "" };
             write!(f, "{size}{comma}")?;
         }
         write!(f, " ({} bytes each)", body.len())

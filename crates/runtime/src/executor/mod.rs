@@ -12,6 +12,7 @@ use muster_controllers::plan::{
     Outcome, Owner, Patch, Plan, Remark, Report, Resource, Settled, StatusWrite, Step, Sync, Verdict, Written,
 };
 use muster_controllers::plan::{Announcement, PatchType};
+use muster_machinery::SlowStart;
 use muster_objects::{
     meta::{ObjectKey, ResourceVersion},
     time::Timestamp,
@@ -136,31 +137,26 @@ impl Run<'_> {
 
     /// Creates in batches of 1, 2, 4, ..., each side by side, until one has a failure (RS-09).
     async fn create(self, creation: &Creation, outcome: &mut Outcome) {
-        let mut left = creation.count;
-        let mut batch = 1;
-        while left > 0 {
-            let size = batch.min(left);
+        let mut round = SlowStart::new(usize::try_from(creation.count).unwrap_or(usize::MAX));
+        while let Some(size) = round.next_batch() {
             let write =
                 Write::Create { resource: &creation.resource, namespace: &creation.namespace, body: &creation.body };
             let mut writes: FuturesUnordered<_> = (0..size).map(|_| self.writer.write(write)).collect();
-            let mut ended = false;
+            let mut ending = 0;
             while let Some(result) = writes.next().await {
                 let settled = creation.settle(&result);
                 if settled.lowers {
                     self.ledger.lower_creations(self.owner, 1);
                 }
-                ended |= settled.ends_round;
+                ending += usize::from(settled.ends_round);
                 self.note(&creation.resource, settled, outcome);
             }
-            left -= size;
-            batch = size.saturating_mul(2);
-            if ended {
-                break;
-            }
+            round.finish_batch(ending);
         }
-        if left > 0 {
-            outcome.not_tried(left);
-            self.ledger.lower_creations(self.owner, left);
+        let skipped = u32::try_from(round.skipped()).unwrap_or(u32::MAX);
+        if skipped > 0 {
+            outcome.not_tried(skipped);
+            self.ledger.lower_creations(self.owner, skipped);
         }
     }
 
