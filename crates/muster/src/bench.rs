@@ -111,7 +111,8 @@ pub(crate) async fn replicasets(arguments: &BenchReplicasets) -> Result<()> {
 
 async fn connect(path: &std::path::Path) -> Result<Client> {
     let file = || path.display();
-    let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("{}: no kubeconfig", file()))?;
+    // The error of each names its cause in its own text.
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|e| anyhow::anyhow!("{}: {e}", file()))?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .with_context(|| format!("{}: cannot be used", file()))?;

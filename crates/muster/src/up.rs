@@ -71,7 +71,11 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> anyhow::Error {
 
 fn greet(arguments: &Up, settings: &Settings, url: &str) {
     let names: Vec<&str> = settings.controllers.iter().map(|c| c.name).collect();
-    let running = if names.is_empty() { "no controllers".to_owned() } else { names.join(", ") };
+    let running = match names.len() {
+        0 => "no controllers".to_owned(),
+        all if all == known_controllers().len() => "all controllers".to_owned(),
+        _ => names.join(", "),
+    };
     let nodes = if settings.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", settings.nodes) };
     println!("muster {}: a Kubernetes cluster on {url}: {nodes}, {running}", env!("CARGO_PKG_VERSION"));
     println!("kubeconfig: {}", arguments.kubeconfig.display());
