@@ -151,7 +151,7 @@ impl ApiError {
     /// 422: fields are wrong. `resource.resource` is the kind here, as on the real server.
     #[must_use]
     pub fn invalid(kind: GroupResource<'_>, name: &str, errors: &[FieldError]) -> Self {
-        let message = format!("{kind} \"{name}\" is invalid: {}", aggregate(errors));
+        let message = format!("{kind} {} is invalid: {}", crate::field::go_quote(name), aggregate(errors));
         let mut error = Self::new(422, "Invalid", message).about(kind, name);
         if let Some(details) = &mut error.details {
             details.causes = errors

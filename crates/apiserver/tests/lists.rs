@@ -92,6 +92,34 @@ async fn an_expired_continue_is_410_with_a_token_to_go_on_inconsistently() {
     );
 }
 
+/// Contract: API-08
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_none_says_where_it_breaks() {
+    let server = start();
+    for (token, at) in [("x", 0), ("!!", 0), ("abcde", 4), ("ab=", 2)] {
+        let answer = server.get(&format!("{MAPS}?continue={token}")).await;
+        let message =
+            format!("invalid continue token: continue key is not valid: illegal base64 data at input byte {at}");
+        assert_eq!((answer.status, &answer.json()["message"]), (400, &json!(message)), "{token}");
+    }
+}
+
+/// Contract: API-05
+#[tokio::test(start_paused = true)]
+async fn errors_are_yaml_where_that_is_asked_for_and_nothing_is_exported() {
+    let server = start();
+    let yaml = [("Accept", "application/yaml")];
+    let missing = server.send("GET", "/apis/apps/v1/namespaces/default/nosuch", &yaml, "").await;
+    assert_eq!((missing.status, missing.header("content-type")), (404, "application/yaml"));
+    let html = server.send("GET", "/version", &[("Accept", "text/html")], "").await;
+    assert_eq!((html.status, server.get("/version").await.status), (406, 200));
+    let exported = server.get(&format!("{MAPS}/m?export=true")).await;
+    assert_eq!(exported.status, 400);
+    let partial = [("Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")];
+    let none = server.send("GET", &format!("{MAPS}?labelSelector=none"), &partial, "").await.json();
+    assert_eq!((&none["kind"], none.get("items")), (&json!("PartialObjectMetadataList"), Some(&Value::Null)));
+}
+
 /// Contract: API-10
 #[tokio::test(start_paused = true)]
 async fn selectors_choose_and_unknown_ones_are_400() {

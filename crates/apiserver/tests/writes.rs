@@ -392,3 +392,61 @@ async fn a_bound_pod_is_not_bound_again_and_an_eviction_deletes() {
     assert_eq!(evicted["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(evicted["status"]["conditions"][1]["reason"], "EvictionByEvictionAPI");
 }
+
+/// Contract: API-18
+#[tokio::test(start_paused = true)]
+async fn bindings_bind_the_pod_that_they_name_and_old_evictions_evict() {
+    const BINDINGS: &str = "/api/v1/namespaces/default/bindings";
+    let server = start();
+    server.post(PODS, &pod("p", "")).await;
+    let binding = |name: &str| json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}});
+    let missing = server.post(BINDINGS, &binding("none")).await;
+    assert_eq!((missing.status, &missing.json()["message"]), (404, &json!("pods \"none\" not found")));
+    assert_eq!(server.post(BINDINGS, &json!({})).await.json()["message"], "target.name: Required value");
+    assert_eq!(server.post(BINDINGS, &binding("p")).await.status, 201);
+    assert_eq!(server.get(&format!("{PODS}/p")).await.json()["spec"]["nodeName"], "n1");
+    assert_eq!(server.get(BINDINGS).await.status, 405);
+    assert_eq!(server.post("/api/v1/bindings", &binding("p")).await.status, 404);
+    let core = server.get("/api/v1").await.json();
+    assert_eq!(
+        (&core["resources"][0]["name"], &core["resources"][0]["verbs"]),
+        (&json!("bindings"), &json!(["create"]))
+    );
+
+    let eviction = json!({"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "p"}});
+    assert_eq!(server.post(&format!("{PODS}/p/eviction"), &eviction).await.status, 201);
+}
+
+/// Contract: API-05
+#[tokio::test(start_paused = true)]
+async fn what_a_body_is_written_in() {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let server = start();
+    let body = |name: &str| format!(r#"{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "{name}"}}}}"#);
+    for (name, content_type, status) in [
+        ("a", "Application/JSON", 201),
+        ("b", "application/json;", 201),
+        ("c", "application/json; charset=utf-8", 201),
+        ("d", "application/json;;", 415),
+        ("e", "text/plain", 415),
+    ] {
+        let answer = server.send("POST", MAPS, &[("Content-Type", content_type)], body(name)).await;
+        assert_eq!(answer.status, status, "{content_type}");
+    }
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata: {k: v, k: w}\n";
+    let warned = server.send("POST", MAPS, &[("Content-Type", "application/yaml")], yaml).await;
+    assert_eq!(warned.header("warning"), "299 - \"line 4: key \\\"k\\\" already set in map\"");
+    let old = json!({"apiVersion": "extensions/v1beta1", "kind": "ReplicaSet", "metadata": {"name": "x"}});
+    let old = server.post("/apis/apps/v1/namespaces/default/replicasets", &old).await;
+    assert_eq!(
+        (old.status, &old.json()["message"]),
+        (
+            400,
+            &json!(
+                "the API version in the data (extensions/v1beta1) does not match the expected API version (apps/v1)"
+            )
+        )
+    );
+    let name = server.send("POST", MAPS, &[("Content-Type", "application/json")], body("a\\nb")).await.json();
+    assert!(name["message"].as_str().is_some_and(|m| m.starts_with(r#"ConfigMap "a\nb" is invalid: "#)), "{name}");
+}

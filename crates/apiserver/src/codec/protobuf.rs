@@ -20,6 +20,9 @@ pub(super) struct Unknown<'a> {
 
 /// Opens the envelope.
 pub(super) fn open(body: &[u8]) -> Result<Unknown<'_>, String> {
+    if body.is_empty() {
+        return Err("empty data".to_owned());
+    }
     let Some(message) = body.strip_prefix(MAGIC) else {
         return Err("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]".to_owned());
     };

@@ -34,6 +34,9 @@ pub const REVIEWS: [(&str, &str, &str, &str); 4] = [
     ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
 ];
 
+/// The older way to bind pods, which is only ever created too: group, version, plural, kind.
+pub const BINDINGS: (&str, &str, &str, &str) = ("", "v1", "bindings", "Binding");
+
 /// A group version with what it serves.
 struct Served {
     group: &'static str,
@@ -121,8 +124,13 @@ fn group_value(registry: &Registry, name: &str) -> Option<Value> {
 pub fn version(registry: &Registry, group: &str, version: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
     let mut found = versions(registry);
     found.retain(|served| served.group == group && served.version == version);
-    let Some(served) = found.first() else { return nothing(registry, group) };
+    let Some(served) = found.first() else { return nothing(registry, group, headers, query) };
     let mut resources: Vec<Value> = Vec::new();
+    if (group, version) == (BINDINGS.0, BINDINGS.1) {
+        resources.push(json!({
+            "name": BINDINGS.2, "singularName": "binding", "namespaced": true, "kind": BINDINGS.3, "verbs": ["create"],
+        }));
+    }
     for resource in &served.resources {
         resources.push(resource_value(resource));
         let mut parts: Vec<Value> =
@@ -287,7 +295,17 @@ fn document(registry: &Registry, api: &str, core: bool) -> Value {
         if served.group.is_empty() != core {
             continue;
         }
-        let resources: Vec<Value> = served.resources.iter().map(|resource| aggregated_resource(resource)).collect();
+        let bindings = (served.group == BINDINGS.0 && served.version == BINDINGS.1).then(|| {
+            json!({
+                "resource": BINDINGS.2,
+                "responseKind": {"group": "", "version": "", "kind": BINDINGS.3},
+                "scope": "Namespaced",
+                "singularResource": "binding",
+                "verbs": ["create"],
+            })
+        });
+        let resources = served.resources.iter().map(|resource| aggregated_resource(resource));
+        let resources: Vec<Value> = bindings.into_iter().chain(resources).collect();
         let reviews = REVIEWS.iter().filter(|(g, v, _, _)| *g == served.group && *v == served.version).map(
             |(_, _, plural, kind)| {
                 json!({
@@ -360,9 +378,13 @@ fn aggregated_resource(resource: &Resource) -> Value {
 
 /// 404 for a path of which nothing is known: a `Status` below a known group, else a page.
 #[must_use]
-pub fn nothing(registry: &Registry, group: &str) -> Response<Body> {
+pub fn nothing(registry: &Registry, group: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
     let known = group.is_empty() || versions(registry).iter().any(|served| served.group == group);
-    if known { respond::error(&ApiError::no_such_resource(), None) } else { respond::no_such_page() }
+    if known {
+        respond::error(&ApiError::no_such_resource(), negotiate::output(headers, query, false).ok())
+    } else {
+        respond::no_such_page()
+    }
 }
 
 /// All paths that lead somewhere, for `/`.

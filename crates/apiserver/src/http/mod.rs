@@ -38,6 +38,7 @@ use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
 use crate::codec::Format;
+use crate::kinds::Subresource;
 use crate::registry::Registry;
 use crate::registry::options::Query;
 use crate::status::ApiError;
@@ -45,6 +46,7 @@ use body::Body;
 use metrics::{Labels, Metrics};
 use negotiate::Output;
 use path::Target;
+use resources::Verb;
 
 /// A body may be this many bytes long (API-22).
 pub const LARGEST_BODY: usize = 3 << 20;
@@ -106,7 +108,8 @@ impl Service {
         let begun = Instant::now();
         let (parts, body) = request.into_parts();
         if self.guarded && !self.authorized(&parts) {
-            return respond::error(&ApiError::unauthorized(), None);
+            let query = Query::parse(parts.uri.query().unwrap_or_default());
+            return respond::error(&ApiError::unauthorized(), negotiate::output(&parts.headers, &query, false).ok());
         }
         let Some(_slot) = Slot::take(&self.shared) else {
             self.shared.metrics.refused();
@@ -148,20 +151,28 @@ impl Service {
             Target::Version(group, version) => {
                 (discovery::version(registry, group, version, headers, &query), labels("get", "", ""))
             }
-            Target::Nothing(group, _) => (discovery::nothing(registry, group), labels("other", "", "")),
+            Target::Nothing(group, _) => {
+                (discovery::nothing(registry, group, headers, &query), labels("other", "", ""))
+            }
             Target::Other(parts_of_path) => (self.other(&parts_of_path, parts, &query), labels("get", "", "")),
             Target::Resource(group, version, path) => {
-                let Some(served) = registry.find(group, version, path.resource) else {
+                let bound = bindings(registry, group, version, &path);
+                let Some(served) = bound.or_else(|| registry.find(group, version, path.resource)) else {
                     let response = match self.review(group, version, &path, parts, body, &query).await {
                         Some(response) => response,
-                        None => discovery::nothing(registry, group),
+                        None => discovery::nothing(registry, group, headers, &query),
                     };
                     return (response, labels("create", "", ""));
                 };
                 if let Some(response) = self.connect(served, &path) {
                     return (response, labels("connect", served.resource().plural, ""));
                 }
-                let (subresource, verb) = match resources::route(served, &path, &parts.method, &query) {
+                let routed = match (bound, &parts.method) {
+                    (None, method) => resources::route(served, &path, method, &query),
+                    (Some(_), &Method::POST) => Ok((Some(Subresource::Binding), Verb::Create)),
+                    (Some(_), _) => Err(ApiError::method_not_allowed()),
+                };
+                let (subresource, verb) = match routed {
                     Ok(found) => found,
                     Err(error) => return (respond::error(&error, None), labels("other", served.resource().plural, "")),
                 };
@@ -240,7 +251,10 @@ impl Service {
         };
         match path {
             [] => plain(&serde_json::json!({"paths": discovery::paths(&self.shared.registry)})),
-            ["version"] => plain(&crate::version::version()),
+            ["version"] => match negotiate::check_route(&parts.headers, &["application/json"]) {
+                Ok(()) => plain(&crate::version::version()),
+                Err(error) => respond::error(&error, None),
+            },
             ["version", ..] => respond::error(&ApiError::no_such_resource(), None),
             ["healthz" | "livez" | "readyz"] if query.get("verbose").is_some() => {
                 let verb = path[0];
@@ -268,6 +282,19 @@ impl Service {
             _ => respond::no_such_page(),
         }
     }
+}
+
+/// Pods, where a path is the older way to bind them: it names a namespace, and the body names the pod.
+fn bindings<'a>(
+    registry: &'a Registry,
+    group: &str,
+    version: &str,
+    path: &path::ResourcePath<'_>,
+) -> Option<&'a crate::registry::Served> {
+    let (their_group, their_version, plural, _) = discovery::BINDINGS;
+    let collection = path.namespace.is_some() && path.name.is_none() && !path.watch;
+    let wanted = (group, version, path.resource) == (their_group, their_version, plural);
+    if collection && wanted { registry.find("", "v1", "pods") } else { None }
 }
 
 /// The checks that health is made of.

@@ -158,10 +158,16 @@ pub fn output(headers: &HeaderMap, query: &Query, transforms: bool) -> Result<Ou
 /// # Errors
 /// 415 for a type that is not read here.
 pub fn input(headers: &HeaderMap) -> Result<Format, ApiError> {
-    match content_type(headers) {
-        "" | "application/json" => Ok(Format::Json),
-        "application/yaml" => Ok(Format::Yaml),
-        "application/vnd.kubernetes.protobuf" => Ok(Format::Protobuf),
+    let header = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    // A parameter is a name and a value; only the last may be empty.
+    let parameters = header.trim_end();
+    let mut parameters = parameters.strip_suffix(';').unwrap_or(parameters).split(';').skip(1);
+    let well_formed = parameters.all(|p| p.split_once('=').is_some_and(|(name, _)| !name.trim().is_empty()));
+    match content_type(headers).to_ascii_lowercase().as_str() {
+        "" => Ok(Format::Json),
+        "application/json" if well_formed => Ok(Format::Json),
+        "application/yaml" if well_formed => Ok(Format::Yaml),
+        "application/vnd.kubernetes.protobuf" if well_formed => Ok(Format::Protobuf),
         _ => Err(ApiError::unsupported_media_type(&PRODUCES)),
     }
 }

@@ -17,6 +17,7 @@ use super::{Shared, respond};
 use crate::admission;
 use crate::codec::{self, Format, Model};
 use crate::field::FieldError;
+use crate::kinds::fields::{Fields as _, metadata};
 use crate::kinds::{Object, Part, Subresource};
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::patch::{Patch, PatchType};
@@ -199,6 +200,10 @@ impl Request<'_> {
     }
 
     fn get(&self, output: Output) -> Result<Response<Body>, ApiError> {
+        if self.query.flag("export") == Some(true) {
+            let message = "the export parameter, deprecated since v1.14, is no longer supported";
+            return Err(ApiError::bad_request(message));
+        }
         let options = ListOptions {
             resource_version: self.query.get("resourceVersion").unwrap_or_default().to_owned(),
             ..ListOptions::default()
@@ -272,10 +277,13 @@ impl Request<'_> {
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate::input(&self.parts.headers)?;
         let options = self.write_options("CreateOptions")?;
-        let (namespace, name) = (self.namespace(), self.name());
+        let namespace = self.namespace();
         let model = if self.subresource == Some(Subresource::Binding) { Model::BINDING } else { Model::EVICTION };
         let mut object = codec::decode(&model, body, format, options.field_validation, warnings)?;
         self.match_namespace(&mut object)?;
+        let named = metadata(&object).text("name").to_owned();
+        // Where the path names no pod, the body does.
+        let name = self.path.name.unwrap_or(&named);
         admission::create_below(self.registry(), self.served, namespace, name)?;
         if self.subresource == Some(Subresource::Binding) {
             self.registry().bind(self.served, namespace, name, &object, &options)?;
@@ -286,7 +294,6 @@ impl Request<'_> {
     }
 
     fn match_namespace(&self, object: &mut Object) -> Result<(), ApiError> {
-        use crate::kinds::fields::{Fields as _, metadata};
         let found = metadata(object).text("namespace");
         if !found.is_empty() && found != self.namespace() {
             let message = "the namespace of the provided object does not match the namespace sent on the request";

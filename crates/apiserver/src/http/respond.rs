@@ -175,6 +175,8 @@ pub fn list(
         }
         Some(Transform::PartialList(version)) => {
             let items: Vec<Value> = objects.map(|object| partial(&object, version)).collect();
+            // Clients of the real server read this kind of list without items as null.
+            let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
             json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": format!("meta.k8s.io/{version}"),

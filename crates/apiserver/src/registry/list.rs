@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
 use super::options::{ListOptions, VersionMatch};
@@ -214,6 +215,15 @@ fn too_old(served: &Served, namespace: &str, from: Option<&Token>) -> ApiError {
     error
 }
 
+/// Reads tokens as Go does, which passes over bits that a last symbol has too many.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+
+/// Where Go sees that a text is not base64: at the first strange symbol, or at one left over at the end.
+fn first_illegal(text: &str) -> usize {
+    let strange = |b: u8| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    text.bytes().position(strange).unwrap_or(text.len().saturating_sub(1))
+}
+
 /// A continue token: the version of the list and the last key seen.
 #[derive(Debug)]
 struct Token {
@@ -248,7 +258,9 @@ impl Token {
     fn decode(text: &str, namespace: &str, namespaced: bool) -> Result<Self, ApiError> {
         let invalid = |why: String| ApiError::bad_request(format!("invalid continue token: {why}"));
         let broken = |why: String| invalid(format!("continue key is not valid: {why}"));
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|e| broken(e.to_string()))?;
+        let bytes = LENIENT
+            .decode(text)
+            .map_err(|_| broken(format!("illegal base64 data at input byte {}", first_illegal(text))))?;
         crate::schema::read_json(&bytes).map_err(broken)?;
         let wire: Wire<'_> = serde_json::from_slice(&bytes).map_err(|e| broken(e.to_string()))?;
         if wire.v != "meta.k8s.io/v1" {

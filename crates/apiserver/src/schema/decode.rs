@@ -78,11 +78,13 @@ pub fn decode(
     let target = Gvk { group: Cow::Borrowed(group), version: Cow::Borrowed(version), kind: Cow::Borrowed(kind) };
     let result = json.map_err(Failure::bare).and_then(|json| decode_as(&target, &json, validation));
     let (object, mut strict) = result.map_err(|failure| failure.explain(kind, body))?;
-    if validation != Validation::Ignore
-        && format == Format::Yaml
-        && let Some(duplicates) = yaml::duplicates(body)
-    {
-        strict.insert(0, duplicates);
+    if validation != Validation::Ignore && format == Format::Yaml {
+        let duplicates = yaml::duplicates(body);
+        if validation == Validation::Warn {
+            strict.splice(0..0, duplicates);
+        } else if !duplicates.is_empty() {
+            strict.insert(0, format!("yaml: unmarshal errors:\n  {}", duplicates.join("\n  ")));
+        }
     }
     if validation == Validation::Strict && !strict.is_empty() {
         let failure = Failure { message: strict_message(&strict), gvk: Some((kind.to_owned(), version.to_owned())) };
@@ -190,6 +192,21 @@ impl Gvk<'_> {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// Whether this is a version of the target that is no longer served, but still understood.
+    fn is_former_of(&self, target: &Gvk<'_>) -> bool {
+        let served = (target.group.as_ref(), target.kind.as_ref());
+        let version = (self.group.as_ref(), self.version.as_ref());
+        self.kind == target.kind
+            && match served {
+                ("apps", "ReplicaSet") => matches!(version, ("extensions", "v1beta1") | ("apps", "v1beta2")),
+                ("apps", "Deployment") | ("autoscaling", "Scale") => {
+                    matches!(version, ("extensions", "v1beta1") | ("apps", "v1beta1" | "v1beta2"))
+                }
+                ("policy", "Eviction") => version == ("policy", "v1beta1"),
+                _ => false,
+            }
+    }
+
     /// The package of the type that the reference converts every version of this kind to.
     fn internal_package(&self) -> &str {
         match (self.group.as_ref(), self.kind.as_ref()) {
@@ -257,8 +274,12 @@ fn decode_as(target: &Gvk<'_>, json: &[u8], validation: Validation) -> Result<(O
         return Err(Failure { message: format!("Object 'apiVersion' is missing in '{body}'"), gvk: found() });
     }
     let table = Table::get();
-    let same = actual.group == target.group && actual.version == target.version && actual.kind == target.kind;
-    let Some(id) = table.kind(&actual.group, &actual.version, &actual.kind) else {
+    let former = actual.is_former_of(target);
+    let same = (actual.group == target.group && actual.version == target.version && actual.kind == target.kind)
+        // Evictions are taken in their older version as well.
+        || (former && actual.kind == "Eviction");
+    let known = if former { target } else { &actual };
+    let Some(id) = table.kind(&known.group, &known.version, &known.kind) else {
         let message = if table.registered(&actual.group, &actual.version, &actual.kind) {
             unknown_conversion(&actual, target)
         } else {
@@ -273,7 +294,7 @@ fn decode_as(target: &Gvk<'_>, json: &[u8], validation: Validation) -> Result<(O
     let mut decoder = Decoder::new(json, validation != Validation::Ignore);
     let mut object = decoder.root(id).map_err(|message| Failure { message, gvk: found() })?;
     if !same && actual.kind != "DeleteOptions" {
-        if actual.kind == target.kind && actual.internal_package() == target.internal_package() {
+        if former || (actual.kind == target.kind && actual.internal_package() == target.internal_package()) {
             let message = format!(
                 "the API version in the data ({}) does not match the expected API version ({})",
                 actual.api_version(),

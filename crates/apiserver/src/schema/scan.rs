@@ -30,7 +30,7 @@ pub(super) fn check_noting(data: &[u8], mut note: impl FnMut(usize, usize)) -> R
                 at += 1;
                 open.push(true);
                 if open.len() > MAX_DEPTH {
-                    return Err("exceeded max depth".to_owned());
+                    return Err("invalid character '{' exceeded max depth".to_owned());
                 }
                 skip_space(data, &mut at);
                 if data.get(at) != Some(&b'}') {
@@ -46,7 +46,7 @@ pub(super) fn check_noting(data: &[u8], mut note: impl FnMut(usize, usize)) -> R
                 at += 1;
                 open.push(false);
                 if open.len() > MAX_DEPTH {
-                    return Err("exceeded max depth".to_owned());
+                    return Err("invalid character '[' exceeded max depth".to_owned());
                 }
                 skip_space(data, &mut at);
                 if data.get(at) != Some(&b']') {

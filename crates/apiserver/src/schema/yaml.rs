@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base64::Engine as _;
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
 use serde_json::{Map, Number, Value};
 
@@ -24,10 +25,9 @@ pub fn yaml_to_json(yaml: &[u8]) -> Result<Vec<u8>, String> {
     read(yaml).map(|(value, _)| value.to_string().into_bytes())
 }
 
-/// What strict decoding says of keys that are given twice in one map; `None` where there are none.
-pub(super) fn duplicates(yaml: &[u8]) -> Option<String> {
-    let (_, repeated) = read(yaml).ok()?;
-    (!repeated.is_empty()).then(|| format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  ")))
+/// What strict decoding says of each key that is given twice in one map.
+pub(super) fn duplicates(yaml: &[u8]) -> Vec<String> {
+    read(yaml).map(|(_, repeated)| repeated).unwrap_or_default()
 }
 
 fn read(yaml: &[u8]) -> Result<(Value, Vec<String>), String> {
@@ -191,7 +191,10 @@ impl<'a> Reader<'a> {
                 merged.push(value);
                 continue;
             }
-            let (name, shown) = key_name(key)?;
+            let Some((name, shown)) = key_name(key)? else {
+                let value = go_syntax(&value);
+                return Err(format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {value}"));
+            };
             if !given.insert(name.clone()) {
                 self.repeated.push(format!("line {line}: key {shown} already set in map"));
             }
@@ -214,9 +217,31 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A key as a string, and as Go prints it.
-fn key_name(key: Node) -> Result<(String, String), String> {
-    Ok(match key {
+/// A value as Go source, which one message shows.
+fn go_syntax(node: &Node) -> String {
+    match node {
+        Node::Null => "<nil>".to_owned(),
+        Node::Bool(b) => b.to_string(),
+        Node::Int(n) => n.to_string(),
+        Node::Float(f) if f.is_finite() => float(*f).to_string(),
+        Node::Float(f) => infinite(*f).to_owned(),
+        Node::String(s) => go_quote(s),
+        Node::Merge => go_quote("<<"),
+        Node::List(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Node::Map(entries) => {
+            let entries: Vec<String> =
+                entries.iter().map(|(k, v)| format!("{}:{}", go_quote(k), go_syntax(v))).collect();
+            format!("map[interface {{}}]interface {{}}{{{}}}", entries.join(", "))
+        }
+    }
+}
+
+/// A key as a string, and as Go prints it; nothing for the null that is none.
+fn key_name(key: Node) -> Result<Option<(String, String)>, String> {
+    Ok(Some(match key {
         Node::String(s) => {
             let shown = go_quote(&s);
             (s, shown)
@@ -230,13 +255,18 @@ fn key_name(key: Node) -> Result<(String, String), String> {
         Node::Float(f) if f.is_nan() => (".nan".to_owned(), "NaN".to_owned()),
         Node::Float(f) => ((if f > 0.0 { ".inf" } else { "-.inf" }).to_owned(), infinite(f).to_owned()),
         Node::Merge => ("<<".to_owned(), "\"<<\"".to_owned()),
-        Node::Null => return Err("unsupported map key of type: %!s(<nil>), key: <nil>, value: <nil>".to_owned()),
+        Node::Null => return Ok(None),
         Node::List(_) | Node::Map(_) => return Err("yaml: invalid map key".to_owned()),
-    })
+    }))
 }
 
 /// What a scalar is in YAML 1.1.
 fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Node, String> {
+    if tag.is_some_and(|tag| tag.handle() == "tag:yaml.org,2002:" && tag.suffix() == "binary") {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+        let bytes = bytes.map_err(|_| "yaml: !!binary value contains invalid base64 data".to_owned())?;
+        return Ok(Node::String(String::from_utf8_lossy(&bytes).into_owned()));
+    }
     let core = tag.and_then(Tag::core_suffix);
     match core {
         Some("str") => return Ok(Node::String(text.to_owned())),
@@ -345,8 +375,18 @@ fn failed(error: &ScanError) -> String {
         Some((context, problem)) if context.starts_with("while ") => problem,
         _ => info.as_ref(),
     };
+    let (problem, scanned) = match problem {
+        "mapping values are not allowed in this context" => (problem, true),
+        _ if problem.starts_with("unexpected character: ") => ("found character that cannot start any token", true),
+        _ => (problem, false),
+    };
     let line = error.marker().line();
-    if line == 0 { format!("yaml: {problem}") } else { format!("yaml: line {line}: {problem}") }
+    // libyaml's scanner does not count the first line.
+    if line == 0 || (scanned && line == 1) {
+        format!("yaml: {problem}")
+    } else {
+        format!("yaml: line {line}: {problem}")
+    }
 }
 
 #[cfg(test)]
@@ -368,6 +408,7 @@ mod tests {
             ("1: x\ntrue: z\nno: m", r#"{"1":"x","false":"m","true":"z"}"#),
             ("a: &x {k: 1}\nb: *x\nc: {<<: *x, k: 2, l: 3}", r#"{"a":{"k":1},"b":{"k":1},"c":{"k":2,"l":3}}"#),
             ("a: !!str 5\nb: !!float 5", r#"{"a":"5","b":5}"#),
+            ("a: !!binary aGk=", r#"{"a":"hi"}"#),
             ("a: |\n  x\n  y\nb: >\n  x\n  y\n", r#"{"a":"x\ny\n","b":"x y\n"}"#),
             ("# nothing\n", "null"),
             ("", "null"),
@@ -381,11 +422,17 @@ mod tests {
     /// Contract: API-05
     #[test]
     fn what_is_not_yaml() {
-        assert_eq!(json("a: b: c"), "yaml: line 1: mapping values are not allowed in this context");
+        assert_eq!(json("a: b: c"), "yaml: mapping values are not allowed in this context");
+        assert_eq!(json("x: 1\na: b: c"), "yaml: line 2: mapping values are not allowed in this context");
+        assert_eq!(json("@bad"), "yaml: found character that cannot start any token");
+        assert_eq!(
+            json("{null: [d, 1]}"),
+            "unsupported map key of type: %!s(<nil>), key: <nil>, value: []interface {}{\"d\", 1}"
+        );
         assert!(json("a: [1\n").starts_with("yaml: line "), "{}", json("a: [1\n"));
         assert_eq!(
-            duplicates(b"a: 1\nb: 2\na: 3\n").as_deref(),
-            Some("yaml: unmarshal errors:\n  line 3: key \"a\" already set in map")
+            duplicates(b"a: 1\nb: 2\na: 3\nb: 4\n"),
+            ["line 3: key \"a\" already set in map", "line 4: key \"b\" already set in map"]
         );
         assert_eq!(json("a: 1\na: 3\n"), r#"{"a":3}"#);
     }
