@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Step;
+use crate::json::or_default;
 use crate::kinds::{Kind, Kinds};
 
 /// The finalizer in a namespace's spec that stands for its content.
@@ -146,7 +147,8 @@ struct Listed {
 async fn list(client: &Client, path: &str) -> Result<Vec<Listed>, ClientError> {
     #[derive(Deserialize)]
     struct List {
-        #[serde(default)]
+        // An empty list of metadata has `null` for its items, as the reference writes it.
+        #[serde(default, deserialize_with = "or_default")]
         items: Vec<Item>,
     }
     #[derive(Deserialize)]
