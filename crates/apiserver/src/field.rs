@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use muster_objects::names::GoQuoted;
 use serde_json::Value;
 
 /// What is wrong with a field; the variants are the reasons a `Status` cause can carry.
@@ -213,23 +214,5 @@ pub fn aggregate(errors: &[FieldError]) -> String {
 /// A string in double quotes as Go's `%q` writes it.
 #[must_use]
 pub fn go_quote(s: &str) -> String {
-    let mut out = String::with_capacity(s.len() + 2);
-    out.push('"');
-    for c in s.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    GoQuoted(s).to_string()
 }
