@@ -14,3 +14,4 @@
 
 pub mod plan;
 pub mod replicaset;
+pub mod replicationcontroller;

@@ -13,6 +13,7 @@
 //! Nothing here does I/O, reads a clock or draws a random number.
 
 pub mod condition;
+pub mod deployment;
 pub mod event;
 pub mod int_or_percent;
 pub mod intern;
@@ -24,6 +25,7 @@ pub mod names;
 mod object;
 pub mod pod;
 pub mod replicaset;
+pub mod replicationcontroller;
 pub mod selector;
 pub mod stream;
 pub mod template;
@@ -31,6 +33,7 @@ pub mod time;
 mod wire;
 
 pub use condition::{Condition, ConditionStatus};
+pub use deployment::{Deployment, DeploymentStatus, Strategy};
 pub use event::{Event, EventSource, EventType, ObjectReference};
 pub use int_or_percent::IntOrPercent;
 pub use intern::Interner;
@@ -40,6 +43,7 @@ pub use meta::{ControllerRef, Meta, ObjectKey, OwnerReference, ResourceVersion, 
 pub use object::{DecodeError, Object};
 pub use pod::{Pod, PodPhase, Readiness, Restarts};
 pub use replicaset::{ReplicaSet, ReplicaSetStatus};
+pub use replicationcontroller::ReplicationController;
 pub use selector::{LabelSelector, Selector, SelectorError};
 pub use template::{Template, TemplateError};
 pub use time::{Moment, Timestamp};

@@ -140,16 +140,16 @@ impl ReplicaSetStatus {
     }
 }
 
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
-fn is_zero(count: &i32) -> bool {
+pub(crate) fn is_zero(count: &i32) -> bool {
     *count == 0
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
-fn is_zero_generation(generation: &i64) -> bool {
+pub(crate) fn is_zero_generation(generation: &i64) -> bool {
     *generation == 0
 }

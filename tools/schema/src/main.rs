@@ -1,4 +1,4 @@
-//! Writes the embedded server's schema table.
+//! Writes the table of Kubernetes types.
 //!
 //! Two published crates carry the Kubernetes API between them: `k8s-openapi` has the exact JSON
 //! names, the types and formats, what is required, and the descriptions; `k8s-pb` has the protobuf
@@ -6,7 +6,8 @@
 //! (`+patchStrategy`, `+listType`, `+default`, ...). This program reads the sources of both as text
 //! (`cargo metadata` says where they are), joins them, adds the few facts that neither carries
 //! (`facts.txt`: which fields are pointers or keep their zero value, named Go types, Go names that
-//! do not follow from the JSON name), and writes two files that the server includes.
+//! do not follow from the JSON name), and writes two files: the table, which `crates/schema` includes,
+//! and the descriptions, which the embedded server does.
 //!
 //! ```text
 //! k8s-openapi ─┐
@@ -35,8 +36,8 @@ fn main() -> Result<(), String> {
     let facts = facts::read(&here.join("facts.txt"))?;
     facts::bring_up_to_date(&mut messages, &facts);
     let types = join::join(&definitions, &messages, &facts)?;
-    let out = here.join("../../crates/apiserver/src/schema");
-    write::write(&types, &definitions, &out)?;
+    let crates = here.join("../../crates");
+    write::write(&types, &definitions, &crates.join("schema/src"), &crates.join("apiserver/src/schema"))?;
     println!("{} types, {} fields", types.len(), types.iter().map(|t| t.fields.len()).sum::<usize>());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Writes the table and the descriptions, compressed.
 //!
 //! The table is lines of tab-separated columns: a `T` line begins a type, `I` lines name the structs
-//! it embeds, `F` lines its fields; `K` lines name every kind that the API has, served or not. `crates/apiserver/src/schema/table.rs` reads it.
+//! it embeds, `F` lines its fields; `K` lines name every kind that the API has, served or not. `crates/schema/src/table.rs` reads it.
 //! The descriptions are one line for each `T` and `F` line, in the same order.
 
 use std::collections::BTreeMap;
@@ -15,8 +15,13 @@ use flate2::write::DeflateEncoder;
 use crate::join::Type;
 use crate::openapi::Definition;
 
-/// Writes both files into `folder`.
-pub fn write(types: &[Type], definitions: &BTreeMap<String, Definition>, folder: &Path) -> Result<(), String> {
+/// Writes the table into one folder and the descriptions into another.
+pub fn write(
+    types: &[Type],
+    definitions: &BTreeMap<String, Definition>,
+    table_folder: &Path,
+    prose_folder: &Path,
+) -> Result<(), String> {
     let mut table = String::new();
     for definition in definitions.values() {
         if let Some((group, version, kind)) = &definition.gvk {
@@ -72,8 +77,8 @@ pub fn write(types: &[Type], definitions: &BTreeMap<String, Definition>, folder:
             line(&mut prose, &field.description);
         }
     }
-    fs::write(folder.join("table.deflate"), deflate(&table)?).map_err(|e| e.to_string())?;
-    fs::write(folder.join("descriptions.deflate"), deflate(&prose)?).map_err(|e| e.to_string())?;
+    fs::write(table_folder.join("table.deflate"), deflate(&table)?).map_err(|e| e.to_string())?;
+    fs::write(prose_folder.join("descriptions.deflate"), deflate(&prose)?).map_err(|e| e.to_string())?;
     if std::env::args().any(|a| a == "--text") {
         print!("{table}");
     }

@@ -1,7 +1,7 @@
 //! What the server knows of types: one table, and everything that follows from it.
 //!
 //! ```text
-//!              table.deflate (written by tools/schema)
+//!              table (muster-schema)
 //!                    │
 //!      ┌───────┬─────┴──────┬─────────────┬──────────┐
 //!   decode  unstructured  strategic    managed    openapi
@@ -17,13 +17,13 @@ pub mod go;
 pub mod managed;
 mod normal;
 pub mod openapi;
-pub mod quantity;
 mod scan;
 pub mod strategic;
-pub mod table;
 mod time;
 mod unstructured;
 mod yaml;
+
+pub use muster_schema::{quantity, table};
 
 pub use decode::{DecodeError, Format, Validation, decode, read_json, round_trip};
 pub use strategic::strategic_merge;

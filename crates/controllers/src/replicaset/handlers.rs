@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_machinery::cache::{Cache, Change};
+use muster_machinery::cache::{Cache, Cached, Change, Selecting, SelectingIndexes};
 use muster_objects::meta::{ControllerRef, ObjectKey, ResourceVersion, Uid};
-use muster_objects::{Labels, Pod, ReplicaSet};
+use muster_objects::{Labels, Pod};
 
 use super::backoff::failed_at_once;
 use super::identity::ReplicaOwner;
@@ -69,8 +69,11 @@ pub trait Owners<O> {
     fn siblings(&self, controller: &Uid) -> Vec<Arc<O>>;
 }
 
-impl Owners<ReplicaSet> for Cache<ReplicaSet> {
-    fn get(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>> {
+impl<O> Owners<O> for Cache<O>
+where
+    O: Selecting + Cached<Indexes = SelectingIndexes<O>>,
+{
+    fn get(&self, key: &ObjectKey) -> Option<Arc<O>> {
         Self::get(self, key).cloned()
     }
 
@@ -78,13 +81,13 @@ impl Owners<ReplicaSet> for Cache<ReplicaSet> {
         Self::newest(self)
     }
 
-    fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<Arc<ReplicaSet>> {
+    fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<Arc<O>> {
         let mut selecting: Vec<_> = Self::selecting(self, namespace, labels).cloned().collect();
-        selecting.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
+        selecting.sort_by(|a, b| a.meta().name.cmp(&b.meta().name));
         selecting
     }
 
-    fn siblings(&self, controller: &Uid) -> Vec<Arc<ReplicaSet>> {
+    fn siblings(&self, controller: &Uid) -> Vec<Arc<O>> {
         self.controlled_by(controller).cloned().collect()
     }
 }

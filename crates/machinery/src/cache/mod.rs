@@ -14,7 +14,7 @@
 mod index;
 mod labels;
 mod pods;
-mod replicasets;
+mod selecting;
 mod selectors;
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ use muster_objects::{Object, ObjectKey, ResourceVersion};
 pub use index::{Index, Slot};
 pub use labels::LabelIndex;
 pub use pods::PodIndexes;
-pub use replicasets::ReplicaSetIndexes;
+pub use selecting::{Selecting, SelectingIndexes};
 pub use selectors::SelectorIndex;
 
 use crate::hash::hash_of;

@@ -13,7 +13,7 @@ const TABLE: &[u8] = include_bytes!("table.deflate");
 
 /// A type's place in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TypeId(pub(super) u16);
+pub struct TypeId(u16);
 
 /// The types, and which of them are kinds.
 #[derive(Debug)]
