@@ -28,6 +28,9 @@ const MAX_CRASH_BACKOFF: Duration = Duration::from_secs(300);
 /// A container that ran this long starts its crash loop anew.
 const CRASH_BACKOFF_RESET: Duration = Duration::from_secs(600);
 
+/// How long after someone else ended a pod in its status alone the node says again what it runs.
+const REASSERT: Duration = Duration::from_millis(500);
+
 /// Both clocks at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
@@ -63,6 +66,8 @@ pub(super) struct Life {
     deadline: Option<Moment>,
     /// When it has stopped, once it is being deleted.
     stopped: Option<Moment>,
+    /// When the node says again what it runs, after someone else wrote that the pod is over.
+    reassert: Option<Moment>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +116,7 @@ impl Life {
             step,
             deadline: pod.spec.active_deadline.map(|seconds| now.moment + Duration::from_secs(seconds)),
             stopped: None,
+            reassert: None,
         };
         if fate == Fate::Reject {
             let reason = directions.reason.clone().unwrap_or_else(|| "UnexpectedAdmissionError".into());
@@ -150,8 +156,15 @@ impl Life {
     pub(super) fn update(&mut self, pod: &Arc<Pod>, now: Now, shutdown: Duration, notes: &mut Notes) -> bool {
         let old = std::mem::replace(&mut self.pod, Arc::clone(pod));
         if pod.is_terminal() && self.stage != Stage::Over {
-            // Someone else ended it; of a terminal phase there is no way back.
-            self.end(pod.status.phase, None);
+            if self.runs() && !pod.meta.is_being_deleted() {
+                // A status stops no container. The node is who knows what runs, and says it once more.
+                self.reassert = self.reassert.or(Some(now.moment + REASSERT));
+            } else {
+                // Someone else ended what never ran; of that phase there is no way back.
+                self.end(pod.status.phase, None);
+            }
+        } else {
+            self.reassert = None;
         }
         if pod.meta.is_being_deleted() {
             let nothing_runs = matches!(self.stage, Stage::Creating(_) | Stage::Over);
@@ -209,7 +222,7 @@ impl Life {
         }
         let creating = if let Stage::Creating(due) = self.stage { due } else { None };
         let units = self.units.iter().flat_map(|unit| [unit.due, unit.ready_due]);
-        units.chain([creating, self.deadline]).flatten().min()
+        units.chain([creating, self.deadline, self.reassert]).flatten().min()
     }
 
     /// Whether a deletion has come so far that the object can go.
@@ -228,7 +241,17 @@ impl Life {
         true
     }
 
+    /// Whether a container runs.
+    fn runs(&self) -> bool {
+        self.stage == Stage::Running && self.units.iter().any(|unit| matches!(unit.state, UnitState::Running(_)))
+    }
+
     fn step(&mut self, now: Now, notes: &mut Notes) {
+        // To be reported as it is.
+        if self.reassert.is_some_and(|due| due <= now.moment) {
+            self.reassert = None;
+            return;
+        }
         if self.deadline.is_some_and(|deadline| deadline <= now.moment) {
             self.exit_all(137, now);
             let message = "Pod was active on the node longer than the specified deadline";

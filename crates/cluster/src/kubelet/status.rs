@@ -40,9 +40,14 @@ pub(super) fn patch(life: &Life, host_ip: &str, form: Form) -> Vec<u8> {
         let _ = write!(out, r#""observedGeneration":{generation},"#);
     }
     push_field(&mut out, true, "phase", life.phase.as_str());
-    if let Some((reason, message)) = &life.verdict {
-        push_field(&mut out, false, "reason", reason);
-        push_field(&mut out, false, "message", message);
+    match &life.verdict {
+        Some((reason, message)) => {
+            push_field(&mut out, false, "reason", reason);
+            push_field(&mut out, false, "message", message);
+        }
+        // What someone else gave as the reason of an end that was none.
+        None if form == Form::Next && pod.is_terminal() => out.push_str(r#","reason":null,"message":null"#),
+        None => {}
     }
     let _ = write!(out, r#","startTime":"{}""#, life.began);
     // What a node does not admit it says nothing else about.

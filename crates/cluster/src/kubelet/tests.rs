@@ -467,13 +467,30 @@ fn a_pod_that_finalizers_keep_shows_its_end_and_is_deleted_once() {
 
 /// Contract: SIM-03
 #[test]
-fn of_a_terminal_phase_there_is_no_way_back() {
-    let mut world = World::new("1s");
-    world.add(1, &json!({"spec": {"containers": [{"name": "app", "image": "nginx:1", "readinessProbe": {"initialDelaySeconds": 9}}]}}));
+fn what_runs_is_reported_again_where_someone_else_wrote_that_it_is_over() {
+    let mut world = World::new("0s");
+    world.add(1, &json!({}));
+    let since = world.condition(1, "Ready")["lastTransitionTime"].clone();
+    world.run_to(2000);
+    let failed = json!({"status": {"phase": "Failed", "reason": "Broken", "conditions": [{"type": "Ready", "status": "False"}]}});
+    world.change(1, &failed);
+    world.run_to(2499);
+    assert_eq!(world.status(1)["phase"], "Failed", "others have the time to see it");
+    world.run_to(600_000);
+    assert_eq!((&world.status(1)["phase"], world.ready(1)), (&json!("Running"), true));
+    assert_eq!(world.status(1)["reason"], Value::Null);
+    assert_eq!(world.condition(1, "Ready")["lastTransitionTime"], since, "it was ready all the time");
+    assert_eq!(world.writes(1), [0, 2500]);
+}
+
+/// Contract: SIM-03
+#[test]
+fn what_never_ran_stays_over() {
+    let mut world = World::new("0s");
+    world.add(1, &json!({"spec": {"containers": [{"name": "app", "image": "nginx:404"}]}}));
     world.run_to(2000);
     let writes = world.writes(1).len();
-    let failed = json!({"status": {"phase": "Failed", "conditions": [{"type": "Ready", "status": "False"}]}});
-    world.change(1, &failed);
+    world.change(1, &json!({"status": {"phase": "Failed"}}));
     world.run_to(600_000);
     assert_eq!(world.status(1)["phase"], "Failed");
     assert_eq!(world.writes(1).len(), writes, "the agent leaves it as it is");
