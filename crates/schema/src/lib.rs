@@ -11,3 +11,4 @@
 
 pub mod quantity;
 pub mod table;
+pub mod template;

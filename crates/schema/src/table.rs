@@ -5,6 +5,7 @@
 //! first time that it is needed. Nothing here knows a kind by name.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Read as _;
 use std::sync::OnceLock;
 
@@ -230,29 +231,7 @@ impl Shape {
     /// Its Go type as an error message spells it: `[]v1.Container`.
     #[must_use]
     pub fn go_type(&self) -> String {
-        if let Some(named) = self.named {
-            return named.to_owned();
-        }
-        match &self.kind {
-            Kind::String => "string".to_owned(),
-            Kind::Int32 => "int32".to_owned(),
-            Kind::Int64 => "int64".to_owned(),
-            Kind::Bool => "bool".to_owned(),
-            Kind::Float => "float64".to_owned(),
-            Kind::Bytes => "[]uint8".to_owned(),
-            Kind::Quantity => "resource.Quantity".to_owned(),
-            Kind::Time => "v1.Time".to_owned(),
-            Kind::MicroTime => "v1.MicroTime".to_owned(),
-            Kind::IntOrString => "intstr.IntOrString".to_owned(),
-            Kind::Fields => "v1.FieldsV1".to_owned(),
-            Kind::Raw => "runtime.RawExtension".to_owned(),
-            Kind::Struct(id) => {
-                let ty = Table::get().ty(*id);
-                format!("{}.{}", ty.package, ty.go)
-            }
-            Kind::List(inner) => format!("[]{}", inner.go_type()),
-            Kind::Map(inner) => format!("map[string]{}", inner.go_type()),
-        }
+        self.to_string()
     }
 
     /// Whether Go holds it as a struct, which `omitempty` never leaves out.
@@ -268,6 +247,35 @@ impl Shape {
                 | Kind::Fields
                 | Kind::Raw
         )
+    }
+}
+
+/// Its Go type, as [`Shape::go_type`].
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(named) = self.named {
+            return f.write_str(named);
+        }
+        f.write_str(match &self.kind {
+            Kind::String => "string",
+            Kind::Int32 => "int32",
+            Kind::Int64 => "int64",
+            Kind::Bool => "bool",
+            Kind::Float => "float64",
+            Kind::Bytes => "[]uint8",
+            Kind::Quantity => "resource.Quantity",
+            Kind::Time => "v1.Time",
+            Kind::MicroTime => "v1.MicroTime",
+            Kind::IntOrString => "intstr.IntOrString",
+            Kind::Fields => "v1.FieldsV1",
+            Kind::Raw => "runtime.RawExtension",
+            Kind::Struct(id) => {
+                let ty = Table::get().ty(*id);
+                return write!(f, "{}.{}", ty.package, ty.go);
+            }
+            Kind::List(inner) => return write!(f, "[]{inner}"),
+            Kind::Map(inner) => return write!(f, "map[string]{inner}"),
+        })
     }
 }
 

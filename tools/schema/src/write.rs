@@ -1,8 +1,9 @@
 //! Writes the table and the descriptions, compressed.
 //!
 //! The table is lines of tab-separated columns: a `T` line begins a type, `I` lines name the structs
-//! it embeds, `F` lines its fields; `K` lines name every kind that the API has, served or not. `crates/schema/src/table.rs` reads it.
-//! The descriptions are one line for each `T` and `F` line, in the same order.
+//! it embeds, `F` lines its fields; `K` lines name every kind that the API has, served or not.
+//! `crates/schema/src/table.rs` reads it. The descriptions are one line for each `T` and `F` line, in
+//! the same order.
 
 use std::collections::BTreeMap;
 use std::fs;
