@@ -1,5 +1,6 @@
 //! The writes of a plan: creations, deletions, patches and the status.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,6 +23,9 @@ pub struct Creation {
     /// The object as JSON, made once for all of them. It names itself by `generateName`, so that
     /// equal bodies make different objects; where it carries a `name`, `count` is 1.
     pub body: Bytes,
+    /// The name that the object gives itself, where it does: that it is taken is then no failure yet, but
+    /// [`Settlement::NameTaken`].
+    pub name: Option<Arc<str>>,
     /// The Events on the owner.
     pub telling: Telling,
 }
@@ -42,6 +46,11 @@ impl Creation {
             Err(failure) if failure.is_namespace_terminating() => {
                 Settled { lowers: true, ends_round: true, ..Settled::of(Settlement::NotNeeded) }
             }
+            Err(failure) if self.name.is_some() && failure.is_already_exists() => Settled {
+                lowers: true,
+                ends_round: true,
+                ..Settled::of(Settlement::NameTaken(failure.clone()))
+            },
             Err(failure) => Settled {
                 announcement: self.telling.failed(&failure.message),
                 lowers: true,
@@ -103,7 +112,9 @@ impl Deletion {
                 return AfterConflict::Fail(Failure::local(format!("reading {} again: {error}", self.key)));
             }
         };
-        let ours = fresh.uid == self.uid
+        let unchanged = self.ownership.generation.is_none_or(|generation| fresh.generation == generation);
+        let ours = unchanged
+            && fresh.uid == self.uid
             && fresh.deletion_timestamp.is_none()
             && fresh.is_controlled_by(&self.ownership.owner)
             && self.ownership.selector.matches(&fresh.labels.unwrap_or_default());
@@ -148,13 +159,15 @@ impl Deletion {
     }
 }
 
-/// What makes an object one's own: still controlled by the owner, and still selected.
+/// What makes an object one's own to delete: still controlled by the owner, and still selected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ownership {
     /// The uid of the owner.
     pub owner: Uid,
     /// The owner's selector.
     pub selector: Selector,
+    /// The generation that the object must still have, where it is deleted for what its spec says.
+    pub generation: Option<i64>,
 }
 
 /// What to do about a deletion that met a conflict.
@@ -251,6 +264,9 @@ pub struct StatusWrite {
     pub resource_version: ResourceVersion,
     /// The value of `status` in the patch.
     pub status: serde_json::Value,
+    /// Annotations of the owner that are set in the same patch: the server takes them along with the status of
+    /// a Deployment, whose revision is copied back so (DEP-06).
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl StatusWrite {
@@ -260,11 +276,14 @@ impl StatusWrite {
     /// The patch to send to the status subresource.
     #[must_use]
     pub fn body(&self) -> Bytes {
-        let Self { uid, resource_version, status, .. } = self;
-        let patch = serde_json::json!({
+        let Self { uid, resource_version, status, annotations, .. } = self;
+        let mut patch = serde_json::json!({
             "metadata": {"uid": uid, "resourceVersion": resource_version},
             "status": status,
         });
+        if !annotations.is_empty() {
+            patch["metadata"]["annotations"] = serde_json::json!(annotations);
+        }
         Bytes::from(patch.to_string())
     }
 
@@ -305,6 +324,8 @@ pub struct Telling {
 pub enum Words {
     /// These words, then the object's name or the error: `Created pod: ` and `web-x2v4b`.
     Before(&'static str),
+    /// The same with words that are made at run time.
+    Followed(String),
     /// Exactly these.
     Exactly(String),
 }
@@ -313,6 +334,7 @@ impl Words {
     fn with(&self, end: &str) -> String {
         match self {
             Self::Before(start) => format!("{start}{end}"),
+            Self::Followed(start) => format!("{start}{end}"),
             Self::Exactly(text) => text.clone(),
         }
     }

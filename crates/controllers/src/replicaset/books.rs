@@ -28,9 +28,9 @@ use std::time::Duration;
 
 use muster_machinery::cache::Cache;
 use muster_machinery::consistency::Verdict;
-use muster_machinery::{Backoff, Consistency, Expectations, Remedy};
+use muster_machinery::{Backoff, Consistency, Expectations};
 use muster_objects::meta::{ObjectKey, ResourceVersion};
-use muster_objects::{Moment, Pod, SelectorError};
+use muster_objects::{Moment, Pod};
 
 use super::backoff::creation_backoff;
 use super::handlers::{Effect, Owners};
@@ -63,29 +63,8 @@ pub enum Enqueue {
     After(ObjectKey, Duration),
 }
 
-/// How a sync begins.
-#[derive(Debug)]
-pub enum Begin<O> {
-    /// With everything that it needs to see.
-    Ready(Snapshot<O>),
-    /// Not at all: the owner is gone, and the books about it are closed (EX-06).
-    Gone,
-    /// Not yet: a cache is older than what was written for the owner (RS-19). Counts as a skip in the
-    /// metric `replicaset_controller_stale_sync_skips_total`.
-    Stale {
-        /// The kind whose cache is behind.
-        resource: Resource,
-        /// The version that was written.
-        wrote: ResourceVersion,
-        /// The version that the cache has seen.
-        read: ResourceVersion,
-        /// How the owner comes back: woken by [`Books::caught_up`] with no retry spent (B-17), or by the
-        /// queue's rate limit after having waited too long.
-        remedy: Remedy,
-    },
-    /// Never, until the owner changes: its selector cannot be parsed. To be logged; not retried (RS-20).
-    InvalidSelector(SelectorError),
-}
+/// How a sync of a ReplicaSet begins.
+pub type Begin<O> = crate::begin::Begin<Snapshot<O>>;
 
 impl Books {
     /// Empty books for one kind of owner.

@@ -114,6 +114,7 @@ fn create<O: ReplicaOwner>(snapshot: &Snapshot<O>, count: u32, plan: &mut Plan) 
                 namespace: Arc::clone(&owner.meta().namespace),
                 count,
                 body: Bytes::from(body),
+                name: None,
                 telling: creation_telling(),
             }));
         }
@@ -131,7 +132,11 @@ fn delete<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32,
         plan.remarks.extend(ratios.into_iter().map(Remark::DeletionAgeRatio));
     }
     let ownership =
-        Arc::new(Ownership { owner: snapshot.owner.meta().uid.clone(), selector: snapshot.selector.clone() });
+        Arc::new(Ownership {
+            owner: snapshot.owner.meta().uid.clone(),
+            selector: snapshot.selector.clone(),
+            generation: None,
+        });
     let deletions: Vec<Deletion> = chosen
         .into_iter()
         .map(|victim| Deletion {

@@ -3,6 +3,8 @@
 //! The counts are of the pods that were there before this sync wrote anything: what it created or
 //! deleted is counted when the watch shows it. What went wrong is the condition `ReplicaFailure`.
 
+use std::collections::BTreeMap;
+
 use muster_objects::{Condition, ConditionStatus, Pod, ReplicaSetStatus, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -98,6 +100,7 @@ pub fn write<O: ReplicaOwner>(owner: &O, new: &ReplicaSetStatus) -> Option<Statu
         uid: meta.uid.clone(),
         resource_version: meta.resource_version,
         status: patch::<O>(old, new),
+        annotations: BTreeMap::new(),
     })
 }
 

@@ -102,7 +102,9 @@ impl World {
             match step {
                 Step::Create(creation) => self.create(creation, &mut outcome),
                 Step::Delete(deletions) => deletions.iter().for_each(|deletion| self.delete(deletion, &mut outcome)),
-                Step::Patch(_) => unreachable!("this controller patches nothing but claims and status"),
+                Step::Patch(_) | Step::Tell(_) => {
+                    unreachable!("this controller patches nothing but claims and status, and tells only of writes")
+                }
                 Step::Fail(failure) => outcome.fail(failure.clone()),
             }
         }
