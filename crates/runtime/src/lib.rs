@@ -12,6 +12,7 @@
 
 pub mod client;
 pub mod clock;
+pub mod deployment;
 pub mod events;
 pub mod executor;
 pub mod informer;
@@ -20,6 +21,7 @@ pub mod metrics;
 pub mod replicaset;
 #[cfg(test)]
 mod script;
+pub mod shell;
 pub mod shutdown;
 pub mod workers;
 pub mod writer;

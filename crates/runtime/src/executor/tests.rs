@@ -206,6 +206,7 @@ fn creation(count: u32) -> Creation {
         namespace: "ns".into(),
         count,
         body: Bytes::from_static(br#"{"metadata":{"generateName":"web-"}}"#),
+        name: None,
         telling: Telling {
             success: Some(("SuccessfulCreate", Words::Before("Created pod: "))),
             failure: Some(("FailedCreate", Words::Before("Error creating: "))),
@@ -220,7 +221,11 @@ fn deletion(name: &str) -> Deletion {
         key: ObjectKey::new("ns", name),
         uid: uid(9),
         resource_version: ResourceVersion(7),
-        ownership: Arc::new(Ownership { owner: uid(1), selector: Selector::parse("app=web").unwrap() }),
+        ownership: Arc::new(Ownership {
+            owner: uid(1),
+            selector: Selector::parse("app=web").unwrap(),
+            generation: None,
+        }),
         telling: Telling {
             success: Some(("SuccessfulDelete", Words::Before("Deleted pod: "))),
             failure: Some(("FailedDelete", Words::Before("Error deleting: "))),
@@ -438,6 +443,7 @@ fn status() -> StatusWrite {
         uid: uid(1),
         resource_version: ResourceVersion(5),
         status: json!({"replicas": 3, "observedGeneration": 1}),
+        annotations: std::collections::BTreeMap::new(),
     }
 }
 
