@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use crate::kinds::Object;
+use crate::kinds::fields::Fields as _;
+use crate::kinds::{Object, Resource};
 use crate::registry::json_patch::Touched;
 use crate::registry::options::FieldValidation;
 use crate::registry::{Served, api_version};
@@ -189,19 +190,20 @@ pub fn update_managed_fields(
     now: Timestamp,
 ) {
     // What the server does on its own has no manager.
-    if !manager.is_empty() {
-        let resource = served.resource();
-        schema::managed::update(
-            resource.group,
-            resource.version,
-            resource.kind,
-            live,
-            object,
-            manager,
-            subresource,
-            now,
-        );
+    if manager.is_empty() {
+        return;
     }
+    let Resource { group, version, kind, .. } = *served.resource();
+    if !served.converts() {
+        schema::managed::update(group, version, kind, live, object, manager, subresource, now);
+        return;
+    }
+    // Who wrote what is told in the version in which it was written.
+    let live = live.map(|live| served.present(live.clone()));
+    let mut shown = served.present(object.clone());
+    schema::managed::update(group, version, kind, live.as_ref(), &mut shown, manager, subresource, now);
+    let metadata = object.object_or_new("metadata");
+    metadata.carry("managedFields", shown.object_or_new("metadata"));
 }
 
 /// Records in a scale's managed fields who wrote it.

@@ -62,7 +62,7 @@ async fn a_version_from_the_future_is_504() {
         let answer = server.get(&path).await;
         assert_eq!((answer.status, answer.header("retry-after")), (504, "1"));
         let status = answer.json();
-        assert_eq!(status["message"], "Timeout: Too large resource version: 999, current: 4");
+        assert_eq!(status["message"], "Timeout: Too large resource version: 999, current: 5");
         assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
     }
 }

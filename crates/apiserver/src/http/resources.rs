@@ -173,7 +173,7 @@ impl Request<'_> {
             }
             Err(error) => return respond::error(&error, None),
         };
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = self.served.kind.deprecation().into_iter().map(str::to_owned).collect();
         let mut response = self
             .dispatch(body, output, &mut warnings)
             .unwrap_or_else(|error| respond::error(&error, Some(Output { transform: None, ..output })));
@@ -386,6 +386,7 @@ impl Request<'_> {
     ) -> Result<Object, ApiError> {
         let mut object = codec::decode(model, body, format, options.field_validation, warnings)?;
         self.served.kind.default(&mut object);
+        self.served.kind.to_stored(&mut object);
         Ok(object)
     }
 

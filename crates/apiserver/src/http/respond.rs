@@ -96,13 +96,15 @@ pub fn object(
         && output.transform.is_none()
         && output.format == Format::Json
         && !output.pretty
+        && !served.converts()
     {
         return Ok(with_body(code, "application/json", Body::line(entry.json_bytes())));
     }
     let object = answer.object();
     let is_status = object.get("kind").and_then(Value::as_str) == Some("Status");
     let shown = match output.transform {
-        None => Value::Object(object),
+        None if is_status => Value::Object(object),
+        None => Value::Object(served.present(object)),
         Some(_) if is_status => Value::Object(object),
         Some(Transform::Table(version)) => {
             let include = table::Include::parse(include)?;
@@ -137,7 +139,7 @@ pub fn list(
 ) -> Result<Response<Body>, ApiError> {
     let version = Value::from(page.version.to_string());
     let metadata = list_metadata(Some(&version), page.continue_token.as_deref(), page.remaining);
-    if output.transform.is_none() && output.format == Format::Json && !output.pretty {
+    if output.transform.is_none() && output.format == Format::Json && !output.pretty && !served.converts() {
         let mut head = Vec::with_capacity(256);
         let kind = format!("{}List", served.resource().kind);
         head.extend_from_slice(b"{\"kind\":");
@@ -154,7 +156,8 @@ pub fn list(
     let shown = match output.transform {
         None => {
             let items: Vec<Value> = objects
-                .map(|mut object| {
+                .map(|object| {
+                    let mut object = served.present(object);
                     object.remove("kind");
                     object.remove("apiVersion");
                     Value::Object(object)

@@ -56,6 +56,8 @@ pub struct Watch {
     batch: Vec<Arc<Event>>,
     deadline: Instant,
     next_bookmark: Instant,
+    /// Whether objects are sent as they are stored.
+    plain: bool,
     /// Whether a table has told its columns.
     headed: bool,
     stopping: Receiver<bool>,
@@ -83,6 +85,7 @@ impl Watch {
         let last = deadline.checked_sub(LAST_BOOKMARK).filter(|at| *at > now);
         let next_bookmark = last.map_or(now + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY));
         Self {
+            plain: wanted.transform.is_none() && !served.converts(),
             registry,
             served: resource.plural,
             group: resource.group,
@@ -190,14 +193,12 @@ impl Watch {
             (true, false) if event.kind == EventKind::Modified => {
                 // It left the selector: shown as it last matched, at the version at which it left.
                 let last = event.previous.as_ref().map(|previous| previous.line_at(event.version, "DELETED"))?;
-                match self.wanted.transform {
-                    None => Some(last),
-                    Some(_) => {
-                        let event: Map<String, Value> = serde_json::from_slice(&last).unwrap_or_default();
-                        let object = event.get("object").and_then(Value::as_object).cloned().unwrap_or_default();
-                        Some(self.transformed_line("DELETED", &object))
-                    }
+                if self.plain {
+                    return Some(last);
                 }
+                let event: Map<String, Value> = serde_json::from_slice(&last).unwrap_or_default();
+                let object = event.get("object").and_then(Value::as_object).cloned().unwrap_or_default();
+                Some(self.transformed_line("DELETED", &object))
             }
             (false, true) => Some(self.line("ADDED", event.entry.json())),
             _ => Some(self.plain_line(event)),
@@ -205,14 +206,14 @@ impl Watch {
     }
 
     fn plain_line(&mut self, event: &Event) -> Bytes {
-        if self.wanted.transform.is_none() {
+        if self.plain {
             return event.line();
         }
         self.line(event.kind.word(), event.entry.json())
     }
 
     fn line(&mut self, word: &str, json: &[u8]) -> Bytes {
-        if self.wanted.transform.is_none() {
+        if self.plain {
             return line(word, json);
         }
         let object: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
@@ -230,6 +231,7 @@ impl Watch {
                 table::table(served, version, metadata, vec![row], headers)
             }
             (Some(Transform::Partial(version) | Transform::PartialList(version)), _) => partial(object, version),
+            (None, Some(served)) => Value::Object(served.present(object.clone())),
             _ => Value::Object(object.clone()),
         };
         line(word, shown.to_string().as_bytes())

@@ -9,8 +9,11 @@ pub mod cells;
 pub mod configmap;
 pub mod defaults;
 pub mod deployment;
+pub mod endpoints;
+pub mod endpointslice;
 pub mod event;
 pub mod fields;
+pub mod horizontalpodautoscaler;
 pub mod lease;
 pub mod namespace;
 pub mod node;
@@ -21,6 +24,7 @@ pub mod replicaset;
 pub mod replicationcontroller;
 pub mod resourcequota;
 pub mod secret;
+pub mod service;
 pub mod serviceaccount;
 
 use std::borrow::Cow;
@@ -138,6 +142,22 @@ pub trait Kind: Send + Sync + 'static {
     /// What discovery tells.
     fn resource(&self) -> &'static Resource;
 
+    /// The kind that the objects are stored as, where they are another served kind's in another version. Then
+    /// everything but [`Kind::default`] and the two conversions is handed what is stored.
+    fn stored_as(&self) -> Option<&'static dyn Kind> {
+        None
+    }
+
+    /// Turns a decoded and defaulted object of this version into what is stored.
+    fn to_stored(&self, object: &mut Object) {
+        let _ = object;
+    }
+
+    /// Turns what is stored into an object of this version.
+    fn from_stored(&self, object: &mut Object) {
+        let _ = object;
+    }
+
     /// Fills in what the reference server's versioned defaulting fills in (API-16). Idempotent. Runs on
     /// every decoded body, before anything else looks at it.
     fn default(&self, object: &mut Object);
@@ -177,6 +197,11 @@ pub trait Kind: Send + Sync + 'static {
     fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
         let _ = (object, old);
         Vec::new()
+    }
+
+    /// The warning that every answer about the kind carries, where it is on its way out.
+    fn deprecation(&self) -> Option<&'static str> {
+        None
     }
 
     /// The value of one of [`Resource::field_labels`] (API-10). `None` where the object lacks it,
@@ -244,25 +269,23 @@ pub trait Kind: Send + Sync + 'static {
 pub fn all() -> &'static [&'static dyn Kind] {
     &[
         &configmap::ConfigMap,
+        &endpoints::Endpoints,
         &event::Event,
         &namespace::Namespace,
         &node::Node,
         &pod::Pod,
-        &serviceaccount::ServiceAccount,
-        &replicaset::ReplicaSet,
-        &lease::Lease,
-    ]
-}
-
-/// Kinds that are complete here but not yet switched on: what serves them comes later.
-#[must_use]
-pub fn extra() -> &'static [&'static dyn Kind] {
-    &[
         &podtemplate::PodTemplate,
         &replicationcontroller::ReplicationController,
         &resourcequota::ResourceQuota,
         &secret::Secret,
+        &service::Service,
+        &serviceaccount::ServiceAccount,
         &deployment::Deployment,
+        &replicaset::ReplicaSet,
+        &horizontalpodautoscaler::HorizontalPodAutoscaler,
+        &horizontalpodautoscaler::HorizontalPodAutoscalerV1,
+        &lease::Lease,
+        &endpointslice::EndpointSlice,
     ]
 }
 
