@@ -11,6 +11,9 @@ mod follow;
 mod kubeconfig;
 mod manifest;
 mod progress;
+mod reason;
+mod requests;
+mod rollout;
 mod up;
 mod usage;
 mod workload;
@@ -43,7 +46,8 @@ fn main() -> ExitCode {
     let outcome = runtime.block_on(async {
         match &cli.command {
             Command::Up(arguments) => up::up(arguments).await,
-            Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets(arguments).await,
+            Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
+            Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Completions { .. } => Ok(()),
         }
     });
