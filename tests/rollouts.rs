@@ -76,7 +76,10 @@ fn a_deployment_is_created_rolled_described_and_rolled_back() {
     assert_eq!(cluster.kubectl(&["rollout", "undo", "deployment/web"]), "deployment.apps/web rolled back\n");
     rolled_out(&cluster, "web");
     assert_eq!(field(&cluster, "deploy/web", ".spec.template.spec.containers[0].image"), "nginx:1.25");
-    assert_eq!(field(&cluster, &format!("rs/{first}"), ".metadata.annotations.deployment\\.kubernetes\\.io/revision"), "3");
+    assert_eq!(
+        field(&cluster, &format!("rs/{first}"), ".metadata.annotations.deployment\\.kubernetes\\.io/revision"),
+        "3"
+    );
     cluster.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=2"]);
     rolled_out(&cluster, "web");
     assert_eq!(field(&cluster, "deploy/web", ".spec.template.spec.containers[0].image"), "nginx:1.26");
@@ -133,7 +136,8 @@ fn a_broken_image_stops_at_the_bounds_and_undo_heals() {
     let condition = r#".status.conditions[?(@.type=="Progressing")].reason"#;
     assert_eq!(field(&cluster, "deploy/web", condition), "ProgressDeadlineExceeded");
     // 25% of 10: three above, two below. 8 old ones serve, 5 new ones never will.
-    let counts = "{.status.replicas} {.status.updatedReplicas} {.status.availableReplicas} {.status.unavailableReplicas}";
+    let counts =
+        "{.status.replicas} {.status.updatedReplicas} {.status.availableReplicas} {.status.unavailableReplicas}";
     assert_eq!(cluster.kubectl(&["get", "deploy/web", "-o", &format!("jsonpath={counts}")]), "13 5 8 5");
     cluster.kubectl(&["rollout", "undo", "deployment/web"]);
     assert_eq!(rolled_out(&cluster, "web"), "deployment \"web\" successfully rolled out");
@@ -161,7 +165,12 @@ spec:
     let cluster = cluster();
     assert_eq!(cluster.kubectl_with(&["create", "-f", "-"], WEB), "replicationcontroller/web created\n");
     let ready = |count: &str| {
-        cluster.kubectl(&["wait", "rc/web", &format!("--for=jsonpath={{.status.readyReplicas}}={count}"), "--timeout=120s"]);
+        cluster.kubectl(&[
+            "wait",
+            "rc/web",
+            &format!("--for=jsonpath={{.status.readyReplicas}}={count}"),
+            "--timeout=120s",
+        ]);
         cluster.kubectl(&["wait", "rc/web", &format!("--for=jsonpath={{.status.replicas}}={count}"), "--timeout=120s"]);
     };
     ready("3");

@@ -36,7 +36,7 @@ pub enum Format {
     Json,
     /// `application/yaml`
     Yaml,
-    /// `application/vnd.kubernetes.protobuf`; only read, not written.
+    /// `application/vnd.kubernetes.protobuf`
     Protobuf,
 }
 
@@ -148,6 +148,19 @@ pub fn read_back(
     // A strict reader's complaints are put together with those about the patch, by the caller.
     let validation = if validation == FieldValidation::Ignore { Validation::Ignore } else { Validation::Warn };
     schema::round_trip(model.group, model.version, model.kind, value, validation).map_err(|error| error.message)
+}
+
+/// An object, a list or metadata as a protobuf body; `None` where protobuf has no form for it.
+#[must_use]
+pub fn to_protobuf(value: &Value) -> Option<Vec<u8>> {
+    protobuf::write::body(value)
+}
+
+/// The line of a watch's event as a protobuf frame; empty where protobuf has no form for its object.
+#[must_use]
+pub fn to_frame(line: &[u8]) -> Vec<u8> {
+    let event: Value = serde_json::from_slice(line).unwrap_or_default();
+    protobuf::write::frame(event["type"].as_str().unwrap_or_default(), &event["object"]).unwrap_or_default()
 }
 
 /// Reads what a strategic merge patch made as an object of a type.

@@ -140,11 +140,7 @@ pub(crate) struct Concurrency {
 
 impl Default for Concurrency {
     fn default() -> Self {
-        Self {
-            deployments: CONCURRENT_SYNCS,
-            replicasets: CONCURRENT_SYNCS,
-            replicationcontrollers: CONCURRENT_SYNCS,
-        }
+        Self { deployments: CONCURRENT_SYNCS, replicasets: CONCURRENT_SYNCS, replicationcontrollers: CONCURRENT_SYNCS }
     }
 }
 

@@ -92,19 +92,20 @@ impl Display {
         }
     }
 
-    /// Prints each line that waits, once it is time; never returns where nothing is left to print.
+    /// Prints each line that waits, once it is time. Never returns.
     pub(crate) async fn catch_up(&mut self) {
-        let Kind::Lines(lines) = &mut self.kind else { return std::future::pending().await };
-        while let Some((title, line)) =
-            lines.iter_mut().filter(|(_, line)| line.waiting.is_some()).min_by_key(|(_, line)| line.at)
-        {
-            tokio::time::sleep_until(line.at + LINE_EVERY).await;
-            if let Some(words) = line.waiting.take() {
-                println!("{title}: {words}");
-                (line.shown, line.at) = (words, Instant::now());
+        if let Kind::Lines(lines) = &mut self.kind {
+            while let Some((title, line)) =
+                lines.iter_mut().filter(|(_, line)| line.waiting.is_some()).min_by_key(|(_, line)| line.at)
+            {
+                tokio::time::sleep_until(line.at + LINE_EVERY).await;
+                if let Some(words) = line.waiting.take() {
+                    println!("{title}: {words}");
+                    (line.shown, line.at) = (words, Instant::now());
+                }
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Writing answers: objects, lists, metadata and errors, as JSON or YAML.
+//! Writing answers: objects, lists, metadata and errors, as JSON, YAML or protobuf.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
@@ -8,12 +8,15 @@ use serde_json::{Map, Value, json};
 use super::body::Body;
 use super::negotiate::{Output, Transform};
 use super::table;
-use crate::codec::Format;
+use crate::codec::{self, Format};
 use crate::kinds::Object;
 use crate::registry::list::Page;
 use crate::registry::{Answer, Registry, Served};
 use crate::status::ApiError;
 use crate::yaml;
+
+/// What a protobuf body is.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 const WARNING: HeaderName = HeaderName::from_static("warning");
 
@@ -54,7 +57,7 @@ pub fn no_such_page() -> Response<Body> {
 pub fn value(code: u16, value: &Value, output: Output) -> Response<Body> {
     match output.format {
         Format::Yaml => bytes(code, "application/yaml", yaml::to_string(value)),
-        // Protobuf is never negotiated for answers.
+        Format::Protobuf if let Some(body) = codec::to_protobuf(value) => bytes(code, PROTOBUF, body),
         Format::Json | Format::Protobuf => {
             let mut out = Vec::with_capacity(1024);
             // A tree of plain values serialises.

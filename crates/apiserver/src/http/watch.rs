@@ -1,4 +1,4 @@
-//! Watches: from a place in the history to lines of JSON (API-09).
+//! Watches: from a place in the history to lines of JSON or frames of protobuf (API-09).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::negotiate::Transform;
 use super::respond::partial;
 use super::table::{self, Include};
+use crate::codec;
 use crate::registry::list::Start;
 use crate::registry::selection::Selection;
 use crate::registry::{Registry, Served};
@@ -37,6 +38,8 @@ pub struct Wanted {
     pub include: Include,
     /// Whether bookmarks are sent.
     pub bookmarks: bool,
+    /// Whether events are frames of protobuf, or else lines of JSON.
+    pub protobuf: bool,
     /// How long it lasts.
     pub timeout: Duration,
 }
@@ -64,9 +67,14 @@ pub struct Watch {
 }
 
 /// A stream with one ERROR event.
-pub fn failed(error: &ApiError) -> impl Stream<Item = Bytes> + Send + use<> {
+pub fn failed(error: &ApiError, protobuf: bool) -> impl Stream<Item = Bytes> + Send + use<> {
     let object = error.to_status().to_string();
-    futures::stream::iter([line("ERROR", object.as_bytes())])
+    futures::stream::iter([encoded(line("ERROR", object.as_bytes()), protobuf)])
+}
+
+/// An event's line as the client reads it.
+fn encoded(line: Bytes, protobuf: bool) -> Bytes {
+    if protobuf { Bytes::from(codec::to_frame(&line)) } else { line }
 }
 
 impl Watch {
@@ -135,9 +143,8 @@ impl Watch {
                     self.pending.extend(self.batch.drain(..));
                 }
                 () = sleep_until(self.next_bookmark), if bookmarks => {
-                    let piece = self.bookmark();
-                    if piece.is_some() {
-                        return piece;
+                    if let Some(piece) = self.bookmark() {
+                        return Some(encoded(piece, self.wanted.protobuf));
                     }
                 }
             }
@@ -150,6 +157,7 @@ impl Watch {
         let mut joined = BytesMut::new();
         while joined.len() < PIECE {
             let Some(line) = self.next_line() else { break };
+            let line = encoded(line, self.wanted.protobuf);
             match first.take() {
                 None if joined.is_empty() => first = Some(line),
                 None => joined.extend_from_slice(&line),

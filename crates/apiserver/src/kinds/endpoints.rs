@@ -94,7 +94,4 @@ impl Kind for Endpoints {
         let shown = if none { "<none>".to_owned() } else { cells::first(&each, SHOWN) };
         vec![cells::name(object), shown.into(), cells::age(object, now)]
     }
-    fn allows_create_on_update(&self) -> bool {
-        true
-    }
 }

@@ -26,6 +26,7 @@ pub mod resourcequota;
 pub mod secret;
 pub mod service;
 pub mod serviceaccount;
+mod workload;
 
 use std::borrow::Cow;
 
@@ -154,7 +155,7 @@ pub trait Kind: Send + Sync + 'static {
     }
 
     /// Turns what is stored into an object of this version.
-    fn from_stored(&self, object: &mut Object) {
+    fn to_served(&self, object: &mut Object) {
         let _ = object;
     }
 
@@ -239,22 +240,6 @@ pub trait Kind: Send + Sync + 'static {
     fn row_conditions(&self, object: &Object) -> Vec<Value> {
         let _ = object;
         Vec::new()
-    }
-
-    /// Whether an update of an absent object creates it (events, leases, endpoints).
-    fn allows_create_on_update(&self) -> bool {
-        false
-    }
-
-    /// Whether an update without a resourceVersion overwrites what is there. Where it may not, such an
-    /// update is invalid: `metadata.resourceVersion: Invalid value: 0: must be specified for an update`.
-    fn allows_unconditional_update(&self) -> bool {
-        true
-    }
-
-    /// Whether deletion knows propagation and owners for this kind (not for events).
-    fn garbage_collected(&self) -> bool {
-        true
     }
 
     /// For kinds with a scale: the selector in its string form, for `status.selector`.

@@ -92,7 +92,7 @@ impl Served {
     /// What is stored, in this version.
     #[must_use]
     pub fn present(&self, mut stored: Object) -> Object {
-        self.kind.from_stored(&mut stored);
+        self.kind.to_served(&mut stored);
         stored
     }
 

@@ -10,9 +10,9 @@
 
 use std::sync::Arc;
 
+use muster_machinery::Consistency;
 use muster_machinery::cache::Cache;
 use muster_machinery::consistency::Verdict;
-use muster_machinery::Consistency;
 use muster_objects::meta::{ObjectKey, ResourceVersion};
 use muster_objects::{Deployment, Moment, Pod, ReplicaSet};
 

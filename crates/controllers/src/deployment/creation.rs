@@ -5,16 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use muster_objects::meta::{ControllerRef, Meta, OwnerReference};
 use muster_objects::names::DNS1123_SUBDOMAIN_MAX_LENGTH;
-use muster_objects::{
-    Annotations, Deployment, LabelSelector, Labels, Object, ReplicaSet, ReplicaSetStatus, Selector,
-};
+use muster_objects::{Annotations, Deployment, LabelSelector, Labels, Object, ReplicaSet, ReplicaSetStatus, Selector};
 use muster_schema::template::{HASH_LABEL, Hash, hash, raw_with_hash_label};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::revision::{MAX_HISTORY_LENGTH, new_set_annotations, with, with_replicas};
 use super::rolling::new_set_replicas;
-use super::sets::{Sets, wanted};
+use super::sets::{Sets, taken};
 use crate::plan::{Creation, Failure, Resource, Telling, Words};
 
 /// A ReplicaSet to create.
@@ -36,7 +34,7 @@ pub struct NewSet {
 ///
 /// Where it is not to be known how many replicas it may have.
 pub fn new_set(deployment: &Deployment, sets: &Sets, revision: i64) -> Result<NewSet, Failure> {
-    let replicas = new_set_replicas(deployment, 0, wanted(&sets.old))?;
+    let replicas = new_set_replicas(deployment, 0, taken(&sets.old))?;
     let Hash { text: hash, exact } = hash_of(deployment);
     let own = [(HASH_LABEL, &*hash)];
     let labels = with(deployment.template.labels(), own);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use muster_objects::{Deployment, DeploymentStatus, ReplicaSet, Strategy, Timestamp};
+use muster_objects::{Deployment, DeploymentStatus, Meta, ReplicaSet, ResourceVersion, Strategy, Timestamp};
 
 use super::conditions::{REPLICA_FAILURE, reason, remove, set};
 use super::creation::{NewSet, new_set};
@@ -22,7 +22,8 @@ use super::update::SetUpdate;
 use super::{history, recreate, rolling, scaling};
 use crate::claiming::{claimed, claims};
 use crate::plan::{
-    Announcement, ClaimAction, ClaimOutcome, ClaimPlan, Failure, Outcome, Plan, Remark, Requeue, Resource, StatusWrite, Step,
+    Announcement, ClaimAction, ClaimOutcome, ClaimPlan, Failure, Outcome, Plan, Remark, Requeue, Resource, StatusWrite,
+    Step,
 };
 
 /// What one sync does: the writes, and what it reports after them.
@@ -71,7 +72,7 @@ pub fn decide_claims(snapshot: &Snapshot) -> ClaimPlan {
 pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
     let deployment = &snapshot.deployment;
     let mine: Vec<Arc<ReplicaSet>> = claimed(&deployment.meta, &snapshot.selector, &snapshot.sets, claims)
-        .map(|(set, _)| Arc::clone(set))
+        .map(|(set, version)| at_version(set, version))
         .collect();
     let new = mine.iter().find(|set| snapshot.current.contains(&set.meta.uid)).cloned();
     let mut decision = Decision {
@@ -108,6 +109,16 @@ pub fn preview(snapshot: &Snapshot, now: Timestamp) -> (ClaimPlan, Plan) {
     }
     let plan = decide(snapshot, &outcome).plan(now);
     (claims, plan)
+}
+
+/// The ReplicaSet at the version that its adoption made, where it was adopted just now: what is written next must
+/// not believe in the one before.
+fn at_version(set: &Arc<ReplicaSet>, version: ResourceVersion) -> Arc<ReplicaSet> {
+    if set.meta.resource_version == version {
+        return Arc::clone(set);
+    }
+    let meta = Meta { resource_version: version, ..set.meta.clone() };
+    Arc::new(ReplicaSet { meta, ..ReplicaSet::clone(set) })
 }
 
 fn selects_all(snapshot: &Snapshot) -> bool {
@@ -349,7 +360,8 @@ impl Decision {
     /// While paused, nothing is complete that could be waited for.
     fn clean_up_when_paused(&mut self) {
         if rollback_to(&self.deployment).is_none() {
-            let is_updated = |set: &ReplicaSet| self.updates.iter().any(|update| update.before.meta.uid == set.meta.uid);
+            let is_updated =
+                |set: &ReplicaSet| self.updates.iter().any(|update| update.before.meta.uid == set.meta.uid);
             self.delete = history::clean_up(&self.deployment, &self.sets.old);
             self.delete.retain(|set| !is_updated(set));
         }

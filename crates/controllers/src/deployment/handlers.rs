@@ -32,10 +32,8 @@ pub enum Effect {
 
 /// What the Deployments' cache saw: the Deployment is queued, whatever changed.
 pub fn deployment_changed(change: &Change<Deployment>, mut effect: impl FnMut(Effect)) {
-    let gone = |deployment: &Deployment| Effect::Forget {
-        owner: deployment.meta.key(),
-        uid: deployment.meta.uid.clone(),
-    };
+    let gone =
+        |deployment: &Deployment| Effect::Forget { owner: deployment.meta.key(), uid: deployment.meta.uid.clone() };
     match change {
         Change::Added(_) => {}
         // One went and another came under its name, and the watch showed only the second.

@@ -64,10 +64,8 @@ fn take_back(deployment: &Deployment, set: &ReplicaSet, revision: i64) -> Result
     let annotations: Annotations = own.chain(set.annotations.iter().filter(|(key, _)| !is_own(key))).collect();
     let annotate = json!({"op": "add", "path": "/metadata/annotations", "value": annotations});
     // Put together as text: the template is to arrive byte for byte as the ReplicaSet has it.
-    let body = format!(
-        r#"[{},{{"op":"replace","path":"/spec/template","value":{template}}},{annotate}]"#,
-        lock(deployment)
-    );
+    let body =
+        format!(r#"[{},{{"op":"replace","path":"/spec/template","value":{template}}},{annotate}]"#, lock(deployment));
     let name = &deployment.meta.name;
     let words = format!("Rolled back deployment \"{name}\" to revision {revision}");
     let telling = Telling { success: Some(("DeploymentRollback", Words::Exactly(words))), ..Telling::SILENT };

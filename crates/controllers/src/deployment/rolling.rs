@@ -9,7 +9,7 @@ use muster_objects::int_or_percent::IntOrPercentError;
 use muster_objects::{Deployment, ReplicaSet, Strategy};
 
 use super::bounds::Bounds;
-use super::sets::{Sets, by_age, is_active, wanted};
+use super::sets::{Sets, by_age, is_active, taken, wanted};
 use super::update::{Refresh, SetUpdate};
 use crate::plan::Failure;
 
@@ -27,7 +27,8 @@ pub fn new_set_replicas(deployment: &Deployment, current: i32, total: i64) -> Re
         Strategy::Recreate => return Ok(replicas),
         Strategy::Other(name) => return Err(Failure::local(format!("deployment type {name} isn't supported"))),
     };
-    let surge = max_surge.scaled(replicas, true).map_err(|error: IntOrPercentError| Failure::local(error.to_string()))?;
+    let surge =
+        max_surge.scaled(replicas, true).map_err(|error: IntOrPercentError| Failure::local(error.to_string()))?;
     let room = i64::from(replicas) + surge - total;
     if room <= 0 {
         return Ok(current);
@@ -47,7 +48,7 @@ pub fn reconcile_new(deployment: &Deployment, sets: &Sets) -> Result<Option<SetU
     let replicas = if new.replicas >= deployment.replicas {
         deployment.replicas
     } else {
-        new_set_replicas(deployment, new.replicas, wanted(sets.all()))?
+        new_set_replicas(deployment, new.replicas, i64::from(new.replicas) + taken(&sets.old))?
     };
     Ok(SetUpdate::scale(deployment, new, replicas, Refresh::WhenScaled))
 }

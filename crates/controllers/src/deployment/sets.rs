@@ -94,6 +94,13 @@ pub fn wanted<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
     sets.into_iter().map(|set| i64::from(set.replicas)).sum()
 }
 
+/// How many pods the ReplicaSets have or want, whichever is more, in all: one that was scaled down and has not
+/// deleted its pods yet still takes their room. Kubernetes goes by what they want alone, and then has more pods than
+/// the surge allows for a moment.
+pub fn taken<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
+    sets.into_iter().map(|set| i64::from(set.replicas.max(set.status.replicas))).sum()
+}
+
 /// How many pods the ReplicaSets report, in all.
 pub fn actual<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
     sets.into_iter().map(|set| i64::from(set.status.replicas)).sum()

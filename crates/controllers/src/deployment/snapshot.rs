@@ -49,14 +49,14 @@ impl Snapshot {
         let owned = sets.controlled_by(&meta.uid).filter(|set| set.meta.namespace == meta.namespace);
         let orphans = sets.orphans_matching(&meta.namespace, &selector);
         let found = owned.chain(orphans).cloned().collect();
-        let mut snapshot = Self::of(Arc::clone(&deployment), selector, found);
-        snapshot.failures = failures;
+        let mut snapshot = Self { failures, ..Self::of(deployment, selector, found) };
+        let deployment = &snapshot.deployment;
         if snapshot.current.is_empty() {
-            let name = new_set_name(&deployment);
+            let name = new_set_name(deployment);
             let key = ObjectKey { namespace: Arc::clone(&deployment.meta.namespace), name: name.into() };
             snapshot.namesake = sets.get(&key).cloned();
         }
-        if deployment.strategy == Strategy::Recreate {
+        if snapshot.deployment.strategy == Strategy::Recreate {
             let of_sets = snapshot.sets.iter().flat_map(|set| pods.owned_by(ReplicaSet::KIND, &set.meta));
             snapshot.pods = of_sets.cloned().collect();
         }

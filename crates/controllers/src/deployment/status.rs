@@ -18,12 +18,7 @@ pub const SYNC_ERROR: &str = "SyncError";
 /// The status that follows from the ReplicaSets, with `conditions` as they were before and the one about
 /// availability brought up to date.
 #[must_use]
-pub fn calculate(
-    deployment: &Deployment,
-    sets: &Sets,
-    conditions: Vec<Condition>,
-    now: Timestamp,
-) -> DeploymentStatus {
+pub fn calculate(deployment: &Deployment, sets: &Sets, conditions: Vec<Condition>, now: Timestamp) -> DeploymentStatus {
     let count = |sum: i64| i32::try_from(sum.max(0)).unwrap_or(i32::MAX);
     let available = available(sets.all());
     let mut status = DeploymentStatus {
@@ -86,7 +81,7 @@ fn write_of(deployment: &Deployment, status: Value, annotations: BTreeMap<String
         resource: Resource::DEPLOYMENTS,
         key: meta.key(),
         uid: meta.uid.clone(),
-        resource_version: meta.resource_version,
+        resource_version: Some(meta.resource_version),
         status,
         annotations,
     }

@@ -4,7 +4,10 @@ use std::fmt;
 
 use muster_machinery::SlowStart;
 
-use super::{Announcement, ClaimAction, ClaimPlan, Creation, Deletion, Expectation, Owner, Plan, Remark, Requeue, StatusWrite, Step};
+use super::{
+    Announcement, ClaimAction, ClaimPlan, Creation, Deletion, Expectation, Owner, Plan, Remark, Requeue, StatusWrite,
+    Step,
+};
 
 /// One line for the owner, then one for each thing intended.
 ///

@@ -46,11 +46,9 @@ impl Creation {
             Err(failure) if failure.is_namespace_terminating() => {
                 Settled { lowers: true, ends_round: true, ..Settled::of(Settlement::NotNeeded) }
             }
-            Err(failure) if self.name.is_some() && failure.is_already_exists() => Settled {
-                lowers: true,
-                ends_round: true,
-                ..Settled::of(Settlement::NameTaken(failure.clone()))
-            },
+            Err(failure) if self.name.is_some() && failure.is_already_exists() => {
+                Settled { lowers: true, ends_round: true, ..Settled::of(Settlement::NameTaken(failure.clone())) }
+            }
             Err(failure) => Settled {
                 announcement: self.telling.failed(&failure.message),
                 lowers: true,
@@ -250,8 +248,8 @@ impl PatchType {
 /// A change of the owner's status.
 ///
 /// Only what changed is sent, as a strategic merge patch: conditions merge by their type, and fields that
-/// this version does not know stay as they are. The patch carries the uid and the resourceVersion that the
-/// status was computed from, so that a status of the past overwrites nothing.
+/// this version does not know stay as they are. The patch carries the uid of the object that is meant, and the
+/// resourceVersion where a status of the past could do harm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatusWrite {
     /// What is patched.
@@ -260,8 +258,9 @@ pub struct StatusWrite {
     pub key: ObjectKey,
     /// The object meant.
     pub uid: Uid,
-    /// The version that the status was computed from, or that was read since.
-    pub resource_version: ResourceVersion,
+    /// The version that the status was computed from, or that was read since: the write is refused where the
+    /// object has another by now. None where the newest write is right whatever was written in between.
+    pub resource_version: Option<ResourceVersion>,
     /// The value of `status` in the patch.
     pub status: serde_json::Value,
     /// Annotations of the owner that are set in the same patch: the server takes them along with the status of
@@ -278,9 +277,12 @@ impl StatusWrite {
     pub fn body(&self) -> Bytes {
         let Self { uid, resource_version, status, annotations, .. } = self;
         let mut patch = serde_json::json!({
-            "metadata": {"uid": uid, "resourceVersion": resource_version},
+            "metadata": {"uid": uid},
             "status": status,
         });
+        if let Some(version) = resource_version {
+            patch["metadata"]["resourceVersion"] = serde_json::json!(version);
+        }
         if !annotations.is_empty() {
             patch["metadata"]["annotations"] = serde_json::json!(annotations);
         }
@@ -304,7 +306,7 @@ impl StatusWrite {
                 self.resource, self.key, fresh.uid, self.uid
             )));
         }
-        Ok(Self { resource_version: fresh.resource_version, ..self.clone() })
+        Ok(Self { resource_version: Some(fresh.resource_version), ..self.clone() })
     }
 }
 

@@ -6,10 +6,12 @@
 //! is to be made, and the three are one pass.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use muster_objects::{ReplicaSetStatus, Timestamp};
 
+use super::books::COUNTS_PAUSE;
 use super::claiming::{Claimed, claimed, claims};
 use super::counting::Need;
 use super::identity::ReplicaOwner;
@@ -43,8 +45,9 @@ pub fn decide<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome, no
     manage(snapshot, &pods, now, &mut plan);
     let known = plan.steps.iter().find_map(|step| if let Step::Fail(failure) = step { Some(failure) } else { None });
     let after = calculate(snapshot, &pods, known, now);
-    plan.status = status::write(&*snapshot.owner, &after);
-    plan.requeue = requeue(snapshot, &pods, &after, &Outcome::default(), now);
+    let requeue = requeue(snapshot, &pods, &after, &Outcome::default(), now);
+    let wait = snapshot.counts_wait.filter(|_| plan.is_quiet());
+    (plan.status, plan.requeue) = report(snapshot, &after, wait, requeue);
     plan
 }
 
@@ -60,7 +63,29 @@ pub fn status_after<O: ReplicaOwner>(
 ) -> (Option<StatusWrite>, Requeue) {
     let pods = claimed_pods(snapshot, claims);
     let after = calculate(snapshot, &pods, outcome.error.as_ref(), now);
-    (status::write(&*snapshot.owner, &after), requeue(snapshot, &pods, &after, outcome, now))
+    let requeue = requeue(snapshot, &pods, &after, outcome, now);
+    // The watch will show in a moment what the round has done, and then the counts are worth writing.
+    let managed = outcome.error.is_none() && outcome.created + outcome.deleted > 0;
+    report(snapshot, &after, managed.then_some(COUNTS_PAUSE), requeue)
+}
+
+/// The status to write, if it is to be written now, and when to look again.
+fn report<O: ReplicaOwner>(
+    snapshot: &Snapshot<O>,
+    after: &ReplicaSetStatus,
+    wait: Option<Duration>,
+    requeue: Requeue,
+) -> (Option<StatusWrite>, Requeue) {
+    let write = status::write(&*snapshot.owner, after);
+    let (Some(_), Some(wait), true) = (&write, wait, status::differs_in_counts(snapshot.owner.status(), after)) else {
+        return (write, requeue);
+    };
+    let requeue = match requeue {
+        Requeue::None => Requeue::After(wait),
+        Requeue::After(delay) => Requeue::After(delay.min(wait)),
+        Requeue::Now | Requeue::RateLimited { .. } => requeue,
+    };
+    (None, requeue)
 }
 
 /// The whole of a sync as a dry run shows it: the claims, and the plan that follows if all of them succeed.
@@ -131,12 +156,11 @@ fn delete<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32,
         let ratios = deletion_age_ratios(victims, pods.iter().map(|claimed| &*claimed.pod), now);
         plan.remarks.extend(ratios.into_iter().map(Remark::DeletionAgeRatio));
     }
-    let ownership =
-        Arc::new(Ownership {
-            owner: snapshot.owner.meta().uid.clone(),
-            selector: snapshot.selector.clone(),
-            generation: None,
-        });
+    let ownership = Arc::new(Ownership {
+        owner: snapshot.owner.meta().uid.clone(),
+        selector: snapshot.selector.clone(),
+        generation: None,
+    });
     let deletions: Vec<Deletion> = chosen
         .into_iter()
         .map(|victim| Deletion {

@@ -12,7 +12,8 @@ use crate::world::{World, failure};
 #[test]
 fn the_name_is_cut_so_that_the_whole_fits() {
     let long = "a".repeat(253);
-    let cases = [("web", "5d4f8c7b6d", "web-5d4f8c7b6d".to_owned()), (&*long, "bcd", format!("{}-bcd", "a".repeat(249)))];
+    let cases =
+        [("web", "5d4f8c7b6d", "web-5d4f8c7b6d".to_owned()), (&*long, "bcd", format!("{}-bcd", "a".repeat(249)))];
     for (deployment, hash, expected) in cases {
         assert_eq!(set_name(deployment, hash), expected);
     }

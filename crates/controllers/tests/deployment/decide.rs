@@ -23,10 +23,7 @@ fn an_empty_selector_is_told_and_only_the_generation_observed() {
     let mut world = World::new(json, [orphan]);
     assert_eq!(world.sync().error, None);
     assert_eq!(world.take_requests(), ["STATUS web"]);
-    assert_eq!(
-        world.told(),
-        ["SelectingAll This deployment is selecting all pods. A non-empty selector is required."]
-    );
+    assert_eq!(world.told(), ["SelectingAll This deployment is selecting all pods. A non-empty selector is required."]);
     assert_eq!(world.deployment["status"], json!({"observedGeneration": 2}));
     world.sync();
     assert_eq!(world.take_requests(), [""; 0], "observed already");
@@ -42,7 +39,10 @@ fn sets_are_claimed() {
     let all = [set(1, "a", 1), relabelled, strange, orphan(4, "d")];
     let plan = decide_claims(&snapshot(deployment(3, |_| ()), all.clone()));
     let shown = plan.to_string();
-    assert!(shown.contains("release ReplicaSet default/web-2") && shown.contains("adopt ReplicaSet default/web-4"), "{shown}");
+    assert!(
+        shown.contains("release ReplicaSet default/web-2") && shown.contains("adopt ReplicaSet default/web-4"),
+        "{shown}"
+    );
     assert_eq!(plan.patches.len(), 2);
     assert!(plan.needs_permission());
     let deleted = deployment(3, |json| json["metadata"]["deletionTimestamp"] = json!(ago(5)));
@@ -59,7 +59,12 @@ fn only_claimed_sets_count() {
     assert!(decide(&snapshot, &outcome).create.is_some());
     outcome.adopted.insert(crate::fixtures::uid(101), None);
     let decision = decide(&snapshot, &outcome);
-    assert_eq!((decision.create, decision.sets.new.map(|new| new.meta.name.clone())), (None, Some("web-1".into())));
+    let new = decision.sets.new.expect("adopted");
+    assert_eq!((decision.create, &*new.meta.name, new.meta.resource_version.0), (None, "web-1", 90));
+    // What is written next must believe in the version that the adoption made.
+    outcome.adopted.insert(crate::fixtures::uid(101), Some(muster_objects::ResourceVersion(95)));
+    let new = decide(&snapshot, &outcome).sets.new.expect("adopted");
+    assert_eq!(new.meta.resource_version.0, 95);
 }
 
 /// Contract: DEP-02
@@ -94,10 +99,8 @@ fn the_order_of_a_sync() {
         changes.push(change);
         let deployment = deployment(4, |json| changes.iter().for_each(|change| change(json)));
         let scaled = |number, image, replicas| crate::fixtures::set_scaled_for(number, image, replicas, 4, 5);
-        let decision = decide(
-            &snapshot(deployment, [scaled(1, "nginx:0", 3), scaled(2, "nginx:1", 2)]),
-            &ClaimOutcome::default(),
-        );
+        let decision =
+            decide(&snapshot(deployment, [scaled(1, "nginx:0", 3), scaled(2, "nginx:1", 2)]), &ClaimOutcome::default());
         assert_eq!(decision.reporting, reporting, "{what}");
         decided.push((Deployment::clone(&decision.deployment), decision.updates.len()));
     }

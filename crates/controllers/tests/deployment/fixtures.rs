@@ -1,5 +1,6 @@
 //! Deployments and ReplicaSets for tests, made of what a test cares about.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,8 +117,8 @@ pub(crate) fn set_available(number: u64, image: &str, replicas: i32, available: 
 }
 
 /// Sets an annotation.
-pub(crate) fn annotate(json: &mut Value, key: &str, value: impl ToString) {
-    json["metadata"]["annotations"][key] = json!(value.to_string());
+pub(crate) fn annotate(json: &mut Value, key: &str, value: impl Display) {
+    json["metadata"]["annotations"][key] = json!(format!("{value}"));
 }
 
 /// A ReplicaSet that was scaled when the Deployment wanted `desired` replicas and allowed `most`.

@@ -60,8 +60,11 @@ fn a_deployment_is_queued_whatever_changes() {
     let again = Arc::new(deployment(1, |json| json["metadata"]["uid"] = json!(uid(9))));
     let enqueue = Effect::Enqueue(web.meta.key());
     let forget = Effect::Forget { owner: web.meta.key(), uid: uid(1) };
-    assert_eq!(effects(&Change::Added(Arc::clone(&web))), [enqueue.clone()]);
-    assert_eq!(effects(&Change::Updated { old: Arc::clone(&web), new: Arc::clone(&web) }), [enqueue.clone()]);
+    assert_eq!(effects(&Change::Added(Arc::clone(&web))), std::slice::from_ref(&enqueue));
+    assert_eq!(
+        effects(&Change::Updated { old: Arc::clone(&web), new: Arc::clone(&web) }),
+        std::slice::from_ref(&enqueue)
+    );
     assert_eq!(effects(&Change::Updated { old: Arc::clone(&web), new: again }), [forget.clone(), enqueue.clone()]);
     assert_eq!(effects(&Change::Deleted { last: web, tombstone: true }), [forget, enqueue]);
 }

@@ -37,7 +37,13 @@ fn progressing(status: ConditionStatus, reason: &str, seconds_ago: u64) -> Condi
 #[test]
 fn complete_means_all_updated_available_and_observed() {
     let three = deployment(3, |_| ());
-    let cases = [([3, 3, 3, 3], true), ([4, 3, 3, 3], false), ([3, 2, 3, 3], false), ([3, 3, 3, 2], false), ([3, 3, 0, 3], true)];
+    let cases = [
+        ([3, 3, 3, 3], true),
+        ([4, 3, 3, 3], false),
+        ([3, 2, 3, 3], false),
+        ([3, 3, 3, 2], false),
+        ([3, 3, 0, 3], true),
+    ];
     for (numbers, expected) in cases {
         assert_eq!(is_complete(&three, &counts(numbers)), expected, "{numbers:?}");
     }
@@ -173,7 +179,10 @@ fn pauses_are_told() {
 fn new_sets_are_told_of_where_there_is_a_deadline() {
     let mut conditions = Vec::new();
     note_found(&with_deadline(10), &mut conditions, &set(2, "b", 3), NOW);
-    assert_eq!((&*conditions[0].reason, &*conditions[0].message), ("FoundNewReplicaSet", "Found new replica set \"web-2\""));
+    assert_eq!(
+        (&*conditions[0].reason, &*conditions[0].message),
+        ("FoundNewReplicaSet", "Found new replica set \"web-2\"")
+    );
     note_created(&with_deadline(10), &mut conditions, &set(3, "c", 3), NOW);
     let created = ("NewReplicaSetCreated", "Created new replica set \"web-3\"");
     assert_eq!((&*conditions[0].reason, &*conditions[0].message), created);

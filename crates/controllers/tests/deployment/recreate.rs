@@ -19,9 +19,10 @@ fn emptied(number: u64) -> Arc<ReplicaSet> {
 fn old_sets_go_to_zero_and_the_new_one_to_the_full_count() {
     let both = sets(set(2, "b", 1), [set(1, "a", 3), set(3, "c", 0)]);
     let down = scale_down_old(&recreating(4), &both);
-    assert_eq!(down.iter().map(|update| (&*update.before.meta.name, update.after.replicas)).collect::<Vec<_>>(), [(
-        "web-1", 0
-    )]);
+    assert_eq!(
+        down.iter().map(|update| (&*update.before.meta.name, update.after.replicas)).collect::<Vec<_>>(),
+        [("web-1", 0)]
+    );
     assert_eq!(scale_up_new(&recreating(4), &both).expect("too few").after.replicas, 4);
     assert_eq!(scale_up_new(&recreating(1), &both), None);
     assert_eq!(scale_up_new(&recreating(1), &sets(None, [])), None);

@@ -58,7 +58,8 @@ fn the_new_set_gets_the_next_revision() {
 #[test]
 fn the_history_drops_its_oldest() {
     let deployment = deployment(3, |_| ());
-    let cases = [("1,2,3", 7, "1,2,3,4"), ("1,2,3", 6, "2,3,4"), ("1,2,3", 3, "3,4"), ("100,2", 3, "2,4"), ("", 1, "4")];
+    let cases =
+        [("1,2,3", 7, "1,2,3,4"), ("1,2,3", 6, "2,3,4"), ("1,2,3", 3, "3,4"), ("100,2", 3, "2,4"), ("", 1, "4")];
     for (history, most, after) in cases {
         let before = annotations(&[(REVISION, "4"), (HISTORY, history)]);
         let found = new_set_annotations(&deployment, &before, 5, most).expect("the revision rises");

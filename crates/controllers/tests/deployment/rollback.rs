@@ -122,5 +122,8 @@ fn a_missing_new_set_is_created_before() {
     assert!(requests[0].starts_with("CREATE web-") && requests[1..] == ["STATUS web"], "{requests:?}");
     world.sync();
     assert_eq!(world.take_requests(), ["PATCH web"]);
-    assert_eq!(world.told().last().map(String::as_str), Some("DeploymentRollback Rolled back deployment \"web\" to revision 1"));
+    assert_eq!(
+        world.told().last().map(String::as_str),
+        Some("DeploymentRollback Rolled back deployment \"web\" to revision 1")
+    );
 }

@@ -109,7 +109,8 @@ fn nothing_shrinks_without_a_new_set() {
 
 /// A ReplicaSet of some size, with some of it available. A status may be old, and say more than there is.
 fn member(number: u64) -> impl Strategy<Value = Arc<ReplicaSet>> {
-    (0..12_i32, 0..14_i32).prop_map(move |(size, available)| set_available(number, &format!("v{number}"), size, available))
+    (0..12_i32, 0..14_i32)
+        .prop_map(move |(size, available)| set_available(number, &format!("v{number}"), size, available))
 }
 
 fn available_after(sets: &Sets, updates: &[SetUpdate]) -> i64 {

@@ -77,7 +77,8 @@ fn several_sets_share_the_change() {
     ];
     for (replicas, surge, before, replicas_before, after) in cases {
         let most = if replicas_before == 0 { 0 } else { replicas_before + surge };
-        let all = before.iter().zip(1..).map(|(size, number)| set_scaled_for(number, "a", *size, replicas_before, most));
+        let all =
+            before.iter().zip(1..).map(|(size, number)| set_scaled_for(number, "a", *size, replicas_before, most));
         let found = proportional(&rolling(replicas, surge, 1), all.collect());
         let found: Vec<_> = found.iter().map(|(set, size)| (&*set.meta.name, *size)).collect();
         assert_eq!(found, after, "{before:?} of {replicas_before} to {replicas} and {surge}");
@@ -89,7 +90,8 @@ fn several_sets_share_the_change() {
 /// Contract: DEP-09
 #[test]
 fn fractions_are_rounded_half_away_from_zero() {
-    let fraction_of = |size, before, after| fraction(&rolling(after, 0, 1), &set_scaled_for(1, "a", size, before, before));
+    let fraction_of =
+        |size, before, after| fraction(&rolling(after, 0, 1), &set_scaled_for(1, "a", size, before, before));
     assert_eq!(fraction_of(1, 2, 3), 1, "1.5 becomes 2");
     assert_eq!(fraction_of(3, 10, 5), -1, "1.5 becomes 2");
     assert_eq!(fraction_of(3, 10, 8), -1, "2.4 becomes 2");

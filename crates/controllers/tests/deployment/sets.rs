@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_controllers::deployment::sets::{
-    Sets, by_age, by_size_newer, by_size_older, find_new, terminating, wanted,
-};
+use muster_controllers::deployment::sets::{Sets, by_age, by_size_newer, by_size_older, find_new, terminating, wanted};
 use muster_objects::ReplicaSet;
 use serde_json::{Value, json};
 

@@ -15,9 +15,11 @@ use crate::fixtures::{NOW, ago, deployment, recreating, rolling, set, set_availa
 #[test]
 fn counts_are_sums_of_what_the_sets_report() {
     let new = set_available(2, "b", 5, 3);
-    let old = set_with(1, "a", 2, |json| json["status"] = json!({
-        "replicas": 4, "readyReplicas": 3, "availableReplicas": 1, "terminatingReplicas": 6, "observedGeneration": 1,
-    }));
+    let old = set_with(1, "a", 2, |json| {
+        json["status"] = json!({
+            "replicas": 4, "readyReplicas": 3, "availableReplicas": 1, "terminatingReplicas": 6, "observedGeneration": 1,
+        });
+    });
     let deployment = deployment(5, |json| json["status"]["collisionCount"] = json!(2));
     let status = calculate(&deployment, &sets(new, [old]), Vec::new(), NOW);
     let counts = DeploymentStatus { conditions: Vec::new(), ..status };
@@ -66,7 +68,8 @@ fn availability_has_a_minimum() {
 #[test]
 fn conditions_are_rewritten_only_when_they_change() {
     let of = |status, reason: &str, at| condition("Available", status, reason, reason, at);
-    let mut conditions = vec![of(ConditionStatus::True, "A", ago(100)), condition("Other", ConditionStatus::True, "", "", NOW)];
+    let mut conditions =
+        vec![of(ConditionStatus::True, "A", ago(100)), condition("Other", ConditionStatus::True, "", "", NOW)];
     let before = conditions.clone();
     set_condition(&mut conditions, Condition { message: "new words".into(), ..of(ConditionStatus::True, "A", NOW) });
     assert_eq!(conditions, before, "the same status and reason");
@@ -111,7 +114,8 @@ fn failures_are_copied_and_removed_by_a_rollout() {
     let patch = reported(&snapshot(with(json!([])), [failing(1, "quota")]), NOW).expect("a difference");
     let failure = patch["status"]["conditions"].as_array().and_then(|all| all.last()).expect("a condition");
     assert_eq!((&failure["type"], &failure["message"]), (&json!("ReplicaFailure"), &json!("quota")));
-    let stale = json!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "lastTransitionTime": ago(9)}]);
+    let stale =
+        json!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "lastTransitionTime": ago(9)}]);
     let patch = reported(&snapshot(with(stale), [set(1, "nginx:1", 1)]), NOW).expect("a difference");
     let conditions = patch["status"]["conditions"].as_array().expect("conditions");
     assert!(conditions.contains(&json!({"$patch": "delete", "type": "ReplicaFailure"})), "{conditions:?}");

@@ -16,7 +16,8 @@ fn body(update: &SetUpdate) -> Value {
 fn told(update: &SetUpdate) -> Option<String> {
     let written = Written { name: "web-1".into(), uid: uid(101), resource_version: None };
     let Settled { announcement, .. } = update.patch().settle(&Ok(written));
-    announcement.map(|told| format!("{} {} {}", if told.warning { "Warning" } else { "Normal" }, told.reason, told.message))
+    announcement
+        .map(|told| format!("{} {} {}", if told.warning { "Warning" } else { "Normal" }, told.reason, told.message))
 }
 
 /// Contract: DEP-13

@@ -192,8 +192,11 @@ impl World {
     fn patch(&mut self, patch: &Patch) -> Result<Written, Failure> {
         self.request(format!("PATCH {}", patch.key.name))?;
         let is_set = patch.resource.kind == "ReplicaSet";
-        let target =
-            if is_set { self.sets.get(&*patch.key.name).ok_or_else(not_found)?.clone() } else { self.deployment.clone() };
+        let target = if is_set {
+            self.sets.get(&*patch.key.name).ok_or_else(not_found)?.clone()
+        } else {
+            self.deployment.clone()
+        };
         let mut changed = target.clone();
         apply(&mut changed, &serde_json::from_slice(&patch.body).expect("JSON"))?;
         if changed["metadata"]["resourceVersion"] != target["metadata"]["resourceVersion"] {

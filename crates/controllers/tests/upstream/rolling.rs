@@ -10,13 +10,7 @@ use crate::fixtures::{rolling, set, set_available, sets};
 #[test]
 fn table_of_new_sets() {
     // Surge, size of the old and of the new one, and the size to come.
-    let cases = [
-        (0, 10, 0, None),
-        (2, 10, 0, Some(2)),
-        (2, 5, 0, Some(7)),
-        (2, 10, 2, None),
-        (2, 2, 11, Some(10)),
-    ];
+    let cases = [(0, 10, 0, None), (2, 10, 0, Some(2)), (2, 5, 0, Some(7)), (2, 10, 2, None), (2, 2, 11, Some(10))];
     for (surge, old, new, expected) in cases {
         let update = reconcile_new(&rolling(10, surge, 0), &sets(set(2, "b", new), [set(1, "a", old)]));
         let found = update.expect("numbers").map(|update| update.after.replicas);

@@ -25,18 +25,14 @@ fn sized(number: u64, replicas: i32, desired: i32, surge: i32) -> Arc<ReplicaSet
 }
 
 /// Sizes of the new ReplicaSet and of the old ones, which are given from the youngest, after scaling.
-fn scaled(
-    deployment: &Deployment,
-    new: Option<Arc<ReplicaSet>>,
-    old: &[Arc<ReplicaSet>],
-) -> (Option<i32>, Vec<i32>) {
+fn scaled(deployment: &Deployment, new: Option<&Arc<ReplicaSet>>, old: &[Arc<ReplicaSet>]) -> (Option<i32>, Vec<i32>) {
     let oldest_first = old.iter().rev().cloned();
-    let updates = scale(deployment, &sets(new.clone(), oldest_first));
+    let updates = scale(deployment, &sets(new.cloned(), oldest_first));
     let after = |set: &Arc<ReplicaSet>| {
         let update = updates.iter().find(|update| update.before.meta.uid == set.meta.uid);
         update.map_or(set.replicas, |update| update.after.replicas)
     };
-    (new.as_ref().map(after), old.iter().map(after).collect())
+    (new.map(after), old.iter().map(after).collect())
 }
 
 /// `TestScale`.
@@ -68,7 +64,7 @@ fn table_of_scalings() {
         let of = |number, size| sized(number, size, desired, surge);
         let old: Vec<_> = (1..youngest).rev().zip(old).map(|(number, size)| of(number, *size)).collect();
         let new = new.map(|size| of(youngest, size));
-        let found = scaled(&rolling(replicas, surge_after, 0), new, &old);
+        let found = scaled(&rolling(replicas, surge_after, 0), new.as_ref(), &old);
         assert_eq!(found, (new_after, old_after.to_vec()), "{name}");
     }
 }
@@ -79,7 +75,7 @@ fn table_of_scalings() {
 #[test]
 fn a_set_that_missed_the_last_scaling_makes_up_for_it() {
     let old = [sized(2, 1, 3, 0), sized(1, 1, 5, 0)];
-    assert_eq!(scaled(&rolling(5, 0, 0), Some(sized(3, 2, 5, 0)), &old), (Some(2), vec![2, 1]));
+    assert_eq!(scaled(&rolling(5, 0, 0), Some(&sized(3, 2, 5, 0)), &old), (Some(2), vec![2, 1]));
 }
 
 /// `TestScale`, "saturated but broken new replica set does not affect old pods".
@@ -87,7 +83,7 @@ fn a_set_that_missed_the_last_scaling_makes_up_for_it() {
 /// Contract: DEP-09
 #[test]
 fn a_full_new_set_without_available_pods_leaves_the_old_ones() {
-    let found = scaled(&rolling(2, 1, 1), Some(sized(2, 2, 2, 1)), &[sized(1, 1, 2, 1)]);
+    let found = scaled(&rolling(2, 1, 1), Some(&sized(2, 2, 2, 1)), &[sized(1, 1, 2, 1)]);
     assert_eq!(found, (Some(2), vec![1]));
 }
 

@@ -151,7 +151,9 @@ pub(super) fn table(title: &str, columns: &[Column<'_>]) -> String {
 
 fn line(counts: &BTreeMap<&'static str, f64>) -> String {
     let named = PURPOSES.iter().filter_map(|(_, name)| Some((name, counts.get(name)?)));
-    named.map(|(name, count)| format!("{} {name}", number(*count))).collect::<Vec<_>>().join(", ")
+    // What happened once in a hundred times is no part of the mean.
+    let told = named.filter(|(_, count)| **count >= 0.05);
+    told.map(|(name, count)| format!("{} {name}", number(*count))).collect::<Vec<_>>().join(", ")
 }
 
 /// A mean with one decimal, or none where it is whole.

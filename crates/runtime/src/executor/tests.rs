@@ -291,6 +291,25 @@ async fn a_terminating_namespace_is_no_error_and_no_event() {
     assert_eq!(book.count("lower"), 2, "all five are no longer expected: {:?}", book.lines());
 }
 
+/// A name that is taken ends the round without an Event: the steps behind it were planned for an object that is not
+/// there. What is only told sends no request.
+///
+/// Contract: DEP-02, DEP-05
+#[tokio::test(start_paused = true)]
+async fn a_taken_name_ends_the_round_and_telling_sends_nothing() {
+    let script = Script::default();
+    script.on("create pods ns", Err(refusal(409, "AlreadyExists")));
+    let told = Announcement { warning: true, reason: "SelectingAll", message: "everything".into() };
+    let named = Creation { name: Some("web".into()), ..creation(1) };
+    let steps = vec![Step::Tell(told), Step::Create(named), Step::Delete(vec![deletion("a")])];
+    let (outcome, book) = round(steps, None, &script).await;
+    assert_eq!(script.asked(), ["create pods ns"]);
+    assert!(outcome.name_taken.is_some_and(|failure| failure.is_already_exists()));
+    assert_eq!((outcome.error, outcome.deleted), (None, 0));
+    assert_eq!(book.lines()[0], "Warning SelectingAll: everything");
+    assert_eq!(book.count("Warning"), 1);
+}
+
 /// Contract: EX-05, B-01
 #[tokio::test(start_paused = true)]
 async fn a_write_without_an_answer_leaves_the_round_unaccounted() {
@@ -441,7 +460,7 @@ fn status() -> StatusWrite {
         resource: Resource::REPLICA_SETS,
         key: ObjectKey::new("ns", "web"),
         uid: uid(1),
-        resource_version: ResourceVersion(5),
+        resource_version: Some(ResourceVersion(5)),
         status: json!({"replicas": 3, "observedGeneration": 1}),
         annotations: std::collections::BTreeMap::new(),
     }

@@ -78,7 +78,7 @@ pub(super) fn metrics(text: &str) -> Option<Vec<Value>> {
 
 /// The text of metrics in v2's form; `None` for no metrics.
 pub(super) fn metrics_text(metrics: &[&Object]) -> Option<String> {
-    text_of(metrics.iter().map(|metric| sources(&Value::Object((*metric).clone()), source_to_v1)).collect())
+    text_of(&metrics.iter().map(|metric| sources(&Value::Object((*metric).clone()), source_to_v1)).collect::<Vec<_>>())
 }
 
 /// The states of metrics of the annotation, in v2's form; `None` where it is not such a list.
@@ -89,7 +89,7 @@ pub(super) fn states(text: &str) -> Option<Vec<Value>> {
 
 /// The text of states of metrics in v2's form; `None` for no states.
 pub(super) fn states_text(states: &[&Object]) -> Option<String> {
-    text_of(states.iter().map(|state| sources(&Value::Object((*state).clone()), state_to_v1)).collect())
+    text_of(&states.iter().map(|state| sources(&Value::Object((*state).clone()), state_to_v1)).collect::<Vec<_>>())
 }
 
 /// The conditions of the annotation; `None` where it is not such a list.
@@ -99,7 +99,7 @@ pub(super) fn conditions(text: &str) -> Option<Value> {
 
 /// The text of conditions; `None` for no conditions.
 pub(super) fn conditions_text(conditions: &[Value]) -> Option<String> {
-    text_of(conditions.to_vec())
+    text_of(conditions)
 }
 
 /// The behavior of the annotation, in v2's form; `None` where it is none, or says nothing.
@@ -329,10 +329,14 @@ fn state_from_v1(source: &str, v1: &Value) -> Value {
     }
 }
 
-fn text_of(list: Vec<Value>) -> Option<String> {
+/// The text of a list; `None` for an empty one.
+fn text_of(list: &[Value]) -> Option<String> {
+    if list.is_empty() {
+        return None;
+    }
     let mut out = String::new();
-    write(&Value::Array(list.clone()), true, &mut out);
-    (!list.is_empty()).then_some(out)
+    write(&Value::Array(list.to_vec()), true, &mut out);
+    Some(out)
 }
 
 /// Writes JSON as Go does: a type's fields as they are declared, a map's by key, and without the characters that

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscaler, stored in `autoscaling/v2`; [`v1`] is the same objects in the older version.
+//! HorizontalPodAutoscaler, stored in `autoscaling/v2`; [`HorizontalPodAutoscalerV1`] is the same objects in the older version.
 
 mod annotations;
 mod cells;

@@ -44,7 +44,7 @@ impl Kind for HorizontalPodAutoscalerV1 {
     fn to_stored(&self, object: &mut Object) {
         *object = from_v1(object);
     }
-    fn from_stored(&self, object: &mut Object) {
+    fn to_served(&self, object: &mut Object) {
         *object = to_v1(object);
     }
     fn default(&self, object: &mut Object) {

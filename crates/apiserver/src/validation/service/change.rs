@@ -17,7 +17,8 @@ pub fn validate(object: &Object, old: &Object, errors: &mut Errors) {
     let old = old.object("spec").unwrap_or(&empty);
     let external_name = [spec, old].iter().any(|spec| spec.text("type") == "ExternalName");
     let (headless, was_headless) = (is_headless(spec), is_headless(old));
-    if !external_name && !(headless && was_headless) {
+    let without_addresses = headless && was_headless;
+    if !external_name && !without_addresses {
         validate_list(spec, old, &CLUSTER_IPS, errors);
     }
     if !external_name && !headless && !was_headless {
