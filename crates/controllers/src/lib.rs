@@ -16,6 +16,7 @@
 pub mod begin;
 pub mod claiming;
 pub mod deployment;
+pub mod pause;
 pub mod plan;
 pub mod replicaset;
 pub mod replicationcontroller;

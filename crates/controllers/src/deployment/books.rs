@@ -18,6 +18,7 @@ use muster_objects::{Deployment, Moment, Pod, ReplicaSet};
 
 use super::handlers::Effect;
 use super::snapshot::Snapshot;
+use crate::pause::Pauses;
 use crate::plan::{Owner, Resource};
 
 /// The memory of the controller.
@@ -25,6 +26,8 @@ use crate::plan::{Owner, Resource};
 pub struct Books {
     /// What was written, and up to which version.
     record: Consistency<Resource>,
+    /// When something was last written for a Deployment.
+    pauses: Pauses,
 }
 
 /// How a sync of a Deployment begins.
@@ -43,6 +46,7 @@ impl Books {
             Effect::Enqueue(owner) => Some(owner),
             Effect::Forget { owner, uid } => {
                 self.record.clear(&owner, Some(&uid));
+                self.pauses.forget(&owner);
                 None
             }
             Effect::Overlap { .. } => None,
@@ -62,6 +66,7 @@ impl Books {
         failures: u32,
         now: Moment,
     ) -> Begin {
+        self.pauses.tell(now);
         let newest = |resource: Resource| match resource {
             Resource::REPLICA_SETS => sets.newest(),
             _ => deployments.newest(),
@@ -71,16 +76,18 @@ impl Books {
         }
         let Some(deployment) = deployments.get(key) else {
             self.record.clear(key, None);
+            self.pauses.forget(key);
             return Begin::Gone;
         };
         match Snapshot::take(Arc::clone(deployment), sets, pods, failures) {
-            Ok(snapshot) => Begin::Ready(snapshot),
+            Ok(snapshot) => Begin::Ready(Snapshot { counts_wait: self.pauses.left(key), ..snapshot }),
             Err(error) => Begin::InvalidSelector(error),
         }
     }
 
     /// Records that an object of `resource` stands at `version` by a write for this Deployment (RS-19).
     pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
+        self.pauses.begin(&owner.key);
         self.record.wrote_at(&owner.key, &owner.uid, resource, version);
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_machinery::cache::Cache;
 use muster_objects::meta::{ObjectKey, Uid};
@@ -27,6 +28,8 @@ pub struct Snapshot {
     pub namesake: Option<Arc<ReplicaSet>>,
     /// The pods of the ReplicaSets, where the Deployment recreates rather than rolls (DEP-12); else none.
     pub pods: Vec<Arc<Pod>>,
+    /// How long counts that have changed need not be written yet, because something was written a moment ago.
+    pub counts_wait: Option<Duration>,
     /// How many syncs of this Deployment have failed in a row (B-06).
     pub failures: u32,
 }
@@ -68,6 +71,6 @@ impl Snapshot {
     pub fn of(deployment: Arc<Deployment>, selector: Selector, mut sets: Vec<Arc<ReplicaSet>>) -> Self {
         sets.sort_by(|a, b| by_age(a, b));
         let current = with_equal_template(&deployment, &sets).map(|set| set.meta.uid.clone()).collect();
-        Self { deployment, selector, sets, current, namesake: None, pods: Vec::new(), failures: 0 }
+        Self { deployment, selector, sets, current, namesake: None, pods: Vec::new(), counts_wait: None, failures: 0 }
     }
 }

@@ -64,7 +64,17 @@ pub fn write(
     if deployment.status == *new && annotations.is_empty() {
         return None;
     }
-    Some(write_of(deployment, patch(&deployment.status, new), annotations))
+    let can_wait = annotations.is_empty() && tell_the_same(&deployment.status.conditions, &new.conditions);
+    Some(StatusWrite { can_wait, ..write_of(deployment, patch(&deployment.status, new), annotations) })
+}
+
+/// Whether conditions say the same, their times apart.
+fn tell_the_same(old: &[Condition], new: &[Condition]) -> bool {
+    let same = |old: &Condition, new: &Condition| {
+        (&old.kind, old.status, &old.reason, &old.message) == (&new.kind, new.status, &new.reason, &new.message)
+    };
+    let says = |condition: &Condition| old.iter().any(|old| same(old, condition));
+    old.len() == new.len() && new.iter().all(says)
 }
 
 /// The write of the observed generation alone; none where it is observed already (DEP-02).
@@ -82,6 +92,7 @@ fn write_of(deployment: &Deployment, status: Value, annotations: BTreeMap<String
         key: meta.key(),
         uid: meta.uid.clone(),
         resource_version: Some(meta.resource_version),
+        can_wait: false,
         status,
         annotations,
     }

@@ -12,6 +12,7 @@ use super::decide::{Decision, decide, decide_claims};
 use super::identity::as_planned;
 use super::snapshot::Snapshot;
 use super::status::{SYNC_ERROR, write};
+use crate::pause::{COUNTS_PAUSE, put_off};
 use crate::plan::{ClaimOutcome, Failure, Next, Outcome, Owner, Report, Requeue, StatusWrite, Sync, Verdict};
 
 /// The longest backoff of a sync that fails again and again (B-06).
@@ -44,7 +45,10 @@ impl DeploymentSync {
 
     fn manage(&mut self, claims: &ClaimOutcome, now: Timestamp) -> Next {
         let decision = decide(&self.snapshot, claims);
-        let plan = decision.plan(now);
+        let mut plan = decision.plan(now);
+        if plan.is_quiet() {
+            (plan.status, plan.requeue) = put_off(plan.status, plan.requeue, self.snapshot.counts_wait);
+        }
         self.decision = Some(decision);
         if plan.is_quiet() { self.end(plan.status, Verdict::done(plan.requeue)) } else { Next::Perform(plan) }
     }
@@ -62,7 +66,9 @@ impl DeploymentSync {
             let (after, annotations) = decision.status_after_failure(&outcome, &error, now);
             return self.fail(error, after, annotations, now);
         }
+        // The ReplicaSets will report in a moment what was written to them, and then the counts are worth writing.
         let (status, requeue) = decision.status(now);
+        let (status, requeue) = put_off(status, requeue, Some(COUNTS_PAUSE));
         // What was left alone is no longer what the snapshot took it for.
         self.end(status, Verdict::done(if outcome.left_alone > 0 { Requeue::Now } else { requeue }))
     }

@@ -261,6 +261,8 @@ pub struct StatusWrite {
     /// The version that the status was computed from, or that was read since: the write is refused where the
     /// object has another by now. None where the newest write is right whatever was written in between.
     pub resource_version: Option<ResourceVersion>,
+    /// Only counts differ, and nobody acts on those of a moment ago: the write may be put off for as long.
+    pub can_wait: bool,
     /// The value of `status` in the patch.
     pub status: serde_json::Value,
     /// Annotations of the owner that are set in the same patch: the server takes them along with the status of

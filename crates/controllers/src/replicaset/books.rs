@@ -23,7 +23,7 @@
 //!
 //! The cache must run its handlers for a change before it shows the change's version as its newest.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use muster_machinery::cache::Cache;
@@ -36,6 +36,7 @@ use super::backoff::creation_backoff;
 use super::handlers::{Effect, Owners};
 use super::identity::{Identity, ReplicaOwner};
 use super::snapshot::{Expected, Snapshot};
+use crate::pause::Pauses;
 use crate::plan::{Expectation, Outcome, Owner, Resource};
 
 /// The memory of one controller.
@@ -53,15 +54,8 @@ pub struct Books {
     /// comes of such a refusal and no error, so that every pod that goes would else try again.
     refused: BTreeSet<ObjectKey>,
     /// When the status of an owner was last written, or its pods managed.
-    stirred: BTreeMap<ObjectKey, Moment>,
-    /// The latest time that the books were told.
-    latest: Moment,
+    pauses: Pauses,
 }
-
-/// How long after a status write, or after pods were managed, counts are let change before they are written
-/// again. The pods of one step come, turn ready and go within moments of each other, and nobody needs to read
-/// each of them: it would be one more request, and one more sync of whoever watches.
-pub const COUNTS_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a handler's effect asks of the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,14 +79,13 @@ impl Books {
             unproved: BTreeSet::new(),
             brakes: creation_backoff(),
             refused: BTreeSet::new(),
-            stirred: BTreeMap::new(),
-            latest: Moment::default(),
+            pauses: Pauses::default(),
         }
     }
 
     /// Takes in what a handler noticed; says what to queue. [`Effect::Overlap`] only concerns the log.
     pub fn note(&mut self, effect: Effect, now: Moment) -> Option<Enqueue> {
-        self.latest = now;
+        self.pauses.tell(now);
         match effect {
             Effect::Enqueue(owner) => return Some(Enqueue::Now(owner)),
             Effect::EnqueueAfter(owner, delay) => return Some(Enqueue::After(owner, delay)),
@@ -124,7 +117,7 @@ impl Books {
         burst: u32,
         now: Moment,
     ) -> Begin<O> {
-        self.latest = now;
+        self.pauses.tell(now);
         let newest = |resource: Resource| match resource {
             Resource::PODS => pods.newest(),
             _ => owners.newest(),
@@ -150,7 +143,7 @@ impl Books {
         }
         let expected = self.expected(key, now);
         let creations_wait = self.brakes.remaining(key, now);
-        let counts_wait = self.counts_wait(key, now);
+        let counts_wait = self.pauses.left(key);
         match Snapshot::take(owner, owners, pods, expected, creations_wait, counts_wait, burst) {
             Ok(snapshot) => Begin::Ready(snapshot),
             Err(error) => Begin::InvalidSelector(error),
@@ -159,7 +152,7 @@ impl Books {
 
     /// Sets what the watch is to show of the round that begins (EX-01).
     pub fn expect(&mut self, owner: &Owner, expectation: &Expectation, now: Moment) {
-        self.latest = now;
+        self.pauses.tell(now);
         self.unproved.remove(&owner.key);
         match expectation {
             Expectation::Creations(count) => {
@@ -184,7 +177,7 @@ impl Books {
     /// Records that an object of `resource` stands at `version` by a write for this owner (RS-19).
     pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
         if resource == owner.resource {
-            self.stirred.insert(owner.key.clone(), self.latest);
+            self.pauses.begin(&owner.key);
         }
         if let Some(record) = &mut self.record {
             record.wrote_at(&owner.key, &owner.uid, resource, version);
@@ -195,7 +188,7 @@ impl Books {
     /// refused for good (RS-12).
     pub fn round_ended(&mut self, owner: &Owner, outcome: &Outcome) {
         if outcome.created + outcome.deleted > 0 {
-            self.stirred.insert(owner.key.clone(), self.latest);
+            self.pauses.begin(&owner.key);
         }
         if !outcome.is_accounted_for() {
             self.unproved.insert(owner.key.clone());
@@ -233,17 +226,8 @@ impl Books {
         Expected::Pending { expires_in }
     }
 
-    fn counts_wait(&mut self, key: &ObjectKey, now: Moment) -> Option<Duration> {
-        let until = *self.stirred.get(key)? + COUNTS_PAUSE;
-        if until <= now {
-            self.stirred.remove(key);
-            return None;
-        }
-        Some(until.saturating_since(now))
-    }
-
     fn forget(&mut self, owner: &ObjectKey) {
-        self.stirred.remove(owner);
+        self.pauses.forget(owner);
         self.expectations.delete(owner);
         self.unproved.remove(owner);
         self.refused.remove(owner);

@@ -6,12 +6,10 @@
 //! is to be made, and the three are one pass.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use muster_objects::{ReplicaSetStatus, Timestamp};
 
-use super::books::COUNTS_PAUSE;
 use super::claiming::{Claimed, claimed, claims};
 use super::counting::Need;
 use super::identity::ReplicaOwner;
@@ -20,6 +18,7 @@ use super::ranking::victims;
 use super::requeue::until_available;
 use super::snapshot::{Expected, Snapshot};
 use super::status::{self, Counts};
+use crate::pause::{COUNTS_PAUSE, put_off};
 use crate::plan::{
     ClaimAction, ClaimOutcome, ClaimPlan, Creation, Deletion, Expectation, Failure, Outcome, Ownership, Plan, Remark,
     Requeue, Resource, StatusWrite, Step, Telling, Words,
@@ -47,7 +46,7 @@ pub fn decide<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome, no
     let after = calculate(snapshot, &pods, known, now);
     let requeue = requeue(snapshot, &pods, &after, &Outcome::default(), now);
     let wait = snapshot.counts_wait.filter(|_| plan.is_quiet());
-    (plan.status, plan.requeue) = report(snapshot, &after, wait, requeue);
+    (plan.status, plan.requeue) = put_off(status::write(&*snapshot.owner, &after), requeue, wait);
     plan
 }
 
@@ -66,26 +65,7 @@ pub fn status_after<O: ReplicaOwner>(
     let requeue = requeue(snapshot, &pods, &after, outcome, now);
     // The watch will show in a moment what the round has done, and then the counts are worth writing.
     let managed = outcome.error.is_none() && outcome.created + outcome.deleted > 0;
-    report(snapshot, &after, managed.then_some(COUNTS_PAUSE), requeue)
-}
-
-/// The status to write, if it is to be written now, and when to look again.
-fn report<O: ReplicaOwner>(
-    snapshot: &Snapshot<O>,
-    after: &ReplicaSetStatus,
-    wait: Option<Duration>,
-    requeue: Requeue,
-) -> (Option<StatusWrite>, Requeue) {
-    let write = status::write(&*snapshot.owner, after);
-    let (Some(_), Some(wait), true) = (&write, wait, status::differs_in_counts(snapshot.owner.status(), after)) else {
-        return (write, requeue);
-    };
-    let requeue = match requeue {
-        Requeue::None => Requeue::After(wait),
-        Requeue::After(delay) => Requeue::After(delay.min(wait)),
-        Requeue::Now | Requeue::RateLimited { .. } => requeue,
-    };
-    (None, requeue)
+    put_off(status::write(&*snapshot.owner, &after), requeue, managed.then_some(COUNTS_PAUSE))
 }
 
 /// The whole of a sync as a dry run shows it: the claims, and the plan that follows if all of them succeed.

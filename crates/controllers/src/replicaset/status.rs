@@ -103,16 +103,10 @@ pub fn write<O: ReplicaOwner>(owner: &O, new: &ReplicaSetStatus) -> Option<Statu
         key: meta.key(),
         uid: meta.uid.clone(),
         resource_version: None,
+        can_wait: old.conditions == new.conditions,
         status: patch::<O>(old, new),
         annotations: BTreeMap::new(),
     })
-}
-
-/// Whether the two differ in counts and the generation alone, which the next look corrects. Conditions are told
-/// at once.
-#[must_use]
-pub fn differs_in_counts(old: &ReplicaSetStatus, new: &ReplicaSetStatus) -> bool {
-    old.conditions == new.conditions
 }
 
 /// The value of `status` in a strategic merge patch from `old` to `new`.

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use muster_controllers::deployment::{Begin, Books, Effect, as_planned};
-use muster_controllers::plan::Resource;
+use muster_controllers::deployment::{Begin, Books, DeploymentSync, Effect, as_planned};
+use muster_controllers::pause::COUNTS_PAUSE;
+use muster_controllers::plan::{Next, Report, Requeue, Resource, Sync};
 use muster_machinery::{Cache, Remedy};
 use muster_objects::meta::ObjectKey;
 use muster_objects::{Deployment, Moment, Object, Pod, PodPhase, ReplicaSet, ResourceVersion};
 use serde_json::json;
 
-use crate::fixtures::{decode, deployment, pod, recreating, set_json, uid};
+use crate::fixtures::{NOW, decode, deployment, pod, recreating, set_json, uid};
 
 struct Caches {
     deployments: Cache<Deployment>,
@@ -117,4 +118,47 @@ fn the_snapshot_holds_what_the_deployment_may_own() {
     let caches = Caches::of(deployment(1, |_| ()));
     let Begin::Ready(snapshot) = caches.begin(&mut Books::new(), Moment::ORIGIN) else { panic!("it may begin") };
     assert!(snapshot.pods.is_empty(), "one that rolls does not look at pods");
+}
+
+/// Counts that a moment will change again are not written for that moment after a write. A condition is, at once.
+///
+/// Contract: DEP-15
+#[test]
+fn counts_wait_for_a_moment_after_a_write() {
+    let said = |caches: &Caches, books: &mut Books, now: Moment| {
+        let Begin::Ready(snapshot) = caches.begin(books, now) else { panic!("the caches have seen all") };
+        DeploymentSync::new(snapshot).next(Report::Begin, NOW)
+    };
+    let complete = |available: i32, reason: &str| {
+        let mut set = set_json(1, "nginx:1", 1);
+        set["metadata"]["resourceVersion"] = json!("5000");
+        let deployment = deployment(1, |json| {
+            json["status"] = json!({
+                "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": available,
+                "availableReplicas": available, "conditions": [
+                    {"type": "Available", "status": "True", "reason": reason, "message": "Deployment has minimum availability.",
+                     "lastUpdateTime": NOW, "lastTransitionTime": NOW},
+                    {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "message": "m",
+                     "lastUpdateTime": NOW, "lastTransitionTime": NOW}],
+            });
+        });
+        let mut caches = Caches::of(deployment);
+        caches.sets.apply(decode(&set));
+        caches
+    };
+    let start = Moment::default() + Duration::from_secs(1);
+    for (reason, waits) in [("MinimumReplicasAvailable", true), ("MinimumReplicasUnavailable", false)] {
+        let caches = complete(0, reason);
+        let mut books = Books::new();
+        let first = said(&caches, &mut books, start);
+        assert!(matches!(first, Next::WriteStatus(_)), "nothing was written before: {first:?}");
+        books.wrote(&as_planned(&deployment(1, |_| ())), Resource::DEPLOYMENTS, ResourceVersion(1));
+        let soon = said(&caches, &mut books, start + Duration::from_millis(5));
+        let left = COUNTS_PAUSE.saturating_sub(Duration::from_millis(5));
+        match soon {
+            Next::Done(verdict) => assert_eq!((verdict.requeue, waits), (Requeue::After(left), true)),
+            other => assert!(matches!(other, Next::WriteStatus(_)) && !waits, "{reason}: {other:?}"),
+        }
+        assert!(matches!(said(&caches, &mut books, start + COUNTS_PAUSE), Next::WriteStatus(_)));
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use muster_controllers::pause::COUNTS_PAUSE;
 use muster_controllers::plan::{Announcement, Failure, Requeue, Sync, Verdict};
-use muster_controllers::replicaset::books::COUNTS_PAUSE;
 use muster_controllers::replicaset::{Expected, ReplicaSync, Snapshot};
 use muster_objects::{Condition, ConditionStatus, Pod, ReplicaSet, ResourceVersion};
 use serde_json::{Value, json};

@@ -19,9 +19,9 @@ mod fixtures;
 #[path = "../replicaset/fixtures.rs"]
 #[allow(dead_code, reason = "the tests of the ReplicaSet controller use the rest")]
 mod pods;
-#[path = "../deployment/world.rs"]
-#[allow(dead_code, reason = "the tests of the Deployment controller use the rest")]
-mod world;
 #[path = "../replicaset/world.rs"]
 #[allow(dead_code, reason = "the tests of the ReplicaSet controller use the rest")]
 mod replica_world;
+#[path = "../deployment/world.rs"]
+#[allow(dead_code, reason = "the tests of the Deployment controller use the rest")]
+mod world;

@@ -461,6 +461,7 @@ fn status() -> StatusWrite {
         key: ObjectKey::new("ns", "web"),
         uid: uid(1),
         resource_version: Some(ResourceVersion(5)),
+        can_wait: false,
         status: json!({"replicas": 3, "observedGeneration": 1}),
         annotations: std::collections::BTreeMap::new(),
     }

@@ -1,7 +1,7 @@
 //! The manager, and the whole shell around a ReplicaSet or ReplicationController controller, against a scripted
 //! server under paused time.
 
-use muster_controllers::replicaset::books::COUNTS_PAUSE;
+use muster_controllers::pause::COUNTS_PAUSE;
 use serde_json::{Value, json};
 
 use super::*;
