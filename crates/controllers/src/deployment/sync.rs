@@ -50,7 +50,7 @@ impl DeploymentSync {
             (plan.status, plan.requeue) = put_off(plan.status, plan.requeue, self.snapshot.counts_wait);
         }
         self.decision = Some(decision);
-        if plan.is_quiet() { self.end(plan.status, Verdict::done(plan.requeue)) } else { Next::Perform(plan) }
+        if plan.is_quiet() { self.end(plan.status, Verdict::done(plan.requeue)) } else { Next::Perform(Box::new(plan)) }
     }
 
     fn performed(&mut self, mut outcome: Outcome, now: Timestamp) -> Next {

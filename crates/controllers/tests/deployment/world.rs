@@ -79,7 +79,7 @@ impl World {
         loop {
             report = match sync.next(report, self.now) {
                 Next::Claim(claims) => Report::Claimed(self.claim(&claims)),
-                Next::Perform(plan) => Report::Performed(self.perform(plan)),
+                Next::Perform(plan) => Report::Performed(self.perform(*plan)),
                 Next::WriteStatus(write) => Report::StatusWritten(self.write_status(&write)),
                 Next::Done(verdict) => return verdict,
             };

@@ -194,7 +194,7 @@ async fn run(next: Next, script: &Script) -> (Report, Book) {
 
 async fn round(steps: Vec<Step>, expectation: Option<Expectation>, script: &Script) -> (Outcome, Book) {
     let plan = Plan { expectation, steps, ..Plan::nothing(owner()) };
-    match run(Next::Perform(plan), script).await {
+    match run(Next::Perform(Box::new(plan)), script).await {
         (Report::Performed(outcome), book) => (outcome, book),
         (other, _) => panic!("{other:?}"),
     }
