@@ -67,10 +67,7 @@ impl Write {
     fn place(&self) -> (&str, Option<&str>) {
         let path = self.path.split('?').next().unwrap_or_default();
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let rest = match parts.as_slice() {
-            ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
-            _ => return ("", None),
-        };
+        let (["api", _, rest @ ..] | ["apis", _, _, rest @ ..]) = parts.as_slice() else { return ("", None) };
         match rest {
             ["namespaces", _, part @ ("status" | "finalize")] => ("namespaces", Some(*part)),
             ["namespaces", _, resource, rest @ ..] | [resource, rest @ ..] => (*resource, rest.get(1).copied()),
