@@ -195,7 +195,7 @@ spec:
     cluster.kubectl(&["annotate", &dear, "controller.kubernetes.io/pod-deletion-cost=100"]);
     cluster.kubectl(&["scale", "rc", "web", "--replicas=1"]);
     ready("1");
-    assert_eq!(pods("app=web"), [dear.clone()]);
+    assert_eq!(pods("app=web"), std::slice::from_ref(&dear));
 
     // Relabelled, a pod is released and replaced; deleted with orphan, pods stay and are adopted again.
     cluster.kubectl(&["label", &dear, "app=loose", "--overwrite"]);
