@@ -87,7 +87,7 @@ fn a_deployment_is_created_rolled_described_and_rolled_back() {
     assert!(text(&failed.stderr).contains("unable to find specified revision 99 in history"), "{failed:?}");
 
     assert_eq!(
-        cluster.kubectl(&["autoscale", "deployment", "web", "--min=2", "--max=9", "--cpu=80%"]),
+        cluster.kubectl(&["autoscale", "deployment", "web", "--min=2", "--max=9", "--cpu-percent=80"]),
         "horizontalpodautoscaler.autoscaling/web autoscaled\n"
     );
     assert_eq!(field(&cluster, "hpa/web", ".spec.maxReplicas"), "9");

@@ -35,6 +35,19 @@ pub struct NewSet {
 /// Where it is not to be known how many replicas it may have.
 pub fn new_set(deployment: &Deployment, sets: &Sets, revision: i64) -> Result<NewSet, Failure> {
     let replicas = new_set_replicas(deployment, 0, taken(&sets.old))?;
+    sized_set(deployment, replicas, revision)
+}
+
+/// The same without pods: to be one of the revisions, and no more.
+///
+/// # Errors
+///
+/// Where its template is no JSON.
+pub fn empty_set(deployment: &Deployment, revision: i64) -> Result<NewSet, Failure> {
+    sized_set(deployment, 0, revision)
+}
+
+fn sized_set(deployment: &Deployment, replicas: i32, revision: i64) -> Result<NewSet, Failure> {
     let Hash { text: hash, exact } = hash_of(deployment);
     let own = [(HASH_LABEL, &*hash)];
     let labels = with(deployment.template.labels(), own);

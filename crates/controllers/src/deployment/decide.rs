@@ -9,7 +9,7 @@ use std::sync::Arc;
 use muster_objects::{Deployment, DeploymentStatus, Meta, ReplicaSet, ResourceVersion, Strategy, Timestamp};
 
 use super::conditions::{REPLICA_FAILURE, reason, remove, set};
-use super::creation::{NewSet, new_set};
+use super::creation::{NewSet, empty_set, new_set};
 use super::identity::as_planned;
 use super::progress::{estimate, is_complete, note_create_error, note_created, note_found, note_pause};
 use super::requeue::until_deadline;
@@ -241,8 +241,13 @@ impl Decision {
     /// The new ReplicaSet has to be there before the Deployment goes back, so that it counts among the revisions.
     fn roll_back(&mut self, revision: i64) {
         if self.sets.new.is_none() {
-            // The rollback follows in the next sync.
-            self.create();
+            // The rollback follows in the next sync. Its template is about to go, so that it needs no pods; of a
+            // Recreate it must not have any before the old ones have gone (DEP-12).
+            let created = match self.deployment.strategy {
+                Strategy::Recreate => empty_set(&self.deployment, self.next_revision()),
+                _ => new_set(&self.deployment, &self.sets, self.next_revision()),
+            };
+            self.take_over(created);
             return;
         }
         let upkeep = self.keep_up();
@@ -308,7 +313,11 @@ impl Decision {
 
     /// Plans the new ReplicaSet, at the next revision; says whether that could be done.
     fn create(&mut self) -> bool {
-        match new_set(&self.deployment, &self.sets, self.next_revision()) {
+        self.take_over(new_set(&self.deployment, &self.sets, self.next_revision()))
+    }
+
+    fn take_over(&mut self, created: Result<NewSet, Failure>) -> bool {
+        match created {
             Ok(new) => {
                 self.sets.new = Some(Arc::clone(&new.set));
                 self.create = Some(new);

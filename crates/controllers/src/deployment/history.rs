@@ -11,8 +11,8 @@ use crate::plan::{Deletion, Ownership, Resource, Telling};
 
 /// Those of the old ReplicaSets that are to be deleted, lowest revision first.
 ///
-/// The limit is `spec.revisionHistoryLimit`; without one, or with the largest int32, all are kept. One that has pods
-/// or wants some is not deleted though its turn has come, nor is one whose controller has not seen its last change;
+/// The limit is `spec.revisionHistoryLimit`; without one, or with the largest int32, all are kept. One that has pods,
+/// those on their way out among them, or wants some is not deleted though its turn has come, nor is one whose controller has not seen its last change;
 /// and none other goes in its place.
 #[must_use]
 pub fn clean_up(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<Arc<ReplicaSet>> {
@@ -31,8 +31,14 @@ pub fn by_revision(a: &ReplicaSet, b: &ReplicaSet) -> Ordering {
     number(a).cmp(&number(b)).then_with(|| by_age(a, b))
 }
 
+/// While pods are on their way out the ReplicaSet's controller still has a status to write, which would be a conflict
+/// with the deletion.
 fn is_done_with(set: &ReplicaSet) -> bool {
-    set.replicas == 0 && set.status.replicas == 0 && set.meta.generation <= set.status.observed_generation
+    let status = &set.status;
+    set.replicas == 0
+        && status.replicas == 0
+        && status.terminating_replicas.unwrap_or(0) == 0
+        && set.meta.generation <= status.observed_generation
 }
 
 /// The deletions of these ReplicaSets. Each names the state that was looked at, and is repeated against a newer one

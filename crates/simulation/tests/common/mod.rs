@@ -31,10 +31,11 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], run: impl Fn(&T) -> R + Sync) 
     let mut found: Vec<(usize, R)> = std::thread::scope(|scope| {
         let work = || {
             let mut mine = Vec::new();
-            while let Some((at, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?))) {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(item) = items.get(at) else { return mine };
                 mine.push((at, run(item)));
             }
-            mine
         };
         let workers: Vec<_> = (0..width).map(|_| scope.spawn(work)).collect();
         let joined = workers.into_iter().map(std::thread::ScopedJoinHandle::join);

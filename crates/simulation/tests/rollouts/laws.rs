@@ -78,9 +78,9 @@ impl<'s> Laws<'s> {
         let available: BTreeSet<&str> =
             active.iter().filter(|pod| is_available(pod, self.min_ready, now)).map(|pod| name(pod)).collect();
         let count = i64::try_from(available.len()).unwrap();
-        let went: Vec<&str> = self.available.difference(&available).copied().collect();
-        let taken = went.iter().any(|name| self.deleted_by_controllers.contains(*name) && is_going(self.pods.get(name)));
-        self.lost += went.iter().filter(|name| !is_going(self.pods.get(*name)) || !self.deleted_by_controllers.contains(**name)).count() as i64;
+        let went = self.available.difference(&available);
+        let (taken, lost): (Vec<&str>, Vec<&str>) = went.copied().partition(|name| self.is_taken(name));
+        self.lost += i64::try_from(lost.len()).unwrap();
         self.available = available;
         if write.kind == Kind::Deployment && number(deployment, "/status/availableReplicas") <= count {
             self.lost = 0;
@@ -96,13 +96,18 @@ impl<'s> Laws<'s> {
         if total > most {
             self.break_law(write, &format!("there are {total} pods, at most {most} are allowed"));
         }
-        if taken && count + self.lost < least {
+        if !taken.is_empty() && count + self.lost < least {
             let lost = self.lost;
             self.break_law(write, &format!("{count} pods are left available ({lost} lost), at least {least} must be"));
         }
         if deployment["spec"]["strategy"]["type"] == "Recreate" {
             self.one_set_runs(write);
         }
+    }
+
+    /// Whether a pod is no longer available because the controllers deleted it.
+    fn is_taken(&self, name: &str) -> bool {
+        self.deleted_by_controllers.contains(name) && self.pods.get(name).is_none_or(|pod| is_being_deleted(pod))
     }
 
     /// The bounds of the Deployment as it now is.
@@ -130,7 +135,9 @@ impl<'s> Laws<'s> {
     fn settle(&mut self, deployment: &Value, total: i64, available: i64) {
         let newest = *self.bounds.last().unwrap();
         let observed = number(deployment, "/status/observedGeneration") >= newest.generation;
-        if observed && total <= newest.most && available >= newest.least {
+        // What is available and not reported yet, no controller can keep.
+        let known = available.min(number(deployment, "/status/availableReplicas"));
+        if observed && total <= newest.most && known >= newest.least {
             self.bounds = vec![newest];
         }
     }
@@ -182,16 +189,12 @@ fn is_active(pod: &Value) -> bool {
     !is_over(pod) && !is_being_deleted(pod)
 }
 
-/// Whether a pod is being deleted, or gone.
-fn is_going(pod: Option<&&Value>) -> bool {
-    pod.is_none_or(|pod| is_being_deleted(pod))
-}
-
 /// Ready for as many seconds as asked, by the time that the pod's node wrote, which is in whole seconds.
 fn is_available(pod: &Value, min_ready: i64, now_millis: i64) -> bool {
     let ready = condition(pod, "Ready");
     let since = ready["lastTransitionTime"].as_str().and_then(|time| Timestamp::parse(time).ok());
-    ready["status"] == "True" && since.is_some_and(|since| since.as_nanos() / 1_000_000 + min_ready * 1_000 <= now_millis)
+    ready["status"] == "True"
+        && since.is_some_and(|since| since.as_nanos() / 1_000_000 + min_ready * 1_000 <= now_millis)
 }
 
 fn hash(pod: &Value) -> Option<&str> {

@@ -21,6 +21,8 @@ pub(crate) struct Story {
     /// Whether the last template is one whose pods become ready.
     pub(crate) ends_well: bool,
     nodes_fail: bool,
+    /// Whether the Deployment is paused.
+    paused: bool,
 }
 
 /// How a story went on: by which of its ends.
@@ -40,7 +42,7 @@ impl Story {
         let min_ready = *random.pick(&[0, 0, 0, 1, 4]);
         let recreate = random.once_in(6);
         let (ends_well, nodes_fail) = (!random.once_in(4), random.once_in(6));
-        Self { random, settings, min_ready, recreate, ends_well, nodes_fail }
+        Self { random, settings, min_ready, recreate, ends_well, nodes_fail, paused: false }
     }
 
     /// Lives the story on a world of its settings, to its end. The order is the seed's, and so is every pause.
@@ -64,7 +66,7 @@ impl Story {
         let mut web = Value::Null;
         for look in 0..3_600 {
             web = api.get(WEB).await.unwrap();
-            if let Some(end) = end(&web) {
+            if let Some(end) = end(&web, self.ends_well) {
                 return Ok(end);
             }
             // Virtual time costs nothing, but looking does.
@@ -106,9 +108,12 @@ impl Story {
             0..=4 => json!({"spec": {"template": self.good_template()}}),
             5 | 6 => json!({"spec": {"template": self.bad_template()}}),
             7 | 8 => json!({"spec": {"replicas": self.random.below(15)}}),
-            9 => json!({"spec": {"paused": true}}),
-            10 => json!({"spec": {"paused": false}}),
-            11 => {
+            9 | 10 => {
+                self.paused = !self.paused;
+                json!({"spec": {"paused": self.paused}})
+            }
+            // A paused Deployment is rolled back when it is resumed: by then to and from another template.
+            11 if !self.paused => {
                 let to = self.random.below(4).to_string();
                 json!({"metadata": {"annotations": {"deprecated.deployment.rollback.to": to}}})
             }
@@ -191,8 +196,9 @@ impl Story {
     }
 }
 
-/// By which end a Deployment's rollout has ended, if it has.
-fn end(web: &Value) -> Option<End> {
+/// By which end a Deployment's rollout has ended, if it has. Pods that do not stay ready can be enough for it to be
+/// complete for a moment, which its condition remembers.
+fn end(web: &Value, ends_well: bool) -> Option<End> {
     let observed = web["status"]["observedGeneration"] == web["metadata"]["generation"];
     let replicas = number(web, "/spec/replicas");
     let all = ["updatedReplicas", "replicas", "availableReplicas"];
@@ -200,6 +206,9 @@ fn end(web: &Value) -> Option<End> {
         return Some(End::Complete);
     }
     let progressing = condition(web, "Progressing");
+    if observed && !ends_well && progressing["reason"] == "NewReplicaSetAvailable" {
+        return Some(End::Complete);
+    }
     (observed && progressing["status"] == "False" && progressing["reason"] == "ProgressDeadlineExceeded")
         .then_some(End::DeadlineExceeded)
 }
