@@ -56,7 +56,7 @@ pub fn reconcile_new(deployment: &Deployment, sets: &Sets) -> Result<Option<SetU
 /// What is done about the old ReplicaSets: their unhealthy replicas go first, then so many of the others as are
 /// available beyond what must be.
 ///
-/// An unhealthy replica may go without making anything worse, and must: it would else hold the rollout up
+/// An unhealthy replica, one that is not ready, may go without making anything worse, and must: it would else hold the rollout up
 /// (kubernetes#16737). Pods of the new ReplicaSet that are not available yet are left out of account, so that
 /// a rollout whose new pods never start does not take the old ones with it.
 #[must_use]
@@ -84,7 +84,7 @@ pub fn clean_up_unhealthy(deployment: &Deployment, old: &mut [Arc<ReplicaSet>], 
     let mut left = most;
     let mut updates = Vec::new();
     for set in old.iter_mut() {
-        let unhealthy = i64::from(set.replicas) - available_within(set);
+        let unhealthy = i64::from(set.replicas) - healthy_within(set);
         let down = unhealthy.min(left);
         if down <= 0 {
             continue;
@@ -125,6 +125,15 @@ pub fn scale_down_old(
 fn shrink(deployment: &Deployment, set: &Arc<ReplicaSet>, by: i64) -> Option<SetUpdate> {
     let replicas = i32::try_from(i64::from(set.replicas) - by).unwrap_or(0).max(0);
     SetUpdate::scale(deployment, set, replicas, Refresh::WhenScaled)
+}
+
+/// The pods of a ReplicaSet that are ready, or available, of those that it will still have.
+///
+/// A ReplicaSet that shrinks takes pods that are not ready first, and knows no difference between those that are just
+/// ready and those that have been so for `minReadySeconds`. Were the former counted as unhealthy, as Kubernetes does,
+/// available ones could go in their place.
+fn healthy_within(set: &ReplicaSet) -> i64 {
+    i64::from(set.status.ready_replicas.max(set.status.available_replicas).min(set.replicas))
 }
 
 /// The available pods of a ReplicaSet that it will still have: a status that was reported before the last

@@ -54,6 +54,9 @@ pub fn replica_failure(sets: &Sets) -> Option<Condition> {
 }
 
 /// The write that makes the Deployment's status `new` and sets `annotations`; none where all is so already.
+///
+/// It does not depend on the version: whoever changes the spec meanwhile does not touch what is written here, and the
+/// generation says which spec it answers to.
 #[must_use]
 pub fn write(
     deployment: &Deployment,
@@ -91,7 +94,7 @@ fn write_of(deployment: &Deployment, status: Value, annotations: BTreeMap<String
         resource: Resource::DEPLOYMENTS,
         key: meta.key(),
         uid: meta.uid.clone(),
-        resource_version: Some(meta.resource_version),
+        resource_version: None,
         can_wait: false,
         status,
         annotations,

@@ -141,7 +141,7 @@ fn the_patch_names_what_changed() {
     let body = write(&deployment, &after, revision("2")).expect("a difference").body();
     let expected = json!({
         "metadata": {
-            "uid": crate::fixtures::uid(1), "resourceVersion": "100",
+            "uid": crate::fixtures::uid(1),
             "annotations": {"deployment.kubernetes.io/revision": "2"},
         },
         "status": {

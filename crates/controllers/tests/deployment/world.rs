@@ -235,7 +235,7 @@ impl World {
     fn write_status(&mut self, write: &StatusWrite) -> Result<Written, Failure> {
         self.request(format!("STATUS {}", write.key.name))?;
         let body: Value = serde_json::from_slice(&write.body()).expect("JSON");
-        assert_eq!(body["metadata"]["resourceVersion"], self.deployment["metadata"]["resourceVersion"]);
+        assert_eq!(body["metadata"]["uid"], self.deployment["metadata"]["uid"]);
         if let Some(annotations) = body["metadata"]["annotations"].as_object() {
             for (key, value) in annotations {
                 self.deployment["metadata"]["annotations"][key] = value.clone();

@@ -89,7 +89,7 @@ impl<'s> Laws<'s> {
         self.settle(deployment, total, count);
         let most = self.bounds.iter().map(|bounds| bounds.most).max().unwrap();
         let least = self.bounds.iter().map(|bounds| bounds.least).min().unwrap();
-        let wanted: i64 = self.sets.values().map(|set| number(set, "/spec/replicas")).sum();
+        let wanted = self.wanted();
         if wanted > most {
             self.break_law(write, &format!("ReplicaSets want {wanted} pods, at most {most} are allowed"));
         }
@@ -103,6 +103,11 @@ impl<'s> Laws<'s> {
         if deployment["spec"]["strategy"]["type"] == "Recreate" {
             self.one_set_runs(write);
         }
+    }
+
+    /// How many pods the ReplicaSets want.
+    fn wanted(&self) -> i64 {
+        self.sets.values().map(|set| number(set, "/spec/replicas")).sum()
     }
 
     /// Whether a pod is no longer available because the controllers deleted it.
@@ -127,6 +132,11 @@ impl<'s> Laws<'s> {
         let bounds = Bounds { generation, most: replicas + surge, least: (replicas - unavailable).max(0) };
         let last = self.bounds.last().unwrap();
         if (last.most, last.least) != (bounds.most, bounds.least) {
+            // Where there are more pods than are allowed now, all ReplicaSets shrink in proportion, whichever of them
+            // have the available pods (DEP-09).
+            if self.wanted() > bounds.most {
+                self.bounds.push(Bounds { least: 0, ..bounds });
+            }
             self.bounds.push(bounds);
         }
     }
@@ -151,7 +161,8 @@ impl<'s> Laws<'s> {
         }
     }
 
-    /// A revision never falls.
+    /// The revision of a ReplicaSet never falls, and that of the Deployment only where the ReplicaSets of the higher
+    /// ones are gone: it is one more than the highest that is left (DEP-06).
     fn revision_rises(&mut self, write: &Seen) {
         let before = match write.kind {
             Kind::Deployment => self.deployment,
@@ -161,6 +172,7 @@ impl<'s> Laws<'s> {
         let revision = |object: &Value| object.pointer(REVISION).and_then(Value::as_str)?.parse::<i64>().ok();
         if let (Some(before), Some(after)) = (before.and_then(revision), Some(revision(&write.object)))
             && after.is_none_or(|after| after < before)
+            && (write.kind == Kind::ReplicaSet || self.sets.values().any(|set| revision(set) >= Some(before)))
         {
             self.break_law(write, &format!("revision {before} became {after:?}"));
         }
