@@ -10,6 +10,9 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::script::{Asked, Server, server};
 
+#[path = "protobuf_tests.rs"]
+mod protobuf;
+
 /// Writes down what it is told, as text.
 #[derive(Clone)]
 struct Log {
