@@ -12,6 +12,7 @@
 
 pub mod client;
 pub mod clock;
+pub mod election;
 pub mod events;
 pub mod executor;
 pub mod informer;

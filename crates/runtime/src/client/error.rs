@@ -40,6 +40,14 @@ pub enum ClientError {
         #[source]
         source: BoxError,
     },
+    /// The request was not sent: whoever sends it may not write at this moment (CM-05).
+    #[error("{method} {path}: not sent, for the leader's lease is not held")]
+    Fenced {
+        /// What was to be asked.
+        method: Method,
+        /// Of which path.
+        path: String,
+    },
     /// The request could not be built, or the configuration does not make a client.
     #[error("{what}: {source}")]
     Configuration {
@@ -113,7 +121,7 @@ impl ClientError {
             Self::Transport { received, .. } => *received == Received::Perhaps,
             Self::Answer { .. } => true,
             Self::Api(error) => error.code == 504 || error.code >= 500,
-            Self::Configuration { .. } => false,
+            Self::Configuration { .. } | Self::Fenced { .. } => false,
         }
     }
 }

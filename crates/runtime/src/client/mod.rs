@@ -60,7 +60,12 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(75);
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
+    /// Asked right before each write; none lets all of them pass.
+    fence: Option<Fence>,
 }
+
+/// Whether a write may be sent at this moment (CM-05).
+pub type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
 
 struct Inner {
     transport: Box<dyn Transport>,
@@ -187,7 +192,15 @@ impl Client {
                 user_agent,
                 default_namespace,
             }),
+            fence: None,
         }
+    }
+
+    /// The same client, for one who may write at some times only: each write, a repeated one as well, asks
+    /// `fence` after every wait of its own and is refused with [`ClientError::Fenced`] where that says no.
+    #[must_use]
+    pub fn fenced(&self, fence: Fence) -> Self {
+        Self { inner: Arc::clone(&self.inner), fence: Some(fence) }
     }
 
     /// The namespace that the configuration names, else `default`.
@@ -392,6 +405,9 @@ impl Client {
         }
         // A server in this process answers without waiting: a burst must leave room for other tasks.
         tokio::task::consume_budget().await;
+        if *method != Method::GET && self.fence.as_ref().is_some_and(|may_write| !may_write()) {
+            return Err(ClientError::Fenced { method: method.clone(), path: path.to_owned() });
+        }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method.clone();
         *request.uri_mut() = path
