@@ -1,7 +1,7 @@
 //! The process: informers first, then the controllers, and an orderly end.
 //!
 //! ```text
-//!   informers run --synced--> workers run ... stop --> workers finish --> events flushed --> informers end
+//!   informers run --synced, leading--> workers run ... stop --> workers finish --> events flushed --> informers end
 //! ```
 
 use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use muster_objects::ReplicaSet;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     client::Client,
@@ -118,7 +118,7 @@ pub struct Manager {
     controllers: Vec<Prepared>,
     options: Options,
     /// How many controllers still wait for their caches.
-    unsynced: tokio::sync::watch::Sender<usize>,
+    unsynced: watch::Sender<usize>,
 }
 
 /// A controller that is ready to run.
@@ -144,14 +144,8 @@ impl Manager {
         let (sink, sender) = events::channel(Arc::clone(&writer), &metrics, client.clock());
         let context = Context { client: client.clone(), writer, events: sink, metrics };
         let informers = Informers::new(client.clone(), options.min_resync_period, random.random());
-        let mut manager = Self {
-            context,
-            informers,
-            sender,
-            controllers: Vec::new(),
-            options,
-            unsynced: tokio::sync::watch::Sender::new(0),
-        };
+        let mut manager =
+            Self { context, informers, sender, controllers: Vec::new(), options, unsynced: watch::Sender::new(0) };
         if manager.options.controllers.contains(&REPLICASET) {
             manager.prepare_replicaset();
         }
@@ -200,15 +194,28 @@ impl Manager {
         self.context.metrics.clone()
     }
 
+    /// The names of the controllers that it runs.
+    pub fn controllers(&self) -> impl Iterator<Item = &'static str> {
+        self.controllers.iter().map(|controller| controller.name.name)
+    }
+
     /// How many controllers still wait for their caches: at 0, `/readyz` says ok.
     #[must_use]
-    pub fn unsynced(&self) -> tokio::sync::watch::Receiver<usize> {
+    pub fn unsynced(&self) -> watch::Receiver<usize> {
         self.unsynced.subscribe()
     }
 
     /// Runs until `shutdown`, and then to an orderly end (CM-07): no new keys are taken, syncs in flight
     /// finish within their time, events are flushed.
-    pub async fn run(self, mut shutdown: Shutdown) {
+    pub async fn run(self, shutdown: Shutdown) {
+        let (_leading, always) = watch::channel(true);
+        self.run_leading(always, shutdown).await;
+    }
+
+    /// The same for one who may have to stand by: caches are filled and kept up to date from the beginning, so
+    /// that workers can start at the moment at which `leading` says so (B-12). They do not stop when it says no:
+    /// who loses the lead ends the process.
+    pub async fn run_leading(self, leading: watch::Receiver<bool>, mut shutdown: Shutdown) {
         let Self { context, informers, sender, controllers, options, unsynced } = self;
         // Nothing but the queues' own workers holds the other ends from here on.
         drop(context);
@@ -222,7 +229,7 @@ impl Manager {
         let mut working = JoinSet::new();
         for controller in controllers {
             let mut stop = shutdown.clone();
-            let unsynced = unsynced.clone();
+            let (unsynced, mut leading) = (unsynced.clone(), leading.clone());
             let Prepared { name, synced: caches, run } = controller;
             working.spawn(async move {
                 // No worker starts before every cache that its controller reads has synced (INF-02).
@@ -231,8 +238,16 @@ impl Manager {
                     () = stop.stopped() => return,
                     () = caches() => {}
                 }
-                tracing::info!(controller = name.name, "caches synced, starting workers");
+                tracing::info!(controller = name.name, "caches synced");
                 unsynced.send_modify(|count| *count -= 1);
+                tokio::select! {
+                    biased;
+                    () = stop.stopped() => return,
+                    led = is_led(&mut leading) => if !led {
+                        return;
+                    }
+                }
+                tracing::info!(controller = name.name, "starting workers");
                 run(stop).await;
             });
         }
@@ -258,6 +273,11 @@ impl Manager {
         }
         reading.shutdown().await;
     }
+}
+
+/// Waits for the lead; false where nobody is left who could give it.
+async fn is_led(leading: &mut watch::Receiver<bool>) -> bool {
+    leading.wait_for(|leading| *leading).await.is_ok()
 }
 
 async fn within(timeout: Duration, work: impl Future<Output = ()>) -> bool {

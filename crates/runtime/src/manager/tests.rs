@@ -261,3 +261,37 @@ async fn a_sync_that_does_not_finish_is_given_up_after_ten_seconds() {
     assert_eq!(before.elapsed(), Duration::from_secs(10));
     drop(stuck);
 }
+
+/// Contract: B-12, INF-02
+#[tokio::test(start_paused = true)]
+async fn a_standby_follows_and_writes_nothing_until_it_leads() {
+    let (client, mut server) = server();
+    let manager = Manager::new(&client, Options::default());
+    let unsynced = manager.unsynced();
+    let (lead, leading) = watch::channel(false);
+    let (_trigger, stop) = shutdown::channel();
+    tokio::spawn(manager.run_leading(leading, stop));
+    let (mut sets, mut pods) = (None, None);
+    while sets.is_none() || pods.is_none() {
+        let asked = server.next().await;
+        let of_pods = asked.path.starts_with("/api/v1/pods");
+        let of_sets = asked.path.contains("/replicasets");
+        let stream = asked.stream();
+        match () {
+            () if of_pods => pods = Some(stream),
+            () if of_sets => sets = Some(stream),
+            () => stream.bookmark(10, true),
+        }
+    }
+    let (sets, pods) = (sets.unwrap(), pods.unwrap());
+    sets.bookmark(10, true);
+    pods.bookmark(10, true);
+    assert!(server.try_next().await.is_none());
+    assert_eq!(*unsynced.borrow(), 0, "ready to take over");
+    // It has followed what happened in the meantime: no list is read again.
+    sets.event("ADDED", &replica_set(11, 1));
+    assert!(server.try_next().await.is_none());
+    lead.send_replace(true);
+    let asked = server.next().await;
+    assert_eq!((asked.method.as_str(), &*asked.path), ("POST", "/api/v1/namespaces/ns/pods"));
+}
