@@ -8,6 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use muster_cluster::{DelayRange, parse_duration};
 
+use crate::controller_manager::flags::Flags;
+
 const EXAMPLES: &str = "\
 Examples:
   # A cluster with three nodes, until Ctrl-C; kubectl finds it by ./muster.kubeconfig
@@ -34,6 +36,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Start a cluster in this process: API server, simulated nodes and controllers
     Up(Box<Up>),
+    /// Run the controllers for a cluster that is served elsewhere
+    #[command(version)]
+    ControllerManager(Box<Flags>),
     /// Measure, on an embedded cluster or a real one
     #[command(subcommand)]
     Bench(Bench),
