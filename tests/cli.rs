@@ -5,7 +5,7 @@ mod outside;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
-use outside::{Cluster, muster, text, write};
+use outside::{Cluster, has_kubectl, muster, text, write};
 
 const SET: &str = "\
 apiVersion: apps/v1
@@ -28,20 +28,31 @@ fn up(folder: &tempfile::TempDir, more: &[&str]) -> std::process::Output {
     muster(&arguments)
 }
 
+/// The path of an example.
+fn example(name: &str) -> String {
+    format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/{}"), name)
+}
+
 #[test]
 fn examples_come_to_ready() {
     let folder = tempfile::tempdir().unwrap();
-    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let output = up(
-        &folder,
-        &["-f", &format!("{examples}/web.yaml"), "-f", &format!("{examples}/scale-down.yaml"), "--timeout", "2m"],
-    );
+    let files = ["web", "scale-down", "deployment", "recreate", "replicationcontroller"]
+        .map(|name| example(&format!("{name}.yaml")));
+    let mut arguments = vec!["--timeout", "2m"];
+    for file in &files {
+        arguments.extend(["-f", file]);
+    }
+    let output = up(&folder, &arguments);
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     let said = text(&output.stdout);
     for line in [
         "ReplicaSet shop/web: 5/5 available",
         "ReplicaSet shop/cache: 3/3 available",
         "ReplicaSet default/keep: 10/10 available",
+        "applied: ConfigMap default/web",
+        "Deployment default/web: 10/10 available, revision 1 complete (web-",
+        "Deployment default/ledger: 3/3 available, revision 1 complete (ledger-",
+        "ReplicationController default/classic: 3/3 available",
     ] {
         assert!(said.contains(line), "{line:?} is missing in:\n{said}");
     }
@@ -58,6 +69,95 @@ fn a_workload_that_cannot_become_ready_is_named_with_its_reason() {
     let said = text(&output.stderr);
     assert!(said.contains("ReplicaSet default/web: 0 of 3 available"), "{said}");
     assert!(said.contains("ImagePull"), "the reason of the pods: {said}");
+}
+
+#[test]
+fn every_rollout_is_shown_and_one_that_exceeds_its_deadline_is_told_with_the_reason() {
+    if !has_kubectl("every_rollout_is_shown_and_one_that_exceeds_its_deadline_is_told_with_the_reason") {
+        return;
+    }
+    let mut cluster = Cluster::start(&["-f", &example("deployment.yaml")]);
+    cluster.line_with("Deployment default/web: 10/10 available, revision 1 complete");
+    cluster.kubectl(&["set", "image", "deployment/web", "nginx=nginx:1.30"]);
+    let underway = cluster.line_with(", old web-");
+    assert!(underway.contains("Deployment default/web: revision ") && underway.contains("/10 updated"), "{underway}");
+    cluster.line_with("Deployment default/web: 10/10 available, revision 2 complete");
+
+    cluster.kubectl(&["replace", "-f", &example("broken-rollout.yaml")]);
+    let exceeded = cluster.line_with("progress deadline exceeded");
+    assert!(exceeded.contains("revision 3:") && exceeded.contains("has timed out progressing"), "{exceeded}");
+    assert!(exceeded.contains("5/10 updated, 8 available"), "it stands at its bounds: {exceeded}");
+
+    cluster.kubectl(&["rollout", "undo", "deployment/web"]);
+    cluster.line_with("Deployment default/web: 10/10 available, revision 4 complete");
+    assert_eq!(cluster.interrupt(), Some(0), "what went wrong in between is no failure of the cluster");
+}
+
+#[test]
+fn waiting_ends_with_a_rollout_that_exceeds_its_deadline() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = up(&folder, &["-f", &example("broken-rollout.yaml"), "--timeout", "5m"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("a rollout exceeded its progress deadline"), "{said}");
+    assert!(said.contains("Deployment default/web: 0 of 10 available: ReplicaSet \"web-"), "{said}");
+    assert!(said.contains("container nginx: ImagePullBackOff"), "the reason of the pods: {said}");
+}
+
+/// Contract: SIM-04
+#[test]
+fn fates_of_a_template_are_those_of_its_pods() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = up(&folder, &["-f", &example("fates.yaml"), "--timeout", "20s"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for (name, reason) in [
+        ("never-ready", "running, not ready"),
+        ("crash-loop", "container app: CrashLoopBackOff"),
+        ("image-pull-error", "container app: ImagePullBackOff"),
+        ("reject", "Failed: NodeAffinity: Pod was rejected"),
+    ] {
+        let title = format!("Deployment default/{name}: 0 of 2 available");
+        let line = said.lines().find(|line| line.contains(&title)).unwrap_or_default();
+        assert!(line.contains(reason), "{reason:?} of {name} is missing in:\n{said}");
+    }
+    assert!(!said.contains("slow-start"), "it becomes ready, late: {said}");
+    let shown = text(&output.stdout);
+    assert!(shown.contains("Deployment default/slow-start: 2/2 available, revision 1 complete"), "{shown}");
+}
+
+#[test]
+fn a_bench_of_rollouts_counts_requests_and_holds_every_moment_against_the_bounds() {
+    let arguments =
+        ["bench", "rollouts", "--deployments", "3", "--replicas", "10", "--rollouts", "2", "--output", "json"];
+    let output = muster(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |pointer: &str| findings.pointer(pointer).and_then(serde_json::Value::as_f64).unwrap_or(-1.0);
+    let seen = format!("{findings:#}");
+    assert_eq!(number("/creation/requests/by_purpose/pods created"), 10.0, "{seen}");
+    assert_eq!(number("/creation/requests/by_purpose/ReplicaSets created"), 1.0, "{seen}");
+    assert_eq!(number("/rolling/requests/by_purpose/pods created"), 10.0, "{seen}");
+    assert_eq!(number("/rolling/requests/by_purpose/pods deleted"), 10.0, "{seen}");
+    assert_eq!(number("/rolling/requests/by_purpose/ReplicaSets created"), 1.0, "{seen}");
+    assert!(number("/rolling/cluster_requests/by_purpose/pods bound") >= 10.0, "{seen}");
+    // How many statuses there are depends on which pods turn ready together, and that on the machine.
+    let total = number("/rolling/requests/total");
+    assert!((32.0..160.0).contains(&total), "{seen}");
+    // kube-controller-manager met 3%.
+    assert!(number("/rolling/requests/conflicts") / total < 0.03, "{seen}");
+    assert_eq!(number("/availability/violations"), 0.0, "{seen}");
+    assert!((8.0..=10.0).contains(&number("/availability/lowest_available")), "{seen}");
+    assert!((11.0..=13.0).contains(&number("/availability/highest_wanted")), "{seen}");
+}
+
+#[test]
+fn a_bench_of_replicasets_counts_requests() {
+    let output = muster(&["bench", "replicasets", "--replicasets", "2", "--replicas", "20", "--output", "json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(findings.pointer("/controller/requests/by_purpose/pods created"), Some(&20.0.into()), "{findings:#}");
+    assert_eq!(findings.pointer("/direct/requests/total"), Some(&0.0.into()), "the bench's own are not counted");
 }
 
 #[test]
@@ -156,9 +256,13 @@ fn an_interrupt_ends_it_cleanly() {
 
 #[test]
 fn help_has_examples_and_completions_are_printed() {
-    for arguments in
-        [&["--help"][..], &["up", "--help"], &["bench", "replicasets", "--help"], &["completions", "--help"]]
-    {
+    for arguments in [
+        &["--help"][..],
+        &["up", "--help"],
+        &["bench", "replicasets", "--help"],
+        &["bench", "rollouts", "--help"],
+        &["completions", "--help"],
+    ] {
         let output = muster(arguments);
         assert!(output.status.success());
         assert!(text(&output.stdout).contains("Example"), "{arguments:?}");

@@ -30,23 +30,25 @@ fn every_relative_link_leads_somewhere() {
 }
 
 #[test]
-fn the_tour_of_the_replicaset_controller_passes_every_file_of_it() {
-    let page = root().join("docs/replicaset.md");
-    let linked: Vec<PathBuf> = links(&read(&page))
-        .into_iter()
-        .filter_map(|(_, target)| root().join("docs").join(target).canonicalize().ok())
-        .collect();
-    // Named by the tour only in passing, or not at all.
+fn the_tour_of_a_controller_passes_every_file_of_it() {
+    // Named by the tours only in passing, or not at all.
     let passed_over = ["mod.rs", "identity.rs", "metrics.rs"];
-    let folder = root().join("crates/controllers/src/replicaset");
-    for entry in fs::read_dir(&folder).expect("the controller's folder") {
-        let file = entry.expect("an entry of a folder just opened").path();
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        assert!(
-            passed_over.contains(&name.as_str()) || linked.contains(&file),
-            "{name} is in no link of {}",
-            page.display()
-        );
+    for controller in ["replicaset", "deployment"] {
+        let page = root().join(format!("docs/{controller}.md"));
+        let linked: Vec<PathBuf> = links(&read(&page))
+            .into_iter()
+            .filter_map(|(_, target)| root().join("docs").join(target).canonicalize().ok())
+            .collect();
+        let folder = root().join("crates/controllers/src").join(controller);
+        for entry in fs::read_dir(&folder).expect("the controller's folder") {
+            let file = entry.expect("an entry of a folder just opened").path();
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            assert!(
+                passed_over.contains(&name.as_str()) || linked.contains(&file),
+                "{name} is in no link of {}",
+                page.display()
+            );
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use crate::kinds::Object;
+use crate::kinds::fields::Fields as _;
+use crate::kinds::{Object, Resource};
 use crate::registry::json_patch::Touched;
 use crate::registry::options::FieldValidation;
 use crate::registry::{Served, api_version};
@@ -35,7 +36,7 @@ pub enum Format {
     Json,
     /// `application/yaml`
     Yaml,
-    /// `application/vnd.kubernetes.protobuf`; only read, not written.
+    /// `application/vnd.kubernetes.protobuf`
     Protobuf,
 }
 
@@ -149,6 +150,19 @@ pub fn read_back(
     schema::round_trip(model.group, model.version, model.kind, value, validation).map_err(|error| error.message)
 }
 
+/// An object, a list or metadata as a protobuf body; `None` where protobuf has no form for it.
+#[must_use]
+pub fn to_protobuf(value: &Value) -> Option<Vec<u8>> {
+    protobuf::write::body(value)
+}
+
+/// The line of a watch's event as a protobuf frame; empty where protobuf has no form for its object.
+#[must_use]
+pub fn to_frame(line: &[u8]) -> Vec<u8> {
+    let event: Value = serde_json::from_slice(line).unwrap_or_default();
+    protobuf::write::frame(event["type"].as_str().unwrap_or_default(), &event["object"]).unwrap_or_default()
+}
+
 /// Reads what a strategic merge patch made as an object of a type.
 ///
 /// # Errors
@@ -189,19 +203,20 @@ pub fn update_managed_fields(
     now: Timestamp,
 ) {
     // What the server does on its own has no manager.
-    if !manager.is_empty() {
-        let resource = served.resource();
-        schema::managed::update(
-            resource.group,
-            resource.version,
-            resource.kind,
-            live,
-            object,
-            manager,
-            subresource,
-            now,
-        );
+    if manager.is_empty() {
+        return;
     }
+    let Resource { group, version, kind, .. } = *served.resource();
+    if !served.converts() {
+        schema::managed::update(group, version, kind, live, object, manager, subresource, now);
+        return;
+    }
+    // Who wrote what is told in the version in which it was written.
+    let live = live.map(|live| served.present(live.clone()));
+    let mut shown = served.present(object.clone());
+    schema::managed::update(group, version, kind, live.as_ref(), &mut shown, manager, subresource, now);
+    let metadata = object.object_or_new("metadata");
+    metadata.carry("managedFields", shown.object_or_new("metadata"));
 }
 
 /// Records in a scale's managed fields who wrote it.

@@ -50,6 +50,10 @@ use crate::storage::Retention;
 /// Namespaces that every cluster has from its start (API-20).
 pub const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
+/// The port on which pods think that they reach the API server: nothing in this process listens there, and the
+/// addresses of Services lead nowhere.
+const SECURE_PORT: u16 = 6443;
+
 /// How a server is made.
 #[derive(Debug)]
 pub struct Options {
@@ -115,6 +119,7 @@ impl ApiServer {
     pub fn with_kinds(kinds: &[&'static dyn Kind], options: Options) -> Self {
         let registry = Registry::new(kinds, options.clock, options.generator, options.retention);
         create_first_namespaces(&registry);
+        registry.create_own_service(SECURE_PORT);
         Self { shared: Arc::new(Shared::new(registry, options.token, options.most_in_flight)) }
     }
 

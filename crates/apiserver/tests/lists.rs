@@ -62,7 +62,7 @@ async fn a_version_from_the_future_is_504() {
         let answer = server.get(&path).await;
         assert_eq!((answer.status, answer.header("retry-after")), (504, "1"));
         let status = answer.json();
-        assert_eq!(status["message"], "Timeout: Too large resource version: 999, current: 4");
+        assert_eq!(status["message"], "Timeout: Too large resource version: 999, current: 5");
         assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
     }
 }
@@ -162,4 +162,40 @@ async fn a_table_carries_as_much_of_its_objects_as_is_asked_for() {
         assert_eq!((&table["kind"], &table["rows"][0]["cells"][0]), (&json!("Table"), &json!("a")));
         assert_eq!(table["rows"][0]["object"]["kind"], kind, "{query}");
     }
+}
+
+/// Contract: API-05
+#[tokio::test(start_paused = true)]
+async fn objects_lists_errors_and_events_are_told_in_protobuf() {
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+    let server = start();
+    server.config_map("a", "1").await;
+    let accept = |accept: &'static str| [("Accept", accept)];
+    let preferred = accept("application/vnd.kubernetes.protobuf,application/json");
+    for (path, status, kind) in [
+        (format!("{MAPS}/a"), 200, "ConfigMap"),
+        (MAPS.to_owned(), 200, "ConfigMapList"),
+        (format!("{MAPS}/none"), 404, "Status"),
+    ] {
+        for headers in [accept(PROTOBUF), preferred] {
+            let answer = server.send("GET", &path, &headers, String::new()).await;
+            assert_eq!((answer.status, answer.header("content-type")), (status, PROTOBUF), "{path}");
+            // The envelope's type: version, then kind.
+            let head = [&b"k8s\0\x0a"[..], &[u8::try_from(kind.len()).expect("short") + 6, 10, 2], b"v1\x12"].concat();
+            assert!(answer.body.starts_with(&head), "{path}: {:?}", answer.body);
+            assert!(answer.body[head.len() + 1..].starts_with(kind.as_bytes()), "{path}: {:?}", answer.body);
+        }
+    }
+    // Protobuf has no form of a table, and says nothing of groups.
+    let table = accept("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io, application/json");
+    for (path, headers) in [(MAPS, table), ("/apis/apps/v1", preferred)] {
+        let answer = server.send("GET", path, &headers, String::new()).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"), "{path}");
+    }
+    let path = format!("{MAPS}?watch=1&timeoutSeconds=1");
+    let answer = server.send("GET", &path, &accept(PROTOBUF), String::new()).await;
+    assert_eq!(answer.header("content-type"), "application/vnd.kubernetes.protobuf;stream=watch");
+    let (length, event) = answer.body.split_at(4);
+    assert_eq!(u32::from_be_bytes(length.try_into().expect("four bytes")) as usize, event.len());
+    assert!(event.starts_with(b"\x0a\x05ADDED"), "{event:?}");
 }

@@ -1,12 +1,14 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use muster_cluster::{DelayRange, parse_duration};
+use muster_runtime::manager::CONCURRENT_SYNCS;
 
 use crate::controller_manager::flags::Flags;
 
@@ -21,8 +23,9 @@ Examples:
   # In a script: exit 0 once everything that was applied is available
   muster up -f examples/web.yaml --until-ready --timeout 30s
 
-  # How many pods a second?
-  muster bench replicasets --replicasets 20 --replicas 500";
+  # How many pods, how many rollouts a second?
+  muster bench replicasets --replicasets 20 --replicas 500
+  muster bench rollouts --deployments 100 --replicas 10";
 
 /// A Kubernetes controller manager with a cluster in its pocket.
 #[derive(Debug, Parser)]
@@ -87,7 +90,8 @@ pub(crate) struct Up {
     #[arg(long, value_name = "FILE", default_value = "muster.kubeconfig")]
     pub(crate) kubeconfig: PathBuf,
 
-    /// Exit 0 once every applied workload has its replicas available
+    /// Exit 0 once every applied workload has its replicas available, a Deployment those of its newest template; exit 1
+    /// when a rollout exceeds its progress deadline
     #[arg(long)]
     pub(crate) until_ready: bool,
 
@@ -96,10 +100,14 @@ pub(crate) struct Up {
     pub(crate) timeout: Duration,
 
     /// Which controllers run: a comma list of names, `*` for all, `-name` for all but; '' runs none. The names are
-    /// those of kube-controller-manager: replicaset-controller, garbage-collector-controller, namespace-controller,
-    /// serviceaccount-controller, root-ca-certificate-publisher-controller, and their aliases
+    /// those of kube-controller-manager: deployment-controller, replicaset-controller,
+    /// replicationcontroller-controller, garbage-collector-controller, namespace-controller, serviceaccount-controller,
+    /// root-ca-certificate-publisher-controller, and their aliases
     #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
     pub(crate) controllers: String,
+
+    #[command(flatten)]
+    pub(crate) concurrency: Concurrency,
 
     /// How long a simulated pod takes to become ready: a duration, or a range to draw from
     #[arg(long, value_name = "DURATION|MIN..MAX", default_value = "200ms..800ms")]
@@ -114,10 +122,39 @@ pub(crate) struct Up {
     pub(crate) seed: Option<u64>,
 }
 
+/// How many objects each controller works on at once, by the flags of kube-controller-manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub(crate) struct Concurrency {
+    /// How many Deployments are synced at once
+    #[arg(long = "concurrent-deployment-syncs", value_name = "N", default_value_t = CONCURRENT_SYNCS)]
+    pub(crate) deployments: NonZeroUsize,
+
+    /// How many ReplicaSets are synced at once
+    #[arg(long = "concurrent-replicaset-syncs", value_name = "N", default_value_t = CONCURRENT_SYNCS)]
+    pub(crate) replicasets: NonZeroUsize,
+
+    /// How many ReplicationControllers are synced at once
+    #[arg(
+        long = "concurrent-rc-syncs",
+        alias = "concurrent_rc_syncs",
+        value_name = "N",
+        default_value_t = CONCURRENT_SYNCS
+    )]
+    pub(crate) replicationcontrollers: NonZeroUsize,
+}
+
+impl Default for Concurrency {
+    fn default() -> Self {
+        Self { deployments: CONCURRENT_SYNCS, replicasets: CONCURRENT_SYNCS, replicationcontrollers: CONCURRENT_SYNCS }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// Create ReplicaSets and time their pods, beside the same pods created directly
     Replicasets(BenchReplicasets),
+    /// Roll Deployments to new images, and count what it takes
+    Rollouts(BenchRollouts),
 }
 
 const BENCH_EXAMPLES: &str = "\
@@ -149,6 +186,46 @@ pub(crate) struct BenchReplicasets {
     pub(crate) pod_startup: DelayRange,
 
     /// How long to wait for all pods to be ready
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    pub(crate) timeout: Duration,
+
+    /// How to print the figures
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+const BENCH_ROLLOUTS_EXAMPLES: &str = "\
+Examples:
+  muster bench rollouts --deployments 100 --replicas 10
+  muster bench rollouts --deployments 50 --replicas 10 --rollouts 20 --pod-startup 10ms..200ms
+  muster bench rollouts --deployments 10 --replicas 100 --output json
+
+It works on an embedded cluster. Requests are counted in front of its API server: those of the controllers by
+what they are for, those of scheduler and nodes apart. An independent watcher holds every moment of every
+rollout against the Deployment's bounds (25%): pods available, and pods that its ReplicaSets want together;
+exit 1 where a bound was left.";
+
+/// What `muster bench rollouts` takes.
+#[derive(Debug, Args)]
+#[command(after_help = BENCH_ROLLOUTS_EXAMPLES)]
+pub(crate) struct BenchRollouts {
+    /// How many Deployments
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) deployments: u32,
+
+    /// How many pods each of them has
+    #[arg(long, value_name = "M", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) replicas: u32,
+
+    /// How often each of them is rolled to a new image
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rollouts: u32,
+
+    /// How long pods take to become ready
+    #[arg(long, value_name = "DURATION|MIN..MAX", default_value = "0s")]
+    pub(crate) pod_startup: DelayRange,
+
+    /// How long to wait for all Deployments to be complete, after their creation and after each round of rollouts
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub(crate) timeout: Duration,
 
@@ -197,10 +274,30 @@ mod tests {
         }
     }
 
+    /// Contract: CM-02
+    #[test]
+    fn concurrency_is_five_each_and_never_none() {
+        let concurrency = |flags: &[&str]| {
+            let Cli { command: Command::Up(up) } = Cli::try_parse_from([&["muster", "up"], flags].concat())? else {
+                panic!("up")
+            };
+            let Concurrency { deployments, replicasets, replicationcontrollers } = up.concurrency;
+            Ok::<_, clap::Error>([deployments, replicasets, replicationcontrollers].map(NonZeroUsize::get))
+        };
+        assert_eq!(concurrency(&[]).unwrap(), [5, 5, 5]);
+        let flags = ["--concurrent-deployment-syncs=1", "--concurrent-replicaset-syncs=2", "--concurrent-rc-syncs=3"];
+        assert_eq!(concurrency(&flags).unwrap(), [1, 2, 3]);
+        assert_eq!(concurrency(&["--concurrent_rc_syncs", "7"]).unwrap(), [5, 5, 7]);
+        for bad in ["--concurrent-deployment-syncs=0", "--concurrent-replicaset-syncs=-1", "--concurrent-rc-syncs=0"] {
+            assert!(concurrency(&[bad]).is_err(), "{bad}");
+        }
+    }
+
     #[test]
     fn numbers_that_make_no_sense_are_refused() {
         for bad in [
             vec!["muster", "bench", "replicasets", "--replicas", "0"],
+            vec!["muster", "bench", "rollouts", "--rollouts", "0"],
             vec!["muster", "up", "--nodes", "-1"],
             vec!["muster", "up", "--listen", "6443"],
             vec!["muster", "up", "--pod-startup", "5s.."],

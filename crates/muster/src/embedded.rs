@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -15,6 +16,9 @@ use muster_runtime::manager::{CONTROLLERS, Manager, Name, Options as ManagerOpti
 use muster_runtime::shutdown::{self, Trigger};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+use crate::cli::Concurrency;
+use crate::requests::{Counted, Requests, Sender};
 
 /// The collector of dependents whose owners are gone.
 const GARBAGE_COLLECTOR: Name = Name { name: "garbage-collector-controller", alias: "garbagecollector" };
@@ -40,6 +44,7 @@ pub(crate) struct Settings {
     pub(crate) pod_startup: DelayRange,
     pub(crate) pod_shutdown: Duration,
     pub(crate) controllers: BTreeSet<Name>,
+    pub(crate) concurrency: Concurrency,
     pub(crate) seed: Option<u64>,
 }
 
@@ -50,6 +55,7 @@ impl Default for Settings {
             pod_startup: DelayRange::ZERO,
             pod_shutdown: Duration::ZERO,
             controllers: known_controllers().into_iter().collect(),
+            concurrency: Concurrency::default(),
             seed: None,
         }
     }
@@ -57,7 +63,13 @@ impl Default for Settings {
 
 /// A server and a client of it; the nodes and controllers once [`Server::start`] was called.
 pub(crate) struct Server {
+    /// The program's own client.
     pub(crate) client: Client,
+    /// The client of the manager's controllers.
+    controllers: Client,
+    /// The client of nodes, scheduler and what else makes it a cluster.
+    cluster: Client,
+    requests: Arc<Requests>,
     server: ApiServer,
     settings: Settings,
     seed: u64,
@@ -65,7 +77,10 @@ pub(crate) struct Server {
 
 /// A running cluster.
 pub(crate) struct Embedded {
+    /// The program's own client.
     pub(crate) client: Client,
+    /// The requests of everybody but the program itself.
+    pub(crate) requests: Arc<Requests>,
     server: ApiServer,
     cluster: Cluster,
     manager: JoinHandle<()>,
@@ -87,12 +102,14 @@ impl Server {
             options.generator = Generator::seeded(seed);
         }
         let server = ApiServer::new(options);
-        let client = Client::in_process(
-            server.service(),
-            &ClientOptions { user_agent: "muster".to_owned(), ..ClientOptions::default() },
-        );
+        let requests = Arc::new(Requests::default());
+        // The server keeps objects as JSON: within a process that is the shortest way.
+        let options = ClientOptions { user_agent: "muster".to_owned(), protobuf: false, ..ClientOptions::default() };
+        let client = Client::in_process(server.service(), &options);
+        let counted = |sender| Client::in_process(Counted::new(server.service(), sender, &requests), &options);
+        let (controllers, cluster) = (counted(Sender::Controllers), counted(Sender::Cluster));
         let seed = settings.seed.unwrap_or_else(|| u64::from(std::process::id()));
-        Ok(Self { client, server, settings: settings.clone(), seed })
+        Ok(Self { client, controllers, cluster, requests, server, settings: settings.clone(), seed })
     }
 
     /// Lets others in, by HTTPS on this listener.
@@ -106,10 +123,10 @@ impl Server {
 
     /// Starts nodes and controllers.
     pub(crate) async fn start(self, ca_pem: &str) -> Result<Embedded> {
-        let Self { client, server, settings, seed } = self;
+        let Self { client, controllers, cluster, requests, server, settings, seed } = self;
         let runs = |name: &Name| settings.controllers.contains(name);
         let cluster = Cluster::start(
-            client.clone(),
+            cluster,
             ClusterOptions {
                 nodes: settings.nodes,
                 pod_startup: settings.pod_startup,
@@ -124,10 +141,17 @@ impl Server {
             },
         )
         .await?;
-        let options = ManagerOptions { controllers: settings.controllers, seed, ..ManagerOptions::default() };
+        let options = ManagerOptions {
+            controllers: settings.controllers,
+            concurrent_deployment_syncs: settings.concurrency.deployments,
+            concurrent_replicaset_syncs: settings.concurrency.replicasets,
+            concurrent_rc_syncs: settings.concurrency.replicationcontrollers,
+            seed,
+            ..ManagerOptions::default()
+        };
         let (stop, stopped) = shutdown::channel();
-        let manager = tokio::spawn(Manager::new(&client, options).run(stopped));
-        Ok(Embedded { client, server, cluster, manager, stop })
+        let manager = tokio::spawn(Manager::new(&controllers, options).run(stopped));
+        Ok(Embedded { client, requests, server, cluster, manager, stop })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Following workloads by their watches until all of them are complete.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -10,35 +10,60 @@ use serde::Deserialize;
 use tracing::debug;
 
 use crate::apply::Applied;
+use crate::rollout::Sets;
 use crate::workload::{self, Progress, Seen};
 
 /// How long to wait before a watch that ended is opened again.
 const REOPEN_AFTER: Duration = Duration::from_millis(200);
 
+/// Kind, namespace and name.
+type Key = (String, String, String);
+
 /// Follows the progress of applied workloads.
 pub(crate) struct Follow {
     client: Client,
-    /// Kind, namespace and name to the workload and how far it is.
-    workloads: BTreeMap<(String, String, String), (Applied, Progress)>,
+    workloads: BTreeMap<Key, Workload>,
+    /// The ReplicaSets that Deployments made.
+    sets: Sets,
+    /// The workloads that an event may have changed.
+    touched: VecDeque<Key>,
     events: SelectAll<BoxStream<'static, (&'static str, &'static str, Option<bytes::Bytes>)>>,
     /// Collections whose watch ended, or has not begun.
     closed: Vec<(&'static str, &'static str)>,
 }
 
+struct Workload {
+    applied: Applied,
+    /// The object as it was last seen.
+    seen: Option<Seen>,
+    progress: Progress,
+}
+
 impl Follow {
     /// Follows these objects; those that are no workloads are passed over.
     pub(crate) fn new(client: Client, applied: &[Applied]) -> Self {
-        let workloads = applied
-            .iter()
-            .filter(|a| workload::is_workload(a))
-            .map(|a| ((a.kind.clone(), a.namespace.clone(), a.name.clone()), (a.clone(), Progress::default())))
-            .collect();
-        Self { client, workloads, events: SelectAll::new(), closed: workload::collections(applied) }
+        let workloads = applied.iter().filter(|a| workload::is_workload(a)).map(|a| {
+            let workload = Workload { applied: a.clone(), seen: None, progress: Progress::default() };
+            ((a.kind.clone(), a.namespace.clone(), a.name.clone()), workload)
+        });
+        Self {
+            client,
+            workloads: workloads.collect(),
+            sets: Sets::default(),
+            touched: VecDeque::new(),
+            events: SelectAll::new(),
+            closed: workload::collections(applied),
+        }
     }
 
     /// Whether every workload has what was asked for.
     pub(crate) fn is_complete(&self) -> bool {
-        self.workloads.values().all(|(_, progress)| progress.is_complete())
+        self.workloads.values().all(|workload| workload.progress.is_complete())
+    }
+
+    /// Whether a rollout has exceeded its progress deadline.
+    pub(crate) fn has_exceeded_a_deadline(&self) -> bool {
+        self.workloads.values().any(|workload| workload.progress.deadline_exceeded().is_some())
     }
 
     /// How many workloads there are.
@@ -47,19 +72,25 @@ impl Follow {
     }
 
     /// The workloads that are not complete.
-    pub(crate) fn incomplete(&self) -> impl Iterator<Item = (&Applied, Progress)> {
+    pub(crate) fn incomplete(&self) -> impl Iterator<Item = (&Applied, &Progress)> {
         self.workloads
             .values()
-            .filter(|(_, progress)| !progress.is_complete())
-            .map(|(applied, progress)| (applied, *progress))
+            .filter(|workload| !workload.progress.is_complete())
+            .map(|workload| (&workload.applied, &workload.progress))
     }
 
     /// Waits for the next change of one workload. Where there is none to follow, it waits for ever.
-    pub(crate) async fn next(&mut self) -> (&Applied, Progress) {
+    pub(crate) async fn next(&mut self) -> (&Applied, &Progress) {
         if self.workloads.is_empty() {
             std::future::pending::<()>().await;
         }
         loop {
+            while let Some(key) = self.touched.pop_front() {
+                if self.has_moved(&key) {
+                    let workload = &self.workloads[&key];
+                    return (&workload.applied, &workload.progress);
+                }
+            }
             self.open().await;
             let Some((kind, path, line)) = self.events.next().await else { continue };
             let Some(line) = line else {
@@ -67,27 +98,53 @@ impl Follow {
                 tokio::time::sleep(REOPEN_AFTER).await;
                 continue;
             };
-            let Ok(event) = serde_json::from_slice::<Event>(&line) else { continue };
             // A bookmark or an error carries no workload.
-            let Some(seen) = event.object.filter(|_| matches!(event.kind, EventKind::Added | EventKind::Modified))
-            else {
-                continue;
-            };
-            let progress = seen.progress(kind);
-            let key = (kind.to_owned(), seen.metadata.namespace, seen.metadata.name);
-            if self.workloads.get(&key).is_some_and(|(_, before)| *before != progress) {
-                let (applied, before) = self.workloads.get_mut(&key).expect("the key was just found");
-                *before = progress;
-                return (applied, progress);
+            if let Ok(Event { kind: event, object: Some(seen) }) = serde_json::from_slice::<Event>(&line) {
+                match event {
+                    EventKind::Added | EventKind::Modified => self.take(kind, seen, false),
+                    EventKind::Deleted => self.take(kind, seen, true),
+                    EventKind::Bookmark | EventKind::Error => {}
+                }
             }
         }
+    }
+
+    /// Takes in an object that is there, or one that is gone.
+    fn take(&mut self, kind: &str, seen: Seen, gone: bool) {
+        if kind == "ReplicaSet"
+            && let Some((namespace, deployment)) = self.sets.take(&seen, gone)
+        {
+            self.touched.push_back(("Deployment".to_owned(), namespace, deployment));
+        }
+        let key = (kind.to_owned(), seen.metadata.namespace.clone(), seen.metadata.name.clone());
+        // Of a workload that is gone the last is kept: it may come again.
+        if let Some(workload) = self.workloads.get_mut(&key).filter(|_| !gone) {
+            workload.seen = Some(seen);
+            self.touched.push_back(key);
+        }
+    }
+
+    /// Whether the workload of that key has other progress than before.
+    fn has_moved(&mut self, key: &Key) -> bool {
+        let Some(workload) = self.workloads.get_mut(key) else { return false };
+        let Some(seen) = &workload.seen else { return false };
+        let progress = seen.progress(&key.0, &self.sets);
+        let moved = workload.progress != progress;
+        workload.progress = progress;
+        moved
     }
 
     /// Opens the watches that are closed.
     async fn open(&mut self) {
         for (kind, path) in std::mem::take(&mut self.closed) {
             match self.client.watch(&format!("{path}?watch=1&resourceVersion=0"), Form::Full).await {
-                Ok(lines) => self.events.push(stream(kind, path, lines)),
+                Ok(lines) => {
+                    if kind == "ReplicaSet" {
+                        // The watch begins with all that there are; one that went meanwhile is not told of.
+                        self.sets = Sets::default();
+                    }
+                    self.events.push(stream(kind, path, lines));
+                }
                 Err(error) => {
                     debug!(path, %error, "the watch cannot be opened");
                     self.closed.push((kind, path));

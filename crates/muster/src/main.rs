@@ -12,6 +12,9 @@ mod follow;
 mod kubeconfig;
 mod manifest;
 mod progress;
+mod reason;
+mod requests;
+mod rollout;
 mod up;
 mod usage;
 mod workload;
@@ -57,7 +60,8 @@ fn main() -> ExitCode {
         match &cli.command {
             Command::Up(arguments) => up::up(arguments).await,
             Command::ControllerManager(flags) => controller_manager::run(flags, &ignored).await,
-            Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets(arguments).await,
+            Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
+            Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Completions { .. } => Ok(()),
         }
     });

@@ -19,12 +19,13 @@ use crate::cli::Up;
 use crate::embedded::{Server, Settings, addresses, known_controllers};
 use crate::follow::Follow;
 use crate::progress::Display;
-use crate::{kubeconfig, manifest, workload};
+use crate::{kubeconfig, manifest, reason};
 
 /// Runs `muster up`.
 ///
 /// # Errors
-/// Where a manifest is bad, the port cannot be had, a file cannot be written, or `--until-ready` ran out of time.
+/// Where a manifest is bad, the port cannot be had, a file cannot be written, or with `--until-ready` time ran out or
+/// a rollout exceeded its progress deadline.
 pub(crate) async fn up(arguments: &Up) -> Result<()> {
     let begun = Instant::now();
     // From here on a signal asks for an orderly end; it is answered once there is something to end.
@@ -40,6 +41,7 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
         pod_startup: arguments.pod_startup,
         pod_shutdown: arguments.pod_shutdown,
         controllers,
+        concurrency: arguments.concurrency,
         seed: arguments.seed,
     };
     let server = Server::new(&settings)?;
@@ -113,13 +115,19 @@ async fn run(
         if arguments.until_ready && follow.is_complete() {
             return Ok(());
         }
+        if arguments.until_ready && follow.has_exceeded_a_deadline() {
+            let what = "a rollout exceeded its progress deadline".to_owned();
+            return Err(not_ready(what, client, &follow, controlled).await);
+        }
         tokio::select! {
             biased;
             () = signals.next() => return stopped(arguments),
             () = tokio::time::sleep_until(deadline), if arguments.until_ready => {
-                return Err(not_ready(arguments, client, &follow, controlled).await);
+                let what = format!("not ready after {:?}", arguments.timeout);
+                return Err(not_ready(what, client, &follow, controlled).await);
             }
             (workload, progress) = follow.next() => display.update(workload, progress),
+            () = display.catch_up() => {}
         }
     }
 }
@@ -157,14 +165,11 @@ fn stopped(arguments: &Up) -> Result<()> {
     Ok(())
 }
 
-async fn not_ready(arguments: &Up, client: &Client, follow: &Follow, controlled: bool) -> anyhow::Error {
-    let mut lines = Vec::new();
+async fn not_ready(what: String, client: &Client, follow: &Follow, controlled: bool) -> anyhow::Error {
+    let mut lines = vec![format!("{what}:")];
     for (workload, progress) in follow.incomplete() {
-        lines.push(format!(
-            "  {}: {}",
-            workload.title(),
-            workload::reason(client, workload, progress, controlled).await
-        ));
+        let reason = reason::reason(client, workload, progress, controlled).await;
+        lines.push(format!("  {}: {reason}", workload.title()));
     }
-    anyhow::anyhow!("not ready after {:?}:\n{}", arguments.timeout, lines.join("\n"))
+    anyhow::anyhow!(lines.join("\n"))
 }

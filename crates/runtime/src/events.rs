@@ -50,9 +50,7 @@ const EVENTS: Resource = Resource { group: "", version: "v1", plural: "events", 
 pub struct EventSink {
     queue: mpsc::Sender<Event>,
     metrics: Metrics,
-    clock: Clock,
-    /// The time of the last Event, nanoseconds: no two have the same, for they are named after it.
-    last: Arc<AtomicI64>,
+    times: Times,
 }
 
 /// The other end, which sends them. To be run.
@@ -61,16 +59,25 @@ pub struct EventSender {
     correlator: EventCorrelator,
     writer: Arc<dyn Writer>,
     metrics: Metrics,
+    times: Times,
+}
+
+/// The times of Events: no two have the same, for they are named after it.
+#[derive(Clone)]
+struct Times {
     clock: Clock,
+    /// The last one, nanoseconds.
+    last: Arc<AtomicI64>,
 }
 
 /// An empty queue and its two ends.
 #[must_use]
 pub fn channel(writer: Arc<dyn Writer>, metrics: &Metrics, clock: Clock) -> (EventSink, EventSender) {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let sink = EventSink { queue: sender, metrics: metrics.clone(), clock, last: Arc::default() };
+    let times = Times { clock, last: Arc::default() };
+    let sink = EventSink { queue: sender, metrics: metrics.clone(), times: times.clone() };
     let metrics = metrics.clone();
-    (sink, EventSender { queue: receiver, correlator: EventCorrelator::new(), writer, metrics, clock })
+    (sink, EventSender { queue: receiver, correlator: EventCorrelator::new(), writer, metrics, times })
 }
 
 impl EventSink {
@@ -96,11 +103,13 @@ impl EventSink {
             self.metrics.event_dropped();
             return;
         };
-        place.send(Event::new(about, component, kind, reason, message, self.time()));
+        place.send(Event::new(about, component, kind, reason, message, self.times.next()));
     }
+}
 
+impl Times {
     /// Now, or a nanosecond after the last Event where that was now.
-    fn time(&self) -> Timestamp {
+    fn next(&self) -> Timestamp {
         let now = self.clock.now().as_nanos();
         let later = |last: i64| Some(now.max(last.saturating_add(1)));
         let last = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).unwrap_or(now);
@@ -127,7 +136,7 @@ impl EventSender {
     }
 
     async fn record(&mut self, event: Event, shutdown: &mut Shutdown) {
-        let correlated = self.correlator.correlate(event, self.clock.now(), self.clock.moment());
+        let correlated = self.correlator.correlate(event, self.times.next(), self.times.clock.moment());
         for tries in 1..=TRIES {
             let result = match &correlated {
                 Correlated::Dropped => return,

@@ -12,6 +12,7 @@
 
 pub mod client;
 pub mod clock;
+pub mod deployment;
 pub mod election;
 pub mod events;
 pub mod executor;
@@ -21,6 +22,7 @@ pub mod metrics;
 pub mod replicaset;
 #[cfg(test)]
 mod script;
+pub mod shell;
 pub mod shutdown;
 pub mod workers;
 pub mod writer;

@@ -4,20 +4,23 @@
 //!   informers run --synced, leading--> workers run ... stop --> workers finish --> events flushed --> informers end
 //! ```
 
-use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, future::Future, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use muster_objects::ReplicaSet;
+use muster_objects::{ReplicaSet, ReplicationController};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     client::Client,
+    deployment::DeploymentController,
     events,
     informer::{Informers, Resource},
     metrics::Metrics,
-    replicaset::{Context, ReplicaController},
+    replicaset::ReplicaController,
+    shell::Context,
     shutdown::{self, Shutdown},
+    workers::{Controller, Queue},
     writer::Writer,
 };
 
@@ -33,11 +36,19 @@ pub struct Name {
     pub alias: &'static str,
 }
 
+/// The Deployment controller.
+pub const DEPLOYMENT: Name = Name { name: "deployment-controller", alias: "deployment" };
 /// The ReplicaSet controller.
 pub const REPLICASET: Name = Name { name: "replicaset-controller", alias: "replicaset" };
+/// The ReplicationController controller.
+pub const REPLICATIONCONTROLLER: Name =
+    Name { name: "replicationcontroller-controller", alias: "replicationcontroller" };
 
 /// Every controller that there is.
-pub const CONTROLLERS: &[Name] = &[REPLICASET];
+pub const CONTROLLERS: &[Name] = &[DEPLOYMENT, REPLICASET, REPLICATIONCONTROLLER];
+
+/// How many workers a controller has unless it is said (CM-02).
+pub const CONCURRENT_SYNCS: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0");
 
 /// Which controllers to run: a comma list of names or aliases, `-name` for all but that one together with
 /// `*` for all (CM-01). The first entry that names a controller decides; an empty list runs none.
@@ -85,8 +96,12 @@ pub struct UnknownController {
 pub struct Options {
     /// Which controllers; see [`select`].
     pub controllers: BTreeSet<Name>,
-    /// Workers of the ReplicaSet controller (CM-02); at least 1.
-    pub concurrent_replicaset_syncs: usize,
+    /// Workers of the Deployment controller (CM-02).
+    pub concurrent_deployment_syncs: NonZeroUsize,
+    /// Workers of the ReplicaSet controller (CM-02).
+    pub concurrent_replicaset_syncs: NonZeroUsize,
+    /// Workers of the ReplicationController controller (CM-02).
+    pub concurrent_rc_syncs: NonZeroUsize,
     /// How many pods one sync creates or deletes at most (CM-02).
     pub burst_replicas: u32,
     /// The shortest time between two resyncs (INF-06).
@@ -101,7 +116,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             controllers: CONTROLLERS.iter().copied().collect(),
-            concurrent_replicaset_syncs: 5,
+            concurrent_deployment_syncs: CONCURRENT_SYNCS,
+            concurrent_replicaset_syncs: CONCURRENT_SYNCS,
+            concurrent_rc_syncs: CONCURRENT_SYNCS,
             burst_replicas: 500,
             min_resync_period: Duration::from_secs(12 * 3600),
             shutdown_timeout: Duration::from_secs(10),
@@ -124,7 +141,8 @@ pub struct Manager {
 /// A controller that is ready to run.
 struct Prepared {
     name: Name,
-    synced: Box<dyn Fn() -> BoxFuture<'static, ()> + Send>,
+    /// Ends when every cache that it reads has synced.
+    synced: BoxFuture<'static, ()>,
     /// Runs the workers until the shutdown and the end of what is in flight.
     run: Box<dyn FnOnce(Shutdown) -> BoxFuture<'static, ()> + Send>,
 }
@@ -146,35 +164,52 @@ impl Manager {
         let informers = Informers::new(client.clone(), options.min_resync_period, random.random());
         let mut manager =
             Self { context, informers, sender, controllers: Vec::new(), options, unsynced: watch::Sender::new(0) };
-        if manager.options.controllers.contains(&REPLICASET) {
-            manager.prepare_replicaset();
+        for name in manager.options.controllers.clone() {
+            match name {
+                DEPLOYMENT => manager.prepare_deployment(),
+                REPLICASET => manager.prepare_replicaset(),
+                REPLICATIONCONTROLLER => manager.prepare_replicationcontroller(),
+                // Someone else's: the list of those that were chosen may name more than run here.
+                _ => {}
+            }
         }
         manager.unsynced.send_replace(manager.controllers.len());
         manager
     }
 
+    fn prepare_deployment(&mut self) {
+        let controller = DeploymentController::new(&self.context, &mut self.informers);
+        let (queue, synced) = (controller.queue().clone(), controller.synced());
+        self.prepare(DEPLOYMENT, controller, queue, self.options.concurrent_deployment_syncs, synced);
+    }
+
     fn prepare_replicaset(&mut self) {
-        let controller = ReplicaController::<ReplicaSet>::new(
-            &self.context,
-            &mut self.informers,
-            &Resource::replicasets(),
-            self.options.burst_replicas,
-        );
-        let workers = self.options.concurrent_replicaset_syncs.max(1);
-        let waiting = controller.clone();
-        self.controllers.push(Prepared {
-            name: REPLICASET,
-            synced: Box::new(move || {
-                let controller = waiting.clone();
-                Box::pin(async move { controller.synced().await })
-            }),
-            run: Box::new(move |stop| {
-                Box::pin(async move {
-                    let queue = controller.queue().clone();
-                    queue.work(controller, workers, stop).await;
-                })
-            }),
-        });
+        let (resource, burst) = (Resource::replicasets(), self.options.burst_replicas);
+        let controller = ReplicaController::<ReplicaSet>::new(&self.context, &mut self.informers, &resource, burst);
+        let (queue, synced) = (controller.queue().clone(), controller.synced());
+        self.prepare(REPLICASET, controller, queue, self.options.concurrent_replicaset_syncs, synced);
+    }
+
+    fn prepare_replicationcontroller(&mut self) {
+        let (resource, burst) = (Resource::replicationcontrollers(), self.options.burst_replicas);
+        let controller =
+            ReplicaController::<ReplicationController>::new(&self.context, &mut self.informers, &resource, burst);
+        let (queue, synced) = (controller.queue().clone(), controller.synced());
+        self.prepare(REPLICATIONCONTROLLER, controller, queue, self.options.concurrent_rc_syncs, synced);
+    }
+
+    fn prepare(
+        &mut self,
+        name: Name,
+        controller: impl Controller + Clone,
+        queue: Queue,
+        workers: NonZeroUsize,
+        synced: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let run = move |stop| -> BoxFuture<'static, ()> {
+            Box::pin(async move { queue.work(controller, workers.get(), stop).await })
+        };
+        self.controllers.push(Prepared { name, synced: Box::pin(synced), run: Box::new(run) });
     }
 
     /// The informers, for others in this process who want to share them (INF-08).
@@ -230,13 +265,13 @@ impl Manager {
         for controller in controllers {
             let mut stop = shutdown.clone();
             let (unsynced, mut leading) = (unsynced.clone(), leading.clone());
-            let Prepared { name, synced: caches, run } = controller;
+            let Prepared { name, synced, run } = controller;
             working.spawn(async move {
                 // No worker starts before every cache that its controller reads has synced (INF-02).
                 tokio::select! {
                     biased;
                     () = stop.stopped() => return,
-                    () = caches() => {}
+                    () = synced => {}
                 }
                 tracing::info!(controller = name.name, "caches synced");
                 unsynced.send_modify(|count| *count -= 1);

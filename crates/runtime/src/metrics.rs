@@ -40,7 +40,8 @@ struct Inner {
     waiting: Family<QueueName, Histogram>,
     working: Family<QueueName, Histogram>,
     age_ratio: Histogram,
-    skips: Family<Skipped, Counter>,
+    replicaset_skips: Family<Skipped, Counter>,
+    deployment_skips: Family<Skipped, Counter>,
     events_dropped: Counter,
 }
 
@@ -80,7 +81,8 @@ impl Metrics {
             waiting: Family::new_with_constructor(buckets),
             working: Family::new_with_constructor(buckets),
             age_ratio: Histogram::new(exponential_buckets(0.25, 2.0, 6)),
-            skips: Family::default(),
+            replicaset_skips: Family::default(),
+            deployment_skips: Family::default(),
             events_dropped: Counter::default(),
             registry: Mutex::default(),
         };
@@ -122,7 +124,12 @@ impl Metrics {
         replicaset.register(
             "stale_sync_skips",
             "Total number of ReplicaSet syncs skipped due to a stale watch cache",
-            inner.skips.clone(),
+            inner.replicaset_skips.clone(),
+        );
+        registry.sub_registry_with_prefix("deployment_controller").register(
+            "stale_sync_skips",
+            "Total number of Deployment syncs skipped due to a stale watch cache",
+            inner.deployment_skips.clone(),
         );
         registry.register(
             "muster_events_dropped",
@@ -157,9 +164,14 @@ impl Metrics {
         self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner).push(probe);
     }
 
-    /// One sync was put off because the cache of `resource` had not seen its last write (RS-19).
-    pub fn stale_sync_skipped(&self, group: &'static str, resource: &'static str) {
-        self.inner.skips.get_or_create(&Skipped { group, resource }).inc();
+    /// One sync of a ReplicaSet was put off because the cache of `resource` had not seen its last write (RS-19).
+    pub fn replicaset_sync_skipped(&self, group: &'static str, resource: &'static str) {
+        self.inner.replicaset_skips.get_or_create(&Skipped { group, resource }).inc();
+    }
+
+    /// The same of a Deployment. Upstream has no such metric; the name follows those of its other controllers.
+    pub fn deployment_sync_skipped(&self, group: &'static str, resource: &'static str) {
+        self.inner.deployment_skips.get_or_create(&Skipped { group, resource }).inc();
     }
 
     /// One ready pod was chosen for deletion: its age over the youngest ready one's (DEL-06).
@@ -247,7 +259,8 @@ mod tests {
             queue.done(&b, at(110));
             queue.add_rate_limited(b, at(110));
         });
-        metrics.stale_sync_skipped("", "pods");
+        metrics.replicaset_sync_skipped("", "pods");
+        metrics.deployment_sync_skipped("apps", "replicasets");
         metrics.deletion_age_ratio(1.5);
         tokio::time::advance(Duration::from_secs(2)).await;
 
@@ -263,6 +276,7 @@ mod tests {
             "workqueue_longest_running_processor_seconds{name=\"replicaset\"} 1.99",
             "replicaset_controller_sorting_deletion_age_ratio_bucket{le=\"2.0\"} 1",
             "replicaset_controller_stale_sync_skips_total{group=\"\",resource=\"pods\"} 1",
+            "deployment_controller_stale_sync_skips_total{group=\"apps\",resource=\"replicasets\"} 1",
         ] {
             assert!(text.lines().any(|found| found == line), "no line {line:?} in:\n{text}");
         }

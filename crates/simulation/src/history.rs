@@ -1,12 +1,13 @@
 //! The history of writes: every request that changes something, in the order in which the server took it.
 //!
 //! Two runs of the same seed must have equal histories (invariant 8). A history can be long, so of each
-//! write its line (time, method, path, status) is kept whole and its body as a 64-bit digest; the first
-//! line that differs tells where two runs part.
+//! write who sent it, time, method, path and status are kept whole and the bodies as 64-bit digests; the first
+//! line that differs tells where two runs part. Of requests that change nothing only the number is kept.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{DefaultHasher, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -16,24 +17,89 @@ use http_body_util::{BodyExt as _, Full};
 use muster_runtime::clock::Clock;
 use tower::Service;
 
-/// What was written, in order. Cloning shares it.
+/// What was written, in order, and how often was read. Cloning shares it.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    lines: Arc<Mutex<Vec<String>>>,
+    log: Arc<Mutex<Log>>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    writes: Vec<Write>,
+    /// Reads by who sent them; watches are none.
+    reads: BTreeMap<&'static str, usize>,
+}
+
+/// A request that was to change something, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// Virtual milliseconds since the Unix epoch, when it was sent.
+    pub millis: i64,
+    /// Who sent it, as [`Recorded::new`] was told.
+    pub who: &'static str,
+    /// POST, PUT, PATCH or DELETE.
+    pub method: Method,
+    /// The path, with its query.
+    pub path: String,
+    /// The digest of what was sent.
+    pub sent: u64,
+    /// The answer's HTTP status.
+    pub status: u16,
+    /// The digest of what was answered.
+    pub answered: u64,
+}
+
+impl Write {
+    /// The resource that was written, such as `pods` or `replicasets`; empty where the path names none.
+    #[must_use]
+    pub fn resource(&self) -> &str {
+        self.place().0
+    }
+
+    /// The subresource that was written, such as `status`.
+    #[must_use]
+    pub fn subresource(&self) -> Option<&str> {
+        self.place().1
+    }
+
+    /// The resource and the subresource. What stands behind `/api/v1/` or `/apis/<group>/<version>/` is
+    /// `namespaces/<namespace>/<resource>...` for what lives in a namespace, and `<resource>...` for the rest.
+    fn place(&self) -> (&str, Option<&str>) {
+        let path = self.path.split('?').next().unwrap_or_default();
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let (["api", _, rest @ ..] | ["apis", _, _, rest @ ..]) = parts.as_slice() else { return ("", None) };
+        match rest {
+            ["namespaces", _, part @ ("status" | "finalize")] => ("namespaces", Some(*part)),
+            ["namespaces", _, resource, rest @ ..] | [resource, rest @ ..] => (*resource, rest.get(1).copied()),
+            [] => ("", None),
+        }
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { millis, who, method, path, sent, status, answered } = self;
+        write!(f, "{millis} {who} {method} {path} {sent:016x} -> {status} {answered:016x}")
+    }
 }
 
 impl History {
-    /// One line for each write: virtual milliseconds since the epoch, method, path, status, and the digests of
-    /// what was sent and of what was answered.
+    /// One line for each write.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.log().writes.iter().map(ToString::to_string).collect()
+    }
+
+    /// The writes from the one of that number on; 0 gives all.
+    #[must_use]
+    pub fn since(&self, number: usize) -> Vec<Write> {
+        self.log().writes.get(number..).unwrap_or_default().to_vec()
     }
 
     /// How many writes there were.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.log().writes.len()
     }
 
     /// Whether nothing was written.
@@ -42,23 +108,30 @@ impl History {
         self.len() == 0
     }
 
-    fn add(&self, line: String) {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    /// How many GETs there were of `who`, lists among them and watches not.
+    #[must_use]
+    pub fn reads(&self, who: &str) -> usize {
+        self.log().reads.get(who).copied().unwrap_or_default()
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A server whose writes are written down.
+/// A server whose requests are written down.
 #[derive(Debug, Clone)]
 pub struct Recorded<S> {
     inner: S,
+    who: &'static str,
     clock: Clock,
     history: History,
 }
 
 impl<S> Recorded<S> {
-    /// Records what passes through to `inner`.
-    pub fn new(inner: S, clock: Clock, history: History) -> Self {
-        Self { inner, clock, history }
+    /// Records what `who` sends through to `inner`.
+    pub fn new(inner: S, who: &'static str, clock: Clock, history: History) -> Self {
+        Self { inner, who, clock, history }
     }
 }
 
@@ -81,23 +154,30 @@ where
     fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
-        let (clock, history) = (self.clock, self.history.clone());
+        let (who, clock, history) = (self.who, self.clock, self.history.clone());
         Box::pin(async move {
             if request.method() == Method::GET {
+                if !is_watch(&request) {
+                    *history.log().reads.entry(who).or_default() += 1;
+                }
                 return Ok(inner.call(request).await?.map(http_body_util::Either::Right));
             }
             let (head, body) = request.into_parts();
             let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes);
-            let mut line = format!("{} {} {}", clock.now().as_nanos() / 1_000_000, head.method, head.uri);
-            let _ = write!(line, " {:016x}", digest(&body));
+            let millis = clock.now().as_nanos() / 1_000_000;
+            let (method, path, sent) = (head.method.clone(), head.uri.to_string(), digest(&body));
             let answer = inner.call(Request::from_parts(head, Full::new(body))).await?;
             let (head, body) = answer.into_parts();
             let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-            let _ = write!(line, " -> {} {:016x}", head.status.as_u16(), digest(&body));
-            history.add(line);
+            let (status, answered) = (head.status.as_u16(), digest(&body));
+            history.log().writes.push(Write { millis, who, method, path, sent, status, answered });
             Ok(Response::from_parts(head, http_body_util::Either::Left(Full::new(body))))
         })
     }
+}
+
+fn is_watch<B>(request: &Request<B>) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|each| matches!(each, "watch=true" | "watch=1")))
 }
 
 /// A digest with fixed keys: the same bytes give the same number in every run.
@@ -105,4 +185,30 @@ fn digest(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_tells_which_resource_was_written() {
+        let place = |path: &str| {
+            let path = path.to_owned();
+            let write = Write { millis: 0, who: "test", method: Method::PUT, path, sent: 0, status: 200, answered: 0 };
+            (write.resource().to_owned(), write.subresource().map(ToOwned::to_owned))
+        };
+        for (path, resource, subresource) in [
+            ("/api/v1/namespaces/default/pods", "pods", None),
+            ("/api/v1/namespaces/default/pods/a?x=y", "pods", None),
+            ("/api/v1/namespaces/default/pods/a/status", "pods", Some("status")),
+            ("/apis/apps/v1/namespaces/default/replicasets/a/scale", "replicasets", Some("scale")),
+            ("/api/v1/namespaces/default", "namespaces", None),
+            ("/api/v1/namespaces/default/finalize", "namespaces", Some("finalize")),
+            ("/api/v1/nodes/a/status", "nodes", Some("status")),
+            ("/healthz", "", None),
+        ] {
+            assert_eq!(place(path), (resource.to_owned(), subresource.map(ToOwned::to_owned)), "{path}");
+        }
+    }
 }

@@ -16,5 +16,5 @@
 pub mod history;
 pub mod world;
 
-pub use history::History;
+pub use history::{History, Write};
 pub use world::{Settings, World};

@@ -18,6 +18,13 @@ use crate::history::{History, Recorded};
 /// Where virtual time begins: 2026-01-01T00:00:00Z, in nanoseconds since the Unix epoch.
 pub const EPOCH_NANOS: i64 = 1_767_225_600_000_000_000;
 
+/// Who the controllers are in a [`History`].
+pub const CONTROLLERS: &str = "controllers";
+/// Who nodes, scheduler and collectors are in a [`History`].
+pub const CLUSTER: &str = "cluster";
+/// Who drives the cluster by [`World::client`] is in a [`History`].
+pub const TEST: &str = "test";
+
 /// What a world is made of.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -67,9 +74,9 @@ impl World {
         let server = ApiServer::new(ServerOptions::seeded(settings.seed, epoch));
         let clock = Clock::starting_at(epoch);
         let history = History::default();
-        let client = |name: &str| recorded(&server, clock, &history, name);
+        let client = |name: &'static str| recorded(&server, clock, &history, name);
         let cluster = Cluster::start(
-            client("cluster"),
+            client(CLUSTER),
             ClusterOptions {
                 nodes: settings.nodes,
                 pod_startup: settings.pod_startup,
@@ -81,8 +88,8 @@ impl World {
         .await?;
         let (stop, stopped) = shutdown::channel();
         let options = ManagerOptions { seed: settings.seed, ..settings.manager };
-        let manager = tokio::spawn(Manager::new(&client("controllers"), options).run(stopped));
-        Ok(Self { client: client("test"), server, cluster, manager, stop, history })
+        let manager = tokio::spawn(Manager::new(&client(CONTROLLERS), options).run(stopped));
+        Ok(Self { client: client(TEST), server, cluster, manager, stop, history })
     }
 
     /// A client for whoever drives the cluster.
@@ -128,8 +135,9 @@ impl World {
     }
 }
 
-fn recorded(server: &ApiServer, clock: Clock, history: &History, name: &str) -> Client {
-    let service: Recorded<Service> = Recorded::new(server.service(), clock, history.clone());
-    let options = ClientOptions { clock, user_agent: name.to_owned(), ..ClientOptions::default() };
+fn recorded(server: &ApiServer, clock: Clock, history: &History, name: &'static str) -> Client {
+    let service: Recorded<Service> = Recorded::new(server.service(), name, clock, history.clone());
+    // As `muster up` has it: the server keeps objects as JSON.
+    let options = ClientOptions { clock, user_agent: name.to_owned(), protobuf: false, ..ClientOptions::default() };
     Client::in_process(service, &options)
 }

@@ -2,6 +2,8 @@
 //!
 //! What is read becomes JSON, and goes on as if it had come as JSON: what is empty and optional is dropped there.
 
+pub(super) mod write;
+
 use serde_json::{Map, Number, Value};
 
 use crate::schema::table::{Kind, Shape, Table, Type};

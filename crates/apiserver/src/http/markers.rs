@@ -37,7 +37,13 @@ pub fn empty_object(served: &Served) -> Value {
                 }),
             ),
         ],
-        "Namespace" | "Service" | "ResourceQuota" => vec![("spec", json!({})), ("status", json!({}))],
+        "HorizontalPodAutoscaler" => vec![
+            ("spec", json!({"scaleTargetRef": {"kind": "", "name": ""}, "maxReplicas": 0})),
+            ("status", status_of_autoscaler(resource.version)),
+        ],
+        "Service" => vec![("spec", json!({})), ("status", json!({"loadBalancer": {}}))],
+        "EndpointSlice" => vec![("addressType", json!("")), ("endpoints", Value::Null), ("ports", Value::Null)],
+        "Namespace" | "ResourceQuota" => vec![("spec", json!({})), ("status", json!({}))],
         "Lease" => vec![("spec", json!({}))],
         "Event" => vec![
             ("involvedObject", json!({})),
@@ -54,4 +60,11 @@ pub fn empty_object(served: &Served) -> Value {
         object[*key] = value.clone();
     }
     object
+}
+
+fn status_of_autoscaler(version: &str) -> Value {
+    if version == "v1" {
+        return json!({"currentReplicas": 0, "desiredReplicas": 0});
+    }
+    json!({"desiredReplicas": 0, "currentMetrics": null})
 }

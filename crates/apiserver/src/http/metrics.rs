@@ -109,7 +109,7 @@ impl Metrics {
         head(out, "apiserver_rejected_requests_total", "counter", "Requests answered 429.");
         let _ = writeln!(out, "apiserver_rejected_requests_total {}", self.refused.load(Ordering::Relaxed));
         head(out, "apiserver_storage_objects", "gauge", "Stored objects by resource.");
-        for served in registry.served() {
+        for served in registry.served().iter().filter(|served| !served.converts()) {
             let name = served.group_resource();
             let _ =
                 writeln!(out, "apiserver_storage_objects{{resource=\"{name}\"}} {}", registry.storage.count(served.id));

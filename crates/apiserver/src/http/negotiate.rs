@@ -32,7 +32,7 @@ pub enum Transform {
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Output {
-    /// JSON or YAML.
+    /// How it is encoded.
     pub format: Format,
     /// Indented, for a person.
     pub pretty: bool,
@@ -97,7 +97,8 @@ pub fn check_route(headers: &HeaderMap, produces: &'static [&'static str]) -> Re
     if known { Ok(()) } else { Err(ApiError::not_acceptable_route(produces)) }
 }
 
-/// What the answer is written as. `transforms` says whether tables and metadata can be asked for.
+/// What the answer is written as. `transforms` says that it is objects: then tables, metadata and protobuf can be
+/// asked for.
 ///
 /// # Errors
 /// 406 when nothing that the client reads can be written.
@@ -111,6 +112,7 @@ pub fn output(headers: &HeaderMap, query: &Query, transforms: bool) -> Result<Ou
         let formats: &[Format] = match clause.media.as_str() {
             "application/json" => &[Format::Json],
             "application/yaml" => &[Format::Yaml],
+            "application/vnd.kubernetes.protobuf" if transforms => &[Format::Protobuf],
             "*/*" | "application/*" => &[Format::Json],
             _ => continue,
         };
@@ -142,7 +144,8 @@ pub fn output(headers: &HeaderMap, query: &Query, transforms: bool) -> Result<Ou
                 continue;
             }
             Some(match kind {
-                Some("Table") => Transform::Table(version),
+                // A table has no form in protobuf.
+                Some("Table") if formats[0] != Format::Protobuf => Transform::Table(version),
                 Some("PartialObjectMetadata") => Transform::Partial(version),
                 Some("PartialObjectMetadataList") => Transform::PartialList(version),
                 _ => continue,

@@ -173,7 +173,7 @@ impl Request<'_> {
             }
             Err(error) => return respond::error(&error, None),
         };
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = self.served.kind.deprecation().into_iter().map(str::to_owned).collect();
         let mut response = self
             .dispatch(body, output, &mut warnings)
             .unwrap_or_else(|error| respond::error(&error, Some(Output { transform: None, ..output })));
@@ -247,18 +247,27 @@ impl Request<'_> {
             .timeout
             .map_or_else(|| SHORTEST_WATCH.mul_f64(1.0 + self.registry().generator.fraction()), Duration::from_secs)
             .min(LONGEST_WATCH);
+        let protobuf = output.format == Format::Protobuf;
         let body = match self.registry().watch(self.served, &namespace, options)? {
-            Err(error) => Body::stream(failed(&error)),
+            Err(error) => Body::stream(failed(&error, protobuf)),
             Ok(start) => {
-                let wanted =
-                    Wanted { selection, transform: output.transform, include, bookmarks: options.bookmarks, timeout };
+                let wanted = Wanted {
+                    selection,
+                    transform: output.transform,
+                    include,
+                    bookmarks: options.bookmarks,
+                    protobuf,
+                    timeout,
+                };
                 let registry = Arc::clone(&self.shared.registry);
                 let watch = Watch::new(registry, self.served, start, wanted, self.shared.stopping.subscribe());
                 let counted = self.shared.metrics.watching(self.served);
                 Body::stream(counted.around(watch.into_stream()))
             }
         };
-        Ok(respond::with_body(200, "application/json", body))
+        let content_type =
+            if protobuf { "application/vnd.kubernetes.protobuf;stream=watch" } else { "application/json" };
+        Ok(respond::with_body(200, content_type, body))
     }
 
     fn create(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
@@ -386,6 +395,7 @@ impl Request<'_> {
     ) -> Result<Object, ApiError> {
         let mut object = codec::decode(model, body, format, options.field_validation, warnings)?;
         self.served.kind.default(&mut object);
+        self.served.kind.to_stored(&mut object);
         Ok(object)
     }
 

@@ -1,4 +1,4 @@
-//! Writing answers: objects, lists, metadata and errors, as JSON or YAML.
+//! Writing answers: objects, lists, metadata and errors, as JSON, YAML or protobuf.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
@@ -8,12 +8,15 @@ use serde_json::{Map, Value, json};
 use super::body::Body;
 use super::negotiate::{Output, Transform};
 use super::table;
-use crate::codec::Format;
+use crate::codec::{self, Format};
 use crate::kinds::Object;
 use crate::registry::list::Page;
 use crate::registry::{Answer, Registry, Served};
 use crate::status::ApiError;
 use crate::yaml;
+
+/// What a protobuf body is.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 const WARNING: HeaderName = HeaderName::from_static("warning");
 
@@ -54,7 +57,7 @@ pub fn no_such_page() -> Response<Body> {
 pub fn value(code: u16, value: &Value, output: Output) -> Response<Body> {
     match output.format {
         Format::Yaml => bytes(code, "application/yaml", yaml::to_string(value)),
-        // Protobuf is never negotiated for answers.
+        Format::Protobuf if let Some(body) = codec::to_protobuf(value) => bytes(code, PROTOBUF, body),
         Format::Json | Format::Protobuf => {
             let mut out = Vec::with_capacity(1024);
             // A tree of plain values serialises.
@@ -96,13 +99,15 @@ pub fn object(
         && output.transform.is_none()
         && output.format == Format::Json
         && !output.pretty
+        && !served.converts()
     {
         return Ok(with_body(code, "application/json", Body::line(entry.json_bytes())));
     }
     let object = answer.object();
     let is_status = object.get("kind").and_then(Value::as_str) == Some("Status");
     let shown = match output.transform {
-        None => Value::Object(object),
+        None if is_status => Value::Object(object),
+        None => Value::Object(served.present(object)),
         Some(_) if is_status => Value::Object(object),
         Some(Transform::Table(version)) => {
             let include = table::Include::parse(include)?;
@@ -137,7 +142,7 @@ pub fn list(
 ) -> Result<Response<Body>, ApiError> {
     let version = Value::from(page.version.to_string());
     let metadata = list_metadata(Some(&version), page.continue_token.as_deref(), page.remaining);
-    if output.transform.is_none() && output.format == Format::Json && !output.pretty {
+    if output.transform.is_none() && output.format == Format::Json && !output.pretty && !served.converts() {
         let mut head = Vec::with_capacity(256);
         let kind = format!("{}List", served.resource().kind);
         head.extend_from_slice(b"{\"kind\":");
@@ -154,7 +159,8 @@ pub fn list(
     let shown = match output.transform {
         None => {
             let items: Vec<Value> = objects
-                .map(|mut object| {
+                .map(|object| {
+                    let mut object = served.present(object);
                     object.remove("kind");
                     object.remove("apiVersion");
                     Value::Object(object)

@@ -48,7 +48,7 @@ pub fn row(served: &Served, object: &Object, include: Include, version: &str, no
         "object".to_owned(),
         match include {
             Include::Metadata => partial(object, version),
-            Include::Object => Value::Object(object.clone()),
+            Include::Object => Value::Object(served.present(object.clone())),
             Include::None => Value::Null,
         },
     );

@@ -1,4 +1,4 @@
-//! Watches: from a place in the history to lines of JSON (API-09).
+//! Watches: from a place in the history to lines of JSON or frames of protobuf (API-09).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::negotiate::Transform;
 use super::respond::partial;
 use super::table::{self, Include};
+use crate::codec;
 use crate::registry::list::Start;
 use crate::registry::selection::Selection;
 use crate::registry::{Registry, Served};
@@ -37,6 +38,8 @@ pub struct Wanted {
     pub include: Include,
     /// Whether bookmarks are sent.
     pub bookmarks: bool,
+    /// Whether events are frames of protobuf, or else lines of JSON.
+    pub protobuf: bool,
     /// How long it lasts.
     pub timeout: Duration,
 }
@@ -56,15 +59,22 @@ pub struct Watch {
     batch: Vec<Arc<Event>>,
     deadline: Instant,
     next_bookmark: Instant,
+    /// Whether objects are sent as they are stored.
+    plain: bool,
     /// Whether a table has told its columns.
     headed: bool,
     stopping: Receiver<bool>,
 }
 
 /// A stream with one ERROR event.
-pub fn failed(error: &ApiError) -> impl Stream<Item = Bytes> + Send + use<> {
+pub fn failed(error: &ApiError, protobuf: bool) -> impl Stream<Item = Bytes> + Send + use<> {
     let object = error.to_status().to_string();
-    futures::stream::iter([line("ERROR", object.as_bytes())])
+    futures::stream::iter([encoded(line("ERROR", object.as_bytes()), protobuf)])
+}
+
+/// An event's line as the client reads it.
+fn encoded(line: Bytes, protobuf: bool) -> Bytes {
+    if protobuf { Bytes::from(codec::to_frame(&line)) } else { line }
 }
 
 impl Watch {
@@ -83,6 +93,7 @@ impl Watch {
         let last = deadline.checked_sub(LAST_BOOKMARK).filter(|at| *at > now);
         let next_bookmark = last.map_or(now + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY));
         Self {
+            plain: wanted.transform.is_none() && !served.converts(),
             registry,
             served: resource.plural,
             group: resource.group,
@@ -132,9 +143,8 @@ impl Watch {
                     self.pending.extend(self.batch.drain(..));
                 }
                 () = sleep_until(self.next_bookmark), if bookmarks => {
-                    let piece = self.bookmark();
-                    if piece.is_some() {
-                        return piece;
+                    if let Some(piece) = self.bookmark() {
+                        return Some(encoded(piece, self.wanted.protobuf));
                     }
                 }
             }
@@ -147,6 +157,7 @@ impl Watch {
         let mut joined = BytesMut::new();
         while joined.len() < PIECE {
             let Some(line) = self.next_line() else { break };
+            let line = encoded(line, self.wanted.protobuf);
             match first.take() {
                 None if joined.is_empty() => first = Some(line),
                 None => joined.extend_from_slice(&line),
@@ -190,14 +201,12 @@ impl Watch {
             (true, false) if event.kind == EventKind::Modified => {
                 // It left the selector: shown as it last matched, at the version at which it left.
                 let last = event.previous.as_ref().map(|previous| previous.line_at(event.version, "DELETED"))?;
-                match self.wanted.transform {
-                    None => Some(last),
-                    Some(_) => {
-                        let event: Map<String, Value> = serde_json::from_slice(&last).unwrap_or_default();
-                        let object = event.get("object").and_then(Value::as_object).cloned().unwrap_or_default();
-                        Some(self.transformed_line("DELETED", &object))
-                    }
+                if self.plain {
+                    return Some(last);
                 }
+                let event: Map<String, Value> = serde_json::from_slice(&last).unwrap_or_default();
+                let object = event.get("object").and_then(Value::as_object).cloned().unwrap_or_default();
+                Some(self.transformed_line("DELETED", &object))
             }
             (false, true) => Some(self.line("ADDED", event.entry.json())),
             _ => Some(self.plain_line(event)),
@@ -205,14 +214,14 @@ impl Watch {
     }
 
     fn plain_line(&mut self, event: &Event) -> Bytes {
-        if self.wanted.transform.is_none() {
+        if self.plain {
             return event.line();
         }
         self.line(event.kind.word(), event.entry.json())
     }
 
     fn line(&mut self, word: &str, json: &[u8]) -> Bytes {
-        if self.wanted.transform.is_none() {
+        if self.plain {
             return line(word, json);
         }
         let object: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
@@ -230,6 +239,7 @@ impl Watch {
                 table::table(served, version, metadata, vec![row], headers)
             }
             (Some(Transform::Partial(version) | Transform::PartialList(version)), _) => partial(object, version),
+            (None, Some(served)) => Value::Object(served.present(object.clone())),
             _ => Value::Object(object.clone()),
         };
         line(word, shown.to_string().as_bytes())

@@ -103,6 +103,13 @@ pub fn labels(map: Option<&Object>) -> String {
     if each.is_empty() { "<none>".to_owned() } else { each.join(",") }
 }
 
+/// The first few of a list, and how many more there are.
+#[must_use]
+pub fn first(each: &[String], most: usize) -> String {
+    let shown = each.iter().take(most).cloned().collect::<Vec<_>>().join(",");
+    if each.len() > most { format!("{shown} + {} more...", each.len() - most) } else { shown }
+}
+
 /// A text, or `other` where it is empty.
 #[must_use]
 pub fn or<'a>(text: &'a str, other: &'a str) -> &'a str {

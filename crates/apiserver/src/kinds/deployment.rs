@@ -3,10 +3,10 @@
 use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::fields::{Fields, metadata, set_generation};
+use super::fields::{Fields, metadata};
 use super::{
     AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, column, defaults,
-    keep_generation, raise_generation, wide_column,
+    wide_column, workload,
 };
 use crate::field::FieldError;
 use crate::validation::{self, Errors};
@@ -70,27 +70,15 @@ impl Kind for Deployment {
         object.set_if_absent("status", Object::new());
     }
     fn prepare_create(&self, object: &mut Object) {
-        defaults::drop_disabled_template(object);
-        object.insert("status".to_owned(), json!({}));
-        set_generation(object, 1);
+        workload::prepare_create(object, json!({}));
     }
     fn prepare_update(&self, part: Part, object: &mut Object, old: &Object) {
+        workload::prepare_update(part, object, old);
         match part {
-            Part::Status => {
-                keep_generation(object, old);
-                object.carry("spec", old);
-                object.object_or_new("metadata").carry("labels", metadata(old));
-            }
-            Part::Main | Part::Finalize => {
-                object.carry("status", old);
-                defaults::drop_disabled_template(object);
-                raise_generation(object, old);
-                // Annotations are copied to the ReplicaSets: a change of them is work for the controller.
-                let annotations = |o: &Object| metadata(o).object("annotations").filter(|a| !a.is_empty()).cloned();
-                if object.get("spec") == old.get("spec") && annotations(object) != annotations(old) {
-                    set_generation(object, metadata(old).int("generation") + 1);
-                }
-            }
+            // Annotations may come with a status: the controller copies the revision.
+            Part::Status => object.object_or_new("metadata").carry("labels", metadata(old)),
+            // Annotations are copied to the ReplicaSets: a change of them is work for the controller.
+            Part::Main | Part::Finalize => workload::raise_with_annotations(object, old),
         }
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
@@ -135,8 +123,7 @@ impl Kind for Deployment {
         ]
     }
     fn scale_selector(&self, object: &Object) -> String {
-        let selector = object.object("spec").and_then(|spec| spec.object("selector"));
-        validation::selector::parse(selector).map(|s| s.to_string()).unwrap_or_default()
+        workload::scale_selector(object)
     }
 }
 

@@ -140,10 +140,4 @@ impl Kind for Event {
             metadata(object).text("name").into(),
         ]
     }
-    fn allows_create_on_update(&self) -> bool {
-        true
-    }
-    fn garbage_collected(&self) -> bool {
-        false
-    }
 }

@@ -68,12 +68,6 @@ impl Kind for Lease {
         let holder = object.object("spec").map_or("", |spec| spec.text("holderIdentity"));
         vec![cells::name(object), holder.into(), cells::age(object, now)]
     }
-    fn allows_create_on_update(&self) -> bool {
-        true
-    }
-    fn allows_unconditional_update(&self) -> bool {
-        false
-    }
 }
 
 /// Coordinated leader election is off, as it is by default in the reference: its fields are not stored.

@@ -9,8 +9,11 @@ pub mod cells;
 pub mod configmap;
 pub mod defaults;
 pub mod deployment;
+pub mod endpoints;
+pub mod endpointslice;
 pub mod event;
 pub mod fields;
+pub mod horizontalpodautoscaler;
 pub mod lease;
 pub mod namespace;
 pub mod node;
@@ -21,7 +24,9 @@ pub mod replicaset;
 pub mod replicationcontroller;
 pub mod resourcequota;
 pub mod secret;
+pub mod service;
 pub mod serviceaccount;
+mod workload;
 
 use std::borrow::Cow;
 
@@ -138,6 +143,22 @@ pub trait Kind: Send + Sync + 'static {
     /// What discovery tells.
     fn resource(&self) -> &'static Resource;
 
+    /// The kind that the objects are stored as, where they are another served kind's in another version. Then
+    /// everything but [`Kind::default`] and the two conversions is handed what is stored.
+    fn stored_as(&self) -> Option<&'static dyn Kind> {
+        None
+    }
+
+    /// Turns a decoded and defaulted object of this version into what is stored.
+    fn to_stored(&self, object: &mut Object) {
+        let _ = object;
+    }
+
+    /// Turns what is stored into an object of this version.
+    fn to_served(&self, object: &mut Object) {
+        let _ = object;
+    }
+
     /// Fills in what the reference server's versioned defaulting fills in (API-16). Idempotent. Runs on
     /// every decoded body, before anything else looks at it.
     fn default(&self, object: &mut Object);
@@ -179,6 +200,11 @@ pub trait Kind: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The warning that every answer about the kind carries, where it is on its way out.
+    fn deprecation(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The value of one of [`Resource::field_labels`] (API-10). `None` where the object lacks it,
     /// which selects as the empty string.
     fn field<'a>(&self, object: &'a Object, label: &str) -> Option<Cow<'a, str>> {
@@ -216,22 +242,6 @@ pub trait Kind: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether an update of an absent object creates it (events, leases, endpoints).
-    fn allows_create_on_update(&self) -> bool {
-        false
-    }
-
-    /// Whether an update without a resourceVersion overwrites what is there. Where it may not, such an
-    /// update is invalid: `metadata.resourceVersion: Invalid value: 0: must be specified for an update`.
-    fn allows_unconditional_update(&self) -> bool {
-        true
-    }
-
-    /// Whether deletion knows propagation and owners for this kind (not for events).
-    fn garbage_collected(&self) -> bool {
-        true
-    }
-
     /// For kinds with a scale: the selector in its string form, for `status.selector`.
     fn scale_selector(&self, object: &Object) -> String {
         let _ = object;
@@ -244,25 +254,23 @@ pub trait Kind: Send + Sync + 'static {
 pub fn all() -> &'static [&'static dyn Kind] {
     &[
         &configmap::ConfigMap,
+        &endpoints::Endpoints,
         &event::Event,
         &namespace::Namespace,
         &node::Node,
         &pod::Pod,
-        &serviceaccount::ServiceAccount,
-        &replicaset::ReplicaSet,
-        &lease::Lease,
-    ]
-}
-
-/// Kinds that are complete here but not yet switched on: what serves them comes later.
-#[must_use]
-pub fn extra() -> &'static [&'static dyn Kind] {
-    &[
         &podtemplate::PodTemplate,
         &replicationcontroller::ReplicationController,
         &resourcequota::ResourceQuota,
         &secret::Secret,
+        &service::Service,
+        &serviceaccount::ServiceAccount,
         &deployment::Deployment,
+        &replicaset::ReplicaSet,
+        &horizontalpodautoscaler::HorizontalPodAutoscaler,
+        &horizontalpodautoscaler::HorizontalPodAutoscalerV1,
+        &lease::Lease,
+        &endpointslice::EndpointSlice,
     ]
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::fields::{Fields, metadata};
 use super::{
     AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, defaults,
-    keep_generation, number_column, raise_generation, wide_column,
+    number_column, wide_column, workload,
 };
 use crate::field::FieldError;
 use crate::validation::{self, Errors};
@@ -61,22 +61,10 @@ impl Kind for ReplicaSet {
         object.object_or_new("status").set_if_absent("replicas", 0);
     }
     fn prepare_create(&self, object: &mut Object) {
-        defaults::drop_disabled_template(object);
-        object.insert("status".to_owned(), json!({"replicas": 0}));
-        super::fields::set_generation(object, 1);
+        workload::prepare_create(object, json!({"replicas": 0}));
     }
     fn prepare_update(&self, part: Part, object: &mut Object, old: &Object) {
-        match part {
-            Part::Status => {
-                keep_generation(object, old);
-                object.carry("spec", old);
-            }
-            Part::Main | Part::Finalize => {
-                object.carry("status", old);
-                defaults::drop_disabled_template(object);
-                raise_generation(object, old);
-            }
-        }
+        workload::prepare_update(part, object, old);
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
         let mut errors = Errors::new();
@@ -119,7 +107,6 @@ impl Kind for ReplicaSet {
         ]
     }
     fn scale_selector(&self, object: &Object) -> String {
-        let selector = object.object("spec").and_then(|spec| spec.object("selector"));
-        validation::selector::parse(selector).map(|s| s.to_string()).unwrap_or_default()
+        workload::scale_selector(object)
     }
 }

@@ -72,6 +72,10 @@ impl Registry {
             set_metadata(&mut object, "name", Some(Value::from(name)));
         }
 
+        let _allocating = self.allocating(served);
+        if served.policy.allocates {
+            self.allocate(served, &mut object, None, options.dry_run)?;
+        }
         served.kind.prepare_create(&mut object);
         let errors = validation::create(served.kind, &object);
         let name = metadata(&object).text("name").to_owned();

@@ -22,9 +22,10 @@ pub mod pods;
 pub mod policy;
 pub mod scale;
 pub mod selection;
+pub mod services;
 pub mod update;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value};
 
@@ -82,6 +83,19 @@ impl Served {
         api_version(resource.group, resource.version)
     }
 
+    /// Whether the objects are stored in another version.
+    #[must_use]
+    pub fn converts(&self) -> bool {
+        self.kind.stored_as().is_some()
+    }
+
+    /// What is stored, in this version.
+    #[must_use]
+    pub fn present(&self, mut stored: Object) -> Object {
+        self.kind.to_served(&mut stored);
+        stored
+    }
+
     /// Whether the kind has this subresource.
     #[must_use]
     pub fn has(&self, subresource: Subresource) -> bool {
@@ -112,6 +126,14 @@ impl Served {
         }
         Draft::new(object, fields, previous)
     }
+}
+
+/// Which of the kinds another one's objects are stored as, if so.
+fn place(kinds: &[&'static dyn Kind], kind: &'static dyn Kind) -> Option<u16> {
+    let stored = kind.stored_as()?.resource();
+    let same =
+        |other: &Resource| (other.group, other.version, other.kind) == (stored.group, stored.version, stored.kind);
+    kinds.iter().zip(0..).find(|(kind, _)| same(kind.resource())).map(|(_, at)| at)
 }
 
 /// `v1` or `apps/v1`.
@@ -152,19 +174,28 @@ pub struct Registry {
     pub generator: Generator,
     /// Objects that go by themselves.
     expiry: expiry::Expiry,
+    /// Held from looking for what is free until it is taken.
+    allocation: Mutex<()>,
 }
 
 impl Registry {
     /// A registry of kinds over an empty storage. Discovery and lookups keep their order.
     #[must_use]
     pub fn new(kinds: &[&'static dyn Kind], clock: Clock, generator: Generator, retention: Retention) -> Self {
-        let served = kinds.iter().zip(0..).map(|(kind, id)| Served {
+        let served = kinds.iter().zip(0..).map(|(kind, own)| Served {
             kind: *kind,
-            id: ResourceId(id),
+            id: ResourceId(place(kinds, *kind).unwrap_or(own)),
             policy: policy::policy(kind.resource()),
         });
         let storage = Arc::new(Storage::new(kinds.len(), 1, retention));
-        Self { served: served.collect(), storage, clock, generator, expiry: expiry::Expiry::default() }
+        Self {
+            served: served.collect(),
+            storage,
+            clock,
+            generator,
+            expiry: expiry::Expiry::default(),
+            allocation: Mutex::new(()),
+        }
     }
 
     /// All kinds.

@@ -1,5 +1,7 @@
 //! Patches: from bytes and the present object to the next one (API-12).
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::json_patch::{self, Touched};
@@ -65,8 +67,11 @@ impl Registry {
     ) -> Result<Answer, ApiError> {
         let model = Model::of(served);
         self.change(served, update, None, warnings, |live, warnings| {
-            let mut next = apply(&model, live, patch, update.options, warnings)?;
+            let present =
+                if served.converts() { Cow::Owned(served.present(live.clone())) } else { Cow::Borrowed(live) };
+            let mut next = apply(&model, &present, patch, update.options, warnings)?;
             served.kind.default(&mut next);
+            served.kind.to_stored(&mut next);
             Ok(next)
         })
     }

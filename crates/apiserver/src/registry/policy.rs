@@ -18,6 +18,8 @@ pub struct Policy {
     pub collects_garbage: bool,
     /// Whether the kind has a list of field labels of its own, which words the error for others.
     pub own_field_labels: bool,
+    /// Whether a write is given something that only one object may have (addresses, ports).
+    pub allocates: bool,
     /// How long after its last write an object goes by itself.
     pub lifetime: Option<Duration>,
     /// Where the reference server keeps its objects: a part of one of its messages.
@@ -62,6 +64,7 @@ pub fn policy(resource: &Resource) -> Policy {
             ("", "pods" | "nodes" | "replicationcontrollers" | "events" | "namespaces" | "secrets" | "services")
                 | ("events.k8s.io", "events")
         ),
+        allocates: (resource.group, plural) == ("", "services"),
         lifetime: (plural == "events").then_some(super::expiry::EVENTS),
         storage_prefix: match (resource.group, plural) {
             ("", "nodes") => "minions",

@@ -7,10 +7,10 @@ use super::patch::{Patch, apply};
 use super::update::Update;
 use super::{Answer, Registry, Served, set_metadata};
 use crate::codec::{self, Model};
-use crate::field::FieldError;
-use crate::kinds::Object;
 use crate::kinds::fields::{Fields as _, metadata};
+use crate::kinds::{NameRule, Object};
 use crate::status::{ApiError, GroupResource};
+use crate::validation::{self, Path};
 
 /// What a write of a Scale brings.
 #[derive(Debug, Clone, Copy)]
@@ -140,11 +140,16 @@ fn check(served: &Served, scale: &Object, live: &Object, name: &str) -> Result<(
         let message = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(ApiError::bad_request(message));
     }
+    let mut errors = Vec::new();
+    let mut named = found.clone();
+    // The namespace of the path counts, where the scale says none.
+    named.carry("namespace", metadata(live));
+    validation::meta::validate_core(&named, true, NameRule::Subdomain, &mut errors);
     let replicas = scale.object("spec").map_or(0, |spec| spec.int("replicas"));
-    if replicas < 0 {
-        let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+    validation::non_negative(replicas, &Path::new("spec").child("replicas"), &mut errors);
+    if !errors.is_empty() {
         let kind = GroupResource { group: "autoscaling", resource: "Scale" };
-        return Err(ApiError::invalid(kind, name, &[error]));
+        return Err(ApiError::invalid(kind, name, &errors));
     }
     let (wanted, uid) = (found.text("uid"), metadata(live).text("uid"));
     if !wanted.is_empty() && wanted != uid {

@@ -121,6 +121,10 @@ impl Registry {
             }
         }
 
+        let _allocating = self.allocating(served);
+        if served.policy.allocates && update.part == Part::Main {
+            self.allocate(served, &mut object, Some(live), update.options.dry_run)?;
+        }
         carry_metadata(served, update.part, &mut object, live);
         let errors = validation::update(served.kind, update.part, &object, live);
         if !errors.is_empty() {
@@ -133,7 +137,7 @@ impl Registry {
         if ends_deletion(served, &object, live) {
             if !update.options.dry_run {
                 match self.storage.delete(served.id, update.namespace, update.name, entry.version) {
-                    Ok(_) | Err(Refused::Missing) => {}
+                    Ok(_) | Err(Refused::Missing) => self.service_is_gone(served, update.namespace, update.name),
                     Err(Refused::Changed | Refused::Exists(_)) => return Ok(None),
                 }
             }

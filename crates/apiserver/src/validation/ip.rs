@@ -71,6 +71,37 @@ pub fn validate_legacy_ip(value: &str, old: &[&str], path: &Path<'_>, errors: &m
     }
 }
 
+/// Checks an address strictly: one way of writing it, no other.
+pub fn validate_strict_ip(value: &str, path: &Path<'_>, errors: &mut Errors) {
+    let found = errors.len();
+    validate_legacy_ip(value, &[], path, errors);
+    let Some(ip) = parse_sloppy(value).filter(|_| errors.len() == found) else { return };
+    if ip.to_string() != value {
+        let why = format!("must be in canonical form ({})", go_quote(&ip.to_string()));
+        errors.push(FieldError::invalid(path, value, why));
+    }
+}
+
+/// Checks that traffic can be sent to an address: that it is no address of a machine itself or of its link.
+pub fn validate_endpoint_ip(value: &str, path: &Path<'_>, errors: &mut Errors) {
+    let Some(ip) = parse_sloppy(value) else {
+        return errors.push(FieldError::invalid(path, value, "must be a valid IP address"));
+    };
+    let (link, link_multicast) = match ip {
+        IpAddr::V4(v4) => (v4.is_link_local(), v4.octets()[..3] == [224, 0, 0]),
+        IpAddr::V6(v6) => (v6.segments()[0] & 0xffc0 == 0xfe80, v6.segments()[0] & 0xff0f == 0xff02),
+    };
+    let special = [
+        (ip.is_unspecified(), format!("may not be unspecified ({value})")),
+        (ip.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned()),
+        (link, "may not be in the link-local range (169.254.0.0/16, fe80::/10)".to_owned()),
+        (link_multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".to_owned()),
+    ];
+    for (_, why) in special.into_iter().filter(|(is, _)| *is) {
+        errors.push(FieldError::invalid(path, value, why));
+    }
+}
+
 /// Warnings for an address that is not written in the usual form.
 #[must_use]
 pub fn ip_warnings(path: &Path<'_>, value: &str) -> Vec<String> {

@@ -4,7 +4,10 @@
 
 pub mod data;
 pub mod deployment;
+pub mod endpoints;
+pub mod endpointslice;
 pub mod event;
+pub mod horizontalpodautoscaler;
 pub mod internal;
 pub mod intstr;
 pub mod ip;
@@ -19,6 +22,7 @@ pub mod pod;
 pub mod quantity;
 pub mod quota;
 pub mod selector;
+pub mod service;
 pub mod workload;
 
 use crate::field::FieldError;

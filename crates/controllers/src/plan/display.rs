@@ -4,7 +4,10 @@ use std::fmt;
 
 use muster_machinery::SlowStart;
 
-use super::{ClaimAction, ClaimPlan, Creation, Deletion, Expectation, Owner, Plan, Remark, Requeue, StatusWrite, Step};
+use super::{
+    Announcement, ClaimAction, ClaimPlan, Creation, Deletion, Expectation, Owner, Plan, Remark, Requeue, StatusWrite,
+    Step,
+};
 
 /// One line for the owner, then one for each thing intended.
 ///
@@ -69,13 +72,17 @@ fn write_step(f: &mut fmt::Formatter<'_>, step: &Step) -> fmt::Result {
             let subresource = patch.subresource.unwrap_or_default();
             writeln!(f, "  patch {}{slash}{subresource} {}: {}", patch.resource, patch.key, patch.purpose)
         }),
+        Step::Tell(announcement) => writeln!(f, "  {announcement}"),
         Step::Fail(failure) => writeln!(f, "  fail: {failure}"),
     }
 }
 
 impl fmt::Display for Creation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resource, namespace, count, body, .. } = self;
+        let Self { resource, namespace, count, body, name, .. } = self;
+        if let Some(name) = name {
+            return write!(f, "create {resource} {namespace}/{name} ({} bytes)", body.len());
+        }
         let plural = if *count == 1 { "" } else { "s" };
         write!(f, "create {count} {resource}{plural} in {namespace}, in batches of ")?;
         let mut round = SlowStart::new(usize::try_from(*count).unwrap_or(usize::MAX));
@@ -97,7 +104,16 @@ impl fmt::Display for Deletion {
 
 impl fmt::Display for StatusWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "status {}", self.status)
+        write!(f, "status {}", self.status)?;
+        self.annotations.iter().try_for_each(|(key, value)| write!(f, ", annotation {key}={value}"))
+    }
+}
+
+/// `tell Warning SelectingAll: This deployment is selecting all pods.`
+impl fmt::Display for Announcement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.warning { "Warning" } else { "Normal" };
+        write!(f, "tell {kind} {}: {}", self.reason, self.message)
     }
 }
 
@@ -135,6 +151,7 @@ impl fmt::Display for Remark {
             Self::BackingOff(rest) => {
                 write!(f, "creations wait {rest:?}: the last ones came to nothing at once")
             }
+            Self::InexactHash => f.write_str("the new name is our own: the template has something that is not known"),
             Self::CutAtBurst(burst) => write!(f, "cut at {burst} writes; the rest follows"),
         }
     }

@@ -62,6 +62,12 @@ impl Failure {
         self.is("Conflict", 409)
     }
 
+    /// Another object bears the name of the one to create.
+    #[must_use]
+    pub fn is_already_exists(&self) -> bool {
+        self.reason == "AlreadyExists"
+    }
+
     /// The object that the request would make is no valid one.
     #[must_use]
     pub fn is_invalid(&self) -> bool {

@@ -19,6 +19,8 @@ pub(super) struct FreshMeta {
     #[serde(default)]
     pub(super) resource_version: ResourceVersion,
     #[serde(default)]
+    pub(super) generation: i64,
+    #[serde(default)]
     pub(super) deletion_timestamp: Option<Timestamp>,
     #[serde(default)]
     pub(super) labels: Option<Labels>,

@@ -30,11 +30,12 @@
 //! - [`Step::Delete`]: every DELETE at once, with both preconditions. On a conflict, GET that object and
 //!   ask [`Deletion::after_conflict`].
 //! - [`Step::Patch`]: one by one in order, ending at the first that fails.
+//! - [`Step::Tell`]: nothing is sent but the Event.
 //! - [`Step::Fail`]: nothing is sent; the failure was known beforehand.
 //!
 //! For each result: `settle` it, send its announcement (an Event on the owner), lower the expectation
-//! where it says so, record the version written, and add it to the [`Outcome`]. A step that failed ends
-//! the round. [`Plan::status`] and [`Plan::requeue`] are, in this round, only what would follow if
+//! where it says so, record the version written, and add it to the [`Outcome`]. The round ends with the step
+//! after which [`Outcome::ends_round`]. [`Plan::status`] and [`Plan::requeue`] are, in this round, only what would follow if
 //! everything succeeded: they are for the reader of a dry run.
 //!
 //! [`Next::WriteStatus`]: PATCH ([`StatusWrite::PATCH_TYPE`]) to the status subresource. On any failure GET the
@@ -134,6 +135,8 @@ pub enum Step {
     Delete(Vec<Deletion>),
     /// Patches, one by one; the first failure ends the step.
     Patch(Vec<Patch>),
+    /// An Event on the owner that no write stands behind.
+    Tell(Announcement),
     /// A failure that was known before any write: the round fails with it.
     Fail(Failure),
 }
@@ -177,6 +180,9 @@ pub enum Remark {
     /// Creations wait, because pods of this owner failed as soon as they were created (B-08), or because
     /// its namespace is being deleted (RS-12).
     BackingOff(Duration),
+    /// The name of the ReplicaSet to create is not the one that another controller of this API would choose: its
+    /// template has something whose effect on the hash is not known.
+    InexactHash,
     /// The round is cut at this many writes, the burst; the rest follows in the next syncs.
     CutAtBurst(u32),
 }

@@ -50,6 +50,8 @@ pub enum Settlement {
     Patched,
     /// The creation was refused because nothing is needed any more: the namespace is terminating.
     NotNeeded,
+    /// The creation was refused because another object bears the name that was asked for (DEP-05).
+    NameTaken(Failure),
     /// The object to delete was not there.
     AlreadyGone,
     /// The object to delete turned out not to be ours any more.
@@ -73,6 +75,9 @@ pub struct Outcome {
     pub left_alone: u32,
     /// Creations that were refused because the namespace is terminating.
     pub not_needed: u32,
+    /// Why a creation by name was refused because that name is taken: whose it is must be looked up before
+    /// this is called a failure (DEP-05).
+    pub name_taken: Option<Failure>,
     /// Creations that were never tried, because an earlier batch ended the round (RS-09).
     pub not_tried: u32,
     /// Writes that failed.
@@ -92,6 +97,10 @@ impl Outcome {
             Settlement::Deleted => &mut self.deleted,
             Settlement::Patched => &mut self.patched,
             Settlement::NotNeeded => &mut self.not_needed,
+            Settlement::NameTaken(failure) => {
+                self.name_taken.get_or_insert_with(|| failure.clone());
+                return;
+            }
             Settlement::AlreadyGone => &mut self.already_gone,
             Settlement::LeftAlone => &mut self.left_alone,
             Settlement::Failed(failure) => {
@@ -118,6 +127,13 @@ impl Outcome {
     pub fn fail(&mut self, failure: Failure) {
         self.failed += 1;
         self.error.get_or_insert(failure);
+    }
+
+    /// Whether no further step of the round is performed: something failed, a name is taken, or nothing is
+    /// needed any more.
+    #[must_use]
+    pub const fn ends_round(&self) -> bool {
+        self.error.is_some() || self.name_taken.is_some() || self.not_needed > 0
     }
 
     /// Whether the caches will have shown the whole round once they have passed the highest version

@@ -38,7 +38,7 @@ pub enum Next {
     /// Take and give up objects by their owner references.
     Claim(ClaimPlan),
     /// Expect, and write.
-    Perform(Plan),
+    Perform(Box<Plan>),
     /// Write the owner's status.
     WriteStatus(StatusWrite),
     /// Nothing more.

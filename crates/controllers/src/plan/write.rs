@@ -1,5 +1,6 @@
 //! The writes of a plan: creations, deletions, patches and the status.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,6 +23,9 @@ pub struct Creation {
     /// The object as JSON, made once for all of them. It names itself by `generateName`, so that
     /// equal bodies make different objects; where it carries a `name`, `count` is 1.
     pub body: Bytes,
+    /// The name that the object gives itself, where it does: that it is taken is then no failure yet, but
+    /// [`Settlement::NameTaken`].
+    pub name: Option<Arc<str>>,
     /// The Events on the owner.
     pub telling: Telling,
 }
@@ -41,6 +45,9 @@ impl Creation {
             },
             Err(failure) if failure.is_namespace_terminating() => {
                 Settled { lowers: true, ends_round: true, ..Settled::of(Settlement::NotNeeded) }
+            }
+            Err(failure) if self.name.is_some() && failure.is_already_exists() => {
+                Settled { lowers: true, ends_round: true, ..Settled::of(Settlement::NameTaken(failure.clone())) }
             }
             Err(failure) => Settled {
                 announcement: self.telling.failed(&failure.message),
@@ -103,7 +110,9 @@ impl Deletion {
                 return AfterConflict::Fail(Failure::local(format!("reading {} again: {error}", self.key)));
             }
         };
-        let ours = fresh.uid == self.uid
+        let unchanged = self.ownership.generation.is_none_or(|generation| fresh.generation == generation);
+        let ours = unchanged
+            && fresh.uid == self.uid
             && fresh.deletion_timestamp.is_none()
             && fresh.is_controlled_by(&self.ownership.owner)
             && self.ownership.selector.matches(&fresh.labels.unwrap_or_default());
@@ -148,13 +157,15 @@ impl Deletion {
     }
 }
 
-/// What makes an object one's own: still controlled by the owner, and still selected.
+/// What makes an object one's own to delete: still controlled by the owner, and still selected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ownership {
     /// The uid of the owner.
     pub owner: Uid,
     /// The owner's selector.
     pub selector: Selector,
+    /// The generation that the object must still have, where it is deleted for what its spec says.
+    pub generation: Option<i64>,
 }
 
 /// What to do about a deletion that met a conflict.
@@ -237,8 +248,8 @@ impl PatchType {
 /// A change of the owner's status.
 ///
 /// Only what changed is sent, as a strategic merge patch: conditions merge by their type, and fields that
-/// this version does not know stay as they are. The patch carries the uid and the resourceVersion that the
-/// status was computed from, so that a status of the past overwrites nothing.
+/// this version does not know stay as they are. The patch carries the uid of the object that is meant, and the
+/// resourceVersion where a status of the past could do harm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatusWrite {
     /// What is patched.
@@ -247,10 +258,16 @@ pub struct StatusWrite {
     pub key: ObjectKey,
     /// The object meant.
     pub uid: Uid,
-    /// The version that the status was computed from, or that was read since.
-    pub resource_version: ResourceVersion,
+    /// The version that the status was computed from, or that was read since: the write is refused where the
+    /// object has another by now. None where the newest write is right whatever was written in between.
+    pub resource_version: Option<ResourceVersion>,
+    /// Only counts differ, and nobody acts on those of a moment ago: the write may be put off for as long.
+    pub can_wait: bool,
     /// The value of `status` in the patch.
     pub status: serde_json::Value,
+    /// Annotations of the owner that are set in the same patch: the server takes them along with the status of
+    /// a Deployment, whose revision is copied back so (DEP-06).
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl StatusWrite {
@@ -260,11 +277,17 @@ impl StatusWrite {
     /// The patch to send to the status subresource.
     #[must_use]
     pub fn body(&self) -> Bytes {
-        let Self { uid, resource_version, status, .. } = self;
-        let patch = serde_json::json!({
-            "metadata": {"uid": uid, "resourceVersion": resource_version},
+        let Self { uid, resource_version, status, annotations, .. } = self;
+        let mut patch = serde_json::json!({
+            "metadata": {"uid": uid},
             "status": status,
         });
+        if let Some(version) = resource_version {
+            patch["metadata"]["resourceVersion"] = serde_json::json!(version);
+        }
+        if !annotations.is_empty() {
+            patch["metadata"]["annotations"] = serde_json::json!(annotations);
+        }
         Bytes::from(patch.to_string())
     }
 
@@ -285,7 +308,7 @@ impl StatusWrite {
                 self.resource, self.key, fresh.uid, self.uid
             )));
         }
-        Ok(Self { resource_version: fresh.resource_version, ..self.clone() })
+        Ok(Self { resource_version: Some(fresh.resource_version), ..self.clone() })
     }
 }
 
@@ -305,6 +328,8 @@ pub struct Telling {
 pub enum Words {
     /// These words, then the object's name or the error: `Created pod: ` and `web-x2v4b`.
     Before(&'static str),
+    /// The same with words that are made at run time.
+    Followed(String),
     /// Exactly these.
     Exactly(String),
 }
@@ -313,6 +338,7 @@ impl Words {
     fn with(&self, end: &str) -> String {
         match self {
             Self::Before(start) => format!("{start}{end}"),
+            Self::Followed(start) => format!("{start}{end}"),
             Self::Exactly(text) => text.clone(),
         }
     }

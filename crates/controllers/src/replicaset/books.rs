@@ -28,14 +28,15 @@ use std::time::Duration;
 
 use muster_machinery::cache::Cache;
 use muster_machinery::consistency::Verdict;
-use muster_machinery::{Backoff, Consistency, Expectations, Remedy};
+use muster_machinery::{Backoff, Consistency, Expectations};
 use muster_objects::meta::{ObjectKey, ResourceVersion};
-use muster_objects::{Moment, Pod, SelectorError};
+use muster_objects::{Moment, Pod};
 
 use super::backoff::creation_backoff;
 use super::handlers::{Effect, Owners};
 use super::identity::{Identity, ReplicaOwner};
 use super::snapshot::{Expected, Snapshot};
+use crate::pause::Pauses;
 use crate::plan::{Expectation, Outcome, Owner, Resource};
 
 /// The memory of one controller.
@@ -52,6 +53,8 @@ pub struct Books {
     /// Owners whose last creations met a namespace that is being deleted: the next wait too. No event
     /// comes of such a refusal and no error, so that every pod that goes would else try again.
     refused: BTreeSet<ObjectKey>,
+    /// When the status of an owner was last written, or its pods managed.
+    pauses: Pauses,
 }
 
 /// What a handler's effect asks of the queue.
@@ -63,29 +66,8 @@ pub enum Enqueue {
     After(ObjectKey, Duration),
 }
 
-/// How a sync begins.
-#[derive(Debug)]
-pub enum Begin<O> {
-    /// With everything that it needs to see.
-    Ready(Snapshot<O>),
-    /// Not at all: the owner is gone, and the books about it are closed (EX-06).
-    Gone,
-    /// Not yet: a cache is older than what was written for the owner (RS-19). Counts as a skip in the
-    /// metric `replicaset_controller_stale_sync_skips_total`.
-    Stale {
-        /// The kind whose cache is behind.
-        resource: Resource,
-        /// The version that was written.
-        wrote: ResourceVersion,
-        /// The version that the cache has seen.
-        read: ResourceVersion,
-        /// How the owner comes back: woken by [`Books::caught_up`] with no retry spent (B-17), or by the
-        /// queue's rate limit after having waited too long.
-        remedy: Remedy,
-    },
-    /// Never, until the owner changes: its selector cannot be parsed. To be logged; not retried (RS-20).
-    InvalidSelector(SelectorError),
-}
+/// How a sync of a ReplicaSet begins.
+pub type Begin<O> = crate::begin::Begin<Snapshot<O>>;
 
 impl Books {
     /// Empty books for one kind of owner.
@@ -97,11 +79,13 @@ impl Books {
             unproved: BTreeSet::new(),
             brakes: creation_backoff(),
             refused: BTreeSet::new(),
+            pauses: Pauses::default(),
         }
     }
 
     /// Takes in what a handler noticed; says what to queue. [`Effect::Overlap`] only concerns the log.
     pub fn note(&mut self, effect: Effect, now: Moment) -> Option<Enqueue> {
+        self.pauses.tell(now);
         match effect {
             Effect::Enqueue(owner) => return Some(Enqueue::Now(owner)),
             Effect::EnqueueAfter(owner, delay) => return Some(Enqueue::After(owner, delay)),
@@ -133,6 +117,7 @@ impl Books {
         burst: u32,
         now: Moment,
     ) -> Begin<O> {
+        self.pauses.tell(now);
         let newest = |resource: Resource| match resource {
             Resource::PODS => pods.newest(),
             _ => owners.newest(),
@@ -157,7 +142,9 @@ impl Books {
             self.brakes.fail(key, now);
         }
         let expected = self.expected(key, now);
-        match Snapshot::take(owner, owners, pods, expected, self.brakes.remaining(key, now), burst) {
+        let creations_wait = self.brakes.remaining(key, now);
+        let counts_wait = self.pauses.left(key);
+        match Snapshot::take(owner, owners, pods, expected, creations_wait, counts_wait, burst) {
             Ok(snapshot) => Begin::Ready(snapshot),
             Err(error) => Begin::InvalidSelector(error),
         }
@@ -165,6 +152,7 @@ impl Books {
 
     /// Sets what the watch is to show of the round that begins (EX-01).
     pub fn expect(&mut self, owner: &Owner, expectation: &Expectation, now: Moment) {
+        self.pauses.tell(now);
         self.unproved.remove(&owner.key);
         match expectation {
             Expectation::Creations(count) => {
@@ -188,6 +176,9 @@ impl Books {
 
     /// Records that an object of `resource` stands at `version` by a write for this owner (RS-19).
     pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
+        if resource == owner.resource {
+            self.pauses.begin(&owner.key);
+        }
         if let Some(record) = &mut self.record {
             record.wrote_at(&owner.key, &owner.uid, resource, version);
         }
@@ -196,6 +187,9 @@ impl Books {
     /// Notes whether every write of a round has a known version (B-01), and whether its creations were
     /// refused for good (RS-12).
     pub fn round_ended(&mut self, owner: &Owner, outcome: &Outcome) {
+        if outcome.created + outcome.deleted > 0 {
+            self.pauses.begin(&owner.key);
+        }
         if !outcome.is_accounted_for() {
             self.unproved.insert(owner.key.clone());
         }
@@ -233,6 +227,7 @@ impl Books {
     }
 
     fn forget(&mut self, owner: &ObjectKey) {
+        self.pauses.forget(owner);
         self.expectations.delete(owner);
         self.unproved.remove(owner);
         self.refused.remove(owner);

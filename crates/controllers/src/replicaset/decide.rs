@@ -18,6 +18,7 @@ use super::ranking::victims;
 use super::requeue::until_available;
 use super::snapshot::{Expected, Snapshot};
 use super::status::{self, Counts};
+use crate::pause::{COUNTS_PAUSE, put_off};
 use crate::plan::{
     ClaimAction, ClaimOutcome, ClaimPlan, Creation, Deletion, Expectation, Failure, Outcome, Ownership, Plan, Remark,
     Requeue, Resource, StatusWrite, Step, Telling, Words,
@@ -43,8 +44,9 @@ pub fn decide<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome, no
     manage(snapshot, &pods, now, &mut plan);
     let known = plan.steps.iter().find_map(|step| if let Step::Fail(failure) = step { Some(failure) } else { None });
     let after = calculate(snapshot, &pods, known, now);
-    plan.status = status::write(&*snapshot.owner, &after);
-    plan.requeue = requeue(snapshot, &pods, &after, &Outcome::default(), now);
+    let requeue = requeue(snapshot, &pods, &after, &Outcome::default(), now);
+    let wait = snapshot.counts_wait.filter(|_| plan.is_quiet());
+    (plan.status, plan.requeue) = put_off(status::write(&*snapshot.owner, &after), requeue, wait);
     plan
 }
 
@@ -60,7 +62,10 @@ pub fn status_after<O: ReplicaOwner>(
 ) -> (Option<StatusWrite>, Requeue) {
     let pods = claimed_pods(snapshot, claims);
     let after = calculate(snapshot, &pods, outcome.error.as_ref(), now);
-    (status::write(&*snapshot.owner, &after), requeue(snapshot, &pods, &after, outcome, now))
+    let requeue = requeue(snapshot, &pods, &after, outcome, now);
+    // The watch will show in a moment what the round has done, and then the counts are worth writing.
+    let managed = outcome.error.is_none() && outcome.created + outcome.deleted > 0;
+    put_off(status::write(&*snapshot.owner, &after), requeue, managed.then_some(COUNTS_PAUSE))
 }
 
 /// The whole of a sync as a dry run shows it: the claims, and the plan that follows if all of them succeed.
@@ -114,6 +119,7 @@ fn create<O: ReplicaOwner>(snapshot: &Snapshot<O>, count: u32, plan: &mut Plan) 
                 namespace: Arc::clone(&owner.meta().namespace),
                 count,
                 body: Bytes::from(body),
+                name: None,
                 telling: creation_telling(),
             }));
         }
@@ -130,8 +136,11 @@ fn delete<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32,
         let ratios = deletion_age_ratios(victims, pods.iter().map(|claimed| &*claimed.pod), now);
         plan.remarks.extend(ratios.into_iter().map(Remark::DeletionAgeRatio));
     }
-    let ownership =
-        Arc::new(Ownership { owner: snapshot.owner.meta().uid.clone(), selector: snapshot.selector.clone() });
+    let ownership = Arc::new(Ownership {
+        owner: snapshot.owner.meta().uid.clone(),
+        selector: snapshot.selector.clone(),
+        generation: None,
+    });
     let deletions: Vec<Deletion> = chosen
         .into_iter()
         .map(|victim| Deletion {

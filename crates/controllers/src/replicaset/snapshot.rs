@@ -28,6 +28,9 @@ pub struct Snapshot<O> {
     pub expected: Expected,
     /// How long creations still wait, because the last pods failed as soon as they were created (B-08).
     pub creations_wait: Option<Duration>,
+    /// How long counts that have changed need not be written yet, because the status was written, or pods were
+    /// managed, a moment ago: what comes of that is written together.
+    pub counts_wait: Option<Duration>,
     /// How many pods one sync creates or deletes at most.
     pub burst: u32,
 }
@@ -58,6 +61,7 @@ impl<O: ReplicaOwner> Snapshot<O> {
         pods: &Cache<Pod>,
         expected: Expected,
         creations_wait: Option<Duration>,
+        counts_wait: Option<Duration>,
         burst: u32,
     ) -> Result<Self, SelectorError> {
         let selector = owner.selector().map_err(Clone::clone)?.clone();
@@ -71,6 +75,7 @@ impl<O: ReplicaOwner> Snapshot<O> {
             selector,
             expected,
             creations_wait,
+            counts_wait,
             burst,
         };
         if snapshot.will_rank() {

@@ -3,6 +3,8 @@
 //! The counts are of the pods that were there before this sync wrote anything: what it created or
 //! deleted is counted when the watch shows it. What went wrong is the condition `ReplicaFailure`.
 
+use std::collections::BTreeMap;
+
 use muster_objects::{Condition, ConditionStatus, Pod, ReplicaSetStatus, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -85,6 +87,10 @@ pub fn calculate<O: ReplicaOwner>(
 /// The write that makes the owner's status `new`; none where it is so already (RS-17).
 ///
 /// A generation that was not observed yet is a difference by itself: somebody waits to read that it was.
+///
+/// The write does not depend on the version: whoever changes the spec meanwhile, as a Deployment does in every
+/// step of a rollout, does not touch what is written here, and the generation says which spec it answers to.
+/// Should it overtake a newer status, its own event brings about the sync that puts that right (RS-01).
 #[must_use]
 pub fn write<O: ReplicaOwner>(owner: &O, new: &ReplicaSetStatus) -> Option<StatusWrite> {
     let meta = owner.meta();
@@ -96,8 +102,10 @@ pub fn write<O: ReplicaOwner>(owner: &O, new: &ReplicaSetStatus) -> Option<Statu
         resource: O::IDENTITY.resource,
         key: meta.key(),
         uid: meta.uid.clone(),
-        resource_version: meta.resource_version,
+        resource_version: None,
+        can_wait: old.conditions == new.conditions,
         status: patch::<O>(old, new),
+        annotations: BTreeMap::new(),
     })
 }
 

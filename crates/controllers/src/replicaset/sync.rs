@@ -33,7 +33,7 @@ impl<O: ReplicaOwner> ReplicaSync<O> {
     fn manage(&mut self, now: Timestamp) -> Next {
         let plan = decide(&self.snapshot, &self.claims, now);
         if !plan.is_quiet() {
-            return Next::Perform(plan);
+            return Next::Perform(Box::new(plan));
         }
         // Nothing can fail, so what the plan foresees is what will be.
         self.requeue = plan.requeue;

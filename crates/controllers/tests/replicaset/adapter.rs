@@ -61,6 +61,7 @@ fn controller(replicas: i32, pods: Vec<muster_objects::Pod>) -> Snapshot<Control
         colocation,
         expected: Expected::Settled,
         creations_wait: None,
+        counts_wait: None,
         burst: 500,
     }
 }

@@ -107,6 +107,7 @@ pub(crate) fn snapshot(owner: ReplicaSet, pods: impl IntoIterator<Item = Pod>) -
         colocation: muster_controllers::replicaset::ranking::Colocation::default(),
         expected: Expected::Settled,
         creations_wait: None,
+        counts_wait: None,
         burst: 500,
     }
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use muster_controllers::pause::COUNTS_PAUSE;
 use muster_controllers::plan::{Announcement, Failure, Requeue, Sync, Verdict};
 use muster_controllers::replicaset::{Expected, ReplicaSync, Snapshot};
-use muster_objects::{Pod, ReplicaSet, ResourceVersion};
+use muster_objects::{Condition, ConditionStatus, Pod, ReplicaSet, ResourceVersion};
 use serde_json::{Value, json};
 
-use crate::fixtures::{ago, labels, orphan, pending, pod, pods, ready_since, replica_set, snapshot, uid};
+use crate::fixtures::{NOW, ago, labels, orphan, pending, pod, pods, ready_since, replica_set, snapshot, uid};
 use crate::world::{World, conflict, failure, invalid, not_found};
 
 fn run(world: &mut World, snapshot: Snapshot<ReplicaSet>) -> Verdict {
@@ -62,20 +63,36 @@ fn nothing_to_do_is_nothing_done() {
     assert_eq!(world.requests, Vec::<String>::new());
 }
 
+/// Counts that a moment will change again are not written for that moment: right after a status write, or after
+/// pods were managed. A condition is told at once.
+///
+/// Contract: RS-15, RS-17
+#[test]
+fn counts_wait_for_a_moment_and_conditions_do_not() {
+    let wait = Duration::from_millis(7);
+    let waiting = |owner| Snapshot { counts_wait: Some(wait), ..snapshot(owner, pods(2)) };
+    let mut world = World::default();
+    assert_eq!(run(&mut world, waiting(replica_set(2))), Verdict::done(Requeue::After(wait)));
+    assert_eq!(world.requests, Vec::<String>::new());
+    let mut owner = replica_set(2);
+    owner.status.conditions.push(Condition::new("ReplicaFailure", ConditionStatus::True, "FailedCreate", "no", NOW));
+    assert_eq!(run(&mut world, waiting(owner)), Verdict::done(Requeue::None));
+    assert_eq!(world.requests, ["PATCH web/status"]);
+}
+
 /// Contract: RS-09, RS-11, RS-19
 #[test]
 fn creations_are_told_and_recorded() {
     let mut world = World::default();
     let mut sync = ReplicaSync::new(snapshot(replica_set(3), []));
     assert_eq!(sync.owner().component, "replicaset-controller");
-    assert_eq!(world.run(&mut sync), Verdict::done(Requeue::None));
-    assert_eq!(world.requests, ["POST pods", "POST pods", "POST pods", "PATCH web/status"]);
+    assert_eq!(world.run(&mut sync), Verdict::done(Requeue::After(COUNTS_PAUSE)));
+    assert_eq!(world.requests, ["POST pods", "POST pods", "POST pods"], "the counts follow when the pods are seen");
     let created = |name: &str| told(false, "SuccessfulCreate", &format!("Created pod: {name}"));
     assert_eq!(world.announcements, [created("web-00000"), created("web-00001"), created("web-00002")]);
     assert_eq!(world.recorded, [5_001, 5_002, 5_003].map(ResourceVersion));
     assert_eq!(world.expected, Some((3, vec![])));
     assert!(world.outcome.is_accounted_for());
-    assert_eq!(world.status().expect("written")["replicas"], 0, "what was created is counted when it is seen");
 }
 
 /// The batch with the failure is the last; what was never tried is not expected; the status tells.
@@ -183,8 +200,8 @@ fn a_conflict_is_looked_into_and_tried_again() {
     let mut world = World::default();
     world.writes.insert("web-0".into(), [Err(conflict("web-0"))].into());
     world.reads.insert("web-0".into(), Ok(fresh_pod(10, |_| {})));
-    assert_eq!(run(&mut world, snapshot(replica_set(0), pods(1))), Verdict::done(Requeue::None));
-    assert_eq!(world.requests, ["DELETE web-0", "GET web-0", "DELETE web-0", "PATCH web/status"]);
+    assert_eq!(run(&mut world, snapshot(replica_set(0), pods(1))), Verdict::done(Requeue::After(COUNTS_PAUSE)));
+    assert_eq!(world.requests, ["DELETE web-0", "GET web-0", "DELETE web-0"]);
     assert_eq!(world.bodies[0]["preconditions"], json!({"uid": uid(10), "resourceVersion": "1010"}));
     assert_eq!(world.bodies[2]["preconditions"], json!({"uid": uid(10), "resourceVersion": "4444"}));
     assert_eq!(world.expected, Some((0, vec!["web-0".into()])));
@@ -304,8 +321,9 @@ fn a_vanished_orphan_is_replaced() {
     let mut world = World::default();
     world.reads.insert("web".into(), Ok(fresh_owner("100")));
     world.writes.insert("a".into(), [Err(not_found("a"))].into());
-    assert_eq!(run(&mut world, snapshot(replica_set(1), [orphan("a", 11)])), Verdict::done(Requeue::None));
-    assert_eq!(world.requests, ["GET web", "PATCH a", "POST pods", "PATCH web/status"]);
+    let verdict = run(&mut world, snapshot(replica_set(1), [orphan("a", 11)]));
+    assert_eq!(verdict, Verdict::done(Requeue::After(COUNTS_PAUSE)));
+    assert_eq!(world.requests, ["GET web", "PATCH a", "POST pods"]);
 }
 
 /// Upstream's `TestControllerUpdateStatusWithFailure`: once more with a fresh version, and what was computed.
@@ -318,7 +336,7 @@ fn a_failed_status_is_tried_once_more() {
     world.reads.insert("web".into(), Ok(fresh_owner("150")));
     assert_eq!(run(&mut world, snapshot(replica_set(2), pods(2))), Verdict::done(Requeue::None));
     assert_eq!(world.requests, ["PATCH web/status", "GET web", "PATCH web/status"]);
-    assert_eq!(world.bodies[0]["metadata"]["resourceVersion"], "100");
+    assert_eq!(world.bodies[0]["metadata"]["resourceVersion"], Value::Null);
     assert_eq!(world.bodies[2]["metadata"]["resourceVersion"], "150");
     assert_eq!(world.bodies[2]["status"]["observedGeneration"], 1, "the generation 9 was not acted on");
     assert_eq!(world.bodies[0]["status"], world.bodies[2]["status"]);

@@ -50,7 +50,7 @@ impl World {
         loop {
             report = match sync.next(report, NOW) {
                 Next::Claim(claims) => Report::Claimed(self.claim(&claims)),
-                Next::Perform(plan) => Report::Performed(self.perform(plan)),
+                Next::Perform(plan) => Report::Performed(self.perform(*plan)),
                 Next::WriteStatus(write) => Report::StatusWritten(self.write_status(&write)),
                 Next::Done(verdict) => return verdict,
             };
@@ -102,7 +102,9 @@ impl World {
             match step {
                 Step::Create(creation) => self.create(creation, &mut outcome),
                 Step::Delete(deletions) => deletions.iter().for_each(|deletion| self.delete(deletion, &mut outcome)),
-                Step::Patch(_) => unreachable!("this controller patches nothing but claims and status"),
+                Step::Patch(_) | Step::Tell(_) => {
+                    unreachable!("this controller patches nothing but claims and status, and tells only of writes")
+                }
                 Step::Fail(failure) => outcome.fail(failure.clone()),
             }
         }

@@ -4,9 +4,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use muster_objects::{
-    Deployment, Labels, Object, ReplicaSet, ReplicationController, Selector, SelectorError, Uid,
-};
+use muster_objects::{Deployment, Labels, Object, ReplicaSet, ReplicationController, Selector, SelectorError, Uid};
 
 use super::{Cache, Cached, Index, Indexes, LabelIndex, SelectorIndex, Slot};
 

@@ -5,12 +5,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, value_parser};
+use clap::{ArgAction, Args, ValueEnum, value_parser};
 use http::Uri;
 use muster_cluster::parse_duration;
 use muster_machinery::election::Config;
 
 use super::logging::{self, Format};
+use crate::cli::Concurrency;
 
 /// The flags.
 #[derive(Debug, Args)]
@@ -20,17 +21,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "LIST", default_value = "*", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) controllers: Vec<String>,
 
-    /// How many Deployments are synced at once
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
-    pub(crate) concurrent_deployment_syncs: u32,
-
-    /// How many ReplicaSets are synced at once
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
-    pub(crate) concurrent_replicaset_syncs: u32,
-
-    /// How many ReplicationControllers are synced at once
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
-    pub(crate) concurrent_rc_syncs: u32,
+    #[command(flatten)]
+    pub(crate) concurrency: Concurrency,
 
     /// How many pods one sync creates or deletes at most
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = value_parser!(u32).range(1..))]
@@ -59,6 +51,12 @@ pub(crate) struct Flags {
     /// The most requests at once under --kube-api-qps
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Connection")]
     pub(crate) kube_api_burst: u32,
+
+    /// How pods are asked for, where the server has it; everything else is read and written as JSON
+    #[arg(
+        long, value_enum, value_name = "TYPE", default_value_t = Content::Protobuf, help_heading = "Connection"
+    )]
+    pub(crate) kube_api_content_type: Content,
 
     /// Lead before writing: of several processes with one Lease, one acts and the others stand by
     #[arg(
@@ -186,6 +184,17 @@ impl Flags {
     }
 }
 
+/// How the API server is asked to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Content {
+    /// JSON.
+    #[value(name = "application/json")]
+    Json,
+    /// Protobuf.
+    #[value(name = "application/vnd.kubernetes.protobuf")]
+    Protobuf,
+}
+
 /// A boolean as Go's flags have it.
 fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
@@ -221,6 +230,7 @@ fn parse_name(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+    use muster_runtime::manager::CONCURRENT_SYNCS;
 
     use super::*;
     use crate::cli::{Cli, Command};
@@ -237,8 +247,9 @@ mod tests {
     fn the_defaults_are_the_contracts() {
         let flags = parsed(&[]).unwrap();
         assert_eq!(flags.controllers, ["*"]);
-        let syncs = [flags.concurrent_deployment_syncs, flags.concurrent_replicaset_syncs, flags.concurrent_rc_syncs];
-        assert_eq!((syncs, flags.burst_replicas), ([5, 5, 5], 500));
+        assert_eq!((flags.concurrency, flags.burst_replicas), (Concurrency::default(), 500));
+        assert_eq!(CONCURRENT_SYNCS.get(), 5);
+        assert_eq!(flags.kube_api_content_type, Content::Protobuf);
         assert_eq!((flags.kube_api_qps, flags.kube_api_burst), (0.0, 0), "no limit of our own");
         assert_eq!(flags.min_resync_period, Duration::from_secs(12 * 3600));
         assert_eq!(flags.controller_shutdown_timeout, Duration::from_secs(10));

@@ -30,7 +30,7 @@ use tokio::time::Instant;
 use crate::up::Signals;
 pub(crate) use arguments::Ignored;
 use endpoint::Endpoint;
-use flags::Flags;
+use flags::{Content, Flags};
 
 /// Signals that come within this time are one.
 const SAME_SIGNAL: Duration = Duration::from_millis(500);
@@ -48,7 +48,9 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
     let controllers = controllers::select(&flags.controllers.join(","))?;
     let options = Options {
         controllers,
-        concurrent_replicaset_syncs: flags.concurrent_replicaset_syncs as usize,
+        concurrent_deployment_syncs: flags.concurrency.deployments,
+        concurrent_replicaset_syncs: flags.concurrency.replicasets,
+        concurrent_rc_syncs: flags.concurrency.replicationcontrollers,
         burst_replicas: flags.burst_replicas,
         min_resync_period: flags.min_resync_period,
         shutdown_timeout: flags.controller_shutdown_timeout,
@@ -59,6 +61,7 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
     let client_options = ClientOptions {
         qps: flags.kube_api_qps,
         burst: flags.kube_api_burst,
+        protobuf: flags.kube_api_content_type == Content::Protobuf,
         user_agent: agent.to_owned(),
         ..ClientOptions::default()
     };

@@ -125,9 +125,10 @@ impl Run<'_> {
                 Step::Create(creation) => self.create(creation, &mut outcome).await,
                 Step::Delete(deletions) => self.delete(deletions, &mut outcome).await,
                 Step::Patch(patches) => self.patch_each(patches, &mut outcome).await,
+                Step::Tell(announcement) => self.ledger.announce(self.owner, announcement.clone()),
                 Step::Fail(failure) => outcome.fail(failure.clone()),
             }
-            if outcome.error.is_some() {
+            if outcome.ends_round() {
                 break;
             }
         }

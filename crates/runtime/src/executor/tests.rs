@@ -194,7 +194,7 @@ async fn run(next: Next, script: &Script) -> (Report, Book) {
 
 async fn round(steps: Vec<Step>, expectation: Option<Expectation>, script: &Script) -> (Outcome, Book) {
     let plan = Plan { expectation, steps, ..Plan::nothing(owner()) };
-    match run(Next::Perform(plan), script).await {
+    match run(Next::Perform(Box::new(plan)), script).await {
         (Report::Performed(outcome), book) => (outcome, book),
         (other, _) => panic!("{other:?}"),
     }
@@ -206,6 +206,7 @@ fn creation(count: u32) -> Creation {
         namespace: "ns".into(),
         count,
         body: Bytes::from_static(br#"{"metadata":{"generateName":"web-"}}"#),
+        name: None,
         telling: Telling {
             success: Some(("SuccessfulCreate", Words::Before("Created pod: "))),
             failure: Some(("FailedCreate", Words::Before("Error creating: "))),
@@ -220,7 +221,11 @@ fn deletion(name: &str) -> Deletion {
         key: ObjectKey::new("ns", name),
         uid: uid(9),
         resource_version: ResourceVersion(7),
-        ownership: Arc::new(Ownership { owner: uid(1), selector: Selector::parse("app=web").unwrap() }),
+        ownership: Arc::new(Ownership {
+            owner: uid(1),
+            selector: Selector::parse("app=web").unwrap(),
+            generation: None,
+        }),
         telling: Telling {
             success: Some(("SuccessfulDelete", Words::Before("Deleted pod: "))),
             failure: Some(("FailedDelete", Words::Before("Error deleting: "))),
@@ -284,6 +289,25 @@ async fn a_terminating_namespace_is_no_error_and_no_event() {
     assert_eq!((outcome.error, outcome.not_needed, outcome.not_tried), (None, 1, 4));
     assert_eq!(book.count("Warning"), 0);
     assert_eq!(book.count("lower"), 2, "all five are no longer expected: {:?}", book.lines());
+}
+
+/// A name that is taken ends the round without an Event: the steps behind it were planned for an object that is not
+/// there. What is only told sends no request.
+///
+/// Contract: DEP-02, DEP-05
+#[tokio::test(start_paused = true)]
+async fn a_taken_name_ends_the_round_and_telling_sends_nothing() {
+    let script = Script::default();
+    script.on("create pods ns", Err(refusal(409, "AlreadyExists")));
+    let told = Announcement { warning: true, reason: "SelectingAll", message: "everything".into() };
+    let named = Creation { name: Some("web".into()), ..creation(1) };
+    let steps = vec![Step::Tell(told), Step::Create(named), Step::Delete(vec![deletion("a")])];
+    let (outcome, book) = round(steps, None, &script).await;
+    assert_eq!(script.asked(), ["create pods ns"]);
+    assert!(outcome.name_taken.is_some_and(|failure| failure.is_already_exists()));
+    assert_eq!((outcome.error, outcome.deleted), (None, 0));
+    assert_eq!(book.lines()[0], "Warning SelectingAll: everything");
+    assert_eq!(book.count("Warning"), 1);
 }
 
 /// Contract: EX-05, B-01
@@ -436,8 +460,10 @@ fn status() -> StatusWrite {
         resource: Resource::REPLICA_SETS,
         key: ObjectKey::new("ns", "web"),
         uid: uid(1),
-        resource_version: ResourceVersion(5),
+        resource_version: Some(ResourceVersion(5)),
+        can_wait: false,
         status: json!({"replicas": 3, "observedGeneration": 1}),
+        annotations: std::collections::BTreeMap::new(),
     }
 }
 

@@ -56,6 +56,18 @@ impl Resource {
         Self::new("apps", "v1", "replicasets")
     }
 
+    /// `v1` replicationcontrollers.
+    #[must_use]
+    pub fn replicationcontrollers() -> Self {
+        Self::new("", "v1", "replicationcontrollers")
+    }
+
+    /// `apps/v1` deployments.
+    #[must_use]
+    pub fn deployments() -> Self {
+        Self::new("apps", "v1", "deployments")
+    }
+
     /// The same, of metadata only.
     #[must_use]
     pub fn metadata(mut self) -> Self {

@@ -171,7 +171,8 @@ pub fn validate_resource_name(resource: &str, path: &Path<'_>, errors: &mut Erro
     errors.len() == before
 }
 
-fn validate_container_resource_name(resource: &str, path: &Path<'_>, errors: &mut Errors) {
+/// Checks the name of a resource that a container asks for.
+pub fn validate_container_resource_name(resource: &str, path: &Path<'_>, errors: &mut Errors) {
     // By far the most.
     if matches!(resource, "cpu" | "memory" | "ephemeral-storage") {
         return;

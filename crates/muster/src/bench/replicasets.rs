@@ -1,4 +1,4 @@
-//! `muster bench`: pods a second through a controller, beside the same pods created directly.
+//! `muster bench replicasets`: pods a second through the controller, beside the same pods created directly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use futures::stream::{self, TryStreamExt as _};
-use indicatif::{ProgressBar, ProgressStyle};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use muster_machinery::Change;
 use muster_objects::Pod;
@@ -18,12 +17,13 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::report::{Column, REPLICASET_OF_1000, RequestCounts, table};
+use super::{LANES, bar, create_namespace, pod_spec, quiet, remove_namespace};
 use crate::cli::{BenchReplicasets, Output};
 use crate::embedded::{Embedded, Settings};
+use crate::requests::{Requests, Sender};
 use crate::usage;
 
-/// How many ReplicaSets are synced at once, by default, and so how many lanes create pods directly.
-const LANES: usize = 5;
 /// How many pods one sync has in flight at most, and so each lane.
 const BURST: usize = 500;
 
@@ -40,6 +40,9 @@ struct Figures {
     ready_per_second: f64,
     /// CPU seconds of this process meanwhile.
     cpu_seconds: f64,
+    /// The requests of the embedded cluster's controllers for each ReplicaSet; absent on another cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<RequestCounts>,
 }
 
 /// What a run found.
@@ -68,7 +71,7 @@ struct Findings {
 ///
 /// # Errors
 /// Where the cluster cannot be reached or refuses, or the pods are not ready in time.
-pub(crate) async fn replicasets(arguments: &BenchReplicasets) -> Result<()> {
+pub(crate) async fn run(arguments: &BenchReplicasets) -> Result<()> {
     let counts = Arc::new(Counts::default());
     let (client, name, embedded) = match &arguments.kubeconfig {
         Some(path) => (connect(path).await?, path.display().to_string(), None),
@@ -92,10 +95,11 @@ pub(crate) async fn replicasets(arguments: &BenchReplicasets) -> Result<()> {
     let synced = tokio::time::timeout(arguments.timeout, store.synced()).await;
     synced.with_context(|| format!("{name}: its pods could not be listed within {:?}", arguments.timeout))?;
 
-    let bench = Bench { client, namespace, counts, arguments };
-    bench.create_namespace().await?;
+    create_namespace(&client, &namespace).await?;
+    let requests = embedded.as_ref().map(|embedded| Arc::clone(&embedded.requests));
+    let bench = Bench { client, namespace, counts, requests, arguments };
     let findings = bench.run(name).await;
-    let removed = bench.remove_namespace().await;
+    let removed = remove_namespace(&bench.client, &bench.namespace).await;
     reading.iter().for_each(tokio::task::JoinHandle::abort);
     if let Some(embedded) = embedded {
         embedded.stop().await;
@@ -155,6 +159,8 @@ struct Bench<'a> {
     client: Client,
     namespace: String,
     counts: Arc<Counts>,
+    /// Where an embedded cluster's requests are counted.
+    requests: Option<Arc<Requests>>,
     arguments: &'a BenchReplicasets,
 }
 
@@ -185,7 +191,8 @@ impl Bench<'_> {
     /// Creates the pods one way, waits until they are ready, and removes them.
     async fn measure(&self, what: &'static str, sets: u32, replicas: u32, through: bool) -> Result<Figures> {
         let pods = u64::from(sets) * u64::from(replicas);
-        let bar = bar(what, pods);
+        let bar = bar(what, pods, "pods ready");
+        let before = self.requests.as_ref().map(|requests| requests.of(Sender::Controllers));
         let cpu = usage::cpu_seconds();
         let start = Instant::now();
         let create = async {
@@ -207,6 +214,13 @@ impl Bench<'_> {
         let ready = start.elapsed();
         let cpu = usage::cpu_seconds() - cpu;
         bar.finish_and_clear();
+        let requests = match (&self.requests, before) {
+            (Some(requests), Some(before)) => {
+                quiet(requests).await;
+                Some(RequestCounts::of(&requests.of(Sender::Controllers).since(&before), u64::from(sets)))
+            }
+            _ => None,
+        };
         self.clear().await?;
         Ok(Figures {
             created_seconds: created.as_secs_f64(),
@@ -214,6 +228,7 @@ impl Bench<'_> {
             created_per_second: pods as f64 / created.as_secs_f64(),
             ready_per_second: pods as f64 / ready.as_secs_f64(),
             cpu_seconds: cpu,
+            requests,
         })
     }
 
@@ -229,7 +244,7 @@ impl Bench<'_> {
                     "spec": {
                         "replicas": replicas,
                         "selector": {"matchLabels": {"bench": name}},
-                        "template": {"metadata": {"labels": {"bench": name}}, "spec": pod_spec()},
+                        "template": {"metadata": {"labels": {"bench": name}}, "spec": pod_spec("registry.k8s.io/pause:3.10")},
                     },
                 });
                 async move {
@@ -249,7 +264,7 @@ impl Bench<'_> {
                     json!({
                         "apiVersion": "v1", "kind": "Pod",
                         "metadata": {"generateName": format!("{name}-"), "labels": {"bench": name}},
-                        "spec": pod_spec(),
+                        "spec": pod_spec("registry.k8s.io/pause:3.10"),
                     })
                     .to_string(),
                 );
@@ -282,21 +297,6 @@ impl Bench<'_> {
         self.until("the pods gone", |present, _| present == 0).await
     }
 
-    async fn create_namespace(&self) -> Result<()> {
-        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
-        self.client
-            .create("/api/v1/namespaces", Bytes::from(body.to_string()))
-            .await
-            .context("the bench's namespace")?;
-        Ok(())
-    }
-
-    async fn remove_namespace(&self) -> Result<()> {
-        let path = format!("/api/v1/namespaces/{}", self.namespace);
-        self.client.delete(&path, None).await.with_context(|| format!("{path}: cannot be removed"))?;
-        Ok(())
-    }
-
     /// Waits until the counts of present and ready pods satisfy `done`.
     async fn until(&self, what: &str, mut done: impl FnMut(u64, u64) -> bool) -> Result<()> {
         let wait = async {
@@ -323,23 +323,6 @@ impl Bench<'_> {
     }
 }
 
-fn pod_spec() -> serde_json::Value {
-    json!({
-        "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}}}],
-    })
-}
-
-/// A bar on a terminal; elsewhere a line when it begins.
-fn bar(what: &'static str, length: u64) -> ProgressBar {
-    if !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
-        eprintln!("{what}: {length} pods");
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{prefix:24} {bar:40} {pos}/{len} ready, {elapsed}");
-    ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_prefix(what)
-}
-
 fn print(f: &Findings) {
     println!("{} ReplicaSets of {} pods on the {} cluster, {} cores", f.replicasets, f.replicas, f.cluster, f.cores);
     println!("{:24} {:>14} {:>14} {:>10} {:>10}", "", "created/s", "ready/s", "seconds", "CPU s");
@@ -354,4 +337,9 @@ fn print(f: &Findings) {
         "CPU {:.2} s, peak resident memory {:.0} MiB, of this process over the whole run",
         f.cpu_seconds, f.peak_resident_mib
     );
+    if let Some(requests) = &f.controller.requests {
+        let columns =
+            [Column::Measured("measured", requests), Column::Against("reference, 1,000 pods", &REPLICASET_OF_1000)];
+        println!("{}", table("requests a ReplicaSet", &columns));
+    }
 }

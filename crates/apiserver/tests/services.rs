@@ -1,0 +1,62 @@
+//! What a Service is given, and what another one can have after it.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use support::{Server, start};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+
+async fn create(server: &Server, name: &str, spec: Value) -> (u16, Value) {
+    let mut spec = spec;
+    spec["ports"] = json!([{"port": 80}]);
+    let answer = server.post(SERVICES, &json!({"metadata": {"name": name}, "spec": spec})).await;
+    (answer.status, answer.json())
+}
+
+/// Contract: API-16
+#[tokio::test(start_paused = true)]
+async fn everyone_is_given_addresses_and_ports_of_their_own() {
+    let server = start();
+    let (mut ips, mut ports) = (BTreeSet::from(["10.96.0.1".to_owned()]), BTreeSet::new());
+    for index in 0..50 {
+        let (status, service) = create(&server, &format!("s{index}"), json!({"type": "NodePort"})).await;
+        assert_eq!(status, 201, "{service}");
+        let ip = service["spec"]["clusterIP"].as_str().expect("an address").to_owned();
+        assert_eq!(service["spec"]["clusterIPs"], json!([ip]));
+        let octets: Vec<u8> = ip.split('.').map(|octet| octet.parse().expect("a number")).collect();
+        assert!(octets[0] == 10 && (96..112).contains(&octets[1]), "{ip}");
+        assert!(ips.insert(ip), "an address was given twice");
+        let port = service["spec"]["ports"][0]["nodePort"].as_u64().expect("a port");
+        assert!((30000..32768).contains(&port) && ports.insert(port), "{port}");
+    }
+}
+
+/// Contract: API-17
+#[tokio::test(start_paused = true)]
+async fn what_is_named_is_given_once_until_its_service_is_gone() {
+    let server = start();
+    let wanted = json!({"clusterIP": "10.96.7.7", "type": "NodePort"});
+    assert_eq!(create(&server, "a", wanted.clone()).await.0, 201);
+    let (status, refused) = create(&server, "b", wanted.clone()).await;
+    assert_eq!(status, 422);
+    assert_eq!(
+        refused["message"],
+        "Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"10.96.7.7\"]: failed to allocate IP 10.96.7.7: provided IP is already allocated"
+    );
+    // The API server's own is taken from the start.
+    assert_eq!(create(&server, "b", json!({"clusterIP": "10.96.0.1"})).await.0, 422);
+    assert_eq!(server.send("DELETE", &format!("{SERVICES}/a"), &[], String::new()).await.status, 200);
+    assert_eq!(create(&server, "b", wanted).await.0, 201);
+}
+
+/// Contract: API-20
+#[tokio::test(start_paused = true)]
+async fn the_api_server_has_a_service_from_the_start() {
+    let own = start().get(&format!("{SERVICES}/kubernetes")).await.json();
+    assert_eq!(own["metadata"]["labels"], json!({"component": "apiserver", "provider": "kubernetes"}));
+    assert_eq!(own["spec"]["clusterIP"], "10.96.0.1");
+    assert_eq!(own["spec"]["ports"][0]["port"], 443);
+}

@@ -1,0 +1,62 @@
+//! Claiming: which objects are an owner's, which it takes, and which it lets go.
+//!
+//! Ownership is written on the object, by its controller reference; the selector only says what ought to
+//! be owned. Where the two disagree, the reference is changed first and the object counted after:
+//!
+//! | the object's controller | selector matches | then |
+//! |---|---|---|
+//! | this owner | yes | keep, even while the owner is being deleted |
+//! | this owner | no | release, unless the owner is being deleted |
+//! | nobody | yes | adopt, unless it or the owner is being deleted |
+//! | nobody | no | leave |
+//! | another | either | leave |
+//!
+//! The owner is known by its uid alone: a reference of the same name to an earlier owner is another's.
+//! The table itself is [`muster_machinery::claim`]. A ReplicaSet claims pods by it, a Deployment ReplicaSets.
+
+use std::sync::Arc;
+
+use muster_machinery::claim::{Claim, claim};
+use muster_objects::meta::{ControllerRef, Meta, ResourceVersion};
+use muster_objects::{Object, Selector};
+
+use crate::plan::{ClaimAction, ClaimOutcome, ClaimPatch, ClaimPlan, Owner, Resource};
+
+/// What changes hands among `objects`, which are served at `resource` (RS-06).
+#[must_use]
+pub fn claims<'a, T: Object>(
+    owner: Owner,
+    meta: &Meta,
+    selector: &Selector,
+    resource: Resource,
+    objects: impl IntoIterator<Item = &'a Arc<T>>,
+) -> ClaimPlan {
+    let reference = ControllerRef::to(owner.resource.api_version(), owner.resource.kind, meta);
+    let patch = |object: &Arc<T>| {
+        let object = object.meta();
+        let action = match claim(meta, selector, object) {
+            Claim::Adopt => ClaimAction::Adopt,
+            Claim::Release => ClaimAction::Release,
+            Claim::Keep | Claim::Ignore => return None,
+        };
+        Some(ClaimPatch::new(action, resource, object.key(), &object.uid, &reference))
+    };
+    let patches = objects.into_iter().filter_map(patch).collect();
+    ClaimPlan { owner, resource, patches }
+}
+
+/// The objects among `objects` that are the owner's, given what came of the adoptions, in their order. With
+/// each goes its newest known version: that of the adoption, where it was adopted just now.
+pub fn claimed<'a, T: Object>(
+    owner: &Meta,
+    selector: &Selector,
+    objects: impl IntoIterator<Item = &'a Arc<T>>,
+    outcome: &ClaimOutcome,
+) -> impl Iterator<Item = (&'a Arc<T>, ResourceVersion)> {
+    let version_of = |meta: &Meta| match claim(owner, selector, meta) {
+        Claim::Keep => Some(meta.resource_version),
+        Claim::Adopt => outcome.adopted.get(&meta.uid).map(|version| version.unwrap_or(meta.resource_version)),
+        Claim::Release | Claim::Ignore => None,
+    };
+    objects.into_iter().filter_map(move |object| Some((object, version_of(object.meta())?)))
+}

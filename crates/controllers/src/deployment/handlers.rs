@@ -1,0 +1,169 @@
+//! Handlers: from what changed in a cache to the Deployments to look at (DEP-01).
+//!
+//! A handler is told what a cache saw and looks owners up in the other caches, by their indexes. It returns
+//! effects rather than having them, in the order in which they are to take effect.
+
+use std::sync::Arc;
+
+use muster_machinery::cache::{Cache, Change};
+use muster_objects::meta::{ControllerRef, ObjectKey, Uid};
+use muster_objects::{Deployment, Object, Pod, PodPhase, ReplicaSet, Strategy};
+
+/// What a handler wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Queue the Deployment.
+    Enqueue(ObjectKey),
+    /// The Deployment is gone: drop the record of its writes, where that is of this uid.
+    Forget {
+        /// The Deployment.
+        owner: ObjectKey,
+        /// The uid of the one that is gone; a new Deployment of the name may have written already.
+        uid: Uid,
+    },
+    /// More than one Deployment selects this orphan: a mistake of its author, to be told in the log.
+    Overlap {
+        /// The orphaned ReplicaSet.
+        set: ObjectKey,
+        /// The Deployments, all of which are queued; whichever adopts first has it.
+        owners: Vec<ObjectKey>,
+    },
+}
+
+/// What the Deployments' cache saw: the Deployment is queued, whatever changed.
+pub fn deployment_changed(change: &Change<Deployment>, mut effect: impl FnMut(Effect)) {
+    let gone =
+        |deployment: &Deployment| Effect::Forget { owner: deployment.meta.key(), uid: deployment.meta.uid.clone() };
+    match change {
+        Change::Added(_) => {}
+        // One went and another came under its name, and the watch showed only the second.
+        Change::Updated { old, new } if old.meta.uid != new.meta.uid => effect(gone(old)),
+        Change::Updated { .. } => {}
+        Change::Deleted { last, .. } => effect(gone(last)),
+    }
+    effect(Effect::Enqueue(change.object().meta.key()));
+}
+
+/// What the ReplicaSets' cache saw.
+pub fn replica_set_changed(
+    change: &Change<ReplicaSet>,
+    deployments: &Cache<Deployment>,
+    mut effect: impl FnMut(Effect),
+) {
+    match change {
+        Change::Added(set) => set_added(set, deployments, effect),
+        Change::Updated { old, new } if old.meta.uid != new.meta.uid => {
+            set_deleted(old, deployments, &mut effect);
+            set_added(new, deployments, effect);
+        }
+        Change::Updated { old, new } => set_updated(old, new, deployments, effect),
+        Change::Deleted { last, .. } => set_deleted(last, deployments, effect),
+    }
+}
+
+fn set_added(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl FnMut(Effect)) {
+    // After a restart a ReplicaSet can come up for the first time when it is on its way out already.
+    if set.meta.is_being_deleted() {
+        return set_deleted(set, deployments, effect);
+    }
+    match &set.meta.controller {
+        Some(reference) => enqueue(resolve(set, reference, deployments), effect),
+        None => enqueue_selecting(set, deployments, effect),
+    }
+}
+
+fn set_updated(old: &ReplicaSet, new: &ReplicaSet, deployments: &Cache<Deployment>, mut effect: impl FnMut(Effect)) {
+    // Two states of a ReplicaSet have two versions; this is a resync.
+    if old.meta.resource_version == new.meta.resource_version {
+        return;
+    }
+    let changed_hands = old.meta.controller != new.meta.controller;
+    if changed_hands && let Some(reference) = &old.meta.controller {
+        enqueue(resolve(old, reference, deployments), &mut effect);
+    }
+    match &new.meta.controller {
+        Some(reference) => enqueue(resolve(new, reference, deployments), effect),
+        None if changed_hands || old.meta.labels != new.meta.labels => enqueue_selecting(new, deployments, effect),
+        None => {}
+    }
+}
+
+/// A ReplicaSet was deleted, is being deleted, or was not found any more by a relist.
+fn set_deleted(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl FnMut(Effect)) {
+    if let Some(reference) = &set.meta.controller {
+        enqueue(resolve(set, reference, deployments), effect);
+    }
+}
+
+/// What the pods' cache saw: a Recreate Deployment whose last pod went, or finished, may go on.
+///
+/// Everything is read from the caches, and pods that are Failed or Succeeded are none that anybody waits for
+/// (B-05).
+pub fn pod_changed(
+    change: &Change<Pod>,
+    pods: &Cache<Pod>,
+    sets: &Cache<ReplicaSet>,
+    deployments: &Cache<Deployment>,
+    effect: impl FnMut(Effect),
+) {
+    let gone = match change {
+        Change::Deleted { last, .. } => last,
+        Change::Updated { old, new } if old.meta.uid != new.meta.uid => old,
+        Change::Updated { old, new } if !is_finished(old) && is_finished(new) => new,
+        Change::Added(_) | Change::Updated { .. } => return,
+    };
+    let Some(deployment) = deployment_of(gone, sets, deployments) else { return };
+    if deployment.strategy != Strategy::Recreate {
+        return;
+    }
+    let mut left = sets.controlled_by(&deployment.meta.uid).flat_map(|set| pods.owned_by(ReplicaSet::KIND, &set.meta));
+    if left.all(|pod| is_finished(pod) || pod.meta.uid == gone.meta.uid) {
+        enqueue(Some(deployment), effect);
+    }
+}
+
+/// Whether nothing of the pod runs any more. One whose phase is not known may still run.
+pub(super) fn is_finished(pod: &Pod) -> bool {
+    matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
+}
+
+/// The Deployment whose ReplicaSet the pod is of.
+fn deployment_of<'a>(
+    pod: &Pod,
+    sets: &Cache<ReplicaSet>,
+    deployments: &'a Cache<Deployment>,
+) -> Option<&'a Arc<Deployment>> {
+    let set: &Arc<ReplicaSet> = resolve(pod, pod.meta.controller.as_deref()?, sets)?;
+    resolve(&**set, set.meta.controller.as_deref()?, deployments)
+}
+
+/// The owner that a reference means: of this kind, and with its uid. One of the same name that came later is
+/// another.
+fn resolve<'a, T: muster_machinery::Cached>(
+    object: &impl Object,
+    reference: &ControllerRef,
+    owners: &'a Cache<T>,
+) -> Option<&'a Arc<T>> {
+    if *reference.kind != *T::KIND {
+        return None;
+    }
+    let key = ObjectKey { namespace: Arc::clone(&object.meta().namespace), name: Arc::clone(&reference.name) };
+    owners.get(&key).filter(|owner| owner.meta().uid == reference.uid)
+}
+
+fn enqueue(deployment: Option<&Arc<Deployment>>, mut effect: impl FnMut(Effect)) {
+    if let Some(deployment) = deployment {
+        effect(Effect::Enqueue(deployment.meta.key()));
+    }
+}
+
+/// Queues every Deployment that might adopt the ReplicaSet.
+fn enqueue_selecting(set: &ReplicaSet, deployments: &Cache<Deployment>, mut effect: impl FnMut(Effect)) {
+    let selecting = deployments.selecting(&set.meta.namespace, &set.meta.labels);
+    let mut keys: Vec<ObjectKey> = selecting.map(|deployment| deployment.meta.key()).collect();
+    keys.sort_unstable();
+    if keys.len() > 1 {
+        effect(Effect::Overlap { set: set.meta.key(), owners: keys.clone() });
+    }
+    keys.into_iter().map(Effect::Enqueue).for_each(effect);
+}

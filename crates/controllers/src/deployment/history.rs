@@ -1,0 +1,62 @@
+//! History: old ReplicaSets are kept to go back to, and the oldest deleted where there are too many (DEP-14).
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use muster_objects::{Deployment, ReplicaSet};
+
+use super::revision::revision;
+use super::sets::by_age;
+use crate::plan::{Deletion, Ownership, Resource, Telling};
+
+/// Those of the old ReplicaSets that are to be deleted, lowest revision first.
+///
+/// The limit is `spec.revisionHistoryLimit`; without one, or with the largest int32, all are kept. One that has pods,
+/// those on their way out among them, or wants some is not deleted though its turn has come, nor is one whose controller has not seen its last change;
+/// and none other goes in its place.
+#[must_use]
+pub fn clean_up(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<Arc<ReplicaSet>> {
+    let Some(limit) = deployment.revision_history_limit.filter(|limit| *limit != i32::MAX) else { return Vec::new() };
+    let mut kept: Vec<&Arc<ReplicaSet>> = old.iter().filter(|set| !set.meta.is_being_deleted()).collect();
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let too_many = kept.len().saturating_sub(limit);
+    kept.sort_by(|a, b| by_revision(a, b));
+    kept.into_iter().take(too_many).filter(|set| is_done_with(set)).cloned().collect()
+}
+
+/// Lowest revision first; of equal ones the older first. One whose revision is no number counts as without.
+#[must_use]
+pub fn by_revision(a: &ReplicaSet, b: &ReplicaSet) -> Ordering {
+    let number = |set| revision(set).unwrap_or(0);
+    number(a).cmp(&number(b)).then_with(|| by_age(a, b))
+}
+
+/// While pods are on their way out the ReplicaSet's controller still has a status to write, which would be a conflict
+/// with the deletion.
+fn is_done_with(set: &ReplicaSet) -> bool {
+    let status = &set.status;
+    set.replicas == 0
+        && status.replicas == 0
+        && status.terminating_replicas.unwrap_or(0) == 0
+        && set.meta.generation <= status.observed_generation
+}
+
+/// The deletions of these ReplicaSets. Each names the state that was looked at, and is repeated against a newer one
+/// only while the spec is still the same: one that was scaled up meanwhile is left alone.
+#[must_use]
+pub fn deletions(deployment: &Deployment, sets: &[Arc<ReplicaSet>]) -> Vec<Deletion> {
+    let Ok(selector) = &deployment.selector else { return Vec::new() };
+    let deletion = |set: &Arc<ReplicaSet>| Deletion {
+        resource: Resource::REPLICA_SETS,
+        key: set.meta.key(),
+        uid: set.meta.uid.clone(),
+        resource_version: set.meta.resource_version,
+        ownership: Arc::new(Ownership {
+            owner: deployment.meta.uid.clone(),
+            selector: selector.clone(),
+            generation: Some(set.meta.generation),
+        }),
+        telling: Telling::SILENT,
+    };
+    sets.iter().map(deletion).collect()
+}

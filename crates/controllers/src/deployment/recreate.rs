@@ -1,0 +1,31 @@
+//! Recreate: no new pod before the last old one has gone (DEP-12).
+
+use std::sync::Arc;
+
+use muster_objects::{Deployment, Pod};
+
+use super::handlers::is_finished;
+use super::sets::{Sets, actual};
+use super::update::{Refresh, SetUpdate};
+
+/// The old ReplicaSets that still want pods go to zero.
+#[must_use]
+pub fn scale_down_old(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
+    sets.active_old().filter_map(|set| SetUpdate::scale(deployment, set, 0, Refresh::WhenScaled)).collect()
+}
+
+/// Whether a pod of an old ReplicaSet is left that runs, or may run.
+///
+/// `pods` are those of all ReplicaSets. One that is being deleted still runs; one that is Failed or Succeeded does
+/// not, whoever may delete it (B-05). One whose phase is Unknown counts: its node may only be out of reach.
+#[must_use]
+pub fn old_pods_running(sets: &Sets, pods: &[Arc<Pod>]) -> bool {
+    let is_new = |pod: &Pod| sets.new.as_ref().is_some_and(|new| pod.meta.is_controlled_by(&new.meta.uid));
+    actual(&sets.old) > 0 || pods.iter().any(|pod| !is_new(pod) && !is_finished(pod))
+}
+
+/// The new ReplicaSet takes the full count at once.
+#[must_use]
+pub fn scale_up_new(deployment: &Deployment, sets: &Sets) -> Option<SetUpdate> {
+    SetUpdate::scale(deployment, sets.new.as_ref()?, deployment.replicas, Refresh::WhenScaled)
+}

@@ -1,0 +1,156 @@
+//! Scaling: what a change of `spec.replicas` does to the ReplicaSets (DEP-08, DEP-09).
+//!
+//! Mid-rollout, or while the Deployment is paused, there may be several ReplicaSets with pods. All of them take their
+//! part of the change, in proportion to their size: were it given to the new one alone, scaling up would hasten a
+//! rollout that may be a bad one.
+
+use std::sync::Arc;
+
+use muster_objects::{Deployment, ReplicaSet, Strategy};
+
+use super::bounds::Bounds;
+use super::revision::{desired_replicas, max_replicas};
+use super::sets::{Sets, by_size_newer, by_size_older, wanted};
+use super::update::{Refresh, SetUpdate};
+
+/// Whether the Deployment was scaled since its active ReplicaSets were: one of them was scaled for another number
+/// of replicas. A ReplicaSet that does not say for which is passed over.
+#[must_use]
+pub fn is_scaling_event(deployment: &Deployment, sets: &Sets) -> bool {
+    sets.active().any(|set| is_stale(deployment, set))
+}
+
+/// What is done about a scaling event, or about the sizes of a paused Deployment.
+///
+/// Where nothing is to be scaled, ReplicaSets that still name another number of replicas are told the present one.
+/// They would else be taken for a scaling event for ever, and the rollout would never go on (B-03,
+/// kubernetes#102551). While the Deployment is paused no rollout waits for that, and nothing is written.
+#[must_use]
+pub fn scale(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
+    let updates = resize(deployment, sets);
+    if !updates.is_empty() || deployment.paused {
+        return updates;
+    }
+    let stale = sets.active().filter(|set| is_stale(deployment, set));
+    stale.filter_map(|set| SetUpdate::scale(deployment, set, set.replicas, Refresh::Always)).collect()
+}
+
+fn is_stale(deployment: &Deployment, set: &ReplicaSet) -> bool {
+    desired_replicas(set).is_some_and(|desired| desired != deployment.replicas)
+}
+
+fn resize(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
+    if let Some(only) = active_or_latest(sets) {
+        return SetUpdate::scale(deployment, only, deployment.replicas, Refresh::WhenScaled).into_iter().collect();
+    }
+    // As when a ReplicaSet with pods is adopted after the rollout.
+    if sets.new.as_ref().is_some_and(|new| is_saturated(deployment, new)) {
+        let old = sets.active_old();
+        return old.filter_map(|set| SetUpdate::scale(deployment, set, 0, Refresh::WhenScaled)).collect();
+    }
+    if !matches!(deployment.strategy, Strategy::RollingUpdate { .. }) {
+        return Vec::new();
+    }
+    let shares = proportional(deployment, sets.active().cloned().collect());
+    let update = |(set, size): (Arc<ReplicaSet>, i32)| SetUpdate::scale(deployment, &set, size, Refresh::Always);
+    shares.into_iter().filter_map(update).collect()
+}
+
+/// The one ReplicaSet that takes the full count: the only active one, or the newest where none is. None where there
+/// are several active ones, or none at all.
+#[must_use]
+pub fn active_or_latest(sets: &Sets) -> Option<&Arc<ReplicaSet>> {
+    let mut active = sets.active();
+    match (active.next(), active.next()) {
+        (None, _) => sets.new.as_ref().or_else(|| sets.old.last()),
+        (Some(only), None) => Some(only),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+/// Whether the new ReplicaSet holds all that the Deployment wants: it was scaled for that, and all its pods are
+/// available.
+#[must_use]
+pub fn is_saturated(deployment: &Deployment, new: &ReplicaSet) -> bool {
+    desired_replicas(new) == Some(deployment.replicas)
+        && new.replicas == deployment.replicas
+        && new.status.available_replicas == deployment.replicas
+}
+
+/// The sizes that `active` ReplicaSets take so that together they have what the Deployment and its surge allow, in
+/// the order in which they are written: the largest first.
+///
+/// Each grows or shrinks by its own part of the change, rounded, until the change is used up. What rounding
+/// leaves over goes to the largest, and as far as that cannot take it, to the next. The sum is exact wherever
+/// int32 sizes can make it; no size is negative. All arithmetic is 64 bits wide (B-10).
+#[must_use]
+pub fn proportional(deployment: &Deployment, mut active: Vec<Arc<ReplicaSet>>) -> Vec<(Arc<ReplicaSet>, i32)> {
+    let allowed = if deployment.replicas > 0 { Bounds::of(deployment).most(deployment.replicas) } else { 0 };
+    let to_add = allowed - wanted(&active);
+    // Of equal ones the newer grow first, and the older shrink first.
+    match to_add {
+        1.. => active.sort_by(|a, b| by_size_newer(a, b)),
+        ..0 => active.sort_by(|a, b| by_size_older(a, b)),
+        0 => {}
+    }
+    let mut added = 0;
+    let mut sizes: Vec<i64> = Vec::with_capacity(active.len());
+    for set in &active {
+        let share = proportion(deployment, set, to_add, added);
+        added += share;
+        sizes.push(i64::from(set.replicas) + share);
+    }
+    let mut leftover = to_add - added;
+    // Twice, since what a later one could not hold may still go to an earlier one.
+    for _ in 0..2 {
+        for size in &mut sizes {
+            let whole = *size + leftover;
+            *size = whole.clamp(0, i64::from(i32::MAX));
+            leftover = whole - *size;
+        }
+    }
+    let sizes = sizes.into_iter().map(|size| i32::try_from(size).unwrap_or(i32::MAX));
+    active.into_iter().zip(sizes).collect()
+}
+
+/// The part that one ReplicaSet takes of a change by `to_add` replicas, of which `added` are given away already:
+/// its fraction, and never past what is left.
+#[must_use]
+pub fn proportion(deployment: &Deployment, set: &ReplicaSet, to_add: i64, added: i64) -> i64 {
+    if set.replicas == 0 || to_add == added {
+        return 0;
+    }
+    let left = to_add - added;
+    match to_add {
+        0 => 0,
+        1.. => fraction(deployment, set).min(left),
+        ..0 => fraction(deployment, set).max(left),
+    }
+}
+
+/// By how much a ReplicaSet would grow or shrink to stay the same part of the whole as it was when it was last
+/// scaled, rounded half away from zero.
+///
+/// Where it does not say what the whole was then, the Deployment's own count of pods stands for it. That is less
+/// exact, and bounded by [`proportion`] all the same.
+#[must_use]
+pub fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i64 {
+    let size = i64::from(set.replicas);
+    if deployment.replicas == 0 {
+        return -size;
+    }
+    let whole_before = max_replicas(set).filter(|most| *most > 0).unwrap_or(deployment.status.replicas);
+    if whole_before <= 0 {
+        // No annotation and no pods: somebody took the one away, and the others cannot be created.
+        return 0;
+    }
+    let whole = i128::from(Bounds::of(deployment).most(deployment.replicas));
+    let size_after = round_half_away(i128::from(size) * whole, i128::from(whole_before));
+    // An annotation that somebody wrote may ask for any size.
+    i64::from(i32::try_from(size_after).unwrap_or(i32::MAX)) - size
+}
+
+/// `numerator / denominator`, rounded half away from zero, of numbers that are not negative.
+fn round_half_away(numerator: i128, denominator: i128) -> i128 {
+    (2 * numerator + denominator) / (2 * denominator)
+}

@@ -1,0 +1,152 @@
+//! One sync as the conversation that an executor understands: claim, perform, write the status, done.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_objects::{ConditionStatus, DeploymentStatus, Timestamp};
+use muster_schema::template::equal_ignoring_hash;
+
+use super::conditions::{REPLICA_FAILURE, condition, set};
+use super::decide::{Decision, decide, decide_claims};
+use super::identity::as_planned;
+use super::snapshot::Snapshot;
+use super::status::{SYNC_ERROR, write};
+use crate::pause::{COUNTS_PAUSE, put_off};
+use crate::plan::{ClaimOutcome, Failure, Next, Outcome, Owner, Report, Requeue, StatusWrite, Sync, Verdict};
+
+/// The longest backoff of a sync that fails again and again (B-06).
+pub const LONGEST_BACKOFF: Duration = Duration::from_secs(5 * 60);
+/// After so many failures in a row the status tells of the next, where the reference gives the Deployment up
+/// (B-06).
+pub const FAILURES_BEFORE_TOLD: u32 = 15;
+
+/// The sync of one Deployment.
+///
+/// A round in which there is nothing to do is not held: a sync that finds everything as it should be is done at
+/// once. The status is written once at most.
+#[derive(Debug)]
+pub struct DeploymentSync {
+    snapshot: Snapshot,
+    owner: Owner,
+    /// What is done, once the claims are settled.
+    decision: Option<Decision>,
+    /// How the sync ends once the status is written.
+    verdict: Verdict,
+}
+
+impl DeploymentSync {
+    /// A sync of what the snapshot shows.
+    #[must_use]
+    pub fn new(snapshot: Snapshot) -> Self {
+        let owner = as_planned(&snapshot.deployment);
+        Self { snapshot, owner, decision: None, verdict: Verdict::done(Requeue::None) }
+    }
+
+    fn manage(&mut self, claims: &ClaimOutcome, now: Timestamp) -> Next {
+        let decision = decide(&self.snapshot, claims);
+        let mut plan = decision.plan(now);
+        if plan.is_quiet() {
+            (plan.status, plan.requeue) = put_off(plan.status, plan.requeue, self.snapshot.counts_wait);
+        }
+        self.decision = Some(decision);
+        if plan.is_quiet() { self.end(plan.status, Verdict::done(plan.requeue)) } else { Next::Perform(Box::new(plan)) }
+    }
+
+    fn performed(&mut self, mut outcome: Outcome, now: Timestamp) -> Next {
+        let Some(decision) = self.decision.take() else { return self.end(None, Verdict::done(Requeue::Now)) };
+        // The namespace is being deleted: nothing is needed in it any more, and nobody needs to be told (DEP-23).
+        if outcome.not_needed > 0 {
+            return self.end(None, Verdict::done(Requeue::None));
+        }
+        if let Some(taken) = outcome.name_taken.take() {
+            return self.name_taken(decision, taken, now);
+        }
+        if let Some(error) = outcome.error.take() {
+            let (after, annotations) = decision.status_after_failure(&outcome, &error, now);
+            return self.fail(error, after, annotations, now);
+        }
+        // The ReplicaSets will report in a moment what was written to them, and then the counts are worth writing.
+        let (status, requeue) = decision.status(now);
+        let (status, requeue) = put_off(status, requeue, Some(COUNTS_PAUSE));
+        // What was left alone is no longer what the snapshot took it for.
+        self.end(status, Verdict::done(if outcome.left_alone > 0 { Requeue::Now } else { requeue }))
+    }
+
+    /// The name of the new ReplicaSet is taken (DEP-05): by a ReplicaSet that is the new one, or else by one of
+    /// another template with the same hash. The next try is then for another name.
+    fn name_taken(&mut self, mut decision: Decision, taken: Failure, now: Timestamp) -> Next {
+        let deployment = &self.snapshot.deployment;
+        let mut after = deployment.status.clone();
+        let Some(namesake) = &self.snapshot.namesake else {
+            // The cache has not shown it yet; it will have by the next try.
+            return self.fail(taken, after, BTreeMap::new(), now);
+        };
+        let is_ours = namesake.meta.is_controlled_by(&deployment.meta.uid)
+            && equal_ignoring_hash(deployment.template.raw(), namesake.template.raw());
+        if is_ours {
+            decision.create = None;
+            decision.sets.new = Some(Arc::clone(namesake));
+            let (status, _) = decision.status(now);
+            return self.end(status, Verdict::done(Requeue::Now));
+        }
+        after.collision_count = Some(after.collision_count.unwrap_or(0).saturating_add(1));
+        self.fail(taken, after, BTreeMap::new(), now)
+    }
+
+    /// Ends the sync with an error. `after` is what the status says all the same, and from the 15th failure in a row
+    /// on it says why (B-06).
+    fn fail(
+        &mut self,
+        error: Failure,
+        mut after: DeploymentStatus,
+        annotations: BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Next {
+        if error.is_namespace_terminating() {
+            return self.end(None, Verdict::done(Requeue::None));
+        }
+        if self.snapshot.failures >= FAILURES_BEFORE_TOLD {
+            let told = condition(REPLICA_FAILURE, ConditionStatus::True, SYNC_ERROR, &*error.message, now);
+            set(&mut after.conditions, told);
+        }
+        let status = write(&self.snapshot.deployment, &after, annotations);
+        self.end(status, failed(error))
+    }
+
+    fn end(&mut self, status: Option<StatusWrite>, verdict: Verdict) -> Next {
+        let Some(status) = status else { return Next::Done(verdict) };
+        self.verdict = verdict;
+        Next::WriteStatus(status)
+    }
+}
+
+/// A sync that failed is tried again for ever, with a backoff that stays within sight (B-06).
+fn failed(error: Failure) -> Verdict {
+    let longest = error.refusal().longest_backoff().map_or(LONGEST_BACKOFF, |longest| longest.min(LONGEST_BACKOFF));
+    Verdict { requeue: Requeue::RateLimited { at_most: Some(longest) }, error: Some(error) }
+}
+
+impl Sync for DeploymentSync {
+    fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    fn next(&mut self, report: Report, now: Timestamp) -> Next {
+        match report {
+            Report::Begin => {
+                let claims = decide_claims(&self.snapshot);
+                if claims.is_empty() { self.manage(&ClaimOutcome::default(), now) } else { Next::Claim(claims) }
+            }
+            // Who owns what is not settled, so nothing is counted (RS-08).
+            Report::Claimed(claims) => match claims.error() {
+                Some(error) => self.fail(error, self.snapshot.deployment.status.clone(), BTreeMap::new(), now),
+                None => self.manage(&claims, now),
+            },
+            Report::Performed(outcome) => self.performed(outcome, now),
+            // What the sync failed with before is the more telling failure of the two.
+            Report::StatusWritten(Err(failure)) if self.verdict.error.is_none() => Next::Done(failed(failure)),
+            Report::StatusWritten(_) => Next::Done(self.verdict.clone()),
+        }
+    }
+}

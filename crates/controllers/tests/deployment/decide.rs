@@ -1,0 +1,207 @@
+//! Decide: what kind of sync it is, and in which order.
+
+use muster_controllers::deployment::{Reporting, decide, decide_claims, preview};
+use muster_controllers::plan::{ClaimOutcome, Step};
+use muster_objects::Deployment;
+use serde_json::{Value, json};
+
+use crate::fixtures::{NOW, ago, annotate, deployment, set, set_available, set_json, set_with, snapshot};
+use crate::world::World;
+
+fn orphan(number: u64, image: &str) -> std::sync::Arc<muster_objects::ReplicaSet> {
+    set_with(number, image, 1, |json| json["metadata"]["ownerReferences"] = json!([]))
+}
+
+/// Contract: DEP-02
+#[test]
+fn an_empty_selector_is_told_and_only_the_generation_observed() {
+    let mut json = crate::fixtures::deployment_json(3);
+    json["spec"]["selector"] = json!({});
+    json["metadata"]["generation"] = json!(2);
+    let mut orphan = set_json(1, "nginx:0", 1);
+    orphan["metadata"]["ownerReferences"] = json!([]);
+    let mut world = World::new(json, [orphan]);
+    assert_eq!(world.sync().error, None);
+    assert_eq!(world.take_requests(), ["STATUS web"]);
+    assert_eq!(world.told(), ["SelectingAll This deployment is selecting all pods. A non-empty selector is required."]);
+    assert_eq!(world.deployment["status"], json!({"observedGeneration": 2}));
+    world.sync();
+    assert_eq!(world.take_requests(), [""; 0], "observed already");
+}
+
+/// ReplicaSets change hands by the rules for pods.
+///
+/// Contract: DEP-02
+#[test]
+fn sets_are_claimed() {
+    let relabelled = set_with(2, "b", 1, |json| json["metadata"]["labels"] = json!({"app": "other"}));
+    let strange = set_with(3, "c", 1, |json| json["metadata"]["ownerReferences"][0]["uid"] = json!("another"));
+    let all = [set(1, "a", 1), relabelled, strange, orphan(4, "d")];
+    let plan = decide_claims(&snapshot(deployment(3, |_| ()), all.clone()));
+    let shown = plan.to_string();
+    assert!(
+        shown.contains("release ReplicaSet default/web-2") && shown.contains("adopt ReplicaSet default/web-4"),
+        "{shown}"
+    );
+    assert_eq!(plan.patches.len(), 2);
+    assert!(plan.needs_permission());
+    let deleted = deployment(3, |json| json["metadata"]["deletionTimestamp"] = json!(ago(5)));
+    assert!(decide_claims(&snapshot(deleted, all)).is_empty(), "nothing changes hands any more");
+}
+
+/// What could not be adopted is not counted; what was is.
+///
+/// Contract: DEP-02
+#[test]
+fn only_claimed_sets_count() {
+    let snapshot = snapshot(deployment(3, |_| ()), [orphan(1, "nginx:1"), set(2, "nginx:0", 2)]);
+    let mut outcome = ClaimOutcome::default();
+    assert!(decide(&snapshot, &outcome).create.is_some());
+    outcome.adopted.insert(crate::fixtures::uid(101), None);
+    let decision = decide(&snapshot, &outcome);
+    let new = decision.sets.new.expect("adopted");
+    assert_eq!((decision.create, &*new.meta.name, new.meta.resource_version.0), (None, "web-1", 90));
+    // What is written next must believe in the version that the adoption made.
+    outcome.adopted.insert(crate::fixtures::uid(101), Some(muster_objects::ResourceVersion(95)));
+    let new = decide(&snapshot, &outcome).sets.new.expect("adopted");
+    assert_eq!(new.meta.resource_version.0, 95);
+}
+
+/// Contract: DEP-02
+#[test]
+fn a_failed_claim_ends_the_sync() {
+    let mut orphan = set_json(1, "nginx:1", 1);
+    orphan["metadata"]["ownerReferences"] = json!([]);
+    let mut world = World::new(crate::fixtures::deployment_json(3), [orphan]);
+    world.refusals.push_back(("ADOPT", crate::world::failure(500, "InternalError", "broken")));
+    assert_eq!(world.sync().error.expect("an error").message, "broken");
+    assert_eq!(world.take_requests(), ["ADOPT web-1"]);
+    assert_eq!(world.sync().error, None);
+    assert_eq!(world.take_requests()[0], "ADOPT web-1");
+}
+
+/// The first of these that holds decides what is done.
+///
+/// Contract: DEP-02
+#[test]
+fn the_order_of_a_sync() {
+    type Change = fn(&mut Value);
+    // From the last to the first: each is added to those before, and takes precedence.
+    let cases: [(&str, Change, Reporting); 4] = [
+        ("a rollout", |_| (), Reporting::Rollout),
+        ("a scaling event", |json| json["spec"]["replicas"] = json!(6), Reporting::Counts),
+        ("a rollback", |json| annotate(json, "deprecated.deployment.rollback.to", 1), Reporting::Nothing),
+        ("a pause", |json| json["spec"]["paused"] = json!(true), Reporting::Counts),
+    ];
+    let mut changes: Vec<Change> = Vec::new();
+    let mut decided: Vec<(Deployment, usize)> = Vec::new();
+    for (what, change, reporting) in cases {
+        changes.push(change);
+        let deployment = deployment(4, |json| changes.iter().for_each(|change| change(json)));
+        let scaled = |number, image, replicas| crate::fixtures::set_scaled_for(number, image, replicas, 4, 5);
+        let decision =
+            decide(&snapshot(deployment, [scaled(1, "nginx:0", 3), scaled(2, "nginx:1", 2)]), &ClaimOutcome::default());
+        assert_eq!(decision.reporting, reporting, "{what}");
+        decided.push((Deployment::clone(&decision.deployment), decision.updates.len()));
+    }
+    let deleted = deployment(6, |json| {
+        changes.iter().for_each(|change| change(json));
+        json["metadata"]["deletionTimestamp"] = json!(ago(5));
+    });
+    let decision = decide(&snapshot(deleted, [set(1, "nginx:0", 3)]), &ClaimOutcome::default());
+    assert!(decision.plan(NOW).is_quiet(), "a Deployment that is being deleted starts nothing");
+    assert!(decision.plan(NOW).status.is_some());
+    assert_eq!(decided.len(), 4);
+}
+
+/// While paused, sizes follow and nothing is rolled.
+///
+/// Contract: DEP-02
+#[test]
+fn a_paused_deployment_is_scaled_and_makes_no_new_set() {
+    let paused = deployment(4, |json| json["spec"]["paused"] = json!(true));
+    let decision = decide(&snapshot(paused, [set(1, "nginx:0", 3)]), &ClaimOutcome::default());
+    assert_eq!(decision.create, None);
+    assert_eq!(decision.updates.iter().map(|update| update.after.replicas).collect::<Vec<_>>(), [4]);
+}
+
+/// One that is scaled up in the same sync is in use, whatever the cache says of it.
+///
+/// Contract: DEP-14
+#[test]
+fn a_paused_deployment_cleans_up_but_not_what_it_scales() {
+    let paused = |replicas| {
+        deployment(replicas, |json| {
+            json["spec"]["paused"] = json!(true);
+            json["spec"]["revisionHistoryLimit"] = json!(0);
+        })
+    };
+    let old = || [set(1, "a", 0), set(2, "b", 0)];
+    let decision = decide(&snapshot(paused(4), old()), &ClaimOutcome::default());
+    assert_eq!(decision.updates.len(), 1);
+    assert_eq!(decision.delete.iter().map(|set| &*set.meta.name).collect::<Vec<_>>(), ["web-1"]);
+    let decision = decide(&snapshot(paused(0), old()), &ClaimOutcome::default());
+    assert_eq!(decision.delete.len(), 2);
+}
+
+/// By the status before the sync: a rollout that is about to be complete may still need to go back.
+///
+/// Contract: DEP-14, DEP-24
+#[test]
+fn a_complete_rollout_cleans_up() {
+    let with_status = |available: i32| {
+        deployment(2, |json| {
+            json["spec"]["revisionHistoryLimit"] = json!(0);
+            json["status"] = json!({
+                "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": available,
+            });
+        })
+    };
+    let all = || [set(1, "nginx:0", 0), set(2, "nginx:1", 2)];
+    assert_eq!(decide(&snapshot(with_status(2), all()), &ClaimOutcome::default()).delete.len(), 1);
+    assert_eq!(decide(&snapshot(with_status(1), all()), &ClaimOutcome::default()).delete.len(), 0);
+}
+
+/// Up or down in one sync, and the new ReplicaSet is written once whatever changes in it.
+///
+/// Contract: DEP-10, DEP-06
+#[test]
+fn one_sync_scales_up_or_down() {
+    let all = [set(1, "nginx:0", 4), set_available(2, "nginx:1", 0, 0)];
+    let decision = decide(&snapshot(deployment(4, |json| annotate(json, "note", "x")), all), &ClaimOutcome::default());
+    let [update] = &decision.updates[..] else { panic!("{:?}", decision.updates) };
+    assert_eq!((&*update.before.meta.name, update.before.replicas, update.after.replicas), ("web-2", 0, 1));
+    assert_eq!(update.after.annotations.get("note"), Some("x"));
+    assert_eq!(update.before.annotations.get("note"), None);
+}
+
+/// A strategy that this version does not know is an error, told by its name.
+///
+/// Contract: DEP-02
+#[test]
+fn an_unknown_strategy_is_an_error() {
+    let strange = deployment(4, |json| json["spec"]["strategy"] = json!({"type": "BlueGreen"}));
+    let plan = decide(&snapshot(strange, [set(1, "nginx:1", 4)]), &ClaimOutcome::default()).plan(NOW);
+    let [.., Step::Fail(failure)] = &plan.steps[..] else { panic!("{plan}") };
+    assert_eq!(failure.message, "unexpected deployment strategy type: BlueGreen");
+}
+
+/// What a dry run prints.
+///
+/// Contract: DEP-13
+#[test]
+fn the_plan_is_shown() {
+    let (claims, plan) = preview(&snapshot(deployment(4, |_| ()), [set(1, "nginx:0", 4)]), NOW);
+    assert!(claims.is_empty());
+    let shown = plan.to_string();
+    let name = plan.steps.iter().find_map(|step| if let Step::Create(it) = step { it.name.clone() } else { None });
+    assert!(shown.starts_with("Deployment default/web (uid "), "{shown}");
+    assert!(shown.contains(&format!("  create ReplicaSet default/{} (", name.expect("named"))), "{shown}");
+    assert!(shown.contains("  patch ReplicaSet default/web-1: scale down from 4 to 3"), "{shown}");
+    assert!(shown.contains(", annotation deployment.kubernetes.io/revision=2"), "{shown}");
+    let mut all = crate::fixtures::deployment_json(1);
+    all["spec"]["selector"] = json!({});
+    let all = crate::fixtures::decode::<Deployment>(&all);
+    let (_, plan) = preview(&snapshot(all, []), NOW);
+    assert!(plan.to_string().contains("  tell Warning SelectingAll: This deployment"), "{plan}");
+}

@@ -1,0 +1,153 @@
+//! Rolling: the new ReplicaSet grows and the old ones shrink, within two bounds.
+
+use std::sync::Arc;
+
+use muster_controllers::deployment::bounds::Bounds;
+use muster_controllers::deployment::rolling::{
+    clean_up_unhealthy, new_set_replicas, reconcile_new, reconcile_old, scale_down_old,
+};
+use muster_controllers::deployment::sets::{Sets, wanted};
+use muster_controllers::deployment::update::SetUpdate;
+use muster_objects::ReplicaSet;
+use proptest::prelude::*;
+
+use crate::fixtures::{deployment, recreating, rolling, set, set_available, sets};
+
+fn sizes(updates: &[SetUpdate]) -> Vec<(&str, i32, i32)> {
+    updates.iter().map(|update| (&*update.before.meta.name, update.before.replicas, update.after.replicas)).collect()
+}
+
+/// Contract: DEP-10
+#[test]
+fn the_new_set_grows_into_the_room_that_the_surge_leaves() {
+    // Replicas, surge, size of the new one, of all, and its size after.
+    let cases = [
+        (10, 3, 0, 10, 3),
+        (10, 3, 3, 13, 3),
+        (10, 3, 3, 11, 5),
+        (10, 3, 8, 8, 10),
+        (10, 0, 0, 10, 0),
+        (10, 0, 0, 8, 2),
+        (10, 3, 0, 20, 0),
+        (0, 3, 0, 0, 0),
+        (i32::MAX, i32::MAX, 1, 2, i32::MAX),
+    ];
+    for (replicas, surge, current, total, expected) in cases {
+        let found = new_set_replicas(&rolling(replicas, surge, 1), current, total);
+        assert_eq!(found.expect("a number"), expected, "{current} of {total} to {replicas} and {surge}");
+    }
+    assert_eq!(new_set_replicas(&recreating(4), 0, 9).expect("a number"), 4, "all at once, for the old ones are gone");
+    let error = new_set_replicas(&rolling(4, "many", 1), 0, 0).unwrap_err();
+    assert_eq!(error.message, "invalid value for IntOrString: invalid type: string is not a percentage");
+}
+
+/// Contract: DEP-10
+#[test]
+fn a_new_set_that_is_too_large_shrinks() {
+    let update = reconcile_new(&rolling(4, 1, 1), &sets(set(2, "b", 9), [set(1, "a", 3)])).expect("a number");
+    assert_eq!(sizes(update.as_slice()), [("web-2", 9, 4)]);
+    let none = reconcile_new(&rolling(4, 1, 1), &sets(set(2, "b", 4), [set(1, "a", 3)])).expect("a number");
+    assert_eq!(none, None);
+}
+
+/// Contract: DEP-11
+#[test]
+fn old_sets_shrink_by_what_is_available_beyond_the_least() {
+    // Of ten replicas, with two unavailable: the old one's size and available, the new one's, and the old one's sizes after.
+    let cases: [(i32, i32, i32, i32, &[i32]); 7] = [
+        (10, 10, 0, 0, &[8]),
+        (10, 8, 0, 0, &[8]),
+        (10, 9, 0, 0, &[9, 8]),
+        (8, 8, 5, 0, &[]),
+        (10, 10, 3, 3, &[5]),
+        (6, 0, 4, 4, &[4]),
+        (0, 0, 10, 5, &[]),
+    ];
+    for (old, old_available, new, new_available, after) in cases {
+        let sets = sets(set_available(2, "b", new, new_available), [set_available(1, "a", old, old_available)]);
+        let found = reconcile_old(&rolling(10, 3, 2), &sets);
+        let found: Vec<i32> = found.iter().map(|update| update.after.replicas).collect();
+        assert_eq!(found, after, "{old_available} of {old}, {new_available} of {new}");
+    }
+}
+
+/// The oldest go first, and pods that are not healthy before all others.
+///
+/// Contract: DEP-11
+#[test]
+fn the_oldest_shrink_first() {
+    let old = [set_available(1, "a", 3, 3), set_available(2, "b", 4, 2), set_available(3, "c", 3, 3)];
+    let found = reconcile_old(&rolling(10, 0, 5), &sets(set_available(4, "d", 0, 0), old));
+    assert_eq!(sizes(&found), [("web-2", 4, 2), ("web-1", 3, 0)]);
+    let mut old = [set_available(2, "b", 4, 2), set_available(1, "a", 3, 0)];
+    let found = clean_up_unhealthy(&rolling(10, 0, 5), &mut old, 4);
+    assert_eq!(sizes(&found), [("web-1", 3, 0), ("web-2", 4, 3)]);
+    assert_eq!(old.iter().map(|set| set.replicas).collect::<Vec<_>>(), [0, 3], "as they are after");
+    assert_eq!(sizes(&clean_up_unhealthy(&rolling(10, 0, 5), &mut old, 0)), []);
+    let found = scale_down_old(&rolling(10, 0, 5), Some(&set(3, "c", 6)), &[set(2, "b", 4), set(1, "a", 3)]);
+    assert_eq!(sizes(&found), [("web-1", 3, 0), ("web-2", 4, 0)]);
+}
+
+/// A status from before the last scaling down counts pods that are about to go. They are no reason to take more.
+///
+/// Contract: DEP-11
+#[test]
+fn pods_on_their_way_out_are_not_counted_as_available() {
+    // The old one was just scaled from ten to eight and reports ten yet; one new pod has come up.
+    let sets = sets(set_available(2, "b", 5, 1), [set_available(1, "a", 8, 10)]);
+    assert_eq!(sizes(&reconcile_old(&rolling(10, 3, 2), &sets)), [("web-1", 8, 7)]);
+}
+
+/// Without a new ReplicaSet there is nothing to go over to.
+///
+/// Contract: DEP-11
+#[test]
+fn nothing_shrinks_without_a_new_set() {
+    assert_eq!(reconcile_old(&deployment(3, |_| ()), &sets(None, [set(1, "a", 3)])), []);
+    assert_eq!(reconcile_new(&deployment(3, |_| ()), &sets(None, [set(1, "a", 3)])).expect("no need"), None);
+}
+
+/// A ReplicaSet of some size, with some of it available. A status may be old, and say more than there is.
+fn member(number: u64) -> impl Strategy<Value = Arc<ReplicaSet>> {
+    (0..12_i32, 0..14_i32)
+        .prop_map(move |(size, available)| set_available(number, &format!("v{number}"), size, available))
+}
+
+fn available_after(sets: &Sets, updates: &[SetUpdate]) -> i64 {
+    let size_after = |set: &ReplicaSet| {
+        let last = updates.iter().rev().find(|update| update.before.meta.uid == set.meta.uid);
+        last.map_or(set.replicas, |update| update.after.replicas)
+    };
+    sets.all().map(|set| i64::from(set.status.available_replicas.min(set.replicas).min(size_after(set)))).sum()
+}
+
+proptest! {
+    /// No step plans more pods than replicas and surge, and no step takes an available pod that is needed.
+    ///
+    /// Contract: DEP-10, DEP-11
+    #[test]
+    fn steps_stay_within_the_bounds(
+        new in member(9), old in prop::collection::vec(0..3_u8, 0..4).prop_flat_map(|old| {
+            old.into_iter().zip(1..).map(|(_, number)| member(number)).collect::<Vec<_>>()
+        }),
+        replicas in 0..12_i32, surge in 0..4_i32, unavailable in 0..6_i32,
+    ) {
+        let deployment = rolling(replicas, surge, unavailable);
+        let bounds = Bounds::of(&deployment);
+        let sets = sets(new, old);
+        let up = reconcile_new(&deployment, &sets).expect("numbers");
+        let total = wanted(sets.all());
+        if let Some(up) = &up {
+            let after = total + i64::from(up.after.replicas) - i64::from(up.before.replicas);
+            prop_assert!(after <= bounds.most(replicas).max(total), "{after} of {}", bounds.most(replicas));
+            prop_assert!(up.after.replicas <= replicas);
+        }
+        let down = reconcile_old(&deployment, &sets);
+        let least = bounds.least_available(replicas).min(available_after(&sets, &[]));
+        prop_assert!(available_after(&sets, &down) >= least);
+        for update in &down {
+            prop_assert!((0..update.before.replicas).contains(&update.after.replicas), "{update:?}");
+            prop_assert!(Some(&update.before.meta.uid) != sets.new.as_ref().map(|new| &new.meta.uid));
+        }
+    }
+}

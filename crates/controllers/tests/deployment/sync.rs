@@ -1,0 +1,169 @@
+//! Sync: the conversation, and what comes of failures.
+
+use std::time::Duration;
+
+use muster_controllers::deployment::sync::{FAILURES_BEFORE_TOLD, LONGEST_BACKOFF};
+use muster_controllers::plan::{Failure, Requeue};
+use muster_objects::Condition;
+use serde_json::json;
+
+use crate::fixtures::{deployment_json, set_json, template};
+use crate::world::{World, failure};
+
+/// A Deployment in the middle of a rollout: its old ReplicaSet is to shrink.
+fn mid_rollout() -> World {
+    let mut new = set_json(2, "nginx:1", 1);
+    new["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("2");
+    World::new(deployment_json(4), [set_json(1, "nginx:0", 4), new])
+}
+
+/// An error in scaling down is an error of the sync.
+///
+/// Contract: B-04, DEP-11
+#[test]
+fn an_error_in_scaling_down_fails_the_sync() {
+    let mut world = mid_rollout();
+    world.refusals.push_back(("PATCH web-1", failure(500, "InternalError", "broken")));
+    let verdict = world.sync();
+    assert_eq!(verdict.error.expect("an error").message, "broken");
+    assert_eq!(world.told(), [""; 0]);
+    assert_eq!(world.set("web-1").replicas, 4);
+    assert_eq!(world.sync().error, None);
+    assert_eq!(world.told(), ["ScalingReplicaSet Scaled down replica set web-1 from 4 to 2"]);
+}
+
+/// A status that cannot be written fails the sync.
+///
+/// Contract: DEP-23
+#[test]
+fn a_status_that_cannot_be_written_fails_the_sync() {
+    let mut world = mid_rollout();
+    world.refusals.push_back(("STATUS", failure(500, "InternalError", "broken")));
+    assert_eq!(world.sync().error.expect("an error").message, "broken");
+    assert_eq!(world.sync().error, None);
+}
+
+/// It is kept for ever, with a backoff that stays within sight, and from the 15th failure on the status says why.
+///
+/// Contract: B-06, DEP-23
+#[test]
+fn a_deployment_that_fails_is_kept_and_says_why() {
+    let mut world = mid_rollout();
+    for _ in 0..FAILURES_BEFORE_TOLD + 3 {
+        world.refusals.push_back(("PATCH web-1", failure(500, "InternalError", "broken")));
+    }
+    for failed in 0..FAILURES_BEFORE_TOLD + 3 {
+        let verdict = world.sync();
+        assert_eq!(verdict.requeue, Requeue::RateLimited { at_most: Some(Duration::from_secs(300)) });
+        assert!(verdict.error.is_some());
+        let writes = world.take_requests().iter().filter(|request| *request == "STATUS web").count();
+        assert_eq!(writes, usize::from(failed == FAILURES_BEFORE_TOLD), "told once, after {failed} failures");
+        let told = Condition::find(&world.deployment().status.conditions, "ReplicaFailure").cloned();
+        match told {
+            Some(told) => assert_eq!((&*told.reason, &*told.message), ("SyncError", "broken")),
+            None => assert!(failed < FAILURES_BEFORE_TOLD),
+        }
+    }
+    assert_eq!(world.sync().error, None);
+    assert_eq!(Condition::find(&world.deployment().status.conditions, "ReplicaFailure"), None);
+}
+
+/// A paused Deployment does not report what its ReplicaSets fail with, but takes back what it said of itself.
+///
+/// Contract: B-06
+#[test]
+fn a_paused_deployment_takes_its_own_failure_back() {
+    let mut world = mid_rollout();
+    world.deployment["status"]["conditions"] =
+        json!([{"type": "ReplicaFailure", "status": "True", "reason": "SyncError", "message": "broken"}]);
+    world.edit(|spec| spec["paused"] = json!(true));
+    assert_eq!(world.sync().error, None);
+    assert_eq!(Condition::find(&world.deployment().status.conditions, "ReplicaFailure"), None);
+}
+
+/// A refusal whose cause can end is tried again sooner.
+///
+/// Contract: B-06
+#[test]
+fn a_quota_is_waited_for_no_longer_than_elsewhere() {
+    let mut world = World::new(deployment_json(2), []);
+    let quota = "replicasets.apps \"web\" is forbidden: exceeded quota: compute";
+    world.refusals.push_back(("CREATE", failure(403, "Forbidden", quota)));
+    assert_eq!(world.sync().requeue, Requeue::RateLimited { at_most: Some(Duration::from_secs(60)) });
+    assert!(Duration::from_secs(60) < LONGEST_BACKOFF);
+}
+
+/// What was created before another write failed is told.
+///
+/// Contract: DEP-17, DEP-06
+#[test]
+fn a_creation_is_told_though_the_rest_fails() {
+    let mut world = World::new(deployment_json(4), [set_json(1, "nginx:0", 4)]);
+    world.refusals.push_back(("PATCH web-1", failure(500, "InternalError", "broken")));
+    assert!(world.sync().error.is_some());
+    let deployment = world.deployment();
+    assert_eq!(deployment.status.conditions[0].reason, "NewReplicaSetCreated");
+    assert_eq!(deployment.annotations.get("deployment.kubernetes.io/revision"), Some("2"));
+}
+
+/// One write of the status, with all that there is to say: the creation, the revision, the counts.
+///
+/// Contract: DEP-17, DEP-06, DEP-10, DEP-11
+#[test]
+fn a_new_rollout_is_one_round_and_one_status() {
+    let mut world = World::new(deployment_json(4), [set_json(1, "nginx:0", 4)]);
+    let verdict = world.sync();
+    assert_eq!(verdict.error, None);
+    let name = world.sets.keys().find(|name| *name != "web-1").expect("created").clone();
+    assert_eq!(world.take_requests(), [format!("CREATE {name}"), "PATCH web-1".into(), "STATUS web".into()]);
+    let up = format!("ScalingReplicaSet Scaled up replica set {name} from 0 to 1");
+    assert_eq!(world.told(), [up, "ScalingReplicaSet Scaled down replica set web-1 from 4 to 3".to_owned()]);
+    let deployment = world.deployment();
+    let reasons: Vec<&str> = deployment.status.conditions.iter().map(|condition| &*condition.reason).collect();
+    // Four old pods are seen for the first time, which is progress too.
+    assert_eq!(reasons, ["MinimumReplicasAvailable", "ReplicaSetUpdated"]);
+    assert_eq!(deployment.status.unavailable_replicas, 1);
+    assert_eq!(deployment.annotations.get("deployment.kubernetes.io/revision"), Some("2"));
+    assert_eq!(verdict.requeue, Requeue::After(Duration::from_secs(601)));
+}
+
+/// A sync that finds everything as it should be writes nothing.
+///
+/// Contract: DEP-21
+#[test]
+fn a_sync_that_changes_nothing_writes_nothing() {
+    let mut world = World::new(deployment_json(4), []);
+    for _ in 0..6 {
+        world.sync();
+        world.settle(|_| true);
+    }
+    world.take_requests();
+    assert_eq!(world.sync().requeue, Requeue::None);
+    assert_eq!(world.take_requests(), [""; 0]);
+    world.edit(|spec| spec["template"] = template("nginx:2"));
+    for _ in 0..20 {
+        world.sync();
+        world.settle(|_| true);
+    }
+    world.take_requests();
+    world.sync();
+    assert_eq!(world.take_requests(), [""; 0]);
+}
+
+/// A history deletion that finds the ReplicaSet in use is no error, and is decided again.
+///
+/// Contract: DEP-14
+#[test]
+fn a_set_that_is_used_again_is_left_alone() {
+    let mut json = deployment_json(2);
+    json["spec"]["revisionHistoryLimit"] = json!(0);
+    let mut world = World::new(json, [set_json(1, "nginx:0", 0), set_json(2, "nginx:1", 2)]);
+    world.sync();
+    assert_eq!(world.sets.len(), 2, "not complete by the status before");
+    world.refusals.push_back(("DELETE", failure(409, "Conflict", "changed")));
+    let snapshot = world.snapshot();
+    world.sets.get_mut("web-1").expect("there")["metadata"]["generation"] = json!(2);
+    let verdict = world.run(&mut muster_controllers::deployment::DeploymentSync::new(snapshot));
+    assert_eq!((verdict.error, verdict.requeue), (None::<Failure>, Requeue::Now));
+    assert_eq!(world.sets.len(), 2);
+}

@@ -1,0 +1,372 @@
+//! `muster bench rollouts`: many Deployments are rolled to a new image at once, again and again.
+//!
+//! It measures how long they take, what the controllers send to the API server for each, and what an independent
+//! watcher saw meanwhile: a rollout that leaves its bounds for one moment fails the command.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use bytes::Bytes;
+use futures::stream::{self, TryStreamExt as _};
+use muster_machinery::Change;
+use muster_objects::{Deployment, IntOrPercent, Pod, ReplicaSet};
+use muster_runtime::client::{Client, PatchType};
+use muster_runtime::informer::{Informers, Resource};
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::report::{Column, DEPLOYMENT_OF_10, ROLLOUT_OF_10, RequestCounts, table};
+use super::watcher::{self, Bounds, Watcher, name_of};
+use super::{LANES, bar, create_namespace, pod_spec, quiet, remove_namespace};
+use crate::cli::{BenchRollouts, Output};
+use crate::embedded::{Embedded, Settings};
+use crate::requests::{Requests, Sender, Tally};
+use crate::usage;
+
+/// Both bounds of every rollout: the default of a Deployment.
+const BOUND: IntOrPercent = IntOrPercent::Percent(25);
+
+/// What a run found.
+#[derive(Debug, Serialize)]
+struct Findings {
+    cores: usize,
+    deployments: u32,
+    replicas: u32,
+    /// How often each Deployment was rolled.
+    rollouts: u32,
+    /// The Deployments from nothing to complete.
+    creation: Figures,
+    /// All rollouts to the end.
+    rolling: Figures,
+    availability: Availability,
+    /// CPU seconds of this process over the whole run.
+    cpu_seconds: f64,
+    /// Peak resident memory of this process, in MiB.
+    peak_resident_mib: f64,
+}
+
+/// What one phase took.
+#[derive(Debug, Serialize)]
+struct Figures {
+    /// Seconds until every Deployment was complete; of several rounds their sum.
+    seconds: f64,
+    /// Deployments complete a second.
+    per_second: f64,
+    /// CPU seconds of this process meanwhile.
+    cpu_seconds: f64,
+    /// The controllers' requests for each Deployment or rollout.
+    requests: RequestCounts,
+    /// Those of scheduler and nodes and the rest of the cluster, likewise.
+    cluster_requests: RequestCounts,
+}
+
+/// What the watcher saw of any Deployment during its rollouts.
+#[derive(Debug, Serialize)]
+struct Availability {
+    /// The fewest pods available at one moment.
+    lowest_available: i64,
+    /// The fewest that are allowed: replicas - maxUnavailable.
+    least_available_allowed: i64,
+    /// The most pods that its ReplicaSets wanted together at one moment.
+    highest_wanted: i64,
+    /// The most that are allowed: replicas + maxSurge.
+    highest_wanted_allowed: i64,
+    /// The most pods that there were at one moment, those that are being deleted not counted.
+    highest_total: i64,
+    /// How many events left a Deployment outside of its bounds.
+    violations: u64,
+    /// The first of these, in words.
+    violations_told: Vec<String>,
+}
+
+/// Runs `muster bench rollouts`.
+///
+/// # Errors
+/// Where the Deployments are not complete in time, or a rollout left its bounds.
+pub(crate) async fn run(arguments: &BenchRollouts) -> Result<()> {
+    let settings = Settings { pod_startup: arguments.pod_startup, ..Settings::default() };
+    let embedded = Embedded::start(&settings).await?;
+    let findings = measure(arguments, &embedded).await;
+    embedded.stop().await;
+    let findings = findings?;
+    match arguments.output {
+        Output::Json => println!("{}", serde_json::to_string(&findings)?),
+        Output::Text => print(&findings),
+    }
+    let Availability { violations, violations_told: told, .. } = &findings.availability;
+    if *violations > 0 {
+        bail!("{violations} times a Deployment left its bounds, first:\n  {}", told.join("\n  "));
+    }
+    Ok(())
+}
+
+async fn measure(arguments: &BenchRollouts, embedded: &Embedded) -> Result<Findings> {
+    let client = embedded.client.clone();
+    let namespace = format!("muster-bench-{}", std::process::id());
+    let count = usize::try_from(arguments.deployments)?;
+    let replicas = i32::try_from(arguments.replicas)?;
+    let bounds = Bounds {
+        least_available: i64::from(replicas) - BOUND.scaled(replicas, false)?,
+        most: i64::from(replicas) + BOUND.scaled(replicas, true)?,
+    };
+    let watcher = Arc::new(Watcher::new(namespace.clone(), count, bounds));
+    let complete = Arc::new(Completions::new(namespace.clone(), count));
+
+    let mut informers = Informers::new(client.clone(), Duration::ZERO, 0);
+    let (of_pods, of_sets, observer) = (Arc::clone(&watcher), Arc::clone(&watcher), Arc::clone(&complete));
+    informers.of::<Pod>(&Resource::pods()).add_handler(move |change: &Change<Pod>| of_pods.observe(change));
+    let sets = informers.of::<ReplicaSet>(&Resource::replicasets());
+    sets.add_handler(move |change: &Change<ReplicaSet>| of_sets.observe_set(change));
+    let deployments = informers.of::<Deployment>(&Resource::new("apps", "v1", "deployments"));
+    deployments.add_handler(move |change: &Change<Deployment>| observer.observe(change));
+    let reading: Vec<_> = informers.into_runs().into_iter().map(tokio::spawn).collect();
+
+    create_namespace(&client, &namespace).await?;
+    let requests = Arc::clone(&embedded.requests);
+    let bench = Bench { client, namespace, requests, watcher, complete, replicas, bounds, arguments };
+    let findings = bench.run().await;
+    let removed = remove_namespace(&bench.client, &bench.namespace).await;
+    reading.iter().for_each(tokio::task::JoinHandle::abort);
+    removed?;
+    findings
+}
+
+/// Up to which generation each Deployment is complete, as the watch of Deployments shows it.
+#[derive(Debug)]
+struct Completions {
+    namespace: String,
+    /// By the Deployment's number; 0 before the first.
+    generations: Mutex<Vec<i64>>,
+    changed: Notify,
+}
+
+impl Completions {
+    fn new(namespace: String, deployments: usize) -> Self {
+        Self { namespace, generations: Mutex::new(vec![0; deployments]), changed: Notify::new() }
+    }
+
+    fn observe(&self, change: &Change<Deployment>) {
+        let deployment = change.object();
+        let number = deployment.meta.name.strip_prefix("bench-").and_then(|number| number.parse::<usize>().ok());
+        if *deployment.meta.namespace != *self.namespace || !is_complete(deployment) {
+            return;
+        }
+        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(generation) = number.and_then(|number| generations.get_mut(number)) {
+            *generation = deployment.meta.generation;
+            drop(generations);
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// How many Deployments are complete at `generation` or later.
+    fn at(&self, generation: i64) -> usize {
+        let generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        generations.iter().filter(|reached| **reached >= generation).count()
+    }
+
+    /// Waits until every Deployment is complete at `generation` or later; tells how many are after each change.
+    async fn all_at(&self, generation: i64, deployments: usize, mut tell: impl FnMut(usize)) {
+        loop {
+            // Listen before looking, so that no change falls between the two.
+            let changed = self.changed.notified();
+            let complete = self.at(generation);
+            tell(complete);
+            if complete == deployments {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// Whether the rollout of a Deployment's newest specification is over (DEP-24).
+fn is_complete(deployment: &Deployment) -> bool {
+    let Deployment { meta, replicas, status, .. } = deployment;
+    status.observed_generation >= meta.generation
+        && [status.replicas, status.updated_replicas, status.available_replicas].iter().all(|count| count == replicas)
+}
+
+struct Bench<'a> {
+    client: Client,
+    namespace: String,
+    requests: Arc<Requests>,
+    watcher: Arc<Watcher>,
+    complete: Arc<Completions>,
+    replicas: i32,
+    bounds: Bounds,
+    arguments: &'a BenchRollouts,
+}
+
+/// What was counted before a phase began.
+struct Before {
+    controllers: Tally,
+    cluster: Tally,
+    cpu_seconds: f64,
+}
+
+impl Bench<'_> {
+    async fn run(&self) -> Result<Findings> {
+        let BenchRollouts { deployments, replicas, rollouts, .. } = *self.arguments;
+        let before = self.before();
+        let seconds = self.phase("creating", 1, self.create()).await?;
+        let creation = self.figures(&before, u64::from(deployments), seconds);
+
+        let before = self.before();
+        self.watcher.begin();
+        let mut seconds = 0.0;
+        for number in 1..=rollouts {
+            let title = format!("rollout {number} of {rollouts}");
+            seconds += self.phase(&title, i64::from(number) + 1, self.set_image(number)).await?;
+        }
+        let seen = self.watcher.end();
+        let rolling = self.figures(&before, u64::from(deployments) * u64::from(rollouts), seconds);
+        Ok(Findings {
+            cores: usage::cores(),
+            deployments,
+            replicas,
+            rollouts,
+            creation,
+            rolling,
+            availability: Availability {
+                lowest_available: seen.lowest_available,
+                least_available_allowed: self.bounds.least_available,
+                highest_wanted: seen.highest_wanted,
+                highest_wanted_allowed: self.bounds.most,
+                highest_total: seen.highest_total,
+                violations: seen.violations,
+                violations_told: seen.told,
+            },
+            cpu_seconds: usage::cpu_seconds(),
+            peak_resident_mib: usage::peak_resident_mib(),
+        })
+    }
+
+    /// Does one thing to every Deployment and waits until all are complete at `generation`. Returns the seconds that
+    /// this took; what the controllers still send afterwards is waited for as well, and not timed.
+    async fn phase(&self, what: &str, generation: i64, work: impl Future<Output = Result<()>>) -> Result<f64> {
+        let count = usize::try_from(self.arguments.deployments)?;
+        let bar = bar(what, u64::from(self.arguments.deployments), "Deployments complete");
+        let start = Instant::now();
+        let wait = async {
+            let complete = self.complete.all_at(generation, count, |complete| bar.set_position(complete as u64));
+            self.in_time(what, complete).await
+        };
+        let ((), ()) = tokio::try_join!(work, wait)?;
+        let seconds = start.elapsed().as_secs_f64();
+        bar.finish_and_clear();
+        self.in_time(what, self.watcher.settled(i64::from(self.replicas))).await?;
+        quiet(&self.requests).await;
+        Ok(seconds)
+    }
+
+    async fn in_time(&self, what: &str, wait: impl Future<Output = ()>) -> Result<()> {
+        let Err(_elapsed) = tokio::time::timeout(self.arguments.timeout, wait).await else { return Ok(()) };
+        bail!(
+            "{what}: after {:?} not every Deployment is complete: of {} pods {} are available",
+            self.arguments.timeout,
+            u64::from(self.arguments.deployments) * u64::from(self.arguments.replicas),
+            self.watcher.available()
+        )
+    }
+
+    async fn create(&self) -> Result<()> {
+        let path = format!("/apis/apps/v1/namespaces/{}/deployments", self.namespace);
+        self.each(|name| {
+            let body = json!({
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": name},
+                "spec": {
+                    "replicas": self.replicas,
+                    "selector": {"matchLabels": {watcher::LABEL: name}},
+                    "strategy": {"rollingUpdate": {"maxSurge": BOUND.to_string(), "maxUnavailable": BOUND.to_string()}},
+                    "template": {"metadata": {"labels": {watcher::LABEL: name}}, "spec": pod_spec(&image(0))},
+                },
+            });
+            let path = &path;
+            async move { self.client.create(path, Bytes::from(body.to_string())).await.map(drop).context("a Deployment") }
+        })
+        .await
+    }
+
+    /// What `kubectl set image` sends.
+    async fn set_image(&self, version: u32) -> Result<()> {
+        let containers = json!([{"name": "c", "image": image(version)}]);
+        let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}}).to_string();
+        let patch = Bytes::from(patch);
+        self.each(|name| {
+            let path = format!("/apis/apps/v1/namespaces/{}/deployments/{name}", self.namespace);
+            let patch = patch.clone();
+            async move {
+                let patched = self.client.patch(&path, PatchType::StrategicMerge, patch).await;
+                patched.map(drop).with_context(|| format!("{path}: its image cannot be set"))
+            }
+        })
+        .await
+    }
+
+    /// Does something to every Deployment, a few at once.
+    async fn each<F: Future<Output = Result<()>>>(&self, work: impl Fn(String) -> F) -> Result<()> {
+        let count = usize::try_from(self.arguments.deployments)?;
+        stream::iter((0..count).map(|number| Ok(name_of(number)))).try_for_each_concurrent(LANES, work).await
+    }
+
+    fn before(&self) -> Before {
+        Before {
+            controllers: self.requests.of(Sender::Controllers),
+            cluster: self.requests.of(Sender::Cluster),
+            cpu_seconds: usage::cpu_seconds(),
+        }
+    }
+
+    fn figures(&self, before: &Before, pieces: u64, seconds: f64) -> Figures {
+        let since = |sender, before: &Tally| RequestCounts::of(&self.requests.of(sender).since(before), pieces);
+        Figures {
+            seconds,
+            per_second: pieces as f64 / seconds,
+            cpu_seconds: usage::cpu_seconds() - before.cpu_seconds,
+            requests: since(Sender::Controllers, &before.controllers),
+            cluster_requests: since(Sender::Cluster, &before.cluster),
+        }
+    }
+}
+
+fn image(version: u32) -> String {
+    format!("registry.example/app:v{version}")
+}
+
+fn print(f: &Findings) {
+    let Findings { deployments, replicas, rollouts, creation, rolling, availability, .. } = f;
+    println!("{deployments} Deployments of {replicas} pods, rolled {rollouts} times each, {} cores", f.cores);
+    println!("{:24} {:>14} {:>10} {:>10}", "", "Deployments/s", "seconds", "CPU s");
+    for (what, figures) in [("from nothing", creation), ("rollouts", rolling)] {
+        println!("{what:24} {:>14.1} {:>10.2} {:>10.2}", figures.per_second, figures.seconds, figures.cpu_seconds);
+    }
+    let columns = [
+        Column::Measured("creation", &creation.requests),
+        Column::Against("reference, 10 pods", &DEPLOYMENT_OF_10),
+        Column::Measured("rollout", &rolling.requests),
+        Column::Against("reference, 10 pods", &ROLLOUT_OF_10),
+    ];
+    println!("\n{}", table("controllers' requests", &columns));
+    let conflicts = rolling.requests.conflicts_line();
+    if !conflicts.is_empty() {
+        println!("  conflicts for each rollout: {conflicts}");
+    }
+    println!("\nof scheduler and nodes, not counted above, for each rollout: {}", rolling.cluster_requests.line());
+    println!(
+        "lowest availability of a Deployment: {} (allowed {}); highest total: {} wanted (allowed {}), {} there",
+        availability.lowest_available,
+        availability.least_available_allowed,
+        availability.highest_wanted,
+        availability.highest_wanted_allowed,
+        availability.highest_total
+    );
+    println!(
+        "CPU {:.2} s, peak resident memory {:.0} MiB, of this process over the whole run",
+        f.cpu_seconds, f.peak_resident_mib
+    );
+}

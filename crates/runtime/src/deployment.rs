@@ -1,0 +1,175 @@
+//! The Deployment controller put to work: handlers, queue, books, sync and executor wired together.
+//!
+//! Everything that is decided is decided in `muster_controllers::deployment`; here its parts get their locks
+//! and their clock. The caches are the ones that the other controllers read (INF-08).
+//!
+//! Locks are taken in one order: pods, ReplicaSets, Deployments, books. The queue's own lock is taken last and
+//! alone.
+
+use std::{future::Future, sync::Arc};
+
+use futures::future::BoxFuture;
+use muster_controllers::deployment::{
+    Begin, Books, DeploymentSync, Effect, QUEUE, Snapshot, deployment_changed, pod_changed, replica_set_changed,
+};
+use muster_controllers::plan::Resource as PlanResource;
+use muster_machinery::Change;
+use muster_objects::{
+    Deployment, Pod, ReplicaSet,
+    meta::{ObjectKey, ResourceVersion},
+    time::Moment,
+};
+
+use crate::{
+    informer::{Handler, Informers, Resource, Store},
+    shell::{Context, Shell},
+    workers::{Controller, Queue, Synced},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// The controller of Deployments. Cloning shares it.
+#[derive(Clone)]
+pub struct DeploymentController {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    pods: Store<Pod>,
+    sets: Store<ReplicaSet>,
+    deployments: Store<Deployment>,
+    shell: Shell<Books>,
+}
+
+impl DeploymentController {
+    /// A controller that listens to informers which are not running yet.
+    pub fn new(context: &Context, informers: &mut Informers) -> Self {
+        let (pods, sets, deployments) = (Resource::pods(), Resource::replicasets(), Resource::deployments());
+        let inner = Arc::new(Inner {
+            pods: informers.of(&pods).store(),
+            sets: informers.of(&sets).store(),
+            deployments: informers.of(&deployments).store(),
+            shell: Shell::new(context, QUEUE, Books::new()),
+        });
+        informers.of(&pods).add_handler(PodHandler(Arc::clone(&inner)));
+        informers.of(&sets).add_handler(SetHandler(Arc::clone(&inner)));
+        informers.of(&deployments).add_handler(DeploymentHandler(Arc::clone(&inner)));
+        Self { inner }
+    }
+
+    /// Its queue, whose workers are to be run with this controller.
+    #[must_use]
+    pub fn queue(&self) -> &Queue {
+        self.inner.shell.queue()
+    }
+
+    /// Waits until every cache that it reads has synced (INF-02).
+    pub fn synced(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (pods, sets) = (self.inner.pods.clone(), self.inner.sets.clone());
+        let deployments = self.inner.deployments.clone();
+        async move {
+            pods.synced().await;
+            sets.synced().await;
+            deployments.synced().await;
+        }
+    }
+
+    /// What a sync of `key` would see now, where it could begin: for a reader who wants the plan that it would
+    /// follow.
+    #[must_use]
+    pub fn snapshot(&self, key: &ObjectKey) -> Option<Snapshot> {
+        match self.inner.begin(key) {
+            Begin::Ready(snapshot) => Some(snapshot),
+            Begin::Gone | Begin::Stale { .. } | Begin::InvalidSelector(_) => None,
+        }
+    }
+}
+
+impl Controller for DeploymentController {
+    fn sync<'a>(&'a self, key: &'a ObjectKey) -> BoxFuture<'a, Synced> {
+        let begin = self.inner.begin(key);
+        Box::pin(self.inner.shell.sync(key, begin, DeploymentSync::new))
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        self.inner.shell.deadline()
+    }
+
+    fn expire(&self, now: Moment) {
+        self.inner.shell.expire(now);
+    }
+}
+
+impl Inner {
+    /// Looks at the caches and the books at one moment.
+    ///
+    /// A cache may be ahead of its handlers. They will queue the key once more and count nothing, so there is
+    /// no waiting for them.
+    fn begin(&self, key: &ObjectKey) -> Begin {
+        let failures = self.shell.queue().num_requeues(key);
+        let pods = self.pods.read();
+        let sets = self.sets.read();
+        let deployments = self.deployments.read();
+        let (mut books, now) = self.shell.books();
+        books.begin(key, &deployments, &sets, &pods, failures, now)
+    }
+}
+
+struct PodHandler(Arc<Inner>);
+
+impl Handler<Pod> for PodHandler {
+    fn changed(&mut self, changes: &[Change<Pod>]) {
+        let mut effects = Vec::new();
+        {
+            let pods = self.0.pods.read();
+            let sets = self.0.sets.read();
+            let deployments = self.0.deployments.read();
+            for change in changes {
+                pod_changed(change, &pods, &sets, &deployments, |effect| effects.push(effect));
+            }
+        }
+        self.0.shell.note(effects);
+    }
+}
+
+struct SetHandler(Arc<Inner>);
+
+impl Handler<ReplicaSet> for SetHandler {
+    fn changed(&mut self, changes: &[Change<ReplicaSet>]) {
+        let mut effects = Vec::with_capacity(changes.len());
+        {
+            let deployments = self.0.deployments.read();
+            for change in changes {
+                replica_set_changed(change, &deployments, |effect| effects.push(effect));
+            }
+        }
+        for effect in &effects {
+            if let Effect::Overlap { set, owners } = effect {
+                let deployments: Vec<String> = owners.iter().map(ToString::to_string).collect();
+                tracing::error!(replicaset = %set, ?deployments, "user error! more than one Deployment selects it");
+            }
+        }
+        self.0.shell.note(effects);
+    }
+
+    fn reached(&mut self, version: ResourceVersion) {
+        self.0.shell.caught_up(PlanResource::REPLICA_SETS, version);
+    }
+}
+
+struct DeploymentHandler(Arc<Inner>);
+
+impl Handler<Deployment> for DeploymentHandler {
+    fn changed(&mut self, changes: &[Change<Deployment>]) {
+        let mut effects = Vec::with_capacity(changes.len());
+        for change in changes {
+            deployment_changed(change, |effect| effects.push(effect));
+        }
+        self.0.shell.note(effects);
+    }
+
+    fn reached(&mut self, version: ResourceVersion) {
+        self.0.shell.caught_up(PlanResource::DEPLOYMENTS, version);
+    }
+}

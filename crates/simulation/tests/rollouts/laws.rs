@@ -1,0 +1,221 @@
+//! What must hold after every write of a rollout.
+//!
+//! A bound can only hold for what the controllers have been told. So after a change of replicas or bounds the laxer
+//! of old and new count, until the controller has observed the change and the pods keep the new ones. And
+//! availability is what controllers may not take: a pod that fails, or that somebody else deletes, is a loss that
+//! they are not blamed for, until the Deployment's status shows that they know of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muster_objects::Timestamp;
+use serde_json::Value;
+
+use crate::common::{condition, is_being_deleted, name, number};
+use crate::watcher::{Kind, Seen};
+
+const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
+
+/// The state of one Deployment, built up write by write.
+pub(crate) struct Laws<'s> {
+    /// Pods whose first deletion was the controllers'.
+    deleted_by_controllers: &'s BTreeSet<String>,
+    min_ready: i64,
+    deployment: Option<&'s Value>,
+    sets: BTreeMap<&'s str, &'s Value>,
+    pods: BTreeMap<&'s str, &'s Value>,
+    /// The bounds that count: the newest last, behind it those that it has not replaced yet.
+    bounds: Vec<Bounds>,
+    /// Available pods by name, as of the last write.
+    available: BTreeSet<&'s str>,
+    /// How many available pods were lost since the Deployment's status last told of no more than there are.
+    lost: i64,
+    broken: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bounds {
+    generation: i64,
+    most: i64,
+    least: i64,
+}
+
+impl<'s> Laws<'s> {
+    /// Checks a history of one Deployment. What was broken, each with the write that broke it.
+    pub(crate) fn check(seen: &'s [Seen], deleted_by_controllers: &'s BTreeSet<String>, min_ready: i64) -> Vec<String> {
+        let mut laws = Self {
+            deleted_by_controllers,
+            min_ready,
+            deployment: None,
+            sets: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            bounds: vec![Bounds { generation: 0, most: 0, least: 0 }],
+            available: BTreeSet::new(),
+            lost: 0,
+            broken: Vec::new(),
+        };
+        for write in seen {
+            laws.take(write);
+        }
+        laws.broken
+    }
+
+    fn take(&mut self, write: &'s Seen) {
+        let object = &write.object;
+        self.revision_rises(write);
+        match write.kind {
+            Kind::Deployment => {
+                self.deployment = Some(object);
+                self.note_bounds(object);
+            }
+            Kind::ReplicaSet => put(&mut self.sets, write),
+            Kind::Pod => put(&mut self.pods, write),
+        }
+        let Some(deployment) = self.deployment else { return };
+
+        let active: Vec<&Value> = self.pods.values().copied().filter(|pod| is_active(pod)).collect();
+        let total = i64::try_from(active.len()).unwrap();
+        let now = write.millis;
+        let available: BTreeSet<&str> =
+            active.iter().filter(|pod| is_available(pod, self.min_ready, now)).map(|pod| name(pod)).collect();
+        let count = i64::try_from(available.len()).unwrap();
+        let went = self.available.difference(&available);
+        let (taken, lost): (Vec<&str>, Vec<&str>) = went.copied().partition(|name| self.is_taken(name));
+        self.lost += i64::try_from(lost.len()).unwrap();
+        self.available = available;
+        if write.kind == Kind::Deployment && number(deployment, "/status/availableReplicas") <= count {
+            self.lost = 0;
+        }
+
+        self.settle(deployment, total, count);
+        let most = self.bounds.iter().map(|bounds| bounds.most).max().unwrap();
+        let least = self.bounds.iter().map(|bounds| bounds.least).min().unwrap();
+        let wanted = self.wanted();
+        if wanted > most {
+            self.break_law(write, &format!("ReplicaSets want {wanted} pods, at most {most} are allowed"));
+        }
+        if total > most {
+            self.break_law(write, &format!("there are {total} pods, at most {most} are allowed"));
+        }
+        if !taken.is_empty() && count + self.lost < least {
+            let lost = self.lost;
+            self.break_law(write, &format!("{count} pods are left available ({lost} lost), at least {least} must be"));
+        }
+        if deployment["spec"]["strategy"]["type"] == "Recreate" {
+            self.one_set_runs(write);
+        }
+    }
+
+    /// How many pods the ReplicaSets want.
+    fn wanted(&self) -> i64 {
+        self.sets.values().map(|set| number(set, "/spec/replicas")).sum()
+    }
+
+    /// Whether a pod is no longer available because the controllers deleted it.
+    fn is_taken(&self, name: &str) -> bool {
+        self.deleted_by_controllers.contains(name) && self.pods.get(name).is_none_or(|pod| is_being_deleted(pod))
+    }
+
+    /// The bounds of the Deployment as it now is.
+    fn note_bounds(&mut self, deployment: &Value) {
+        let spec = &deployment["spec"];
+        let replicas = number(spec, "/replicas");
+        let generation = number(deployment, "/metadata/generation");
+        let (mut surge, mut unavailable) = (0, replicas);
+        if spec["strategy"]["type"] == "RollingUpdate" {
+            let rolling = &spec["strategy"]["rollingUpdate"];
+            surge = pods_of(&rolling["maxSurge"], replicas, true);
+            unavailable = pods_of(&rolling["maxUnavailable"], replicas, false);
+            if surge == 0 && unavailable == 0 {
+                unavailable = 1;
+            }
+        }
+        let bounds = Bounds { generation, most: replicas + surge, least: (replicas - unavailable).max(0) };
+        let last = self.bounds.last().unwrap();
+        if (last.most, last.least) != (bounds.most, bounds.least) {
+            // Where there are more pods than are allowed now, all ReplicaSets shrink in proportion, whichever of them
+            // have the available pods (DEP-09).
+            if self.wanted() > bounds.most {
+                self.bounds.push(Bounds { least: 0, ..bounds });
+            }
+            self.bounds.push(bounds);
+        }
+    }
+
+    /// Lets go of earlier bounds once the newest are observed and kept.
+    fn settle(&mut self, deployment: &Value, total: i64, available: i64) {
+        let newest = *self.bounds.last().unwrap();
+        let observed = number(deployment, "/status/observedGeneration") >= newest.generation;
+        // What is available and not reported yet, no controller can keep.
+        let known = available.min(number(deployment, "/status/availableReplicas"));
+        if observed && total <= newest.most && known >= newest.least {
+            self.bounds = vec![newest];
+        }
+    }
+
+    /// Of one ReplicaSet only there are pods that are not over; those being deleted still run.
+    fn one_set_runs(&mut self, write: &Seen) {
+        let running = self.pods.values().filter(|pod| !is_over(pod));
+        let sets: BTreeSet<&str> = running.filter_map(|pod| hash(pod)).collect();
+        if sets.len() > 1 {
+            self.break_law(write, &format!("pods of {sets:?} run together"));
+        }
+    }
+
+    /// The revision of a ReplicaSet never falls, and that of the Deployment only where the ReplicaSets of the higher
+    /// ones are gone: it is one more than the highest that is left (DEP-06).
+    fn revision_rises(&mut self, write: &Seen) {
+        let before = match write.kind {
+            Kind::Deployment => self.deployment,
+            Kind::ReplicaSet => self.sets.get(name(&write.object)).copied(),
+            Kind::Pod => return,
+        };
+        let revision = |object: &Value| object.pointer(REVISION).and_then(Value::as_str)?.parse::<i64>().ok();
+        if let (Some(before), Some(after)) = (before.and_then(revision), Some(revision(&write.object)))
+            && after.is_none_or(|after| after < before)
+            && (write.kind == Kind::ReplicaSet || self.sets.values().any(|set| revision(set) >= Some(before)))
+        {
+            self.break_law(write, &format!("revision {before} became {after:?}"));
+        }
+    }
+
+    fn break_law(&mut self, write: &Seen, law: &str) {
+        let Seen { version, millis, kind, gone, object } = write;
+        let gone = if *gone { " (gone)" } else { "" };
+        self.broken.push(format!("{version} at {millis}: {kind:?} {}{gone}: {law}", name(object)));
+    }
+}
+
+fn put<'s>(objects: &mut BTreeMap<&'s str, &'s Value>, write: &'s Seen) {
+    if write.gone {
+        objects.remove(name(&write.object));
+    } else {
+        objects.insert(name(&write.object), &write.object);
+    }
+}
+
+fn is_over(pod: &Value) -> bool {
+    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
+}
+
+fn is_active(pod: &Value) -> bool {
+    !is_over(pod) && !is_being_deleted(pod)
+}
+
+/// Ready for as many seconds as asked, by the time that the pod's node wrote, which is in whole seconds.
+fn is_available(pod: &Value, min_ready: i64, now_millis: i64) -> bool {
+    let ready = condition(pod, "Ready");
+    let since = ready["lastTransitionTime"].as_str().and_then(|time| Timestamp::parse(time).ok());
+    ready["status"] == "True"
+        && since.is_some_and(|since| since.as_nanos() / 1_000_000 + min_ready * 1_000 <= now_millis)
+}
+
+fn hash(pod: &Value) -> Option<&str> {
+    pod["metadata"]["labels"]["pod-template-hash"].as_str()
+}
+
+/// A bound in pods: a number, or a percentage of the replicas.
+fn pods_of(bound: &Value, replicas: i64, up: bool) -> i64 {
+    let Some(percent) = bound.as_str() else { return bound.as_i64().unwrap() };
+    let hundredths = percent.strip_suffix('%').unwrap().parse::<i64>().unwrap() * replicas;
+    if up { (hundredths + 99) / 100 } else { hundredths / 100 }
+}

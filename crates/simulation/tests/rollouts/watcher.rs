@@ -1,0 +1,73 @@
+//! Everything that becomes of a Deployment, its ReplicaSets and their pods, as a watcher sees it.
+
+use std::sync::{Arc, Mutex};
+
+use futures::StreamExt as _;
+use muster_runtime::client::Form;
+use muster_simulation::World;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::common::{DEPLOYMENTS, PODS, SETS};
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Deployment,
+    ReplicaSet,
+    Pod,
+}
+
+/// One write, as it was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// The object's resourceVersion after the write. Versions of all kinds are one order.
+    pub(crate) version: u64,
+    /// Virtual milliseconds since the Unix epoch.
+    pub(crate) millis: i64,
+    pub(crate) kind: Kind,
+    /// Whether this write removed it.
+    pub(crate) gone: bool,
+    pub(crate) object: Value,
+}
+
+/// Watches of the three kinds.
+pub(crate) struct Watcher {
+    seen: Arc<Mutex<Vec<Seen>>>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Watcher {
+    /// Begins to watch.
+    pub(crate) async fn start(world: &World) -> Self {
+        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let mut tasks = Vec::new();
+        for (kind, path) in [(Kind::Deployment, DEPLOYMENTS), (Kind::ReplicaSet, SETS), (Kind::Pod, PODS)] {
+            let path = format!("{path}?watch=true&timeoutSeconds=1000000");
+            let mut lines = world.client().watch(&path, Form::Full).await.unwrap();
+            let (seen, clock) = (Arc::clone(&seen), world.client().clock());
+            tasks.push(tokio::spawn(async move {
+                while let Some(line) = lines.next().await {
+                    let Ok(line) = line else { return };
+                    let mut event: Value = serde_json::from_slice(&line).unwrap();
+                    let object = event["object"].take();
+                    let version = object["metadata"]["resourceVersion"].as_str().unwrap();
+                    let (version, millis) = (version.parse().unwrap(), clock.now().as_nanos() / 1_000_000);
+                    let gone = event["type"] == "DELETED";
+                    seen.lock().unwrap().push(Seen { version, millis, kind, gone, object });
+                }
+            }));
+        }
+        Self { seen, tasks }
+    }
+
+    /// What was seen, in the order in which it was written.
+    pub(crate) fn end(self) -> Vec<Seen> {
+        for task in &self.tasks {
+            task.abort();
+        }
+        let mut seen = std::mem::take(&mut *self.seen.lock().unwrap());
+        seen.sort_by_key(|each| each.version);
+        seen
+    }
+}
