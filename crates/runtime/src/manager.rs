@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, future::Future, num::NonZeroUsize, sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt, Shared};
 use muster_objects::{ReplicaSet, ReplicationController};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{sync::watch, task::JoinSet};
@@ -248,13 +248,15 @@ impl Manager {
     }
 
     /// The same for one who may have to stand by: caches are filled and kept up to date from the beginning, so
-    /// that workers can start at the moment at which `leading` says so (B-12). They do not stop when it says no:
-    /// who loses the lead ends the process.
+    /// that little is left to do when `leading` says so (B-12). A watch may lag or be dead unnoticed, and what the
+    /// leader before wrote last must not be done again: at that moment everything is read anew, and workers start
+    /// when it has been. They do not stop when `leading` says no: who loses the lead ends the process.
     pub async fn run_leading(self, leading: watch::Receiver<bool>, mut shutdown: Shutdown) {
         let Self { context, informers, sender, controllers, options, unsynced } = self;
         // Nothing but the queues' own workers holds the other ends from here on.
         drop(context);
         let mut reading = JoinSet::new();
+        let ready = ready(leading, informers.read_anew());
         for run in informers.into_runs() {
             reading.spawn(run);
         }
@@ -264,23 +266,22 @@ impl Manager {
         let mut working = JoinSet::new();
         for controller in controllers {
             let mut stop = shutdown.clone();
-            let (unsynced, mut leading) = (unsynced.clone(), leading.clone());
+            let (unsynced, ready) = (unsynced.clone(), ready.clone());
             let Prepared { name, synced, run } = controller;
             working.spawn(async move {
                 // No worker starts before every cache that its controller reads has synced (INF-02).
-                tokio::select! {
+                let synced = async {
+                    synced.await;
+                    tracing::info!(controller = name.name, "caches synced");
+                    unsynced.send_modify(|count| *count -= 1);
+                };
+                let ready = tokio::select! {
                     biased;
-                    () = stop.stopped() => return,
-                    () = synced => {}
-                }
-                tracing::info!(controller = name.name, "caches synced");
-                unsynced.send_modify(|count| *count -= 1);
-                tokio::select! {
-                    biased;
-                    () = stop.stopped() => return,
-                    led = is_led(&mut leading) => if !led {
-                        return;
-                    }
+                    () = stop.stopped() => false,
+                    ((), ready) = futures::future::join(synced, ready) => ready,
+                };
+                if !ready {
+                    return;
                 }
                 tracing::info!(controller = name.name, "starting workers");
                 run(stop).await;
@@ -310,9 +311,25 @@ impl Manager {
     }
 }
 
-/// Waits for the lead; false where nobody is left who could give it.
-async fn is_led(leading: &mut watch::Receiver<bool>) -> bool {
-    leading.wait_for(|leading| *leading).await.is_ok()
+/// Waits for the lead and for caches that are no older than it; false where nobody is left who could give it. Caches
+/// that begin under the lead are.
+fn ready(
+    mut leading: watch::Receiver<bool>,
+    read_anew: impl Future<Output = ()> + Send + 'static,
+) -> Shared<BoxFuture<'static, bool>> {
+    let led_already = *leading.borrow();
+    let ready = async move {
+        if led_already {
+            return true;
+        }
+        let led = leading.wait_for(|leading| *leading).await.is_ok();
+        if led {
+            tracing::info!("leading, reading everything anew");
+            read_anew.await;
+        }
+        led
+    };
+    ready.boxed().shared()
 }
 
 async fn within(timeout: Duration, work: impl Future<Output = ()>) -> bool {

@@ -6,6 +6,7 @@
 //!   +----------+        +--(end-of-list bookmark, same stream)--+    |
 //!   |                                                           v    v
 //!   +<--(410)-- watch from the last version seen <---(ended)-- following
+//!   +<--(asked to)-- whatever it does
 //! ```
 //!
 //! The reflector knows nothing of caches: it hands whole states and batches of changes to a [`Target`].
@@ -20,7 +21,7 @@ use muster_objects::{
     stream::{Bookmark, ListPage, WatchEvent, WatchEventType},
 };
 use rand::{Rng, rngs::SmallRng};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 use super::{Resource, backoff::Backoff};
 use crate::client::{ApiError, BoxError, Client, ClientError, Encoding, Form, Frames};
@@ -49,6 +50,8 @@ pub(super) enum Delta<T> {
 
 /// Where the reflector puts what it reads.
 pub(super) trait Target<T> {
+    /// Everything is about to be asked for: what is replaced next is no older than this moment.
+    fn listing(&mut self);
     /// This is all there is, as of `version`.
     fn replace(&mut self, objects: Vec<T>, version: ResourceVersion);
     /// These are changes in their order. Empties the batch.
@@ -116,8 +119,27 @@ impl<T: Object> Reflector<T> {
         }
     }
 
-    /// Keeps `target` up to date for ever.
-    pub(super) async fn run(&mut self, target: &mut impl Target<T>) -> std::convert::Infallible {
+    /// Keeps `target` up to date for ever. At each change of `anew`, everything is read again at once.
+    pub(super) async fn run(
+        &mut self,
+        target: &mut impl Target<T>,
+        mut anew: watch::Receiver<u64>,
+    ) -> std::convert::Infallible {
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = anew.changed() => {
+                    tracing::debug!(resource = %self.resource.plural, "told to read everything anew");
+                    self.position = None;
+                }
+                never = self.keep(target) => match never {},
+            }
+        }
+    }
+
+    /// Keeps `target` up to date for as long as it is polled. At an await, nothing that was read is pending: it can
+    /// be dropped there and called again.
+    async fn keep(&mut self, target: &mut impl Target<T>) -> std::convert::Infallible {
         let resource = self.resource.plural.clone();
         loop {
             let ended = self.round(target).await;
@@ -178,6 +200,7 @@ impl<T: Object> Reflector<T> {
         deadline: Instant,
     ) -> Result<Frames, Ended> {
         let path = self.resource.watch(None, seconds);
+        target.listing();
         let opened = self.client.watch_in(&path, self.watch_form(), self.encoding()).await;
         let mut frames = opened.map_err(|error| match error.code() {
             // The server does not know the parameters, or does not do it for this resource.
@@ -221,6 +244,7 @@ impl<T: Object> Reflector<T> {
         let mut objects = Vec::new();
         let mut token: Option<String> = None;
         let mut limit = PAGE;
+        target.listing();
         loop {
             let path = self.resource.list(limit, token.as_deref());
             let page = match self.client.get_in(&path, form, self.encoding()).await {
