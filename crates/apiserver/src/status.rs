@@ -137,6 +137,12 @@ impl ApiError {
         )
     }
 
+    /// 409 for fields of other managers, which the causes name.
+    #[must_use]
+    pub fn apply_conflict(message: String) -> Self {
+        Self::new(409, "Conflict", message)
+    }
+
     /// 403.
     #[must_use]
     pub fn forbidden(resource: GroupResource<'_>, name: &str, why: &str) -> Self {

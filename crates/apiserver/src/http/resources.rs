@@ -19,6 +19,7 @@ use crate::codec::{self, Format, Model};
 use crate::field::FieldError;
 use crate::kinds::fields::{Fields as _, metadata};
 use crate::kinds::{Object, Part, Subresource};
+use crate::registry::apply;
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::patch::{Patch, PatchType};
 use crate::registry::scale::NewScale;
@@ -163,7 +164,8 @@ impl Request<'_> {
         {
             return respond::error(&error, None);
         }
-        if self.verb == Verb::Patch && PatchType::of(negotiate::content_type(&self.parts.headers)).is_none() {
+        let content_type = negotiate::content_type(&self.parts.headers);
+        if self.verb == Verb::Patch && content_type != apply::CONTENT_TYPE && PatchType::of(content_type).is_none() {
             return respond::error(&ApiError::unsupported_media_type_route(), None);
         }
         let output = match negotiate::output(&self.parts.headers, &self.query, true) {
@@ -327,13 +329,24 @@ impl Request<'_> {
     }
 
     fn patch(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
-        let kind = PatchType::of(negotiate::content_type(&self.parts.headers))
-            .ok_or_else(ApiError::unsupported_media_type_route)?;
+        let content_type = negotiate::content_type(&self.parts.headers);
+        let applies = content_type == apply::CONTENT_TYPE;
         let user_agent = negotiate::user_agent(&self.parts.headers);
-        let options = WriteOptions::from_query(&self.query, "PatchOptions", kind == PatchType::Apply, user_agent)?;
-        let patch = Patch { kind, body };
+        let options = WriteOptions::from_query(&self.query, "PatchOptions", applies, user_agent)?;
         let update = self.changing(&options);
-        let answer = if self.subresource == Some(Subresource::Scale) {
+        let scales = self.subresource == Some(Subresource::Scale);
+        if applies {
+            let (answer, created) = if scales {
+                let new = NewScale::Applied(body);
+                (self.registry().set_scale(self.served, update, new, warnings)?, false)
+            } else {
+                self.registry().apply(self.served, update, body, warnings)?
+            };
+            return self.object(if created { 201 } else { 200 }, &answer, output);
+        }
+        let kind = PatchType::of(content_type).ok_or_else(ApiError::unsupported_media_type_route)?;
+        let patch = Patch { kind, body };
+        let answer = if scales {
             self.registry().set_scale(self.served, update, NewScale::Patched(patch), warnings)?
         } else {
             self.registry().patch(self.served, update, patch, warnings)?

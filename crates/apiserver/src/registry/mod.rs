@@ -11,6 +11,7 @@
 //! An update is computed outside the storage's lock from a version that it names when it commits; if that version
 //! is no longer the present one, it is computed again. A [`Kind`] says what is its own at each step.
 
+pub mod apply;
 pub mod create;
 pub mod delete;
 mod expiry;

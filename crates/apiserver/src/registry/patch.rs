@@ -26,19 +26,16 @@ pub enum PatchType {
     Merge,
     /// `application/strategic-merge-patch+json`
     Strategic,
-    /// `application/apply-patch+yaml`
-    Apply,
 }
 
 impl PatchType {
-    /// The type that a `Content-Type` names.
+    /// The type that a `Content-Type` names. [`super::apply::CONTENT_TYPE`] is none of them.
     #[must_use]
     pub fn of(media_type: &str) -> Option<Self> {
         match media_type {
             "application/json-patch+json" => Some(Self::Json),
             "application/merge-patch+json" => Some(Self::Merge),
             "application/strategic-merge-patch+json" => Some(Self::Strategic),
-            "application/apply-patch+yaml" => Some(Self::Apply),
             _ => None,
         }
     }
@@ -139,7 +136,6 @@ pub fn apply(
             put_back(&mut object, live, &keys);
             (object, strict)
         }
-        PatchType::Apply => return Err(ApiError::unsupported_media_type_route()),
     };
     if validation == FieldValidation::Warn {
         warnings.extend(strict);

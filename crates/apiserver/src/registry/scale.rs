@@ -9,6 +9,7 @@ use super::{Answer, Registry, Served, set_metadata};
 use crate::codec::{self, Model};
 use crate::kinds::fields::{Fields as _, metadata};
 use crate::kinds::{NameRule, Object};
+use crate::schema;
 use crate::status::{ApiError, GroupResource};
 use crate::validation::{self, Path};
 
@@ -19,6 +20,8 @@ pub enum NewScale<'a> {
     Whole(&'a Object),
     /// A patch of the present one.
     Patched(Patch<'a>),
+    /// A configuration to apply, in YAML or JSON.
+    Applied(&'a [u8]),
 }
 
 impl Registry {
@@ -44,7 +47,7 @@ impl Registry {
     ) -> Result<Answer, ApiError> {
         let precondition = match new {
             NewScale::Whole(scale) => metadata(scale).maybe_text("uid").filter(|uid| !uid.is_empty()),
-            NewScale::Patched(_) => None,
+            NewScale::Patched(_) | NewScale::Applied(_) => None,
         };
         // Managed fields are kept by the scale, and carried over by hand.
         let unmanaged = WriteOptions { manager: String::new(), ..update.options.clone() };
@@ -59,9 +62,13 @@ impl Registry {
             let mut scale = match new {
                 NewScale::Whole(scale) => (*scale).clone(),
                 NewScale::Patched(patch) => apply(&Model::SCALE, &present, patch, update.options, warnings)?,
+                NewScale::Applied(body) => self.apply_to(&Model::SCALE, Some(&present), update, body, warnings)?,
             };
             check(served, &scale, live, update.name)?;
-            codec::update_scale_managed_fields(&present, &mut scale, manager, self.clock.now());
+            // Who applies has said already what is whose.
+            if !matches!(new, NewScale::Applied(_)) {
+                codec::update_scale_managed_fields(&present, &mut scale, manager, self.clock.now());
+            }
             let mut next = live.clone();
             let entries = carried_entries(served, live, &scale);
             set_metadata(&mut next, "managedFields", (!entries.is_empty()).then_some(Value::Array(entries)));
@@ -77,30 +84,56 @@ impl Registry {
 
 /// The managers that own the object's replicas, as entries of its scale.
 fn shared_entries(object: &Object) -> Vec<Value> {
-    let owners = metadata(object).list("managedFields").iter().filter(|entry| owns_replicas(entry));
+    let entries = entries_of(object);
+    let owners = entries.iter().filter(|entry| owns_replicas(entry));
     owners.map(|entry| entry_for(entry, "autoscaling/v1", true)).collect()
+}
+
+/// The object's entries. Of two of one manager the last counts: a scale that is written may leave two.
+fn entries_of(object: &Object) -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::new();
+    for entry in metadata(object).list("managedFields") {
+        let same = |known: &&mut Value| {
+            same_applier(known, entry)
+                || ["operation", "manager", "subresource", "apiVersion"]
+                    .iter()
+                    .all(|key| known.get(key) == entry.get(key))
+        };
+        match out.iter_mut().find(same) {
+            Some(known) => *known = entry.clone(),
+            None => out.push(entry.clone()),
+        }
+    }
+    out
 }
 
 /// The object's entries after its scale was written: who owns the replicas is what the scale says.
 fn carried_entries(served: &Served, object: &Object, scale: &Object) -> Vec<Value> {
-    let mut entries: Vec<Value> = metadata(object).list("managedFields").to_vec();
-    for entry in &mut entries {
-        if let Some(Value::Object(fields)) = entry.pointer_mut("/fieldsV1") {
-            if let Some(Value::Object(spec)) = fields.get_mut("f:spec") {
-                spec.remove("f:replicas");
-            }
-            fields.retain(|key, below| key != "f:spec" || below.as_object().is_none_or(|spec| !spec.is_empty()));
+    let mut entries = entries_of(object);
+    let mut owners: Vec<&Value> = metadata(scale).list("managedFields").iter().collect();
+    for entry in entries.iter_mut().filter(|entry| owns_replicas(entry)) {
+        // Who applied the object, and owns the replicas still, goes on with one entry.
+        if let Some(kept) = owners.iter().position(|owner| same_applier(owner, entry)) {
+            owners.remove(kept);
+        } else if let Some(Value::Object(fields)) = entry.pointer_mut("/fieldsV1") {
+            schema::managed::subtract(fields, &json!({"f:spec": {"f:replicas": {}}}));
         }
     }
     entries
         .retain(|entry| entry.pointer("/fieldsV1").and_then(Value::as_object).is_some_and(|fields| !fields.is_empty()));
-    let owners = metadata(scale).list("managedFields").iter().filter(|entry| owns_replicas(entry));
+    let owners = owners.into_iter().filter(|entry| owns_replicas(entry));
     entries.extend(owners.map(|entry| entry_for(entry, &served.api_version(), false)));
     entries.sort_by_key(|entry| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         [text("operation"), text("time"), text("manager"), text("apiVersion"), text("subresource")]
     });
     entries
+}
+
+/// Whether two entries are of one manager that applies, whatever the version.
+fn same_applier(one: &Value, other: &Value) -> bool {
+    let applies = one.get("operation").and_then(Value::as_str) == Some("Apply");
+    applies && ["operation", "manager", "subresource"].iter().all(|key| one.get(key) == other.get(key))
 }
 
 fn owns_replicas(entry: &Value) -> bool {

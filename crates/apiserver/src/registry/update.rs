@@ -219,7 +219,9 @@ fn keep_times_of_unchanged(object: &mut Object, live: &Object) {
     }
     let same_but_times = managed.iter().zip(was).all(|(a, b)| {
         let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };
-        a.len() == b.len() && a.iter().all(|(key, value)| key == "time" || b.get(key) == Some(value))
+        // What was claimed without a change has no time at all.
+        let rest = |entry: &Object| entry.keys().filter(|key| *key != "time").count();
+        rest(a) == rest(b) && a.iter().all(|(key, value)| key == "time" || b.get(key) == Some(value))
     });
     if !same_but_times {
         return;
@@ -234,7 +236,7 @@ fn keep_times_of_unchanged(object: &mut Object, live: &Object) {
     }
 }
 
-fn check_name(object: &Object, name: &str) -> Result<(), ApiError> {
+pub(super) fn check_name(object: &Object, name: &str) -> Result<(), ApiError> {
     match metadata(object).text("name") {
         "" => {
             let message =

@@ -21,11 +21,35 @@ pub(super) fn member(mut below: Set) -> Value {
 }
 
 /// A node as (whether it is in the set itself, what is below it).
-fn open(node: &Value) -> (bool, Option<&Set>) {
+pub(super) fn open(node: &Value) -> (bool, Option<&Set>) {
     match node {
         Value::Object(below) if !below.is_empty() => (below.contains_key(SELF), Some(below)),
         _ => (true, None),
     }
+}
+
+/// The path elements of a level, without the mark of the path itself.
+pub(super) fn elements(set: &Set) -> impl Iterator<Item = (&String, &Value)> {
+    set.iter().filter(|(path, _)| *path != SELF)
+}
+
+/// What is in both sets.
+pub(super) fn intersection(one: &Set, other: &Set) -> Set {
+    let mut out = Map::new();
+    for (path, node) in elements(one) {
+        let Some(found) = other.get(path) else { continue };
+        let ((mine, left), (theirs, right)) = (open(node), open(found));
+        let below = match (left, right) {
+            (Some(left), Some(right)) => intersection(left, right),
+            _ => Map::new(),
+        };
+        if mine && theirs {
+            out.insert(path.clone(), member(below));
+        } else if !below.is_empty() {
+            out.insert(path.clone(), Value::Object(below));
+        }
+    }
+    out
 }
 
 /// What is in either set.

@@ -13,7 +13,16 @@ use super::Object;
 use super::fields::{self, Set};
 use super::table::Table;
 
+pub mod apply;
+mod check;
 mod compare;
+mod conflict;
+mod last_applied;
+mod merge;
+mod owned;
+mod place;
+mod prune;
+pub mod versions;
 
 use compare::compare;
 
@@ -90,6 +99,13 @@ pub fn update(
     }
 }
 
+/// Takes the fields of one set out of another, both in the form in which entries carry them.
+pub fn subtract(fields: &mut Object, gone: &Value) {
+    if let Value::Object(gone) = gone {
+        fields::subtract(fields, gone);
+    }
+}
+
 /// Who an entry is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owner<'a> {
@@ -113,6 +129,20 @@ impl<'a> Owner<'a> {
     fn same(self, other: Self) -> bool {
         let api_version = if self.operation == "Apply" { self.api_version } else { other.api_version };
         self == Self { api_version, ..other }
+    }
+
+    /// The text that identifies a manager; the reference sorts by it.
+    fn identifier(self) -> String {
+        let quoted = |text: &str| Value::String(text.to_owned()).to_string();
+        let mut out = format!("{{\"manager\":{},\"operation\":{}", quoted(self.manager), quoted(self.operation));
+        if self.operation != "Apply" {
+            out.push_str(&format!(",\"apiVersion\":{}", quoted(self.api_version)));
+        }
+        if !self.subresource.is_empty() {
+            out.push_str(&format!(",\"subresource\":{}", quoted(self.subresource)));
+        }
+        out.push('}');
+        out
     }
 
     fn entry(self, fields: Set, time: Value) -> Object {
@@ -223,18 +253,9 @@ fn fold_ancient(entries: &mut Vec<Object>) {
         return;
     }
     // As the reference: by time, then by the text of what identifies a manager.
-    let identifier = |e: &Object| {
-        let quoted = |name: &str| Value::String(text(e, name).to_owned()).to_string();
-        let (manager, api_version) = (quoted("manager"), quoted("apiVersion"));
-        let mut id = format!("{{\"manager\":{manager},\"operation\":\"Update\",\"apiVersion\":{api_version}");
-        if !text(e, "subresource").is_empty() {
-            id.push_str(&format!(",\"subresource\":{}", quoted("subresource")));
-        }
-        id.push('}');
-        (text(e, "time").to_owned(), id)
-    };
+    let age = |e: &Object| (text(e, "time").to_owned(), Owner::of(e).identifier());
     let (mut oldest, applied): (Vec<Object>, Vec<Object>) = std::mem::take(entries).into_iter().partition(updater);
-    oldest.sort_by_cached_key(identifier);
+    oldest.sort_by_cached_key(age);
     // The first of each version becomes the bucket once there is a second one to go into it.
     let mut folded: Vec<Object> = Vec::new();
     for mut entry in oldest {

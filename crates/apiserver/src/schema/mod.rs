@@ -28,7 +28,7 @@ pub use muster_schema::{quantity, table};
 pub use decode::{DecodeError, Format, Validation, decode, read_json, round_trip};
 pub use strategic::strategic_merge;
 pub use unstructured::from_unstructured;
-pub use yaml::yaml_to_json;
+pub use yaml::{duplicates as yaml_duplicates, yaml_to_json};
 
 /// A JSON object, as everything here takes and gives it.
 pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -26,7 +26,8 @@ pub fn yaml_to_json(yaml: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// What strict decoding says of each key that is given twice in one map.
-pub(super) fn duplicates(yaml: &[u8]) -> Vec<String> {
+#[must_use]
+pub fn duplicates(yaml: &[u8]) -> Vec<String> {
     read(yaml).map(|(_, repeated)| repeated).unwrap_or_default()
 }
 

@@ -7,6 +7,8 @@ use crate::schema::fields::{self, Set};
 use crate::schema::normal::zero;
 use crate::schema::table::{Field, Kind, Shape, Table, Topology, TypeId};
 
+use super::place::{Place, element_path};
+
 /// Metadata that no manager owns.
 const UNOWNED: &[&str] =
     &["name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion"];
@@ -35,15 +37,8 @@ pub(super) fn compare(
     let ty = Table::get().ty(id);
     let (mut changed, mut removed) = (Map::new(), Map::new());
     for field in &ty.fields {
-        // What this URL cannot write is not looked at.
-        let ignored = match field.json {
-            "apiVersion" | "kind" => true,
-            "status" => subresource != "status",
-            "spec" => subresource == "status",
-            _ => false,
-        };
         let (before, after) = (live.get(field.json), new.get(field.json));
-        if ignored || before == after {
+        if matches!(field.json, "apiVersion" | "kind") || ignored(field.json, subresource) || before == after {
             continue;
         }
         if field.json == "metadata" {
@@ -69,12 +64,7 @@ fn compare_metadata(
     let (mut changed, mut removed) = (Map::new(), Map::new());
     let Kind::Struct(id) = field.shape.kind else { return Some((changed, removed)) };
     for field in &Table::get().ty(id).fields {
-        let ignored = UNOWNED.contains(&field.json)
-            || (subresource == "status"
-                && matches!(
-                    (kind, field.json),
-                    ("Pod", "deletionTimestamp" | "ownerReferences") | ("Deployment", "labels")
-                ));
+        let ignored = UNOWNED.contains(&field.json) || ignored_metadata(field.json, kind, subresource);
         let (before, after) = (before.and_then(|b| b.get(field.json)), after.and_then(|a| a.get(field.json)));
         if ignored || before == after {
             continue;
@@ -84,6 +74,40 @@ fn compare_metadata(
         put_node(&mut removed, field, change.removed);
     }
     Some((changed, removed))
+}
+
+/// Whether a write to a subresource cannot write a field of the object, so that it is not looked at.
+fn ignored(name: &str, subresource: &str) -> bool {
+    match name {
+        "status" => subresource != "status",
+        "spec" => subresource == "status",
+        _ => false,
+    }
+}
+
+/// As [`ignored`], for a field of metadata.
+fn ignored_metadata(name: &str, kind: &str, subresource: &str) -> bool {
+    subresource == "status"
+        && matches!((kind, name), ("Pod", "deletionTimestamp" | "ownerReferences") | ("Deployment", "labels"))
+}
+
+/// Takes out of a set what a write to a subresource cannot write.
+pub(super) fn drop_ignored(set: &mut Set, kind: &str, subresource: &str) {
+    let name = |path: &str| path.trim_start_matches("f:").to_owned();
+    set.retain(|path, _| !ignored(&name(path), subresource));
+    if let Some(Value::Object(metadata)) = set.get_mut("f:metadata") {
+        metadata.retain(|path, _| !ignored_metadata(&name(path), kind, subresource));
+    }
+}
+
+/// What no manager owns, as a set.
+pub(super) fn unowned() -> Set {
+    let whole = || fields::member(Map::new());
+    let metadata = UNOWNED.iter().map(|name| (format!("f:{name}"), whole())).collect();
+    [("f:apiVersion", whole()), ("f:kind", whole()), ("f:metadata", fields::member(metadata))]
+        .map(|(path, node)| (path.to_owned(), node))
+        .into_iter()
+        .collect()
 }
 
 fn put(set: &mut Set, field: &Field, below: Set) {
@@ -98,12 +122,18 @@ fn put_node(set: &mut Set, field: &Field, node: Option<Value>) {
     }
 }
 
-/// A place in the object: its type, and how managers share it.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    shape: &'a Shape,
-    /// The field that holds it, where it is a field.
-    field: Option<&'a Field>,
+/// What differs between two objects of a type, whoever may write it: what was added or changed, and what was
+/// removed. `None` where an element of a keyed list has no key.
+pub(super) fn difference(place: Place<'_>, before: &Value, after: &Value) -> Option<(Set, Set)> {
+    if before == after {
+        return Some((Map::new(), Map::new()));
+    }
+    let below = |node: Option<Value>| match node {
+        Some(Value::Object(below)) => below,
+        _ => Map::new(),
+    };
+    let change = walk(place, Some(before), Some(after))?;
+    Some((below(change.changed), below(change.removed)))
 }
 
 /// What changed at and below a place: nodes of two sets.
@@ -111,21 +141,6 @@ struct Place<'a> {
 struct Change {
     changed: Option<Value>,
     removed: Option<Value>,
-}
-
-impl<'a> Place<'a> {
-    fn field(field: &'a Field) -> Self {
-        Self { shape: &field.shape, field: Some(field) }
-    }
-
-    fn topology(self) -> Topology {
-        let declared = self.field.map_or(Topology::Default, |f| f.topology);
-        match (&self.shape.kind, declared) {
-            (Kind::List(_), Topology::Default) => Topology::Atomic,
-            (Kind::Struct(id), Topology::Default) if Table::get().ty(*id).atomic => Topology::Atomic,
-            (_, declared) => declared,
-        }
-    }
 }
 
 /// The nodes of a set below one place, in the order in which they were found.
@@ -297,7 +312,8 @@ fn list(
     removed: &mut Nodes,
 ) -> Option<()> {
     let place = Place { shape: inner, field: None };
-    let paths = |items: &[Value]| -> Option<Vec<String>> { items.iter().map(|i| path(inner, field, i)).collect() };
+    let paths =
+        |items: &[Value]| -> Option<Vec<String>> { items.iter().map(|i| element_path(inner, field, i).ok()).collect() };
     let (left_paths, right_paths) = (paths(before)?, paths(after)?);
     // Every element by its path; of one path those before come first, each in its order.
     let places =
@@ -351,40 +367,4 @@ fn mark(nodes: &mut Nodes, path: &str) {
         }
         _ => nodes.push((path.to_owned(), fields::member(Map::new()))),
     }
-}
-
-/// The path element of a list's element.
-fn path(inner: &Shape, field: Option<&Field>, item: &Value) -> Option<String> {
-    let keys = field.map_or(&[][..], |f| f.list_keys.as_slice());
-    if keys.is_empty() {
-        return Some(format!("v:{item}"));
-    }
-    let Kind::Struct(id) = inner.kind else { return None };
-    let ty = Table::get().ty(id);
-    let entries = item.as_object()?;
-    if let ([key], Some(Value::String(value))) = (keys, entries.get(keys[0])) {
-        // By far the most common: one key, a string.
-        let mut out = String::with_capacity(key.len() + value.len() + 9);
-        out.push_str("k:{\"");
-        out.push_str(key);
-        out.push_str("\":");
-        out.push_str(&Value::String(value.clone()).to_string());
-        out.push('}');
-        return Some(out);
-    }
-    let mut found = Vec::with_capacity(keys.len());
-    for key in keys {
-        let value = match entries.get(*key) {
-            Some(value) => value.clone(),
-            None => default(ty.field(key)?)?,
-        };
-        found.push(((*key).to_owned(), value));
-    }
-    Some(fields::element_key(found))
-}
-
-/// The default of a field, by its marker.
-fn default(field: &Field) -> Option<Value> {
-    let marker = field.markers.split(';').find_map(|m| m.strip_prefix("default="))?;
-    serde_json::from_str(marker).ok()
 }
