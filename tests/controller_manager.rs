@@ -334,7 +334,7 @@ fn a_bad_setting_is_named_with_what_was_found_and_what_was_expected() {
     let typo = format!("--config={}", write(folder.path(), "typo.yaml", "secure-prot: 1\n"));
     for (flags, code, expected) in [
         (&["--nosuch"][..], 2, &["--nosuch"][..]),
-        (&["--concurrent-replicaset-syncs=0"], 2, &["--concurrent-replicaset-syncs", "'0'", "1.."]),
+        (&["--concurrent-replicaset-syncs=0"], 2, &["--concurrent-replicaset-syncs", "'0'", "1 or more"]),
         (&["--concurrent_rc_syncs", "-1"], 2, &["-1"]),
         (&["--secure-port=65536"], 2, &["--secure-port", "65536", "0..=65535"]),
         (&["--bind-address=here"], 2, &["--bind-address", "'here'", "IP address"]),
@@ -342,6 +342,7 @@ fn a_bad_setting_is_named_with_what_was_found_and_what_was_expected() {
         (&["--leader-elect-lease-duration=soon"], 2, &["--leader-elect-lease-duration", "soon", "such as 200ms"]),
         (&["--leader-elect-resource-lock=endpoints"], 2, &["--leader-elect-resource-lock", "endpoints", "leases"]),
         (&["--leader-elect-resource-name=A/b"], 2, &["--leader-elect-resource-name", "A/b", "lower case"]),
+        (&["--kube-api-content-type=yaml"], 2, &["--kube-api-content-type", "'yaml'", "application/json"]),
         (&["--kube-api-qps=fast"], 2, &["--kube-api-qps", "fast", "0 for no limit"]),
         (&["--master=10.0.0.1"], 2, &["--master", "10.0.0.1", "https://"]),
         (&["--logging-format=xml"], 2, &["--logging-format", "xml", "text, json"]),

@@ -126,11 +126,21 @@ pub(crate) struct Up {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub(crate) struct Concurrency {
     /// How many Deployments are synced at once
-    #[arg(long = "concurrent-deployment-syncs", value_name = "N", default_value_t = CONCURRENT_SYNCS)]
+    #[arg(
+        long = "concurrent-deployment-syncs",
+        value_name = "N",
+        default_value_t = CONCURRENT_SYNCS,
+        value_parser = parse_count
+    )]
     pub(crate) deployments: NonZeroUsize,
 
     /// How many ReplicaSets are synced at once
-    #[arg(long = "concurrent-replicaset-syncs", value_name = "N", default_value_t = CONCURRENT_SYNCS)]
+    #[arg(
+        long = "concurrent-replicaset-syncs",
+        value_name = "N",
+        default_value_t = CONCURRENT_SYNCS,
+        value_parser = parse_count
+    )]
     pub(crate) replicasets: NonZeroUsize,
 
     /// How many ReplicationControllers are synced at once
@@ -138,9 +148,15 @@ pub(crate) struct Concurrency {
         long = "concurrent-rc-syncs",
         alias = "concurrent_rc_syncs",
         value_name = "N",
-        default_value_t = CONCURRENT_SYNCS
+        default_value_t = CONCURRENT_SYNCS,
+        value_parser = parse_count
     )]
     pub(crate) replicationcontrollers: NonZeroUsize,
+}
+
+/// A number of something that there must be one of at least.
+fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a whole number, 1 or more".to_owned())
 }
 
 impl Default for Concurrency {
