@@ -89,7 +89,7 @@ pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
     } else if deployment.meta.is_being_deleted() {
         // Nothing is started any more, only told.
     } else if deployment.paused {
-        decision.scale();
+        decision.scale(snapshot);
         decision.clean_up_when_paused();
     } else if let Some(revision) = rollback_to(deployment) {
         decision.roll_back(revision);
@@ -233,9 +233,17 @@ impl Decision {
     }
 
     /// Scales the ReplicaSets that there are, and makes none.
-    fn scale(&mut self) {
+    fn scale(&mut self, snapshot: &Snapshot) {
         let upkeep = self.keep_up();
-        self.update(upkeep, scaling::scale(&self.deployment, &self.sets));
+        let mut updates = scaling::scale(&self.deployment, &self.sets);
+        if self.deployment.strategy == Strategy::Recreate {
+            // Paused between the last old pod and the first new one: nothing grows before the old pods have gone.
+            updates.retain(|update| {
+                let grows = update.before.replicas < update.after.replicas;
+                !(grows && recreate::others_running(Some(&update.before), &self.sets, &snapshot.pods))
+            });
+        }
+        self.update(upkeep, updates);
     }
 
     /// The new ReplicaSet has to be there before the Deployment goes back, so that it counts among the revisions.
@@ -259,7 +267,7 @@ impl Decision {
     /// Follows a change of size, or goes on with the rollout.
     fn go_on(&mut self, snapshot: &Snapshot) {
         if scaling::is_scaling_event(&self.deployment, &self.sets) {
-            self.scale();
+            self.scale(snapshot);
             return;
         }
         self.reporting = Reporting::Rollout;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_objects::{Deployment, Pod};
+use muster_objects::{Deployment, Pod, ReplicaSet};
 
 use super::handlers::is_finished;
 use super::sets::{Sets, actual};
@@ -15,13 +15,20 @@ pub fn scale_down_old(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
 }
 
 /// Whether a pod of an old ReplicaSet is left that runs, or may run.
+#[must_use]
+pub fn old_pods_running(sets: &Sets, pods: &[Arc<Pod>]) -> bool {
+    others_running(sets.new.as_deref(), sets, pods)
+}
+
+/// Whether a pod of another ReplicaSet than `this` is left that runs, or may run.
 ///
 /// `pods` are those of all ReplicaSets. One that is being deleted still runs; one that is Failed or Succeeded does
 /// not, whoever may delete it (B-05). One whose phase is Unknown counts: its node may only be out of reach.
 #[must_use]
-pub fn old_pods_running(sets: &Sets, pods: &[Arc<Pod>]) -> bool {
-    let is_new = |pod: &Pod| sets.new.as_ref().is_some_and(|new| pod.meta.is_controlled_by(&new.meta.uid));
-    actual(&sets.old) > 0 || pods.iter().any(|pod| !is_new(pod) && !is_finished(pod))
+pub fn others_running(this: Option<&ReplicaSet>, sets: &Sets, pods: &[Arc<Pod>]) -> bool {
+    let others = sets.all().filter(|set| this.is_none_or(|this| set.meta.uid != this.meta.uid));
+    let of_this = |pod: &Pod| this.is_some_and(|this| pod.meta.is_controlled_by(&this.meta.uid));
+    actual(others) > 0 || pods.iter().any(|pod| !of_this(pod) && !is_finished(pod))
 }
 
 /// The new ReplicaSet takes the full count at once.

@@ -63,7 +63,7 @@ pub fn reconcile_new(deployment: &Deployment, sets: &Sets) -> Result<Option<SetU
 pub fn reconcile_old(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
     let Some(new) = &sets.new else { return Vec::new() };
     let mut old: Vec<Arc<ReplicaSet>> = sets.active_old().cloned().collect();
-    if old.is_empty() {
+    if old.is_empty() || sets.all().any(|set| is_unreported(set)) {
         return Vec::new();
     }
     let least = Bounds::of(deployment).least_available(deployment.replicas);
@@ -75,6 +75,12 @@ pub fn reconcile_old(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
     let mut updates = clean_up_unhealthy(deployment, &mut old, most_down);
     updates.extend(scale_down_old(deployment, Some(new), &old));
     updates
+}
+
+/// Whether the ReplicaSet has or wants pods, and its status does not answer to its size yet: how many of them are
+/// available is not known. One that shrank and grew again may say more than it has.
+fn is_unreported(set: &ReplicaSet) -> bool {
+    (is_active(set) || set.status.replicas > 0) && set.status.observed_generation < set.meta.generation
 }
 
 /// Scales old ReplicaSets down by their unhealthy replicas, oldest first and by at most `most`. Whatever is scaled
@@ -136,8 +142,12 @@ fn healthy_within(set: &ReplicaSet) -> i64 {
     i64::from(set.status.ready_replicas.max(set.status.available_replicas).min(set.replicas))
 }
 
-/// The available pods of a ReplicaSet that it will still have: a status that was reported before the last
-/// scaling down counts pods that are about to go.
+/// The available pods that a ReplicaSet will have for certain once it has its size: a status that was reported before
+/// the last scaling down counts pods that are about to go. Those that are not ready go first, and of the others any.
 fn available_within(set: &ReplicaSet) -> i64 {
-    i64::from(set.status.available_replicas.min(set.replicas))
+    let status = &set.status;
+    let to_go = i64::from(status.replicas) - i64::from(set.replicas);
+    let not_ready = i64::from(status.replicas) - i64::from(status.ready_replicas.max(status.available_replicas));
+    let may_be_taken = (to_go.max(0) - not_ready.max(0)).max(0);
+    (i64::from(status.available_replicas) - may_be_taken).clamp(0, i64::from(set.replicas.max(0)))
 }

@@ -1,11 +1,13 @@
 //! Decide: what kind of sync it is, and in which order.
 
+use std::sync::Arc;
+
 use muster_controllers::deployment::{Reporting, decide, decide_claims, preview};
 use muster_controllers::plan::{ClaimOutcome, Step};
-use muster_objects::Deployment;
+use muster_objects::{Deployment, PodPhase};
 use serde_json::{Value, json};
 
-use crate::fixtures::{NOW, ago, annotate, deployment, set, set_available, set_json, set_with, snapshot};
+use crate::fixtures::{NOW, ago, annotate, deployment, pod, set, set_available, set_json, set_with, snapshot};
 use crate::world::World;
 
 fn orphan(number: u64, image: &str) -> std::sync::Arc<muster_objects::ReplicaSet> {
@@ -123,6 +125,26 @@ fn a_paused_deployment_is_scaled_and_makes_no_new_set() {
     let decision = decide(&snapshot(paused, [set(1, "nginx:0", 3)]), &ClaimOutcome::default());
     assert_eq!(decision.create, None);
     assert_eq!(decision.updates.iter().map(|update| update.after.replicas).collect::<Vec<_>>(), [4]);
+}
+
+/// Paused between the last old pod and the first new one, a Recreate does not grow before the old pods have gone.
+///
+/// Contract: DEP-12
+#[test]
+fn a_paused_recreate_does_not_grow_beside_old_pods() {
+    let paused = deployment(4, |json| {
+        json["spec"]["paused"] = json!(true);
+        json["spec"]["strategy"] = json!({"type": "Recreate"});
+    });
+    let emptied = |number, image| set_with(number, image, 0, |json| json["status"] = json!({"observedGeneration": 1}));
+    let grown = |phase| {
+        let mut snapshot = snapshot(paused.clone(), [emptied(1, "nginx:0"), emptied(2, "nginx:1")]);
+        snapshot.pods = vec![Arc::new(pod("a", 1, phase))];
+        let decision = decide(&snapshot, &ClaimOutcome::default());
+        decision.updates.iter().map(|update| update.after.replicas).collect::<Vec<_>>()
+    };
+    assert_eq!(grown(PodPhase::Running), [0; 0]);
+    assert_eq!(grown(PodPhase::Failed), [4]);
 }
 
 /// One that is scaled up in the same sync is in use, whatever the cache says of it.

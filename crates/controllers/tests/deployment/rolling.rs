@@ -10,8 +10,9 @@ use muster_controllers::deployment::sets::{Sets, wanted};
 use muster_controllers::deployment::update::SetUpdate;
 use muster_objects::ReplicaSet;
 use proptest::prelude::*;
+use serde_json::json;
 
-use crate::fixtures::{deployment, recreating, rolling, set, set_available, sets};
+use crate::fixtures::{deployment, recreating, rolling, set, set_available, set_with, sets};
 
 fn sizes(updates: &[SetUpdate]) -> Vec<(&str, i32, i32)> {
     updates.iter().map(|update| (&*update.before.meta.name, update.before.replicas, update.after.replicas)).collect()
@@ -150,4 +151,63 @@ proptest! {
             prop_assert!(Some(&update.before.meta.uid) != sets.new.as_ref().map(|new| &new.meta.uid));
         }
     }
+}
+
+/// What a ReplicaSet that shrinks takes is not known but for one thing: pods that are not ready go first.
+///
+/// Contract: DEP-11
+#[test]
+fn only_what_will_be_available_for_certain_counts() {
+    // Of ten replicas, none above and three unavailable: size, pods, ready and available of the old one, and its sizes
+    // after. There is no new pod yet.
+    let cases: [(i32, i32, i32, i32, &[i32]); 5] = [
+        (10, 10, 10, 10, &[7]),
+        // Ready for less than minReadySeconds: any of the ten may go, so none does.
+        (10, 10, 10, 7, &[]),
+        (10, 10, 8, 8, &[8, 7]),
+        // One is to go already, and may be any.
+        (9, 10, 10, 8, &[]),
+        // It is the one that is not ready.
+        (9, 10, 9, 9, &[7]),
+    ];
+    for (size, pods, ready, available, after) in cases {
+        let old = set_with(1, "a", size, |json| {
+            json["status"]["replicas"] = json!(pods);
+            json["status"]["readyReplicas"] = json!(ready);
+            json["status"]["availableReplicas"] = json!(available);
+        });
+        let found = reconcile_old(&rolling(10, 0, 3), &sets(set(2, "b", 0), [old]));
+        let found: Vec<i32> = found.iter().map(|update| update.after.replicas).collect();
+        assert_eq!(found, after, "{available} available and {ready} ready of {pods}, to be {size}");
+    }
+}
+
+/// A ReplicaSet that shrank and grew again before it reported may say more than it has: the old ones wait for it.
+///
+/// Contract: DEP-11
+#[test]
+fn nothing_shrinks_before_every_size_is_answered_to() {
+    let unreported = |observed: i64| {
+        set_with(2, "b", 5, |json| {
+            json["metadata"]["generation"] = json!(3);
+            json["status"]["observedGeneration"] = json!(observed);
+            json["status"]["readyReplicas"] = json!(5);
+            json["status"]["availableReplicas"] = json!(5);
+        })
+    };
+    let old = || [set_available(1, "a", 8, 8)];
+    assert_eq!(reconcile_old(&rolling(10, 3, 2), &sets(unreported(2), old())), []);
+    assert_eq!(sizes(&reconcile_old(&rolling(10, 3, 2), &sets(unreported(3), old()))), [("web-1", 8, 3)]);
+}
+
+/// An old ReplicaSet that has not deleted its surplus takes its room.
+///
+/// Contract: DEP-10
+#[test]
+fn room_is_what_old_pods_have_really_left() {
+    let old = |pods: i32| set_with(1, "a", 8, |json| json["status"]["replicas"] = json!(pods));
+    let grown = |pods| reconcile_new(&rolling(10, 3, 2), &sets(set(2, "b", 3), [old(pods)])).expect("a number");
+    assert_eq!(grown(10), None);
+    assert_eq!(sizes(grown(9).as_slice()), [("web-2", 3, 4)]);
+    assert_eq!(sizes(grown(8).as_slice()), [("web-2", 3, 5)]);
 }

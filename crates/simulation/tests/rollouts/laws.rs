@@ -147,7 +147,8 @@ impl<'s> Laws<'s> {
         let observed = number(deployment, "/status/observedGeneration") >= newest.generation;
         // What is available and not reported yet, no controller can keep.
         let known = available.min(number(deployment, "/status/availableReplicas"));
-        if observed && total <= newest.most && known >= newest.least {
+        let kept = total.max(self.wanted()) <= newest.most;
+        if observed && kept && known >= newest.least {
             self.bounds = vec![newest];
         }
     }

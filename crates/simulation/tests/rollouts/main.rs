@@ -1,6 +1,6 @@
 //! Random rollouts in virtual time, and what must hold after every single write of them.
 //!
-//! `MUSTER_CASES` says how many; the seeds are counted from `MUSTER_SEED`, or from 12.
+//! `MUSTER_CASES` says how many; the seeds are counted from `MUSTER_SEED`, or from 1.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -37,7 +37,7 @@ struct Told {
 /// Contract: DEP-07, DEP-09 to DEP-12, DEP-17, DEP-18, DEP-24, RS-19, B-03, B-04, B-05
 #[test]
 fn random_rollouts_keep_their_bounds_and_end() {
-    let first = from_environment("MUSTER_SEED", 12);
+    let first = from_environment("MUSTER_SEED", 1);
     let seeds: Vec<u64> = (first..first + from_environment("MUSTER_CASES", 30)).collect();
     let told = each(&seeds, |seed| in_virtual_time(tell(*seed)));
     let ends = |end| told.iter().filter(|told| told.end == Some(end)).count();
@@ -73,12 +73,12 @@ async fn tell(seed: u64) -> Told {
     let mut broken = Vec::new();
     let end = lived.map_err(|last| broken.push(format!("no end: {last}"))).ok();
 
-    if end == Some(End::DeadlineExceeded) && story.ends_well {
-        broken.push("the last template is good, and was not rolled out in time".to_owned());
-    }
     // A pod with a fate of its own goes on crashing, and is told of.
     let pods = Api::of(&world).list(PODS).await;
     let fated = pods.iter().any(|pod| pod["metadata"]["annotations"]["muster.dev/fate"].is_string());
+    if end == Some(End::DeadlineExceeded) && story.ends_well && !fated {
+        broken.push("the last template is good, and was not rolled out in time".to_owned());
+    }
     if end == Some(End::Complete) && story.ends_well && !fated {
         // Long enough for statuses, Events and the history's end.
         pass(Duration::from_secs(30)).await;

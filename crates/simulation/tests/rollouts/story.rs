@@ -206,7 +206,9 @@ fn end(web: &Value, ends_well: bool) -> Option<End> {
         return Some(End::Complete);
     }
     let progressing = condition(web, "Progressing");
-    if observed && !ends_well && progressing["reason"] == "NewReplicaSetAvailable" {
+    // It was complete, and a pod has failed since.
+    let updated = all[..2].iter().all(|field| number(web, &format!("/status/{field}")) == replicas);
+    if observed && (updated || !ends_well) && progressing["reason"] == "NewReplicaSetAvailable" {
         return Some(End::Complete);
     }
     (observed && progressing["status"] == "False" && progressing["reason"] == "ProgressDeadlineExceeded")
