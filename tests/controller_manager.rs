@@ -32,6 +32,28 @@ spec:
     spec: {containers: [{name: c, image: nginx}]}
 ";
 
+const WORKLOADS: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: site, namespace: default}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: site}}
+  template:
+    metadata: {labels: {app: site}}
+    spec: {containers: [{name: c, image: nginx}]}
+---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: classic, namespace: default}
+spec:
+  replicas: 2
+  selector: {app: classic}
+  template:
+    metadata: {labels: {app: classic}}
+    spec: {containers: [{name: c, image: httpd}]}
+";
+
 /// A controller manager as a process. Killed when dropped.
 struct Manager {
     child: Child,
@@ -317,6 +339,30 @@ fn without_an_election_it_works_at_once_and_leaves_no_lease() {
     assert_eq!(cluster.kubectl(&["get", "leases", "-n", "kube-system", "-o", "name"]), "");
     manager.signal("-TERM");
     assert_eq!(manager.ends().code(), Some(0), "{}", manager.log());
+}
+
+/// Contract: CM-01, CM-02
+#[test]
+fn all_controllers_work_whether_pods_come_as_json_or_protobuf() {
+    if !has_kubectl("all_controllers_work_whether_pods_come_as_json_or_protobuf") {
+        return;
+    }
+    for content in ["application/json", "application/vnd.kubernetes.protobuf"] {
+        let cluster = cluster();
+        let content = format!("--kube-api-content-type={content}");
+        let flags = ["--leader-elect=false", "--secure-port=0", "--concurrent_rc_syncs=1", &content];
+        let mut manager = Manager::start(&cluster, &flags);
+        cluster.kubectl_with(&["apply", "-f", "-"], WORKLOADS);
+        for (workload, replicas) in [("deployment/site", "3"), ("rc/classic", "2")] {
+            wait_for(workload, || {
+                let ready = cluster.kubectl(&["get", workload, "-o", "jsonpath={.status.readyReplicas}"]);
+                (ready == replicas).then_some(())
+            });
+        }
+        assert_eq!(cluster.kubectl(&["get", "pods", "-o", "name"]).lines().count(), 5, "{content}");
+        manager.signal("-TERM");
+        assert_eq!(manager.ends().code(), Some(0), "{}", manager.log());
+    }
 }
 
 /// Contract: CM-01, CM-02, CM-03, CM-04, CM-06
