@@ -93,10 +93,15 @@ impl Cluster {
         child.wait_with_output().expect("kubectl ends")
     }
 
+    /// Sends the program a signal, such as `-STOP`.
+    pub fn signal(&self, signal: &str) {
+        let kill = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(kill.expect("kill runs").success());
+    }
+
     /// Asks the program to end, as Ctrl-C does, and returns its exit code.
     pub fn interrupt(mut self) -> Option<i32> {
-        let kill = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
-        assert!(kill.expect("kill runs").success());
+        self.signal("-INT");
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).expect("the rest of the output");
         self.child.wait().expect("the program ends").code()

@@ -3,11 +3,16 @@
 //! Whatever a peer sends, only its own connection can suffer. Shutdown ends watches first, lets other requests
 //! finish, then closes what is idle.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -19,7 +24,6 @@ use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
 use crate::ApiServer;
-use crate::http::Service;
 use crate::tls::Tls;
 
 /// How long a peer may take for its TLS handshake, and for the head of a request.
@@ -28,6 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FAREWELL: Duration = Duration::from_secs(5);
 /// How long to wait when the system has no more file descriptors.
 const BREATHER: Duration = Duration::from_millis(50);
+
+/// Any boxed error.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A server that listens.
 #[derive(Debug)]
@@ -57,9 +64,26 @@ impl Handle {
 /// # Errors
 /// When the listener has no address.
 pub fn serve(listener: TcpListener, server: &ApiServer, tls: Option<&Tls>) -> io::Result<Handle> {
+    serve_service(listener, server.guarded_service(), tls, server.stopping())
+}
+
+/// Serves anything on a listener, in the same way, until `stop` says so.
+///
+/// # Errors
+/// When the listener has no address.
+pub fn serve_service<S, B>(
+    listener: TcpListener,
+    service: S,
+    tls: Option<&Tls>,
+    stop: Sender<bool>,
+) -> io::Result<Handle>
+where
+    S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
     let address = listener.local_addr()?;
-    let stop = server.stopping();
-    let service = server.guarded_service();
     let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
     let task = tokio::spawn(accept(listener, service, acceptor, stop.subscribe()));
     Ok(Handle { address, stop, task })
@@ -75,7 +99,13 @@ where
     speak(stream, peer, server.guarded_service(), &builder(), server.stopping().subscribe()).await;
 }
 
-async fn accept(listener: TcpListener, service: Service, acceptor: Option<TlsAcceptor>, mut stopping: Receiver<bool>) {
+async fn accept<S, B>(listener: TcpListener, service: S, acceptor: Option<TlsAcceptor>, mut stopping: Receiver<bool>)
+where
+    S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
     let builder = Arc::new(builder());
     let mut connections = JoinSet::new();
     loop {
@@ -116,14 +146,19 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-async fn connection(
+async fn connection<S, B>(
     stream: TcpStream,
     peer: SocketAddr,
-    service: Service,
+    service: S,
     acceptor: Option<TlsAcceptor>,
     builder: Arc<Builder<TokioExecutor>>,
     stopping: Receiver<bool>,
-) {
+) where
+    S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
     // A socket that cannot be set so is served as it is.
     let _ = stream.set_nodelay(true);
     match acceptor {
@@ -136,14 +171,18 @@ async fn connection(
     }
 }
 
-async fn speak<S>(
-    stream: S,
+async fn speak<T, S, B>(
+    stream: T,
     peer: SocketAddr,
-    service: Service,
+    service: S,
     builder: &Builder<TokioExecutor>,
     mut stopping: Receiver<bool>,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
 {
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     tokio::pin!(connection);

@@ -9,7 +9,8 @@ use rcgen::{
     KeyUsagePurpose,
 };
 use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// What can go wrong in making certificates.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,15 @@ pub enum TlsError {
     /// TLS refused them.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
+    /// A file's PEM holds no certificate, or no private key.
+    #[error("{what}: {source}")]
+    Pem {
+        /// What was read.
+        what: &'static str,
+        /// Why it is none.
+        #[source]
+        source: rustls::pki_types::pem::Error,
+    },
 }
 
 /// An authority, and a server certificate by it.
@@ -35,6 +45,14 @@ impl Tls {
     /// # Errors
     /// [`TlsError`] when the system's randomness or the cryptography fails.
     pub fn generate(addresses: &[IpAddr]) -> Result<Self, TlsError> {
+        Self::generate_speaking(addresses, false)
+    }
+
+    /// The same; of TLS, versions from 1.2 up are spoken, or 1.3 alone where `only_1_3` says so.
+    ///
+    /// # Errors
+    /// As [`Tls::generate`].
+    pub fn generate_speaking(addresses: &[IpAddr], only_1_3: bool) -> Result<Self, TlsError> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name.push(DnType::CommonName, "muster-ca");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -59,16 +77,27 @@ impl Tls {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &authority)?;
 
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![certificate.der().clone()],
-                PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
-            )?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { ca_pem: authority.pem(), config: Arc::new(config) })
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = server_config(vec![certificate.der().clone()], key, only_1_3)?;
+        Ok(Self { ca_pem: authority.pem(), config })
+    }
+
+    /// A certificate that was made elsewhere: its PEM, followed by those of the authorities between, and the PEM of
+    /// its key. Of TLS, versions from 1.2 up are spoken, or 1.3 alone where `only_1_3` says so.
+    ///
+    /// # Errors
+    /// [`TlsError`] where a PEM holds nothing of its kind, or the key is not the certificate's.
+    pub fn from_pem(certificates: &[u8], key: &[u8], only_1_3: bool) -> Result<Self, TlsError> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificates)
+            .collect::<Result<_, _>>()
+            .map_err(|source| TlsError::Pem { what: "the certificate", source })?;
+        if chain.is_empty() {
+            return Err(TlsError::Pem { what: "the certificate", source: rustls::pki_types::pem::Error::NoItemsFound });
+        }
+        let key =
+            PrivateKeyDer::from_pem_slice(key).map_err(|source| TlsError::Pem { what: "the private key", source })?;
+        let config = server_config(chain, key, only_1_3)?;
+        Ok(Self { ca_pem: String::from_utf8_lossy(certificates).into_owned(), config })
     }
 
     /// The authority's certificate, for clients to trust.
@@ -82,6 +111,21 @@ impl Tls {
     }
 }
 
+fn server_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    only_1_3: bool,
+) -> Result<Arc<ServerConfig>, rustls::Error> {
+    let versions: &[_] = if only_1_3 { &[&rustls::version::TLS13] } else { rustls::ALL_VERSIONS };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
 /// A bearer token from the system's randomness.
 ///
 /// # Errors
@@ -92,4 +136,31 @@ pub fn random_token() -> io::Result<String> {
     let mut bytes = [0_u8; 32];
     rand::rngs::OsRng.try_fill_bytes(&mut bytes).map_err(io::Error::other)?;
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract: CM-06
+    #[test]
+    fn a_certificate_that_is_given_must_be_one_and_go_with_its_key() {
+        let made = || {
+            let key = KeyPair::generate().unwrap();
+            let certificate = CertificateParams::new(vec!["muster".to_owned()]).unwrap().self_signed(&key).unwrap();
+            (certificate.pem(), key.serialize_pem())
+        };
+        let ((certificate, key), (_, other)) = (made(), made());
+        let tls = |certificate: &str, key: &str| Tls::from_pem(certificate.as_bytes(), key.as_bytes(), true);
+        assert_eq!(tls(&certificate, &key).unwrap().ca_pem(), certificate);
+        for (certificate, key, expected) in [
+            (certificate.as_str(), other.as_str(), "cannot set up TLS"),
+            (certificate.as_str(), "", "the private key: "),
+            ("", key.as_str(), "the certificate: "),
+            (key.as_str(), key.as_str(), "the certificate: "),
+        ] {
+            let error = tls(certificate, key).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
 }

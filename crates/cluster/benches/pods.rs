@@ -39,7 +39,7 @@ fn rate(pods: usize, took: Duration) -> f64 {
 
 async fn measure(pods: usize, simulate: bool) -> Duration {
     let server = ApiServer::new(muster_apiserver::Options::system().expect("the system has randomness"));
-    let client = Client::in_process(server.service(), &ClientOptions::default());
+    let client = Client::in_process(server.service(), &ClientOptions { protobuf: false, ..ClientOptions::default() });
     let options = Options {
         pod_startup: DelayRange::ZERO,
         simulate,

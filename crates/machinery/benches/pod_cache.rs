@@ -1,6 +1,7 @@
-//! Decoding a pod, beside k8s-openapi in the same run, and what a pod costs in the cache.
+//! Decoding a pod out of JSON and out of protobuf, beside k8s-openapi in the same run, and what a pod costs in
+//! the cache.
 //!
-//! `cargo bench -p muster-machinery --bench pod_cache` prints both times, their ratio, the bytes of
+//! `cargo bench -p muster-machinery --bench pod_cache` prints the times, their ratios, the bytes of
 //! a cached pod and the number of cores of the machine.
 
 use std::alloc::System;
@@ -10,13 +11,15 @@ use std::time::{Duration, Instant};
 use criterion::{BatchSize, Criterion, Throughput};
 use k8s_openapi::api::core::v1::Pod as FullPod;
 use muster_machinery::Cache;
-use muster_objects::{Interner, Object, Pod};
+use muster_objects::{Interner, Object, Pod, protobuf::Envelope};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const POD: &[u8] = include_bytes!("../tests/fixtures/pod.json");
+/// The same pod as upstream's serializer writes it in protobuf.
+const PROTOBUF: &[u8] = include_bytes!("../tests/fixtures/pod.pb");
 const PODS: usize = 100_000;
 const REPLICA_SETS: usize = 1_000;
 
@@ -36,6 +39,9 @@ fn decoding(criterion: &mut Criterion) {
     let _shared = Pod::decode(POD, &mut interner);
     group.bench_function("muster", |bencher| {
         bencher.iter(|| Pod::decode(black_box(POD), &mut interner).expect("the fixture is a pod"));
+    });
+    group.bench_function("muster_protobuf", |bencher| {
+        bencher.iter(|| from_protobuf(black_box(PROTOBUF), &mut interner));
     });
     group.bench_function("k8s_openapi", |bencher| {
         bencher.iter(|| serde_json::from_slice::<FullPod>(black_box(POD)).expect("the fixture is a pod"));
@@ -63,11 +69,13 @@ fn applying(criterion: &mut Criterion) {
 /// The figures that the project states, measured against each other in one go.
 fn report() {
     let mut interner = Interner::new();
-    let _shared = Pod::decode(POD, &mut interner);
-    let (mut ours, mut theirs) = (Duration::MAX, Duration::MAX);
+    let shared = Pod::decode(POD, &mut interner).expect("the fixture is a pod");
+    assert_eq!(from_protobuf(PROTOBUF, &mut interner), shared, "both forms are of one pod");
+    let (mut ours, mut protobuf, mut theirs) = (Duration::MAX, Duration::MAX, Duration::MAX);
     // In turns, so that both see the same machine; the best of the rounds is the least disturbed.
     for _ in 0..20 {
         ours = ours.min(time(|| drop(black_box(Pod::decode(black_box(POD), &mut interner)))));
+        protobuf = protobuf.min(time(|| drop(black_box(from_protobuf(black_box(PROTOBUF), &mut interner)))));
         theirs = theirs.min(time(|| drop(black_box(serde_json::from_slice::<FullPod>(black_box(POD))))));
     }
     let region = Region::new(ALLOCATOR);
@@ -79,9 +87,16 @@ fn report() {
     println!("machine cores:               {cores}");
     println!("pod size:                    {} bytes", POD.len());
     println!("decode, muster:              {:.2} us", ours.as_secs_f64() * 1e6);
+    println!("decode, muster, protobuf:    {:.2} us of {} bytes", protobuf.as_secs_f64() * 1e6, PROTOBUF.len());
     println!("decode, k8s-openapi:         {:.2} us", theirs.as_secs_f64() * 1e6);
     println!("ratio (at most 0.25):        {:.3}", ours.as_secs_f64() / theirs.as_secs_f64());
+    println!("protobuf to JSON:            {:.3}", protobuf.as_secs_f64() / ours.as_secs_f64());
     println!("bytes a cached pod (at most 512, at {PODS} pods of {REPLICA_SETS} ReplicaSets): {bytes}");
+}
+
+fn from_protobuf(body: &[u8], interner: &mut Interner) -> Pod {
+    let decode = Pod::PROTOBUF.expect("pods are read in protobuf");
+    decode(Envelope::decode(body).expect("the fixture is an object").message, interner).expect("the fixture is a pod")
 }
 
 fn time(mut work: impl FnMut()) -> Duration {

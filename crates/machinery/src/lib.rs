@@ -17,6 +17,7 @@
 //! | [`claim`] | adopt, release, keep or leave alone | RS-06 to RS-08 |
 //! | [`slow_start`] | batches of 1, 2, 4, ... | RS-09 |
 //! | [`correlate`] | events counted, combined and held back | EV-02, EV-03 |
+//! | [`election`] | who leads, by a Lease | CM-04, CM-05 |
 //! | [`rate`], [`backoff`] | a token bucket; a delay that doubles | WQ-03, B-08, B-09 |
 //!
 //! None of them locks, waits, reads a clock, does I/O or draws a random number: the caller says what
@@ -28,6 +29,7 @@ pub mod cache;
 pub mod claim;
 pub mod consistency;
 pub mod correlate;
+pub mod election;
 pub mod expectations;
 mod hash;
 mod lru;
@@ -40,6 +42,7 @@ pub use cache::{Cache, Cached, Change};
 pub use claim::Claim;
 pub use consistency::{Consistency, Remedy, Verdict};
 pub use correlate::{Correlated, EventCorrelator};
+pub use election::Election;
 pub use expectations::Expectations;
 pub use queue::{QueueObserver, WorkQueue};
 pub use rate::TokenBucket;

@@ -10,6 +10,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use muster_cluster::{DelayRange, parse_duration};
 use muster_runtime::manager::CONCURRENT_SYNCS;
 
+use crate::controller_manager::flags::Flags;
+
 const EXAMPLES: &str = "\
 Examples:
   # A cluster with three nodes, until Ctrl-C; kubectl finds it by ./muster.kubeconfig
@@ -37,6 +39,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Start a cluster in this process: API server, simulated nodes and controllers
     Up(Box<Up>),
+    /// Run the controllers for a cluster that is served elsewhere
+    #[command(version)]
+    ControllerManager(Box<Flags>),
     /// Measure, on an embedded cluster or a real one
     #[command(subcommand)]
     Bench(Bench),
@@ -118,14 +123,24 @@ pub(crate) struct Up {
 }
 
 /// How many objects each controller works on at once, by the flags of kube-controller-manager.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub(crate) struct Concurrency {
     /// How many Deployments are synced at once
-    #[arg(long = "concurrent-deployment-syncs", value_name = "N", default_value_t = CONCURRENT_SYNCS)]
+    #[arg(
+        long = "concurrent-deployment-syncs",
+        value_name = "N",
+        default_value_t = CONCURRENT_SYNCS,
+        value_parser = parse_count
+    )]
     pub(crate) deployments: NonZeroUsize,
 
     /// How many ReplicaSets are synced at once
-    #[arg(long = "concurrent-replicaset-syncs", value_name = "N", default_value_t = CONCURRENT_SYNCS)]
+    #[arg(
+        long = "concurrent-replicaset-syncs",
+        value_name = "N",
+        default_value_t = CONCURRENT_SYNCS,
+        value_parser = parse_count
+    )]
     pub(crate) replicasets: NonZeroUsize,
 
     /// How many ReplicationControllers are synced at once
@@ -133,9 +148,15 @@ pub(crate) struct Concurrency {
         long = "concurrent-rc-syncs",
         alias = "concurrent_rc_syncs",
         value_name = "N",
-        default_value_t = CONCURRENT_SYNCS
+        default_value_t = CONCURRENT_SYNCS,
+        value_parser = parse_count
     )]
     pub(crate) replicationcontrollers: NonZeroUsize,
+}
+
+/// A number of something that there must be one of at least.
+fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a whole number, 1 or more".to_owned())
 }
 
 impl Default for Concurrency {

@@ -103,7 +103,8 @@ impl Server {
         }
         let server = ApiServer::new(options);
         let requests = Arc::new(Requests::default());
-        let options = ClientOptions { user_agent: "muster".to_owned(), ..ClientOptions::default() };
+        // The server keeps objects as JSON: within a process that is the shortest way.
+        let options = ClientOptions { user_agent: "muster".to_owned(), protobuf: false, ..ClientOptions::default() };
         let client = Client::in_process(server.service(), &options);
         let counted = |sender| Client::in_process(Counted::new(server.service(), sender, &requests), &options);
         let (controllers, cluster) = (counted(Sender::Controllers), counted(Sender::Cluster));

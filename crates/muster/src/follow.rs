@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, SelectAll};
-use muster_runtime::client::{Client, Form, Lines};
+use muster_runtime::client::{Client, Form, Frames};
 use serde::Deserialize;
 use tracing::debug;
 
@@ -159,7 +159,7 @@ impl Follow {
 fn stream(
     kind: &'static str,
     path: &'static str,
-    lines: Lines,
+    lines: Frames,
 ) -> BoxStream<'static, (&'static str, &'static str, Option<bytes::Bytes>)> {
     let lines = lines.take_while(|line| std::future::ready(line.is_ok())).map(move |line| (kind, path, line.ok()));
     lines.chain(futures::stream::once(std::future::ready((kind, path, None)))).boxed()

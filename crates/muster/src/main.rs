@@ -6,6 +6,7 @@
 mod apply;
 mod bench;
 mod cli;
+mod controller_manager;
 mod embedded;
 mod follow;
 mod kubeconfig;
@@ -27,14 +28,26 @@ use tracing_subscriber::EnvFilter;
 use crate::cli::{Bench, Cli, Command};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let (arguments, ignored) = match controller_manager::arguments::prepare(std::env::args_os()) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::from(2);
+        }
+    };
+    let cli = Cli::parse_from(arguments);
     if let Command::Completions { shell } = &cli.command {
         clap_complete::generate(*shell, &mut Cli::command(), "muster", &mut io::stdout());
         return ExitCode::SUCCESS;
     }
-    // Warnings by default; RUST_LOG=info tells what the controllers do.
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    match &cli.command {
+        Command::ControllerManager(flags) => flags.start_log(),
+        // Warnings by default; RUST_LOG=info tells what the controllers do.
+        _ => {
+            let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+            tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+        }
+    }
 
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -46,6 +59,7 @@ fn main() -> ExitCode {
     let outcome = runtime.block_on(async {
         match &cli.command {
             Command::Up(arguments) => up::up(arguments).await,
+            Command::ControllerManager(flags) => controller_manager::run(flags, &ignored).await,
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Completions { .. } => Ok(()),

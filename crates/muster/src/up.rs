@@ -133,13 +133,14 @@ async fn run(
 }
 
 /// The two signals that ask a process to end.
-struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn listen() -> Result<Self> {
+    /// Takes both over from the operating system's default.
+    pub(crate) fn listen() -> Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).context("SIGINT cannot be listened to")?,
             terminate: signal(SignalKind::terminate()).context("SIGTERM cannot be listened to")?,
@@ -147,7 +148,7 @@ impl Signals {
     }
 
     /// Waits for either.
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             biased;
             _ = self.interrupt.recv() => {}

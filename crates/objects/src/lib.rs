@@ -7,8 +7,9 @@
 //!
 //! Decoding takes exactly the fields that a controller reads and skips the rest at speed. What a
 //! controller must hand on without understanding it (a pod template) is carried as the raw JSON that
-//! it arrived in. Strings that recur (namespaces, nodes, label sets, owners) are shared through an
-//! [`intern::Interner`], so that a cached pod stays small (INF-10).
+//! it arrived in; a pod, of which nothing is handed on, is read from [`protobuf`] as well. Strings that
+//! recur (namespaces, nodes, label sets, owners) are shared through an [`intern::Interner`], so that a
+//! cached pod stays small (INF-10).
 //!
 //! Nothing here does I/O, reads a clock or draws a random number.
 
@@ -24,6 +25,7 @@ pub mod meta;
 pub mod names;
 mod object;
 pub mod pod;
+pub mod protobuf;
 pub mod replicaset;
 pub mod replicationcontroller;
 pub mod selector;
@@ -40,7 +42,7 @@ pub use intern::Interner;
 pub use labels::{Annotations, Labels};
 pub use lease::Lease;
 pub use meta::{ControllerRef, Meta, ObjectKey, OwnerReference, ResourceVersion, Uid};
-pub use object::{DecodeError, Object};
+pub use object::{DecodeError, Decoder, Object, Unreadable};
 pub use pod::{Pod, PodPhase, Readiness, Restarts};
 pub use replicaset::{ReplicaSet, ReplicaSetStatus};
 pub use replicationcontroller::ReplicationController;

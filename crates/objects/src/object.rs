@@ -1,7 +1,11 @@
-//! What every cached kind has in common: metadata, and a decoder from JSON bytes.
+//! What every cached kind has in common: metadata, and a decoder from the bytes that it travels in.
 
 use crate::intern::Interner;
 use crate::meta::Meta;
+use crate::protobuf;
+
+/// Decodes one object from its bytes, sharing recurring strings through the interner.
+pub type Decoder<T> = fn(&[u8], &mut Interner) -> Result<T, DecodeError>;
 
 /// A Kubernetes object in the slim form that a cache holds.
 ///
@@ -11,6 +15,9 @@ pub trait Object: Send + Sync + Sized + 'static {
     const API_VERSION: &'static str;
     /// The kind, as an object's `kind` spells it: `Pod`.
     const KIND: &'static str;
+    /// The decoder from the object's protobuf message, for a kind that is read in protobuf where the
+    /// server has it. It gives what [`Object::decode`] gives from the same object's JSON.
+    const PROTOBUF: Option<Decoder<Self>> = None;
 
     /// The object's metadata.
     fn meta(&self) -> &Meta;
@@ -31,14 +38,25 @@ pub trait Object: Send + Sync + Sized + 'static {
 pub struct DecodeError {
     /// What was being decoded: a kind, or the name of an envelope such as `watch event`.
     pub kind: &'static str,
-    /// What the JSON parser found, with line and column.
+    /// What the parser found.
     #[source]
-    pub source: serde_json::Error,
+    pub source: Unreadable,
+}
+
+/// What is wrong with bytes, by the form that they should have.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// What the JSON parser found, with line and column.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// What the reader of protobuf found.
+    #[error(transparent)]
+    Protobuf(#[from] protobuf::Malformed),
 }
 
 impl DecodeError {
     /// An adapter for `map_err` that remembers what was being decoded.
-    pub fn of(kind: &'static str) -> impl FnOnce(serde_json::Error) -> Self {
-        move |source| Self { kind, source }
+    pub fn of<E: Into<Unreadable>>(kind: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self { kind, source: error.into() }
     }
 }

@@ -1,6 +1,8 @@
 //! The slim pod: what the controllers read of a pod, and nothing else.
 //!
-//! A pod arrives as some four kilobytes of JSON and leaves as some two hundred bytes (INF-10).
+//! A pod arrives as some four kilobytes of JSON, or some three of protobuf, and leaves as some two hundred bytes (INF-10).
+
+mod protobuf;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use crate::condition::ConditionStatus;
 use crate::intern::Interner;
 use crate::json;
 use crate::meta::Meta;
-use crate::object::{DecodeError, Object};
+use crate::object::{DecodeError, Decoder, Object};
 use crate::time::Timestamp;
 use crate::wire::{Fold, Folded, Key, MetaWire, Single, Text, Time};
 
@@ -175,6 +177,7 @@ impl Pod {
 impl Object for Pod {
     const API_VERSION: &'static str = "v1";
     const KIND: &'static str = "Pod";
+    const PROTOBUF: Option<Decoder<Self>> = Some(protobuf::decode);
 
     fn meta(&self) -> &Meta {
         &self.meta

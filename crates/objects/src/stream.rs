@@ -1,7 +1,7 @@
-//! The envelopes that objects travel in: the lines of a watch and the pages of a list.
+//! The envelopes that objects travel in: the lines of a watch and the pages of a list, in JSON.
 //!
 //! Both hand out the objects' bytes untouched, so that each is decoded once, straight into its slim
-//! form.
+//! form. Their forms in protobuf are read in [`crate::protobuf`].
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,6 +9,9 @@ use serde_json::value::RawValue;
 use crate::meta::ResourceVersion;
 use crate::object::DecodeError;
 use crate::wire::Text;
+
+/// The annotation of the bookmark that ends a streaming list.
+pub(crate) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// What a watch says happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +33,7 @@ pub enum WatchEventType {
 pub struct WatchEvent<'a> {
     /// What happened.
     pub kind: WatchEventType,
-    /// The object's JSON.
+    /// The object's JSON, or its message where the watch is in protobuf.
     pub object: &'a [u8],
 }
 
@@ -72,7 +75,7 @@ impl<'a> WatchEvent<'a> {
     }
 }
 
-fn event_type(text: &[u8]) -> Option<WatchEventType> {
+pub(crate) fn event_type(text: &[u8]) -> Option<WatchEventType> {
     match text {
         b"ADDED" => Some(WatchEventType::Added),
         b"MODIFIED" => Some(WatchEventType::Modified),
@@ -120,7 +123,7 @@ impl Bookmark {
         let wire: Wire<'_> = serde_json::from_slice(object).map_err(DecodeError::of("bookmark"))?;
         if !wire.metadata.resource_version.is_known() {
             let source = <serde_json::Error as serde::de::Error>::custom("no resourceVersion");
-            return Err(DecodeError { kind: "bookmark", source });
+            return Err(DecodeError::of("bookmark")(source));
         }
         Ok(Self {
             resource_version: wire.metadata.resource_version,
@@ -138,8 +141,8 @@ pub struct ListPage<'a> {
     pub continue_token: Option<String>,
     /// How many items the pages to come hold, where the server knows.
     pub remaining_item_count: Option<i64>,
-    /// The items' JSON.
-    pub items: Vec<&'a RawValue>,
+    /// The items' JSON, or their messages where the list is in protobuf.
+    pub items: Vec<&'a [u8]>,
 }
 
 impl<'a> ListPage<'a> {
@@ -171,7 +174,7 @@ impl<'a> ListPage<'a> {
             resource_version: wire.metadata.resource_version,
             continue_token: (!token.is_empty()).then(|| token.0.into_owned()),
             remaining_item_count: wire.metadata.remaining_item_count,
-            items: wire.items.unwrap_or_default(),
+            items: wire.items.unwrap_or_default().into_iter().map(|item| item.get().as_bytes()).collect(),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! The shapes that JSON is read through: everything borrowed, null taken for absent, the rest skipped.
 
+pub(crate) mod protobuf;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;

@@ -13,6 +13,7 @@
 pub mod client;
 pub mod clock;
 pub mod deployment;
+pub mod election;
 pub mod events;
 pub mod executor;
 pub mod informer;

@@ -1,15 +1,15 @@
 //! The process: informers first, then the controllers, and an orderly end.
 //!
 //! ```text
-//!   informers run --synced--> workers run ... stop --> workers finish --> events flushed --> informers end
+//!   informers run --synced, leading--> workers run ... stop --> workers finish --> events flushed --> informers end
 //! ```
 
 use std::{collections::BTreeSet, future::Future, num::NonZeroUsize, sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt, Shared};
 use muster_objects::{ReplicaSet, ReplicationController};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     client::Client,
@@ -135,7 +135,7 @@ pub struct Manager {
     controllers: Vec<Prepared>,
     options: Options,
     /// How many controllers still wait for their caches.
-    unsynced: tokio::sync::watch::Sender<usize>,
+    unsynced: watch::Sender<usize>,
 }
 
 /// A controller that is ready to run.
@@ -162,14 +162,8 @@ impl Manager {
         let (sink, sender) = events::channel(Arc::clone(&writer), &metrics, client.clock());
         let context = Context { client: client.clone(), writer, events: sink, metrics };
         let informers = Informers::new(client.clone(), options.min_resync_period, random.random());
-        let mut manager = Self {
-            context,
-            informers,
-            sender,
-            controllers: Vec::new(),
-            options,
-            unsynced: tokio::sync::watch::Sender::new(0),
-        };
+        let mut manager =
+            Self { context, informers, sender, controllers: Vec::new(), options, unsynced: watch::Sender::new(0) };
         for name in manager.options.controllers.clone() {
             match name {
                 DEPLOYMENT => manager.prepare_deployment(),
@@ -235,19 +229,34 @@ impl Manager {
         self.context.metrics.clone()
     }
 
+    /// The names of the controllers that it runs.
+    pub fn controllers(&self) -> impl Iterator<Item = &'static str> {
+        self.controllers.iter().map(|controller| controller.name.name)
+    }
+
     /// How many controllers still wait for their caches: at 0, `/readyz` says ok.
     #[must_use]
-    pub fn unsynced(&self) -> tokio::sync::watch::Receiver<usize> {
+    pub fn unsynced(&self) -> watch::Receiver<usize> {
         self.unsynced.subscribe()
     }
 
     /// Runs until `shutdown`, and then to an orderly end (CM-07): no new keys are taken, syncs in flight
     /// finish within their time, events are flushed.
-    pub async fn run(self, mut shutdown: Shutdown) {
+    pub async fn run(self, shutdown: Shutdown) {
+        let (_leading, always) = watch::channel(true);
+        self.run_leading(always, shutdown).await;
+    }
+
+    /// The same for one who may have to stand by: caches are filled and kept up to date from the beginning, so
+    /// that little is left to do when `leading` says so (B-12). A watch may lag or be dead unnoticed, and what the
+    /// leader before wrote last must not be done again: at that moment everything is read anew, and workers start
+    /// when it has been. They do not stop when `leading` says no: who loses the lead ends the process.
+    pub async fn run_leading(self, leading: watch::Receiver<bool>, mut shutdown: Shutdown) {
         let Self { context, informers, sender, controllers, options, unsynced } = self;
         // Nothing but the queues' own workers holds the other ends from here on.
         drop(context);
         let mut reading = JoinSet::new();
+        let ready = ready(leading, informers.read_anew());
         for run in informers.into_runs() {
             reading.spawn(run);
         }
@@ -257,17 +266,24 @@ impl Manager {
         let mut working = JoinSet::new();
         for controller in controllers {
             let mut stop = shutdown.clone();
-            let unsynced = unsynced.clone();
+            let (unsynced, ready) = (unsynced.clone(), ready.clone());
             let Prepared { name, synced, run } = controller;
             working.spawn(async move {
                 // No worker starts before every cache that its controller reads has synced (INF-02).
-                tokio::select! {
+                let synced = async {
+                    synced.await;
+                    tracing::info!(controller = name.name, "caches synced");
+                    unsynced.send_modify(|count| *count -= 1);
+                };
+                let ready = tokio::select! {
                     biased;
-                    () = stop.stopped() => return,
-                    () = synced => {}
+                    () = stop.stopped() => false,
+                    ((), ready) = futures::future::join(synced, ready) => ready,
+                };
+                if !ready {
+                    return;
                 }
-                tracing::info!(controller = name.name, "caches synced, starting workers");
-                unsynced.send_modify(|count| *count -= 1);
+                tracing::info!(controller = name.name, "starting workers");
                 run(stop).await;
             });
         }
@@ -293,6 +309,27 @@ impl Manager {
         }
         reading.shutdown().await;
     }
+}
+
+/// Waits for the lead and for caches that are no older than it; false where nobody is left who could give it. Caches
+/// that begin under the lead are.
+fn ready(
+    mut leading: watch::Receiver<bool>,
+    read_anew: impl Future<Output = ()> + Send + 'static,
+) -> Shared<BoxFuture<'static, bool>> {
+    let led_already = *leading.borrow();
+    let ready = async move {
+        if led_already {
+            return true;
+        }
+        let led = leading.wait_for(|leading| *leading).await.is_ok();
+        if led {
+            tracing::info!("leading, reading everything anew");
+            read_anew.await;
+        }
+        led
+    };
+    ready.boxed().shared()
 }
 
 async fn within(timeout: Duration, work: impl Future<Output = ()>) -> bool {

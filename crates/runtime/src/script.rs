@@ -1,5 +1,7 @@
 //! A server of the tests' making: each request waits until the test answers it.
 
+pub(crate) mod protobuf;
+
 use std::{
     convert::Infallible,
     task::{Context, Poll},
@@ -33,7 +35,11 @@ pub(crate) struct Asked {
 }
 
 /// The open end of a streaming answer.
-pub(crate) struct Stream(mpsc::UnboundedSender<Result<Bytes, BoxError>>);
+pub(crate) struct Stream {
+    sender: mpsc::UnboundedSender<Result<Bytes, BoxError>>,
+    /// How its events are written.
+    encode: fn(&str, &serde_json::Value) -> Bytes,
+}
 
 /// A client, and the server that it speaks to.
 pub(crate) fn server() -> (Client, Server) {
@@ -42,9 +48,13 @@ pub(crate) fn server() -> (Client, Server) {
 
 /// The same, by this clock.
 pub(crate) fn server_at(clock: Clock) -> (Client, Server) {
+    server_with(&Options { clock, ..Options::default() })
+}
+
+/// The same, of a client that is set up like this.
+pub(crate) fn server_with(options: &Options) -> (Client, Server) {
     let (sender, requests) = mpsc::unbounded_channel();
-    let options = Options { clock, ..Options::default() };
-    (Client::in_process(Service(sender), &options), Server { requests })
+    (Client::in_process(Service(sender), options), Server { requests })
 }
 
 impl Server {
@@ -95,18 +105,31 @@ impl Asked {
 
     /// Answers 200 and leaves the body open.
     pub(crate) fn stream(self) -> Stream {
+        self.stream_as("application/json", |kind, object| {
+            format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").into()
+        })
+    }
+
+    /// The same in protobuf.
+    pub(crate) fn stream_in_protobuf(self) -> Stream {
+        let content_type = "application/vnd.kubernetes.protobuf;stream=watch";
+        self.stream_as(content_type, |kind, object| protobuf::frame(kind, object).into())
+    }
+
+    fn stream_as(self, content_type: &str, encode: fn(&str, &serde_json::Value) -> Bytes) -> Stream {
         let (sender, mut receiver) = mpsc::unbounded_channel::<Result<Bytes, BoxError>>();
         let frames = futures::stream::poll_fn(move |cx| receiver.poll_recv(cx)).map(|bytes| bytes.map(Frame::data));
-        let _ = self.answer.send(Ok(Response::new(StreamBody::new(frames).boxed_unsync())));
-        Stream(sender)
+        let response = Response::builder().header("Content-Type", content_type);
+        let response = response.body(StreamBody::new(frames).boxed_unsync()).expect("a response");
+        let _ = self.answer.send(Ok(response));
+        Stream { sender, encode }
     }
 }
 
 impl Stream {
     /// Sends one watch event.
     pub(crate) fn event(&self, kind: &str, object: &serde_json::Value) {
-        let line = format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n");
-        let _ = self.0.send(Ok(line.into()));
+        let _ = self.sender.send(Ok((self.encode)(kind, object)));
     }
 
     /// Sends a bookmark, maybe the one that ends a streaming list.
@@ -120,17 +143,17 @@ impl Stream {
 
     /// Sends raw bytes.
     pub(crate) fn raw(&self, bytes: impl Into<Bytes>) {
-        let _ = self.0.send(Ok(bytes.into()));
+        let _ = self.sender.send(Ok(bytes.into()));
     }
 
     /// Whether the client still reads.
     pub(crate) fn is_open(&self) -> bool {
-        !self.0.is_closed()
+        !self.sender.is_closed()
     }
 
     /// Breaks the stream.
     pub(crate) fn fail(self) {
-        let _ = self.0.send(Err("connection reset".into()));
+        let _ = self.sender.send(Err("connection reset".into()));
     }
 }
 

@@ -137,6 +137,7 @@ impl World {
 
 fn recorded(server: &ApiServer, clock: Clock, history: &History, name: &'static str) -> Client {
     let service: Recorded<Service> = Recorded::new(server.service(), name, clock, history.clone());
-    let options = ClientOptions { clock, user_agent: name.to_owned(), ..ClientOptions::default() };
+    // As `muster up` has it: the server keeps objects as JSON.
+    let options = ClientOptions { clock, user_agent: name.to_owned(), protobuf: false, ..ClientOptions::default() };
     Client::in_process(service, &options)
 }

@@ -5,6 +5,8 @@ use std::{fmt, time::Duration};
 use http::{Method, StatusCode};
 use serde::Deserialize;
 
+use super::{encoding::Encoding, protobuf};
+
 /// Any boxed error, as tower services have them.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -37,6 +39,14 @@ pub enum ClientError {
         /// What is wrong with it.
         #[source]
         source: BoxError,
+    },
+    /// The request was not sent: whoever sends it may not write at this moment (CM-05).
+    #[error("{method} {path}: not sent, for the leader's lease is not held")]
+    Fenced {
+        /// What was to be asked.
+        method: Method,
+        /// Of which path.
+        path: String,
     },
     /// The request could not be built, or the configuration does not make a client.
     #[error("{what}: {source}")]
@@ -111,7 +121,7 @@ impl ClientError {
             Self::Transport { received, .. } => *received == Received::Perhaps,
             Self::Answer { .. } => true,
             Self::Api(error) => error.code == 504 || error.code >= 500,
-            Self::Configuration { .. } => false,
+            Self::Configuration { .. } | Self::Fenced { .. } => false,
         }
     }
 }
@@ -171,13 +181,39 @@ impl ApiError {
             kind: std::borrow::Cow<'a, str>,
         }
         let is_status = serde_json::from_slice::<Kind<'_>>(body).is_ok_and(|object| object.kind == "Status");
-        if is_status && let Ok(mut error) = serde_json::from_slice::<Self>(body) {
-            if error.code == 0 {
-                error.code = status.as_u16();
-            }
-            return error;
+        if is_status && let Ok(error) = serde_json::from_slice::<Self>(body) {
+            return error.or_code(status);
         }
         Self::generic(method, status, &String::from_utf8_lossy(body))
+    }
+
+    /// Reads such a body as it was written.
+    pub(crate) fn read_in(encoding: Encoding, method: &Method, status: StatusCode, body: &[u8]) -> Self {
+        match encoding {
+            Encoding::Json => Self::read(method, status, body),
+            Encoding::Protobuf => protobuf::status(body)
+                .map(|error| error.or_code(status))
+                .unwrap_or_else(|| Self::generic(method, status, &String::from_utf8_lossy(body))),
+        }
+    }
+
+    /// Reads the `Status` that a watch reports in an ERROR event, from the event's object.
+    pub(crate) fn reported(encoding: Encoding, object: &[u8]) -> Self {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        match encoding {
+            Encoding::Json => Self::read(&Method::GET, status, object),
+            Encoding::Protobuf => protobuf::status_message(object)
+                .map(|error| error.or_code(status))
+                .unwrap_or_else(|error| Self::generic(&Method::GET, status, &error.to_string())),
+        }
+    }
+
+    /// A Status that names no code has that of the answer.
+    fn or_code(mut self, status: StatusCode) -> Self {
+        if self.code == 0 {
+            self.code = status.as_u16();
+        }
+        self
     }
 
     /// Whether a cause of this reason is among the details.

@@ -9,18 +9,20 @@
 //! something on the way may have let through. Nothing else is ever sent twice.
 
 mod config;
+mod encoding;
 mod endpoint;
 mod error;
+mod frames;
 mod limit;
-mod lines;
 mod offset;
+mod protobuf;
 mod transport;
+mod written;
 
 #[cfg(test)]
 mod tests;
 
 use std::{
-    borrow::Cow,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -28,20 +30,22 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
-use muster_objects::{meta::ResourceVersion, time::Timestamp};
-use serde::Deserialize;
+use muster_objects::time::Timestamp;
 use tower::Service;
 
 pub use self::{
     config::configuration,
+    encoding::Encoding,
     error::{ApiError, BoxError, Cause, ClientError, Details, Received},
-    lines::Lines,
+    frames::Frames,
     transport::{RequestBody, ResponseBody},
+    written::Written,
 };
 use self::{
     limit::Limit,
     offset::ServerOffset,
     transport::{Through, Transport},
+    written::written,
 };
 use crate::clock::Clock;
 
@@ -56,7 +60,12 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(75);
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
+    /// Asked right before each write; none lets all of them pass.
+    fence: Option<Fence>,
 }
+
+/// Whether a write may be sent at this moment (CM-05).
+pub type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
 
 struct Inner {
     transport: Box<dyn Transport>,
@@ -65,6 +74,8 @@ struct Inner {
     offset: Mutex<ServerOffset>,
     /// The client's own limit (CM-03); none by default.
     limit: Option<Limit>,
+    /// Whether protobuf is asked for at all.
+    protobuf: bool,
     user_agent: HeaderValue,
     default_namespace: String,
 }
@@ -78,6 +89,8 @@ pub struct Options {
     pub qps: f64,
     /// Requests at once under a limit.
     pub burst: u32,
+    /// Whether answers are asked for in protobuf where they can be read in it; false keeps to JSON.
+    pub protobuf: bool,
     /// What the client calls itself.
     pub user_agent: String,
 }
@@ -88,6 +101,7 @@ impl Default for Options {
             clock: Clock::system(),
             qps: 0.0,
             burst: 0,
+            protobuf: true,
             user_agent: concat!("muster/", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
@@ -104,15 +118,12 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// What a writer needs to know of the object that was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// Its name, by which a generated one is learnt; empty where the answer is a Status.
-    pub name: String,
-    /// Its uid; empty where the answer is a Status.
-    pub uid: String,
-    /// Its version after the write; none where the answer is a Status (an object removed at once).
-    pub resource_version: Option<ResourceVersion>,
+impl Answer {
+    /// How the body is written.
+    #[must_use]
+    pub fn encoding(&self) -> Encoding {
+        Encoding::of(&self.headers)
+    }
 }
 
 /// In which form an answer is asked for.
@@ -124,16 +135,6 @@ pub enum Form {
     Metadata,
     /// `PartialObjectMetadataList` where the server can, else the whole list.
     MetadataList,
-}
-
-impl Form {
-    fn accept(self) -> HeaderValue {
-        HeaderValue::from_static(match self {
-            Self::Full => "application/json",
-            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-            Self::MetadataList => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
-        })
-    }
 }
 
 /// The kind of a patch, by its media type.
@@ -187,10 +188,19 @@ impl Client {
                 clock: options.clock,
                 offset: Mutex::default(),
                 limit: Limit::new(options.qps, options.burst),
+                protobuf: options.protobuf,
                 user_agent,
                 default_namespace,
             }),
+            fence: None,
         }
+    }
+
+    /// The same client, for one who may write at some times only: each write, a repeated one as well, asks
+    /// `fence` after every wait of its own and is refused with [`ClientError::Fenced`] where that says no.
+    #[must_use]
+    pub fn fenced(&self, fence: Fence) -> Self {
+        Self { inner: Arc::clone(&self.inner), fence: Some(fence) }
     }
 
     /// The namespace that the configuration names, else `default`.
@@ -228,6 +238,14 @@ impl Client {
         self.request(Method::GET, path, form, None, Bytes::new()).await
     }
 
+    /// Reads `path` in a form, in `encoding` where the server has it, else in JSON: the answer says which.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn get_in(&self, path: &str, form: Form, encoding: Encoding) -> Result<Answer, ClientError> {
+        self.exchange(Method::GET, path, self.accept(form, encoding), None, Bytes::new()).await
+    }
+
     /// Creates an object in the collection `path` from its JSON. Never sent twice, 429 apart.
     ///
     /// # Errors
@@ -241,7 +259,7 @@ impl Client {
     /// # Errors
     /// See [`Client::get`].
     pub async fn create(&self, path: &str, body: Bytes) -> Result<Written, ClientError> {
-        let answer = self.request(Method::POST, path, Form::Metadata, Some(json()), body).await?;
+        let answer = self.exchange(Method::POST, path, self.accept_written(), Some(json()), body).await?;
         written(&Method::POST, path, &answer)
     }
 
@@ -266,7 +284,8 @@ impl Client {
     /// # Errors
     /// See [`Client::get`].
     pub async fn patch_metadata(&self, path: &str, kind: PatchType, body: Bytes) -> Result<Written, ClientError> {
-        let answer = self.request(Method::PATCH, path, Form::Metadata, Some(kind.content_type()), body).await?;
+        let content = Some(kind.content_type());
+        let answer = self.exchange(Method::PATCH, path, self.accept_written(), content, body).await?;
         written(&Method::PATCH, path, &answer)
     }
 
@@ -284,20 +303,29 @@ impl Client {
     /// # Errors
     /// See [`Client::get`].
     pub async fn delete_metadata(&self, path: &str, options: Bytes) -> Result<Written, ClientError> {
-        let answer = self.request(Method::DELETE, path, Form::Metadata, Some(json()), options).await?;
+        let answer = self.exchange(Method::DELETE, path, self.accept_written(), Some(json()), options).await?;
         written(&Method::DELETE, path, &answer)
     }
 
-    /// Opens a watch: `path` carries `watch=true` and the rest. The lines are watch events.
+    /// Opens a watch in JSON: `path` carries `watch=true` and the rest. The frames are watch events.
     ///
     /// # Errors
-    /// See [`Client::get`]; errors on the way come from the lines.
-    pub async fn watch(&self, path: &str, form: Form) -> Result<Lines, ClientError> {
-        let answer = self.send(&Method::GET, path, form, None, &Bytes::new()).await?;
-        Ok(Lines::new(answer.into_body()))
+    /// See [`Client::get`]; errors on the way come from the frames.
+    pub async fn watch(&self, path: &str, form: Form) -> Result<Frames, ClientError> {
+        self.watch_in(path, form, Encoding::Json).await
     }
 
-    /// Any request, its answer whole.
+    /// Opens a watch in `encoding` where the server has it, else in JSON: the frames say which.
+    ///
+    /// # Errors
+    /// See [`Client::watch`].
+    pub async fn watch_in(&self, path: &str, form: Form, encoding: Encoding) -> Result<Frames, ClientError> {
+        let answer = self.send(&Method::GET, path, &self.accept(form, encoding), None, &Bytes::new()).await?;
+        let encoding = Encoding::of(answer.headers());
+        Ok(Frames::new(answer.into_body(), encoding))
+    }
+
+    /// Any request, its answer whole and in JSON.
     ///
     /// # Errors
     /// See [`Client::get`].
@@ -309,7 +337,18 @@ impl Client {
         content_type: Option<HeaderValue>,
         body: Bytes,
     ) -> Result<Answer, ClientError> {
-        let (parts, answer) = self.send(&method, path, form, content_type, &body).await?.into_parts();
+        self.exchange(method, path, Encoding::Json.accept(form), content_type, body).await
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        accept: HeaderValue,
+        content_type: Option<HeaderValue>,
+        body: Bytes,
+    ) -> Result<Answer, ClientError> {
+        let (parts, answer) = self.send(&method, path, &accept, content_type, &body).await?.into_parts();
         match tokio::time::timeout(REQUEST_TIMEOUT, answer.collect()).await {
             Ok(Ok(body)) => Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() }),
             Ok(Err(source)) => Err(lost(&method, path, source)),
@@ -317,21 +356,32 @@ impl Client {
         }
     }
 
+    /// What to ask for in `encoding`, where it is allowed.
+    fn accept(&self, form: Form, encoding: Encoding) -> HeaderValue {
+        if self.inner.protobuf { encoding.accept(form) } else { Encoding::Json.accept(form) }
+    }
+
+    /// What to ask for as the answer of a write of which only name, uid and version count.
+    fn accept_written(&self) -> HeaderValue {
+        self.accept(Form::Metadata, Encoding::Protobuf)
+    }
+
     /// Sends a request until it is answered with something else than a refusal for load.
     async fn send(
         &self,
         method: &Method,
         path: &str,
-        form: Form,
+        accept: &HeaderValue,
         content_type: Option<HeaderValue>,
         body: &Bytes,
     ) -> Result<Response<ResponseBody>, ClientError> {
         let mut retries = 0;
         loop {
-            let (error, wait) = match self.attempt(method, path, form, content_type.clone(), body.clone()).await? {
-                Ok(answer) => return Ok(answer),
-                Err(refusal) => refusal,
-            };
+            let (error, wait) =
+                match self.attempt(method, path, accept.clone(), content_type.clone(), body.clone()).await? {
+                    Ok(answer) => return Ok(answer),
+                    Err(refusal) => refusal,
+                };
             let Some(wait) = wait.filter(|_| retries < RETRIES) else {
                 return Err(ClientError::Api(Box::new(error)));
             };
@@ -346,7 +396,7 @@ impl Client {
         &self,
         method: &Method,
         path: &str,
-        form: Form,
+        accept: HeaderValue,
         content_type: Option<HeaderValue>,
         body: Bytes,
     ) -> Result<Result<Response<ResponseBody>, (ApiError, Option<Duration>)>, ClientError> {
@@ -355,13 +405,16 @@ impl Client {
         }
         // A server in this process answers without waiting: a burst must leave room for other tasks.
         tokio::task::consume_budget().await;
+        if *method != Method::GET && self.fence.as_ref().is_some_and(|may_write| !may_write()) {
+            return Err(ClientError::Fenced { method: method.clone(), path: path.to_owned() });
+        }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method.clone();
         *request.uri_mut() = path
             .parse()
             .map_err(|error| ClientError::Configuration { what: "request path", source: Box::new(error) })?;
         let headers = request.headers_mut();
-        headers.insert(header::ACCEPT, form.accept());
+        headers.insert(header::ACCEPT, accept);
         headers.insert(header::USER_AGENT, self.inner.user_agent.clone());
         if let Some(content_type) = content_type {
             headers.insert(header::CONTENT_TYPE, content_type);
@@ -384,7 +437,7 @@ impl Client {
             // The status alone is an answer.
             Ok(Err(_)) | Err(_) => Bytes::new(),
         };
-        let error = ApiError::read(method, parts.status, &said);
+        let error = ApiError::read_in(Encoding::of(&parts.headers), method, parts.status, &said);
         let asked = parts
             .headers
             .get(header::RETRY_AFTER)
@@ -411,37 +464,6 @@ impl Client {
 fn lost(method: &Method, path: &str, source: BoxError) -> ClientError {
     let received = if endpoint::never_sent(&source) { Received::Never } else { Received::Perhaps };
     ClientError::Transport { method: method.clone(), path: path.to_owned(), received, source }
-}
-
-/// Reads the name, uid and version out of an object, whatever its form. A Status gives none of them.
-fn written(method: &Method, path: &str, answer: &Answer) -> Result<Written, ClientError> {
-    #[derive(Deserialize)]
-    struct Object<'a> {
-        #[serde(borrow, default)]
-        kind: Cow<'a, str>,
-        #[serde(borrow, default)]
-        metadata: Metadata<'a>,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Metadata<'a> {
-        #[serde(borrow)]
-        name: Cow<'a, str>,
-        #[serde(borrow)]
-        uid: Cow<'a, str>,
-        #[serde(borrow)]
-        resource_version: Cow<'a, str>,
-    }
-    let unreadable = |source| ClientError::Answer { method: method.clone(), path: path.to_owned(), source };
-    let object: Object<'_> =
-        serde_json::from_slice(&answer.body).map_err(|error| unreadable(Box::new(error) as BoxError))?;
-    let version = &object.metadata.resource_version;
-    let resource_version = if object.kind == "Status" || version.is_empty() {
-        None
-    } else {
-        Some(version.parse::<ResourceVersion>().map_err(|error| unreadable(Box::new(error) as BoxError))?)
-    };
-    Ok(Written { name: object.metadata.name.into_owned(), uid: object.metadata.uid.into_owned(), resource_version })
 }
 
 fn json() -> HeaderValue {

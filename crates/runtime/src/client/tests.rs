@@ -131,3 +131,27 @@ async fn by_default_the_client_sets_no_limit_of_its_own() {
         answered.await.unwrap().unwrap();
     }
 }
+
+/// What was written is asked for in the shortest form that a server may have.
+#[tokio::test(start_paused = true)]
+async fn a_write_asks_for_metadata_in_protobuf_and_reads_what_it_gets() {
+    const METADATA: &[u8] = include_bytes!("../../../objects/tests/vectors/protobuf/metadata.pb");
+    let (client, mut server) = server();
+    let create = |client: Client| tokio::spawn(async move { client.create("/x", "{}".into()).await });
+    let created = create(client.clone());
+    let asked = server.next().await;
+    let partial = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+    let accept = format!("application/vnd.kubernetes.protobuf{partial}{partial}");
+    assert_eq!(asked.headers[header::ACCEPT], accept);
+    assert_eq!(asked.headers[header::CONTENT_TYPE], "application/json");
+    asked.answer_with(201, &[("Content-Type", "application/vnd.kubernetes.protobuf")], METADATA);
+    let written = created.await.unwrap().unwrap();
+    assert_eq!((&*written.name, written.resource_version), ("plain", "219".parse().ok()));
+
+    let refused = create(client);
+    let status = serde_json::json!({"kind": "Status", "message": "no room", "reason": "Forbidden", "code": 403});
+    let body = crate::script::protobuf::body(&status);
+    server.next().await.answer_with(403, &[("Content-Type", "application/vnd.kubernetes.protobuf")], body);
+    let error = refused.await.unwrap().unwrap_err();
+    assert_eq!((error.code(), error.to_string()), (Some(403), "no room".to_owned()));
+}

@@ -58,6 +58,8 @@ struct Sink<T: Cached> {
     handlers: Vec<Box<dyn Handler<T>>>,
     /// The changes of the batch at hand.
     changes: Vec<Change<T>>,
+    /// How often the store had been asked to be read anew when the list at hand began.
+    listing: u64,
     min_resync: Duration,
     resync_at: Instant,
     random: SmallRng,
@@ -75,6 +77,7 @@ impl<T: Cached> Informer<T> {
             store: Store::new(),
             handlers: Vec::new(),
             changes: Vec::new(),
+            listing: 0,
             min_resync,
             resync_at: Instant::now(),
             random: SmallRng::from_rng(&mut random),
@@ -97,7 +100,8 @@ impl<T: Cached> Informer<T> {
     pub async fn run(self) {
         let Self { client, resource, mut sink, random } = self;
         sink.plan_resync();
-        match Reflector::new(client, resource, random).run(&mut sink).await {}
+        let anew = sink.store.asked();
+        match Reflector::new(client, resource, random).run(&mut sink, anew).await {}
     }
 }
 
@@ -124,10 +128,14 @@ impl<T: Cached> Sink<T> {
 }
 
 impl<T: Cached> Target<T> for Sink<T> {
+    fn listing(&mut self) {
+        self.listing = *self.store.asked().borrow();
+    }
+
     fn replace(&mut self, objects: Vec<T>, version: ResourceVersion) {
         self.changes = self.store.replace(objects, version);
         self.tell(version);
-        self.store.set_synced();
+        self.store.set_listed(self.listing);
     }
 
     fn apply(&mut self, batch: &mut Vec<Delta<T>>) {
@@ -162,6 +170,8 @@ struct Entry {
     /// An `Informer<T>`, until it is run.
     informer: Box<dyn Any + Send>,
     run: fn(Box<dyn Any + Send>) -> BoxFuture<'static, ()>,
+    /// Has its store read anew, and waits for that.
+    read_anew: Box<dyn Fn() -> BoxFuture<'static, ()> + Send>,
 }
 
 impl Informers {
@@ -178,10 +188,28 @@ impl Informers {
         let at = known.unwrap_or_else(|| {
             let seed = self.random.random();
             let informer = Informer::<T>::new(self.client.clone(), resource.clone(), self.min_resync, seed);
-            self.entries.push(Entry { resource: resource.clone(), informer: Box::new(informer), run: run::<T> });
+            let store = informer.store();
+            self.entries.push(Entry {
+                resource: resource.clone(),
+                informer: Box::new(informer),
+                run: run::<T>,
+                read_anew: Box::new(move || {
+                    let store = store.clone();
+                    Box::pin(async move { store.read_anew().await })
+                }),
+            });
             self.entries.len() - 1
         });
         self.entries[at].informer.downcast_mut().expect("the entry was found by this type, or made with it")
+    }
+
+    /// Has every store that there is now read anew, and waits for all (see [`Store::read_anew`]). They are asked at
+    /// the first poll; the informers have to be running for this to end.
+    pub fn read_anew(&self) -> impl Future<Output = ()> + Send + use<> {
+        let stores: Vec<_> = self.entries.iter().map(|entry| (entry.read_anew)()).collect();
+        async {
+            futures::future::join_all(stores).await;
+        }
     }
 
     /// One future for each informer, to be polled for as long as the stores are to be kept up to date.

@@ -6,6 +6,7 @@
 //!   +----------+        +--(end-of-list bookmark, same stream)--+    |
 //!   |                                                           v    v
 //!   +<--(410)-- watch from the last version seen <---(ended)-- following
+//!   +<--(asked to)-- whatever it does
 //! ```
 //!
 //! The reflector knows nothing of caches: it hands whole states and batches of changes to a [`Target`].
@@ -14,18 +15,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
-use http::Method;
-use http::StatusCode;
 use muster_objects::{
     DecodeError, Interner, Object,
     meta::ResourceVersion,
     stream::{Bookmark, ListPage, WatchEvent, WatchEventType},
 };
 use rand::{Rng, rngs::SmallRng};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 use super::{Resource, backoff::Backoff};
-use crate::client::{ApiError, BoxError, Client, ClientError, Form, Lines};
+use crate::client::{ApiError, BoxError, Client, ClientError, Encoding, Form, Frames};
 
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
@@ -51,6 +50,8 @@ pub(super) enum Delta<T> {
 
 /// Where the reflector puts what it reads.
 pub(super) trait Target<T> {
+    /// Everything is about to be asked for: what is replaced next is no older than this moment.
+    fn listing(&mut self);
     /// This is all there is, as of `version`.
     fn replace(&mut self, objects: Vec<T>, version: ResourceVersion);
     /// These are changes in their order. Empties the batch.
@@ -118,8 +119,27 @@ impl<T: Object> Reflector<T> {
         }
     }
 
-    /// Keeps `target` up to date for ever.
-    pub(super) async fn run(&mut self, target: &mut impl Target<T>) -> std::convert::Infallible {
+    /// Keeps `target` up to date for ever. At each change of `anew`, everything is read again at once.
+    pub(super) async fn run(
+        &mut self,
+        target: &mut impl Target<T>,
+        mut anew: watch::Receiver<u64>,
+    ) -> std::convert::Infallible {
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = anew.changed() => {
+                    tracing::debug!(resource = %self.resource.plural, "told to read everything anew");
+                    self.position = None;
+                }
+                never = self.keep(target) => match never {},
+            }
+        }
+    }
+
+    /// Keeps `target` up to date for as long as it is polled. At an await, nothing that was read is pending: it can
+    /// be dropped there and called again.
+    async fn keep(&mut self, target: &mut impl Target<T>) -> std::convert::Infallible {
         let resource = self.resource.plural.clone();
         loop {
             let ended = self.round(target).await;
@@ -159,14 +179,14 @@ impl<T: Object> Reflector<T> {
             },
         };
         match opened {
-            Ok(lines) => self.follow(lines, target, deadline).await,
+            Ok(frames) => self.follow(frames, target, deadline).await,
             Err(ended) => ended,
         }
     }
 
-    async fn watch_from(&self, version: ResourceVersion, seconds: u64) -> Result<Lines, Ended> {
+    async fn watch_from(&self, version: ResourceVersion, seconds: u64) -> Result<Frames, Ended> {
         let path = self.resource.watch(Some(&version.to_string()), seconds);
-        self.client.watch(&path, self.watch_form()).await.map_err(|error| match error {
+        self.client.watch_in(&path, self.watch_form(), self.encoding()).await.map_err(|error| match error {
             ClientError::Api(error) if cannot_resume(&error) => Ended::Expired(error),
             error => Ended::Refused(error),
         })
@@ -178,40 +198,42 @@ impl<T: Object> Reflector<T> {
         target: &mut impl Target<T>,
         seconds: u64,
         deadline: Instant,
-    ) -> Result<Lines, Ended> {
+    ) -> Result<Frames, Ended> {
         let path = self.resource.watch(None, seconds);
-        let opened = self.client.watch(&path, self.watch_form()).await;
-        let mut lines = opened.map_err(|error| match error.code() {
+        target.listing();
+        let opened = self.client.watch_in(&path, self.watch_form(), self.encoding()).await;
+        let mut frames = opened.map_err(|error| match error.code() {
             // The server does not know the parameters, or does not do it for this resource.
             Some(400 | 405 | 406 | 415 | 422) => Ended::NotStreaming(error),
             _ => Ended::Refused(error),
         })?;
+        let encoding = frames.encoding();
         let mut objects = Vec::new();
         loop {
-            let line = tokio::time::timeout_at(deadline, lines.next()).await;
-            let line = match line.ok().flatten() {
-                Some(Ok(line)) => line,
+            let frame = tokio::time::timeout_at(deadline, frames.next()).await;
+            let frame = match frame.ok().flatten() {
+                Some(Ok(frame)) => frame,
                 Some(Err(error)) => return Err(Ended::Broken(error)),
                 None => return Err(Ended::Broken("the list did not come to its end".into())),
             };
-            let event = WatchEvent::decode(&line)?;
+            let event = event(encoding, &frame)?;
             match event.kind {
-                WatchEventType::Added | WatchEventType::Modified => objects.extend(self.decode(event.object)),
+                WatchEventType::Added | WatchEventType::Modified => objects.extend(self.decode(encoding, event.object)),
                 WatchEventType::Deleted => {
                     // A list has none; one that came all the same is taken at its word.
-                    if let Some(gone) = self.decode(event.object) {
+                    if let Some(gone) = self.decode(encoding, event.object) {
                         objects.retain(|object: &T| object.meta().uid != gone.meta().uid);
                     }
                 }
                 WatchEventType::Bookmark => {
-                    let bookmark = Bookmark::decode(event.object)?;
+                    let bookmark = bookmark(encoding, event.object)?;
                     if bookmark.initial_events_end {
                         target.replace(objects, bookmark.resource_version);
                         self.position = Some(bookmark.resource_version);
-                        return Ok(lines);
+                        return Ok(frames);
                     }
                 }
-                WatchEventType::Error => return Err(reported(event.object)),
+                WatchEventType::Error => return Err(reported(encoding, event.object)),
             }
         }
     }
@@ -222,9 +244,10 @@ impl<T: Object> Reflector<T> {
         let mut objects = Vec::new();
         let mut token: Option<String> = None;
         let mut limit = PAGE;
+        target.listing();
         loop {
             let path = self.resource.list(limit, token.as_deref());
-            let page = match self.client.get_as(&path, form).await {
+            let page = match self.client.get_in(&path, form, self.encoding()).await {
                 Ok(page) => page,
                 Err(error) if error.is_expired() && token.is_some() => {
                     // The pages have grown too old in the reading: all at once, then.
@@ -235,10 +258,14 @@ impl<T: Object> Reflector<T> {
                 }
                 Err(error) => return Err(Ended::Refused(error)),
             };
-            let page = ListPage::decode(&page.body)?;
+            let encoding = page.encoding();
+            let page = match encoding {
+                Encoding::Json => ListPage::decode(&page.body)?,
+                Encoding::Protobuf => ListPage::decode_protobuf(&page.body)?,
+            };
             objects.reserve(page.items.len());
             for item in &page.items {
-                objects.extend(self.decode(item.get().as_bytes()));
+                objects.extend(self.decode(encoding, item));
             }
             match page.continue_token {
                 Some(next) => token = Some(next),
@@ -252,7 +279,7 @@ impl<T: Object> Reflector<T> {
     }
 
     /// Applies what a watch says until it ends.
-    async fn follow(&mut self, mut lines: Lines, target: &mut impl Target<T>, deadline: Instant) -> Ended {
+    async fn follow(&mut self, mut frames: Frames, target: &mut impl Target<T>, deadline: Instant) -> Ended {
         let start = Instant::now();
         let mut said_something = false;
         loop {
@@ -261,21 +288,21 @@ impl<T: Object> Reflector<T> {
             }
             // A busy watch must leave room for the other tasks of its thread.
             tokio::task::consume_budget().await;
-            let line = match lines.next().now_or_never() {
-                Some(line) => line,
+            let frame = match frames.next().now_or_never() {
+                Some(frame) => frame,
                 None => tokio::select! {
                     biased;
-                    line = lines.next() => line,
+                    frame = frames.next() => frame,
                     () = tokio::time::sleep_until(target.resync_at()) => continue,
                     () = tokio::time::sleep_until(deadline) => None,
                 },
             };
-            let ended = match line {
+            let ended = match frame {
                 None if said_something || start.elapsed() >= SHORT => Some(Ended::Quietly),
                 None => Some(Ended::AtOnce),
-                Some(line) => {
+                Some(frame) => {
                     said_something = true;
-                    self.take(line, &mut lines)
+                    self.take(frame, &mut frames)
                 }
             };
             if !self.batch.is_empty() {
@@ -287,33 +314,33 @@ impl<T: Object> Reflector<T> {
         }
     }
 
-    /// Takes a line and those that have come with it into the batch. Says if the watch ends here.
-    fn take(&mut self, first: Result<Bytes, BoxError>, lines: &mut Lines) -> Option<Ended> {
+    /// Takes a frame and those that have come with it into the batch. Says if the watch ends here.
+    fn take(&mut self, first: Result<Bytes, BoxError>, frames: &mut Frames) -> Option<Ended> {
         let mut next = Some(Some(first));
-        while let Some(line) = next.take() {
-            match line {
+        while let Some(frame) = next.take() {
+            match frame {
                 None => return Some(Ended::Quietly),
                 Some(Err(error)) => return Some(Ended::Broken(error)),
-                Some(Ok(line)) => {
-                    if let Err(ended) = self.take_event(&line) {
+                Some(Ok(frame)) => {
+                    if let Err(ended) = self.take_event(frames.encoding(), &frame) {
                         return Some(ended);
                     }
                 }
             }
             if self.batch.len() < BATCH {
-                next = lines.next().now_or_never();
+                next = frames.next().now_or_never();
             }
         }
         None
     }
 
-    fn take_event(&mut self, line: &[u8]) -> Result<(), Ended> {
-        let event = WatchEvent::decode(line)?;
+    fn take_event(&mut self, encoding: Encoding, frame: &[u8]) -> Result<(), Ended> {
+        let event = event(encoding, frame)?;
         let delta = match event.kind {
-            WatchEventType::Added | WatchEventType::Modified => self.decode(event.object).map(Delta::Put),
-            WatchEventType::Deleted => self.decode(event.object).map(Delta::Gone),
-            WatchEventType::Bookmark => Some(Delta::Reached(Bookmark::decode(event.object)?.resource_version)),
-            WatchEventType::Error => return Err(reported(event.object)),
+            WatchEventType::Added | WatchEventType::Modified => self.decode(encoding, event.object).map(Delta::Put),
+            WatchEventType::Deleted => self.decode(encoding, event.object).map(Delta::Gone),
+            WatchEventType::Bookmark => Some(Delta::Reached(bookmark(encoding, event.object)?.resource_version)),
+            WatchEventType::Error => return Err(reported(encoding, event.object)),
         };
         let Some(delta) = delta else { return Ok(()) };
         let version = match &delta {
@@ -326,8 +353,13 @@ impl<T: Object> Reflector<T> {
     }
 
     /// Decodes an object. One that cannot be is left out: the others must not stop for it.
-    fn decode(&mut self, json: &[u8]) -> Option<T> {
-        match T::decode(json, &mut self.interner) {
+    fn decode(&mut self, encoding: Encoding, object: &[u8]) -> Option<T> {
+        let decode = match encoding {
+            Encoding::Json => T::decode,
+            // Protobuf that was not asked for is no JSON, and is reported as that.
+            Encoding::Protobuf => T::PROTOBUF.unwrap_or(T::decode),
+        };
+        match decode(object, &mut self.interner) {
             Ok(object) => Some(object),
             Err(error) => {
                 tracing::error!(resource = %self.resource.plural, %error, "an object cannot be read");
@@ -336,14 +368,33 @@ impl<T: Object> Reflector<T> {
         }
     }
 
+    /// What to ask for: protobuf where the kind is read in it, because it costs a fraction (INF-10).
+    fn encoding(&self) -> Encoding {
+        if T::PROTOBUF.is_some() && !self.resource.metadata_only { Encoding::Protobuf } else { Encoding::Json }
+    }
+
     fn watch_form(&self) -> Form {
         if self.resource.metadata_only { Form::Metadata } else { Form::Full }
     }
 }
 
+fn event(encoding: Encoding, frame: &[u8]) -> Result<WatchEvent<'_>, DecodeError> {
+    match encoding {
+        Encoding::Json => WatchEvent::decode(frame),
+        Encoding::Protobuf => WatchEvent::decode_protobuf(frame),
+    }
+}
+
+fn bookmark(encoding: Encoding, object: &[u8]) -> Result<Bookmark, DecodeError> {
+    match encoding {
+        Encoding::Json => Bookmark::decode(object),
+        Encoding::Protobuf => Bookmark::decode_protobuf(object),
+    }
+}
+
 /// What the `Status` in an ERROR event means.
-fn reported(status: &[u8]) -> Ended {
-    let error = Box::new(ApiError::read(&Method::GET, StatusCode::INTERNAL_SERVER_ERROR, status));
+fn reported(encoding: Encoding, status: &[u8]) -> Ended {
+    let error = Box::new(ApiError::reported(encoding, status));
     if cannot_resume(&error) { Ended::Expired(error) } else { Ended::Reported(error) }
 }
 

@@ -10,6 +10,9 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::script::{Asked, Server, server};
 
+#[path = "protobuf_tests.rs"]
+mod protobuf;
+
 /// Writes down what it is told, as text.
 #[derive(Clone)]
 struct Log {
@@ -28,6 +31,8 @@ impl Log {
 }
 
 impl Target<Pod> for Log {
+    fn listing(&mut self) {}
+
     fn replace(&mut self, objects: Vec<Pod>, version: ResourceVersion) {
         let names: Vec<&str> = objects.iter().map(|pod| &*pod.meta().name).collect();
         self.tell(format!("all {} at {version}", names.join(" ")));
@@ -68,7 +73,7 @@ fn start(seed: u64) -> (Server, Log, JoinHandle<()>) {
     let mut target = log.clone();
     let task = tokio::spawn(async move {
         let mut reflector = Reflector::new(client, Resource::pods(), SmallRng::seed_from_u64(seed));
-        match reflector.run(&mut target).await {}
+        match reflector.keep(&mut target).await {}
     });
     (server, log, task)
 }
@@ -271,7 +276,7 @@ async fn a_resync_falls_due_on_a_silent_watch() {
     let log = Log { told: Arc::default(), resync_at: Instant::now() + Duration::from_secs(60) };
     let mut target = log.clone();
     tokio::spawn(async move {
-        match Reflector::<Pod>::new(client, Resource::pods(), SmallRng::seed_from_u64(1)).run(&mut target).await {}
+        match Reflector::<Pod>::new(client, Resource::pods(), SmallRng::seed_from_u64(1)).keep(&mut target).await {}
     });
     let stream = server.next().await.stream();
     stream.bookmark(10, true);

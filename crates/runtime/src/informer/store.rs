@@ -20,7 +20,10 @@ struct Inner<T: Cached> {
     cache: RwLock<Cache<T>>,
     /// The newest version of which every handler has been told.
     told: AtomicU64,
-    synced: watch::Sender<bool>,
+    /// How often it was asked to be read anew.
+    asked: watch::Sender<u64>,
+    /// How often it had been asked to when the last list that was read began; none before the first.
+    listed: watch::Sender<Option<u64>>,
 }
 
 impl<T: Cached> Clone for Store<T> {
@@ -34,7 +37,8 @@ impl<T: Cached> Default for Store<T> {
         let inner = Inner {
             cache: RwLock::new(Cache::new()),
             told: AtomicU64::new(ResourceVersion::UNKNOWN.0),
-            synced: watch::Sender::new(false),
+            asked: watch::Sender::new(0),
+            listed: watch::Sender::new(None),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -61,13 +65,30 @@ impl<T: Cached> Store<T> {
     /// Whether the first list has been read, and every handler told of it.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        *self.inner.synced.borrow()
+        self.inner.listed.borrow().is_some()
     }
 
     /// Waits for that (INF-02).
     pub async fn synced(&self) {
         // The sender lives as long as this store does.
-        let _ = self.inner.synced.subscribe().wait_for(|synced| *synced).await;
+        let _ = self.inner.listed.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// Has everything read anew, and waits until it has been and every handler was told: from then on the cache
+    /// shows what the server had at the moment of the call, however far its watch was behind.
+    pub async fn read_anew(&self) {
+        let mut ask = 0;
+        self.inner.asked.send_modify(|asks| {
+            *asks += 1;
+            ask = *asks;
+        });
+        // The sender lives as long as this store does.
+        let _ = self.inner.listed.subscribe().wait_for(|listed| *listed >= Some(ask)).await;
+    }
+
+    /// How often [`Store::read_anew`] was called.
+    pub(super) fn asked(&self) -> watch::Receiver<u64> {
+        self.inner.asked.subscribe()
     }
 
     pub(super) fn replace(&self, objects: Vec<T>, version: ResourceVersion) -> Vec<Change<T>> {
@@ -93,8 +114,9 @@ impl<T: Cached> Store<T> {
         self.inner.told.store(version.0, Ordering::Release);
     }
 
-    pub(super) fn set_synced(&self) {
-        self.inner.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+    /// A list has been read that began when it had been asked for so often, and every handler was told.
+    pub(super) fn set_listed(&self, asks: u64) {
+        self.inner.listed.send_replace(Some(asks));
     }
 
     fn write<R>(&self, change: impl FnOnce(&mut Cache<T>) -> R) -> R {

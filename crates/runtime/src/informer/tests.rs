@@ -113,6 +113,28 @@ async fn what_a_relist_does_not_find_is_a_tombstone_of_its_last_known_state() {
     assert_eq!(store.read().len(), 2);
 }
 
+/// Contract: B-12, INF-01
+#[tokio::test(start_paused = true)]
+async fn read_anew_is_what_a_list_says_that_began_after_it_was_asked_for() {
+    let (client, mut server) = server();
+    let informer = Informer::<Pod>::new(client, Resource::pods(), Duration::ZERO, 3);
+    let store = informer.store();
+    tokio::spawn(informer.run());
+    let old = server.next().await.stream();
+    let asking = tokio::spawn({
+        let store = store.clone();
+        async move { store.read_anew().await }
+    });
+    let new = server.next().await.stream();
+    assert!(!old.is_open(), "a list that began before is of no use");
+    settle().await;
+    assert!(!asking.is_finished() && !store.is_synced());
+    new.event("ADDED", &pod("a", 5));
+    new.bookmark(10, true);
+    asking.await.unwrap();
+    assert_eq!((store.newest(), store.read().len()), (ResourceVersion(10), 1));
+}
+
 /// Contract: INF-06
 #[tokio::test(start_paused = true)]
 async fn a_resync_reports_every_object_as_updated_to_itself() {

@@ -352,3 +352,69 @@ async fn a_sync_that_does_not_finish_is_given_up_after_ten_seconds() {
     assert_eq!(before.elapsed(), Duration::from_secs(10));
     drop(stuck);
 }
+
+/// The two requests that a ReplicaSet controller's informers have sent: for sets, for pods.
+async fn both(server: &mut Server) -> (Asked, Asked) {
+    let (one, other) = (server.next().await, server.next().await);
+    assert!([&one, &other].iter().all(|asked| asked.path.contains("sendInitialEvents=true")));
+    if one.path.contains("/replicasets") { (one, other) } else { (other, one) }
+}
+
+/// A manager that stands by, its caches filled; what gives it the lead.
+async fn standby() -> (Server, Stream, Stream, watch::Sender<bool>, Trigger) {
+    let (client, mut server) = server();
+    let manager = Manager::new(&client, replicaset_only());
+    let unsynced = manager.unsynced();
+    let (lead, leading) = watch::channel(false);
+    let (trigger, stop) = shutdown::channel();
+    tokio::spawn(manager.run_leading(leading, stop));
+    let (sets, pods) = both(&mut server).await;
+    let (sets, pods) = (sets.stream(), pods.stream());
+    sets.bookmark(10, true);
+    pods.bookmark(10, true);
+    assert!(server.try_next().await.is_none());
+    assert_eq!(*unsynced.borrow(), 0, "ready to take over");
+    (server, sets, pods, lead, trigger)
+}
+
+/// Contract: B-12, INF-02
+#[tokio::test(start_paused = true)]
+async fn a_standby_follows_and_writes_nothing_until_it_leads() {
+    let (mut server, sets, _pods, lead, _trigger) = standby().await;
+    sets.event("ADDED", &replica_set(11, 1));
+    assert!(server.try_next().await.is_none());
+    lead.send_replace(true);
+    let (sets, pods) = both(&mut server).await;
+    let (sets, pods) = (sets.stream(), pods.stream());
+    sets.event("ADDED", &replica_set(11, 1));
+    sets.bookmark(12, true);
+    assert!(server.try_next().await.is_none(), "not before every cache is as new as the lead");
+    pods.bookmark(12, true);
+    let asked = server.next().await;
+    assert_eq!((asked.method.as_str(), &*asked.path), ("POST", "/api/v1/namespaces/ns/pods"));
+}
+
+/// What the leader before has made and no watch has told yet is not made again.
+///
+/// Contract: B-12
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_does_not_trust_a_watch_that_may_lag() {
+    let (mut server, sets, pods, lead, _trigger) = standby().await;
+    sets.event("ADDED", &replica_set(11, 1));
+    // The pod of version 12 is on its way for ever.
+    lead.send_replace(true);
+    let (new_sets, new_pods) = both(&mut server).await;
+    assert!(!sets.is_open() && !pods.is_open(), "one watch of a kind");
+    let (sets, pods) = (new_sets.stream(), new_pods.stream());
+    let owner = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "00000000-0000-0000-0000-000000000001",
+        "controller": true, "blockOwnerDeletion": true,
+    });
+    let posted = json!({"metadata": {"labels": {"app": "web"}, "ownerReferences": [owner]}, "spec": {}});
+    pods.event("ADDED", &created(&posted, "web-1", 12));
+    sets.event("ADDED", &replica_set(11, 1));
+    pods.bookmark(12, true);
+    sets.bookmark(12, true);
+    let asked = server.next().await;
+    assert_eq!((asked.method.as_str(), &*asked.path), ("PATCH", "/apis/apps/v1/namespaces/ns/replicasets/web/status"));
+}

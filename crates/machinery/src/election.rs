@@ -1,0 +1,373 @@
+//! Who leads, decided by a Lease and nothing else (CM-04, CM-05).
+//!
+//! ```text
+//!   attempt --> [ REPLACE what was seen last ] --refused--> GET --> free, run out or ours --> REPLACE --> leading
+//!               only while leading                           |                                  |
+//!                                                            +--> not there --> CREATE ---------+
+//!                                                            +--> another's: stand by, or lost
+//! ```
+//!
+//! Candidates' clocks need not agree: how old another's lease is, is judged by the local time at which its record
+//! was last seen to change, never by the timestamps in it. A leader counts from the moment at which it sent a
+//! renewal that succeeded, so others, who saw that renewal later, count from later: it has given up writing for
+//! `lease duration - renew deadline` before anybody can follow it.
+
+use std::time::Duration;
+
+use muster_objects::lease::{Lease, LeaseSpec};
+use muster_objects::{Moment, Timestamp};
+
+#[cfg(test)]
+mod tests;
+
+/// Sleeps between two attempts to acquire are drawn from one to this much above one retry period.
+pub const JITTER_FACTOR: f64 = 1.2;
+
+/// How an election is run. The defaults are those of kube-controller-manager.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// The name of the Lease.
+    pub name: String,
+    /// Who this candidate is: no two may have the same.
+    pub identity: String,
+    /// How long another's lease is respected after it was last seen to change. Whole seconds.
+    pub lease_duration: Duration,
+    /// How long a leader goes on without a renewal.
+    pub renew_deadline: Duration,
+    /// How long to wait between two attempts.
+    pub retry_period: Duration,
+}
+
+impl Config {
+    /// An election over the Lease `namespace/name`, with a lease of 15 s, a renew deadline of 10 s and a retry
+    /// period of 2 s.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str, identity: String) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            identity,
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Why an election cannot be run so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A leader could write after others have stopped to respect its lease.
+    #[error("the lease duration ({lease_duration:?}) must be longer than the renew deadline ({renew_deadline:?})")]
+    LeaseDuration {
+        /// What was asked for.
+        lease_duration: Duration,
+        /// What it has to exceed.
+        renew_deadline: Duration,
+    },
+    /// There would be no second attempt at a renewal.
+    #[error("the renew deadline ({renew_deadline:?}) must be longer than 1.2 retry periods ({retry_period:?} each)")]
+    RenewDeadline {
+        /// What was asked for.
+        renew_deadline: Duration,
+        /// What it has to exceed, times 1.2.
+        retry_period: Duration,
+    },
+    /// A Lease tells its duration in whole seconds.
+    #[error("the lease duration ({0:?}) must be whole seconds, 1 to 2147483647 of them")]
+    Seconds(Duration),
+    /// Attempts without a pause.
+    #[error("the retry period must be longer than zero")]
+    RetryPeriod,
+    /// Everybody would be the leader.
+    #[error("the identity is empty")]
+    Identity,
+}
+
+/// What to send to the server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// GET of the Lease.
+    Get,
+    /// POST of this Lease.
+    Create(Lease),
+    /// PUT of this Lease; its resourceVersion is the one that was read.
+    Replace(Lease),
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// The Lease as it was read or written.
+    Lease(Lease),
+    /// There is no such Lease.
+    NotFound,
+    /// Refused, lost or unreadable: the server may or may not have acted on it.
+    Failed,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// Send this, and come back with its answer.
+    Send(Request),
+    /// The attempt is over, and this candidate leads.
+    Leading,
+    /// The attempt is over without a success: try again after the retry period. A leader whose attempt fails leads
+    /// on until its deadline.
+    Again,
+    /// This candidate led, and another leads now.
+    Lost,
+}
+
+/// One candidate's view of one Lease.
+#[derive(Debug)]
+pub struct Election {
+    config: Config,
+    seconds: i32,
+    /// The Lease as it was last read or written, and when its record was seen to change.
+    observed: Option<Observed>,
+    /// The attempt under way.
+    attempt: Attempt,
+    /// Until when this candidate leads; none before its first success and after its end.
+    term: Option<Term>,
+}
+
+#[derive(Debug)]
+struct Observed {
+    lease: Lease,
+    at: Moment,
+}
+
+/// Where an attempt stands: what was sent, and when.
+#[derive(Debug, Clone, Copy)]
+enum Attempt {
+    None,
+    /// A renewal on the assumption that nothing has changed.
+    Renewing {
+        sent: Moment,
+        wall: Timestamp,
+    },
+    Reading,
+    Writing {
+        sent: Moment,
+        wall: Timestamp,
+    },
+}
+
+/// For how long a leader may write, by both of its clocks. A suspended machine's monotonic clock may have stood
+/// still, and a wall clock can be set back: the earlier end of the two counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// When the renewal that it stands on was sent.
+    pub renewed: Moment,
+    /// The last moment at which a write may be sent.
+    pub until: Moment,
+    /// The same by the wall clock.
+    pub wall_until: Timestamp,
+}
+
+impl Term {
+    /// Whether a write may be sent now.
+    #[must_use]
+    pub fn allows(&self, now: Moment, wall: Timestamp) -> bool {
+        now < self.until && wall < self.wall_until
+    }
+}
+
+impl Election {
+    /// A candidate that has not seen the Lease yet.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the durations do not keep two leaders apart.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        let Config { lease_duration, renew_deadline, retry_period, .. } = config;
+        if config.identity.is_empty() {
+            return Err(ConfigError::Identity);
+        }
+        if retry_period.is_zero() {
+            return Err(ConfigError::RetryPeriod);
+        }
+        let seconds = i32::try_from(lease_duration.as_secs()).ok();
+        let seconds = seconds.filter(|seconds| *seconds > 0 && lease_duration.subsec_nanos() == 0);
+        let seconds = seconds.ok_or(ConfigError::Seconds(lease_duration))?;
+        if lease_duration <= renew_deadline {
+            return Err(ConfigError::LeaseDuration { lease_duration, renew_deadline });
+        }
+        if renew_deadline <= retry_period.mul_f64(JITTER_FACTOR) {
+            return Err(ConfigError::RenewDeadline { renew_deadline, retry_period });
+        }
+        Ok(Self { config, seconds, observed: None, attempt: Attempt::None, term: None })
+    }
+
+    /// How the election is run.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Begins an attempt to acquire the lease or to renew it. `wall` goes into the record, for people to read.
+    ///
+    /// An attempt that was begun before and not answered counts as failed.
+    pub fn attempt(&mut self, now: Moment, wall: Timestamp) -> Request {
+        if let Some(observed) = &self.observed
+            && self.leads(now)
+            && self.is_mine(&observed.lease)
+        {
+            self.attempt = Attempt::Renewing { sent: now, wall };
+            return Request::Replace(self.claim(&observed.lease, wall));
+        }
+        self.attempt = Attempt::Reading;
+        Request::Get
+    }
+
+    /// Takes in what came of the last request.
+    pub fn answered(&mut self, answer: Answer, now: Moment, wall: Timestamp) -> Next {
+        match (std::mem::replace(&mut self.attempt, Attempt::None), answer) {
+            (Attempt::None, _) | (Attempt::Reading | Attempt::Writing { .. }, Answer::Failed) => Next::Again,
+            (Attempt::Renewing { sent, wall: then } | Attempt::Writing { sent, wall: then }, Answer::Lease(lease)) => {
+                self.observed = Some(Observed { lease, at: now });
+                self.begin_term(sent, then, now)
+            }
+            // Somebody else may have written: look again.
+            (Attempt::Renewing { .. }, Answer::Failed | Answer::NotFound) => {
+                self.attempt = Attempt::Reading;
+                Next::Send(Request::Get)
+            }
+            (Attempt::Writing { .. }, Answer::NotFound) => Next::Again,
+            (Attempt::Reading, Answer::NotFound) => self.found_none(now, wall),
+            (Attempt::Reading, Answer::Lease(lease)) => self.found(&lease, now, wall),
+        }
+    }
+
+    /// Whether this candidate leads at this moment.
+    #[must_use]
+    pub fn leads(&self, now: Moment) -> bool {
+        self.term.is_some_and(|term| now < term.until)
+    }
+
+    /// For how long writes may be sent; none where this candidate does not lead.
+    #[must_use]
+    pub fn term(&self) -> Option<Term> {
+        self.term
+    }
+
+    /// Who was last seen to hold the lease; empty for nobody.
+    #[must_use]
+    pub fn holder(&self) -> &str {
+        self.observed.as_ref().map_or("", |observed| holder(&observed.lease))
+    }
+
+    /// The Lease as it was last seen.
+    #[must_use]
+    pub fn lease(&self) -> Option<&Lease> {
+        self.observed.as_ref().map(|observed| &observed.lease)
+    }
+
+    /// When another's lease, as it was last seen, runs out: nothing is to be had by an attempt before, and no time to be
+    /// lost after. None where nobody else holds it.
+    #[must_use]
+    pub fn runs_out(&self) -> Option<Moment> {
+        let Observed { lease, at } = self.observed.as_ref()?;
+        let seconds = u64::try_from(lease.spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
+        let held = !holder(lease).is_empty() && !self.is_mine(lease);
+        held.then(|| *at + Duration::from_secs(seconds))
+    }
+
+    /// Ends this candidate's part: from now on it does not lead. Where it did, what to send so that the next one
+    /// need not wait for the lease to run out; a failure of that is nothing to repeat.
+    ///
+    /// To be called once nothing is written any more.
+    pub fn release(&mut self, now: Moment, wall: Timestamp) -> Option<Request> {
+        let led = self.leads(now);
+        self.term = None;
+        self.attempt = Attempt::None;
+        let lease = &self.observed.as_ref()?.lease;
+        if !led || !self.is_mine(lease) {
+            return None;
+        }
+        let mut released = lease.clone();
+        released.spec = LeaseSpec {
+            holder_identity: Some(String::new()),
+            lease_duration_seconds: Some(1),
+            acquire_time: Some(wall.micro()),
+            renew_time: Some(wall.micro()),
+            ..released.spec
+        };
+        Some(Request::Replace(released))
+    }
+
+    fn found(&mut self, lease: &Lease, now: Moment, wall: Timestamp) -> Next {
+        match &mut self.observed {
+            Some(observed) if observed.lease.spec == lease.spec => observed.lease.clone_from(lease),
+            _ => self.observed = Some(Observed { lease: lease.clone(), at: now }),
+        }
+        if !self.is_mine(lease) {
+            if self.term.take().is_some() {
+                return Next::Lost;
+            }
+            if self.is_held_by_another(now) {
+                return Next::Again;
+            }
+        }
+        self.attempt = Attempt::Writing { sent: now, wall };
+        Next::Send(Request::Replace(self.claim(lease, wall)))
+    }
+
+    fn found_none(&mut self, now: Moment, wall: Timestamp) -> Next {
+        // Whoever was seen to hold it may not know yet that it was deleted, and writes on.
+        if self.is_held_by_another(now) {
+            return Next::Again;
+        }
+        self.attempt = Attempt::Writing { sent: now, wall };
+        let mut lease = Lease::new(&self.config.namespace, &self.config.name);
+        lease.spec.lease_transitions = Some(0);
+        lease.spec.acquire_time = Some(wall.micro());
+        self.stamp(&mut lease, wall);
+        Next::Send(Request::Create(lease))
+    }
+
+    /// Whether what was last seen is another's lease that has not run out.
+    fn is_held_by_another(&self, now: Moment) -> bool {
+        self.runs_out().is_some_and(|end| end > now)
+    }
+
+    /// The lease as it will be once it is ours. Its time of acquisition is kept where it is already.
+    fn claim(&self, lease: &Lease, wall: Timestamp) -> Lease {
+        let mut claimed = lease.clone();
+        if !self.is_mine(lease) {
+            let transitions = lease.spec.lease_transitions.unwrap_or(0);
+            claimed.spec.lease_transitions = Some(transitions.saturating_add(1));
+            claimed.spec.acquire_time = Some(wall.micro());
+        }
+        self.stamp(&mut claimed, wall);
+        claimed
+    }
+
+    fn stamp(&self, lease: &mut Lease, wall: Timestamp) {
+        lease.spec.holder_identity = Some(self.config.identity.clone());
+        lease.spec.lease_duration_seconds = Some(self.seconds);
+        lease.spec.renew_time = Some(wall.micro());
+    }
+
+    fn begin_term(&mut self, sent: Moment, wall: Timestamp, now: Moment) -> Next {
+        let deadline = self.config.renew_deadline;
+        let term = Term { renewed: sent, until: sent + deadline, wall_until: wall + deadline };
+        // An answer that came too late is a lease to be renewed, not one to write by.
+        if now >= term.until {
+            return Next::Again;
+        }
+        self.term = Some(term);
+        Next::Leading
+    }
+
+    fn is_mine(&self, lease: &Lease) -> bool {
+        holder(lease) == self.config.identity
+    }
+}
+
+fn holder(lease: &Lease) -> &str {
+    lease.spec.holder_identity.as_deref().unwrap_or_default()
+}

@@ -1,0 +1,278 @@
+//! `/healthz`, `/livez`, `/readyz` and `/metrics` over HTTPS (CM-06), in the words of Kubernetes' components.
+//!
+//! Whoever reaches the port may read them: they tell how the process is, and count what it does, without the name
+//! of any object in the cluster.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::fs;
+use std::future::{Ready, ready};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use muster_apiserver::serve::{self, serve_service};
+use muster_apiserver::tls::Tls;
+use muster_runtime::election::Leadership;
+use muster_runtime::manager::Manager;
+use muster_runtime::metrics::Metrics;
+use muster_runtime::shutdown::Shutdown;
+use tokio::sync::watch;
+
+use super::flags::Flags;
+
+/// What Prometheus' text is called in its newer form.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// The endpoint of a process.
+pub(super) struct Endpoint {
+    handle: serve::Handle,
+}
+
+impl Endpoint {
+    /// Opens the port that the flags name; none where they name 0.
+    ///
+    /// # Errors
+    /// Where the port cannot be had, or the certificate cannot be used.
+    pub(super) fn open(
+        flags: &Flags,
+        manager: &Manager,
+        leadership: Option<Leadership>,
+        stopping: Shutdown,
+    ) -> Result<Option<Self>> {
+        if flags.secure_port == 0 {
+            return Ok(None);
+        }
+        let address = SocketAddr::new(flags.bind_address, flags.secure_port);
+        let tls = certificate(flags)?;
+        let asked = || format!("--bind-address {}, --secure-port {}", flags.bind_address, flags.secure_port);
+        let listener = TcpListener::bind(address).with_context(asked)?;
+        listener.set_nonblocking(true).with_context(asked)?;
+        let listener = tokio::net::TcpListener::from_std(listener).with_context(asked)?;
+        let health = Health {
+            controllers: manager.controllers().collect(),
+            unsynced: manager.unsynced(),
+            leadership,
+            stopping,
+            metrics: manager.metrics(),
+        };
+        let handle = serve_service(listener, Service(Arc::new(health)), Some(&tls), watch::Sender::new(false))?;
+        tracing::info!(address = %handle.address(), "serving health and metrics");
+        Ok(Some(Self { handle }))
+    }
+
+    /// Stops listening, once requests in flight are answered.
+    pub(super) async fn close(self) {
+        self.handle.shutdown().await;
+    }
+}
+
+fn certificate(flags: &Flags) -> Result<Tls> {
+    let only_1_3 = flags.tls_min_version == "VersionTLS13";
+    let (Some(certificate), Some(key)) = (&flags.tls_cert_file, &flags.tls_private_key_file) else {
+        return Ok(Tls::generate_speaking(&[flags.bind_address], only_1_3)?);
+    };
+    let read =
+        |flag: &str, path: &Path| fs::read(path).with_context(|| format!("{flag} {}: cannot be read", path.display()));
+    let chain = read("--tls-cert-file", certificate)?;
+    let secret = read("--tls-private-key-file", key)?;
+    Tls::from_pem(&chain, &secret, only_1_3)
+        .with_context(|| format!("--tls-cert-file {}, --tls-private-key-file {}", certificate.display(), key.display()))
+}
+
+/// What is asked for the answers.
+struct Health {
+    controllers: Vec<&'static str>,
+    /// How many controllers still wait for their caches.
+    unsynced: watch::Receiver<usize>,
+    /// None where there is no election.
+    leadership: Option<Leadership>,
+    stopping: Shutdown,
+    metrics: Metrics,
+}
+
+/// One check: its name, and what is wrong.
+type Check = (&'static str, Result<(), String>);
+
+impl Health {
+    /// The checks of a path, in the order in which they are told.
+    fn checks(&self, path: &str) -> Option<Vec<Check>> {
+        let mut checks = vec![("ping", Ok(()))];
+        if let Some(leadership) = &self.leadership {
+            checks.push(("leaderElection", leadership.health()));
+        }
+        match path {
+            "healthz" | "livez" => checks.extend(self.controllers.iter().map(|name| (*name, Ok(())))),
+            "readyz" => {
+                let unsynced = *self.unsynced.borrow();
+                let synced =
+                    if unsynced == 0 { Ok(()) } else { Err(format!("{unsynced} controllers wait for caches")) };
+                let stopping = self.stopping.is_stopped();
+                let shutdown = if stopping { Err("process is shutting down".to_owned()) } else { Ok(()) };
+                checks.extend([("informer-sync", synced), ("shutdown", shutdown)]);
+            }
+            _ => return None,
+        }
+        Some(checks)
+    }
+
+    fn answer(&self, method: &Method, path: &str, query: &str) -> Response<Full<Bytes>> {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "405 method not allowed\n".to_owned());
+        }
+        let not_found = || response(StatusCode::NOT_FOUND, TEXT, "404 page not found\n".to_owned());
+        let path = path.trim_start_matches('/');
+        if path == "metrics" {
+            return response(StatusCode::OK, OPENMETRICS, self.metrics.encode());
+        }
+        let (root, one) = path.split_once('/').unwrap_or((path, ""));
+        let Some(checks) = self.checks(root) else { return not_found() };
+        if one.is_empty() {
+            return all(root, &checks, query);
+        }
+        match checks.iter().find(|(name, _)| *name == one) {
+            None => not_found(),
+            Some((_, Ok(()))) => response(StatusCode::OK, TEXT, "ok".to_owned()),
+            Some((_, Err(why))) => {
+                response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("internal server error: {why}\n"))
+            }
+        }
+    }
+}
+
+/// All checks of a path together: `ok`, or line by line where that is asked for or something is wrong. What exactly
+/// is wrong is told by the check's own path only.
+fn all(root: &str, checks: &[Check], query: &str) -> Response<Full<Bytes>> {
+    let parameters = || query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let mut excluded: BTreeSet<&str> =
+        parameters().filter(|(name, _)| *name == "exclude").map(|(_, value)| value).collect();
+    let (mut told, mut failed) = (String::new(), false);
+    for (name, outcome) in checks {
+        let line = if excluded.remove(name) {
+            format!("[+]{name} excluded: ok")
+        } else if outcome.is_ok() {
+            format!("[+]{name} ok")
+        } else {
+            failed = true;
+            format!("[-]{name} failed: reason withheld")
+        };
+        told.push_str(&line);
+        told.push('\n');
+    }
+    if !excluded.is_empty() {
+        let names: Vec<String> = excluded.iter().map(|name| format!("{name:?}")).collect();
+        // A String takes everything.
+        let _ = writeln!(told, "warn: some health checks cannot be excluded: no matches for {}", names.join(", "));
+    }
+    if failed {
+        for (name, outcome) in checks {
+            if let Err(why) = outcome {
+                tracing::debug!(path = root, check = name, why, "a health check failed");
+            }
+        }
+        return response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{told}{root} check failed\n"));
+    }
+    if parameters().any(|(name, _)| name == "verbose") {
+        return response(StatusCode::OK, TEXT, format!("{told}{root} check passed\n"));
+    }
+    response(StatusCode::OK, TEXT, "ok".to_owned())
+}
+
+fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// The endpoint as connections use it.
+#[derive(Clone)]
+struct Service(Arc<Health>);
+
+impl<B> tower::Service<Request<B>> for Service {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let uri = request.uri();
+        ready(Ok(self.0.answer(request.method(), uri.path(), uri.query().unwrap_or_default())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use muster_runtime::clock::Clock;
+    use muster_runtime::shutdown::{self, Trigger};
+
+    use super::*;
+
+    async fn asked(health: &Health, path: &str) -> (u16, String) {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let answer = health.answer(&Method::GET, path, query);
+        let status = answer.status().as_u16();
+        (status, String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
+    }
+
+    fn health() -> (Health, watch::Sender<usize>, Trigger) {
+        let (unsynced, waiting) = watch::channel(1);
+        let (trigger, stopping) = shutdown::channel();
+        let metrics = Metrics::new(Clock::system());
+        let controllers = vec!["replicaset-controller"];
+        (Health { controllers, unsynced: waiting, leadership: None, stopping, metrics }, unsynced, trigger)
+    }
+
+    /// Contract: CM-06
+    #[tokio::test]
+    async fn ready_once_the_caches_have_synced_and_until_the_end() {
+        let (health, unsynced, trigger) = health();
+        let waiting = "[+]ping ok\n[-]informer-sync failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n";
+        assert_eq!(asked(&health, "/readyz").await, (500, waiting.to_owned()));
+        let why = "internal server error: 1 controllers wait for caches\n";
+        assert_eq!(asked(&health, "/readyz/informer-sync").await, (500, why.to_owned()));
+        unsynced.send_replace(0);
+        assert_eq!(asked(&health, "/readyz").await, (200, "ok".to_owned()));
+        let verbose = "[+]ping ok\n[+]informer-sync ok\n[+]shutdown ok\nreadyz check passed\n";
+        assert_eq!(asked(&health, "/readyz?verbose").await, (200, verbose.to_owned()));
+        trigger.stop();
+        assert_eq!(asked(&health, "/readyz").await.0, 500);
+        let told = asked(&health, "/readyz?verbose=1&exclude=shutdown&exclude=nothing").await;
+        let excluded = "[+]ping ok\n[+]informer-sync ok\n[+]shutdown excluded: ok\n\
+                        warn: some health checks cannot be excluded: no matches for \"nothing\"\nreadyz check passed\n";
+        assert_eq!(told, (200, excluded.to_owned()));
+    }
+
+    /// Contract: CM-06
+    #[tokio::test]
+    async fn alive_from_the_beginning() {
+        let (health, _unsynced, _trigger) = health();
+        for path in ["/healthz", "/livez"] {
+            assert_eq!(asked(&health, path).await, (200, "ok".to_owned()));
+            let (status, told) = asked(&health, &format!("{path}?verbose")).await;
+            assert_eq!(status, 200);
+            let name = path.trim_start_matches('/');
+            assert_eq!(told, format!("[+]ping ok\n[+]replicaset-controller ok\n{name} check passed\n"));
+        }
+        assert_eq!(asked(&health, "/livez/replicaset-controller").await, (200, "ok".to_owned()));
+        assert!(asked(&health, "/metrics").await.1.ends_with("# EOF\n"));
+        for path in ["/", "/livez/nothing", "/healthy", "/metrics/x"] {
+            assert_eq!(asked(&health, path).await.0, 404, "{path}");
+        }
+        assert_eq!(health.answer(&Method::POST, "/livez", "").status(), 405);
+    }
+}

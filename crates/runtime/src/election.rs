@@ -1,0 +1,338 @@
+//! The election put to work: its loop over the client, and the leave to write that follows from it (CM-04, CM-05).
+//!
+//! ```text
+//!   Elector --requests--> server
+//!      | term
+//!      v
+//!   Leadership --fence--> Client (every write)     --leading--> Manager (workers start)     --health--> /livez
+//! ```
+//!
+//! Requests of the election go by a client of their own, so that a burst of creates cannot hold up a renewal.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use muster_machinery::election::{Answer, Config, ConfigError, Election, JITTER_FACTOR, Next, Request, Term};
+use muster_objects::{Lease, ObjectReference, event::EventType, meta::Uid};
+use prometheus_client::metrics::gauge::Gauge;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use tokio::sync::watch;
+
+use crate::{
+    client::{Client, Fence},
+    clock::Clock,
+    events::EventSink,
+    metrics::Metrics,
+    shutdown::Shutdown,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// The component that reports the Events of the election.
+pub const COMPONENT: &str = "muster-controller-manager";
+/// How long after the end of its lease a process that still leads is reported as unhealthy: it should have ended.
+const TOLERANCE: Duration = Duration::from_secs(20);
+/// The shortest time that a request of the election may take, however short the renew deadline.
+const LEAST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The lease is another's, or could not be renewed in time. The process must end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the lease {lease} is lost: {why}")]
+pub struct Lost {
+    /// `namespace/name`.
+    pub lease: String,
+    /// Who has it now, or what was the matter.
+    pub why: String,
+}
+
+/// One candidate, to be run.
+pub struct Elector {
+    election: Election,
+    client: Client,
+    leadership: Leadership,
+    random: SmallRng,
+    /// Who was last reported to hold the lease.
+    reported: String,
+}
+
+/// What follows from the election, for everyone who must know. Cloning shares it.
+#[derive(Clone)]
+pub struct Leadership {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    term: Mutex<Option<Term>>,
+    leading: watch::Sender<bool>,
+    lease: String,
+    lease_duration: Duration,
+    clock: Clock,
+    status: Gauge,
+}
+
+impl Elector {
+    /// A candidate that asks through `client`. Pauses are drawn from `seed`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the durations do not keep two leaders apart.
+    pub fn new(config: Config, client: Client, seed: u64) -> Result<Self, ConfigError> {
+        let inner = Inner {
+            term: Mutex::new(None),
+            leading: watch::Sender::new(false),
+            lease: format!("{}/{}", config.namespace, config.name),
+            lease_duration: config.lease_duration,
+            clock: client.clock(),
+            status: Gauge::default(),
+        };
+        Ok(Self {
+            election: Election::new(config)?,
+            client,
+            leadership: Leadership { inner: Arc::new(inner) },
+            random: SmallRng::seed_from_u64(seed),
+            reported: String::new(),
+        })
+    }
+
+    /// Has it counted among the metrics of the process whether this candidate leads (CM-08).
+    pub fn register(&self, metrics: &Metrics) {
+        let label = ("name".into(), self.election.config().name.clone().into());
+        metrics.register(|registry| {
+            registry.sub_registry_with_label(label).register(
+                "leader_election_master_status",
+                "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates \
+                 master. 'name' is the string used to identify the lease. Please make sure to group by name",
+                self.leadership.inner.status.clone(),
+            );
+        });
+    }
+
+    /// What follows from this election.
+    #[must_use]
+    pub fn leadership(&self) -> Leadership {
+        self.leadership.clone()
+    }
+
+    /// Acquires the lease, tells of it through `events`, and keeps it until `shutdown`; then releases it. Whoever
+    /// writes must have ended by then.
+    ///
+    /// # Errors
+    /// [`Lost`] where the lease was held and is not any more.
+    pub async fn run(mut self, events: EventSink, mut shutdown: Shutdown) -> Result<(), Lost> {
+        tracing::info!(lease = self.lease(), identity = self.identity(), "attempting to acquire the leader lease");
+        if !self.acquire(&mut shutdown).await {
+            self.release().await;
+            return Ok(());
+        }
+        tracing::info!(lease = self.lease(), identity = self.identity(), "became leader");
+        self.announce(&events);
+        let kept = self.keep(&mut shutdown).await;
+        if kept.is_ok() {
+            self.release().await;
+        }
+        self.leadership.set(None);
+        kept
+    }
+
+    /// Tries until it leads; false where it was told to stop first.
+    async fn acquire(&mut self, shutdown: &mut Shutdown) -> bool {
+        let retry_period = self.election.config().retry_period;
+        while !shutdown.is_stopped() {
+            if self.attempt().await == Next::Leading {
+                return true;
+            }
+            let pause = retry_period.mul_f64(1.0 + JITTER_FACTOR * self.random.random::<f64>());
+            let now = self.clock().moment();
+            // Another's lease that runs out before that is not left lying until then.
+            let again =
+                self.election.runs_out().filter(|end| *end > now).map_or(now + pause, |end| end.min(now + pause));
+            tokio::select! {
+                biased;
+                () = shutdown.stopped() => {}
+                () = tokio::time::sleep_until(self.clock().instant(again)) => {}
+            }
+        }
+        false
+    }
+
+    /// Renews until it is told to stop.
+    async fn keep(&mut self, shutdown: &mut Shutdown) -> Result<(), Lost> {
+        let retry_period = self.election.config().retry_period;
+        while let Some(term) = self.election.term() {
+            let deadline = self.clock().instant(term.until);
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(deadline) => break,
+                () = shutdown.stopped() => return Ok(()),
+                () = tokio::time::sleep(retry_period) => {}
+            }
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(deadline) => break,
+                next = self.attempt() => if next == Next::Lost {
+                    return Err(self.lost(format!("{:?} holds it", self.election.holder())));
+                }
+            }
+        }
+        Err(self.lost(format!("it could not be renewed within {:?}", self.election.config().renew_deadline)))
+    }
+
+    /// One attempt, from the first request to its outcome.
+    async fn attempt(&mut self) -> Next {
+        let mut request = self.election.attempt(self.clock().moment(), self.clock().now());
+        loop {
+            let answer = self.send(&request).await;
+            let next = self.election.answered(answer, self.clock().moment(), self.clock().now());
+            self.leadership.set(self.election.term());
+            self.report();
+            match next {
+                Next::Send(following) => request = following,
+                ended => return ended,
+            }
+        }
+    }
+
+    async fn send(&self, request: &Request) -> Answer {
+        // Twice a deadline's worth of requests fit in it, the second one for what the first one left open.
+        let timeout = (self.election.config().renew_deadline / 2).max(LEAST_TIMEOUT);
+        let (collection, path) = self.paths();
+        let sending = async {
+            match request {
+                Request::Get => self.client.get(&path).await,
+                Request::Create(lease) => self.client.post(&collection, body(lease)).await,
+                Request::Replace(lease) => self.client.put(&path, body(lease)).await,
+            }
+        };
+        let lease = self.lease();
+        match tokio::time::timeout(timeout, sending).await {
+            Ok(Ok(answer)) => match serde_json::from_slice(&answer.body) {
+                Ok(lease) => Answer::Lease(lease),
+                Err(error) => {
+                    tracing::warn!(lease, %error, "the lease cannot be read");
+                    Answer::Failed
+                }
+            },
+            Ok(Err(error)) if error.is_not_found() => Answer::NotFound,
+            Ok(Err(error)) => {
+                tracing::warn!(lease, %error, "the lease was not read or written");
+                Answer::Failed
+            }
+            Err(_) => {
+                tracing::warn!(lease, ?timeout, "no answer about the lease");
+                Answer::Failed
+            }
+        }
+    }
+
+    /// Gives the lease up, where it is held, so that the next one need not wait for its end.
+    async fn release(&mut self) {
+        let released = self.election.release(self.clock().moment(), self.clock().now());
+        self.leadership.set(None);
+        if let Some(request) = released
+            && matches!(self.send(&request).await, Answer::Lease(_))
+        {
+            tracing::info!(lease = self.lease(), "released the leader lease");
+        }
+    }
+
+    /// Says who leads, where that is somebody new.
+    fn report(&mut self) {
+        let holder = self.election.holder();
+        if holder != self.reported {
+            self.reported = holder.to_owned();
+            tracing::info!(lease = self.lease(), leader = self.reported, "new leader");
+        }
+    }
+
+    /// The Event on the Lease.
+    fn announce(&self, events: &EventSink) {
+        let Some(lease) = self.election.lease() else { return };
+        let text = |field: &str| lease.metadata.get(field).and_then(|value| value.as_str()).unwrap_or_default();
+        let about = ObjectReference {
+            kind: lease.kind.clone(),
+            namespace: text("namespace").to_owned(),
+            name: text("name").to_owned(),
+            uid: Uid::new(text("uid")),
+            api_version: lease.api_version.clone(),
+            resource_version: text("resourceVersion").parse().unwrap_or_default(),
+            field_path: String::new(),
+        };
+        let message = format!("{} became leader", self.identity());
+        events.emit(about, COMPONENT, EventType::Normal, "LeaderElection", message);
+    }
+
+    fn lost(&self, why: String) -> Lost {
+        Lost { lease: self.lease().to_owned(), why }
+    }
+
+    fn paths(&self) -> (String, String) {
+        let Config { namespace, name, .. } = self.election.config();
+        let collection = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+        let path = format!("{collection}/{name}");
+        (collection, path)
+    }
+
+    fn lease(&self) -> &str {
+        &self.leadership.inner.lease
+    }
+
+    fn identity(&self) -> &str {
+        &self.election.config().identity
+    }
+
+    fn clock(&self) -> Clock {
+        self.leadership.inner.clock
+    }
+}
+
+impl Leadership {
+    /// Whether a write may be sent at this moment.
+    #[must_use]
+    pub fn may_write(&self) -> bool {
+        let Inner { term, clock, .. } = &*self.inner;
+        let term = *term.lock().unwrap_or_else(PoisonError::into_inner);
+        term.is_some_and(|term| term.allows(clock.moment(), clock.now()))
+    }
+
+    /// What a client asks before each write; see [`Client::fenced`].
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        let leadership = self.clone();
+        Arc::new(move || leadership.may_write())
+    }
+
+    /// Whether this candidate leads, as it changes.
+    #[must_use]
+    pub fn leading(&self) -> watch::Receiver<bool> {
+        self.inner.leading.subscribe()
+    }
+
+    /// Whether the process does as the election says.
+    ///
+    /// # Errors
+    /// Where it still leads although its lease has long run out: it hangs.
+    pub fn health(&self) -> Result<(), String> {
+        let Inner { term, clock, lease_duration, lease, .. } = &*self.inner;
+        let term = *term.lock().unwrap_or_else(PoisonError::into_inner);
+        match term {
+            Some(term) if clock.moment().saturating_since(term.renewed) > *lease_duration + TOLERANCE => {
+                Err(format!("failed election to renew leadership on lease {lease}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn set(&self, term: Option<Term>) {
+        *self.inner.term.lock().unwrap_or_else(PoisonError::into_inner) = term;
+        self.inner.status.set(i64::from(term.is_some()));
+        self.inner.leading.send_if_modified(|leading| std::mem::replace(leading, term.is_some()) != term.is_some());
+    }
+}
+
+fn body(lease: &Lease) -> Bytes {
+    // A lease is made of strings, numbers and maps with string keys: there is nothing in it that has no JSON.
+    Bytes::from(serde_json::to_vec(lease).unwrap_or_default())
+}
