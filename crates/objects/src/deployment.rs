@@ -74,15 +74,8 @@ impl Object for Deployment {
         let mut metadata = wire.metadata.unwrap_or_default();
         let annotations = metadata.annotations.take().map(|annotations| annotations.to_labels()).unwrap_or_default();
         let spec = wire.spec.unwrap_or_default();
-        let template = match spec.template {
-            Some(raw) => Template::decode(raw.get(), interner)?,
-            None => Template::default(),
-        };
-        let selector = match &spec.selector {
-            Some(selector) => Selector::try_from(selector),
-            // An absent selector selects nothing, as in `metav1.LabelSelectorAsSelector`.
-            None => Ok(Selector::nothing()),
-        };
+        let template = Template::of_spec(spec.template, interner)?;
+        let selector = LabelSelector::parsed(spec.selector.as_ref());
         Ok(Self {
             meta: metadata.into_meta(interner),
             annotations,

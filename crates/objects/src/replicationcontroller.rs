@@ -42,14 +42,8 @@ impl Object for ReplicationController {
     fn decode(json: &[u8], interner: &mut Interner) -> Result<Self, DecodeError> {
         let wire: ControllerWire<'_> = serde_json::from_slice(json).map_err(DecodeError::of(Self::KIND))?;
         let spec = wire.spec.unwrap_or_default();
-        let template = match spec.template {
-            Some(raw) => Template::decode(raw.get(), interner)?,
-            None => Template::default(),
-        };
-        let selector = match spec.selector {
-            Some(match_labels) => Selector::try_from(&match_labels),
-            None => Ok(Selector::nothing()),
-        };
+        let template = Template::of_spec(spec.template, interner)?;
+        let selector = LabelSelector::parsed(spec.selector.as_ref());
         Ok(Self {
             meta: wire.metadata.unwrap_or_default().into_meta(interner),
             replicas: spec.replicas.unwrap_or(1).max(0),

@@ -40,6 +40,11 @@ impl Template {
         Self::take_apart(json, interner).map_err(DecodeError::of("PodTemplateSpec"))
     }
 
+    /// The template of a spec; without one, that from which no pod can be made.
+    pub(crate) fn of_spec(raw: Option<&RawValue>, interner: &mut Interner) -> Result<Self, DecodeError> {
+        raw.map_or_else(|| Ok(Self::default()), |raw| Self::decode(raw.get(), interner))
+    }
+
     fn take_apart(json: &str, interner: &mut Interner) -> Result<Self, serde_json::Error> {
         let wire: TemplateWire<'_> = serde_json::from_str(json)?;
         let metadata = wire.metadata.unwrap_or_default();

@@ -40,6 +40,11 @@ impl LabelSelector {
         Self { match_labels, match_expressions: Vec::new() }
     }
 
+    /// The selector of a spec, parsed. An absent one selects nothing, as in `metav1.LabelSelectorAsSelector`.
+    pub(crate) fn parsed(selector: Option<&Self>) -> Result<Selector, SelectorError> {
+        selector.map_or_else(|| Ok(Selector::nothing()), Self::to_selector)
+    }
+
     pub(super) fn to_selector(&self) -> Result<Selector, SelectorError> {
         let mut requirements = Vec::with_capacity(self.match_labels.len() + self.match_expressions.len());
         for (key, value) in self.match_labels.iter() {
