@@ -4,8 +4,9 @@
 //! everything between a key and its plan: the snapshot from the caches by their indexes, the comparison of the
 //! templates, and the decision, at rest and in the middle of a rollout.
 
+mod ratio;
+
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group};
 use muster_controllers::deployment::{Begin, Books, decide, decide_claims};
@@ -105,7 +106,6 @@ fn uid(kind: u64, number: usize) -> Uid {
 fn sync(criterion: &mut Criterion) {
     // `cargo test --benches` only wants to know that it runs.
     let measure = std::env::args().any(|argument| argument == "--bench");
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let key = ObjectKey::new("default", "app-0");
     for (what, old, writes) in [("at rest", 0, 0), ("rolling", 5, 1)] {
         let mut medians = Vec::new();
@@ -116,30 +116,12 @@ fn sync(criterion: &mut Criterion) {
                 bencher.iter(|| black_box(namespace.sync(black_box(&key))));
             });
             if measure {
-                medians.push(median(|| namespace.sync(&key)));
+                medians.push(ratio::median(10, || namespace.sync(&key)));
             }
         }
         let [small, large] = medians[..] else { continue };
-        let ratio = large.as_secs_f64() / small.as_secs_f64();
-        println!(
-            "sync of a Deployment, {what}: {small:?} among 10 ReplicaSets, {large:?} among 10,000: ratio {ratio:.2} (target: at most 2), {cores} cores",
-        );
+        ratio::print(&format!("sync of a Deployment, {what}"), (small, "10 ReplicaSets"), (large, "10,000"));
     }
-}
-
-/// The median time of one call, over a thousand rounds of ten.
-fn median(mut call: impl FnMut() -> usize) -> Duration {
-    let mut times: Vec<Duration> = (0..1_000)
-        .map(|_| {
-            let start = Instant::now();
-            for _ in 0..10 {
-                black_box(call());
-            }
-            start.elapsed() / 10
-        })
-        .collect();
-    times.sort_unstable();
-    times[times.len() / 2]
 }
 
 criterion_group!(benches, sync);

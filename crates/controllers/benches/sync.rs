@@ -4,9 +4,11 @@
 //! everything between a key and its plan: the snapshot from the caches by their indexes, and the decision. The
 //! scale-down is the costliest one, since it ranks the pods among those of a sibling ReplicaSet.
 
+mod ratio;
+
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use criterion::{Criterion, criterion_group};
 use muster_controllers::plan::ClaimOutcome;
@@ -100,7 +102,6 @@ fn uid(kind: u64, number: usize) -> Uid {
 fn sync(criterion: &mut Criterion) {
     // `cargo test --benches` only wants to know that it runs.
     let measure = std::env::args().any(|argument| argument == "--bench");
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let key = ObjectKey::new("default", "rs-0");
     for (what, replicas, writes) in [("steady", 10, 0), ("scale down by 3", 7, 3)] {
         let mut medians = Vec::new();
@@ -111,30 +112,12 @@ fn sync(criterion: &mut Criterion) {
                 bencher.iter(|| black_box(namespace.sync(black_box(&key))));
             });
             if measure {
-                medians.push(median(|| namespace.sync(&key)));
+                medians.push(ratio::median(100, || namespace.sync(&key)));
             }
         }
         let [small, large] = medians[..] else { continue };
-        let ratio = large.as_secs_f64() / small.as_secs_f64();
-        println!(
-            "sync of 10 pods, {what}: {small:?} among 20 pods, {large:?} among 100,000: ratio {ratio:.2} (target: at most 2), {cores} cores",
-        );
+        ratio::print(&format!("sync of 10 pods, {what}"), (small, "20 pods"), (large, "100,000"));
     }
-}
-
-/// The median time of one call, over a thousand rounds of a hundred.
-fn median(mut call: impl FnMut() -> usize) -> Duration {
-    let mut times: Vec<Duration> = (0..1_000)
-        .map(|_| {
-            let start = Instant::now();
-            for _ in 0..100 {
-                black_box(call());
-            }
-            start.elapsed() / 100
-        })
-        .collect();
-    times.sort_unstable();
-    times[times.len() / 2]
 }
 
 criterion_group!(benches, sync);
