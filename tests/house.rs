@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("controllers", &["objects", "schema", "machinery"]),
     ("runtime", &["objects", "machinery", "controllers"]),
     ("apiserver", &["objects", "schema"]),
-    ("cluster", &["objects", "machinery", "controllers", "runtime", "apiserver"]),
+    ("cluster", &["objects", "schema", "machinery", "controllers", "runtime", "apiserver"]),
     ("simulation", &["objects", "machinery", "controllers", "runtime", "apiserver", "cluster"]),
     ("muster", &["objects", "machinery", "controllers", "runtime", "apiserver", "cluster", "simulation"]),
 ];

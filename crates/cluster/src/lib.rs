@@ -37,7 +37,6 @@ pub mod namespaces;
 pub mod node;
 pub mod nodes;
 pub mod pod;
-pub mod quantity;
 pub mod resources;
 pub mod scheduler;
 pub mod taints;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muster_schema::quantity::Quantity;
+
 use crate::json::Text;
-use crate::quantity::Quantity;
 
 /// Amounts of resources: cpu in thousandths of a core, everything else in whole units (bytes, counts).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -35,11 +36,10 @@ pub(crate) enum WireQuantity<'a> {
 impl WireQuantity<'_> {
     fn read(&self) -> Quantity {
         match self {
-            Self::Text(text) => Quantity::parse(text),
-            Self::Number(number) => Quantity::parse(&number.to_string()),
+            // The server validates quantities; one that got by it asks for nothing.
+            Self::Text(text) => Quantity::of(text),
+            Self::Number(number) => Quantity::of(&number.to_string()),
         }
-        // The server validates quantities; one that got by it asks for nothing.
-        .unwrap_or_default()
     }
 }
 
@@ -50,7 +50,7 @@ impl Resources {
         for (name, quantity) in list {
             let quantity = quantity.read();
             match &**name {
-                "cpu" => resources.milli_cpu = quantity.milli(),
+                "cpu" => resources.milli_cpu = quantity.milli_value(),
                 "memory" => resources.memory = quantity.value(),
                 "ephemeral-storage" => resources.ephemeral_storage = quantity.value(),
                 "pods" => {}

@@ -10,9 +10,11 @@ use std::fmt;
 const EXACT_DIGITS: i64 = 18;
 /// The finest amount that a quantity holds: anything smaller is rounded away from zero.
 const NANO: i64 = -9;
+/// What amounts in resource lists are rounded to.
+const MILLI: i64 = -3;
 
-/// A parsed quantity.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A parsed quantity. The default is zero.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quantity {
     negative: bool,
     /// Decimal digits without leading zeros; empty for zero.
@@ -48,9 +50,10 @@ pub enum Amount {
 }
 
 /// How a quantity writes its suffix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Format {
     /// `12M`
+    #[default]
     DecimalSi,
     /// `12Mi`
     BinarySi,
@@ -93,15 +96,7 @@ impl Quantity {
             return Err(QuantityError::Format);
         }
         if text == "0" {
-            let text = Some(text.to_owned());
-            return Ok(Self {
-                negative: false,
-                digits: String::new(),
-                exponent: 0,
-                format: Format::DecimalSi,
-                large: false,
-                text,
-            });
+            return Ok(Self { text: Some(text.to_owned()), ..Self::default() });
         }
         let parts = split(text)?;
         let (binary, exponent, mut format) = interpret(parts.suffix).ok_or(QuantityError::Suffix)?;
@@ -139,11 +134,17 @@ impl Quantity {
         if !parts.numeric {
             return Err(QuantityError::Numeric);
         }
-        let (digits, exponent) = round_to_nano(digits, scale);
+        let (digits, exponent) = round_up(digits, scale, NANO);
         if digits.is_empty() {
             format = Format::DecimalSi;
         }
         Ok(Self { negative: !parts.positive, digits, exponent, format, large: true, text: None })
+    }
+
+    /// Reads a stored quantity; what cannot be read counts as zero.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self::parse(text).unwrap_or_default()
     }
 
     /// Whether it is zero.
@@ -158,13 +159,57 @@ impl Quantity {
         self.negative && !self.is_zero()
     }
 
+    /// Whether it is more than zero.
+    #[must_use]
+    pub fn is_positive(&self) -> bool {
+        !self.negative && !self.is_zero()
+    }
+
+    /// Whether it has no part below one, after it was rounded away from zero to thousandths.
+    #[must_use]
+    pub fn is_integer(&self) -> bool {
+        let mut rounded = self.clone();
+        rounded.round_up_to_milli();
+        let zeros = rounded.digits.len() - rounded.digits.trim_end_matches('0').len();
+        rounded.is_zero() || rounded.exponent + i64::try_from(zeros).unwrap_or(i64::MAX) >= 0
+    }
+
+    /// Rounds away from zero to thousandths, as defaulting does with resource lists.
+    pub fn round_up_to_milli(&mut self) {
+        if self.exponent < MILLI {
+            self.text = None;
+            (self.digits, self.exponent) = round_up(std::mem::take(&mut self.digits), self.exponent, MILLI);
+        }
+    }
+
+    /// The sum, written as the left side is, or as the right where the left is zero. Sums that 128 bits do not hold
+    /// at the finer of the two scales are the larger amount alone.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let exponent = self.exponent.min(other.exponent);
+        let format = if self.is_zero() { other.format } else { self.format };
+        let sum = self.units(exponent).zip(other.units(exponent)).and_then(|(one, two)| one.checked_add(two));
+        let Some(sum) = sum else {
+            let larger = if self.compare(other).is_lt() { other } else { self };
+            return Self { format, text: None, ..larger.clone() };
+        };
+        let digits = if sum == 0 { String::new() } else { sum.unsigned_abs().to_string() };
+        let large = self.large || other.large || len(&digits) > EXACT_DIGITS;
+        Self { negative: sum < 0, digits, exponent, format, large, text: None }
+    }
+
     /// The amount in units of 10^-9, where 128 bits hold it.
     #[must_use]
     pub fn nanos(&self) -> Option<i128> {
+        self.units(NANO)
+    }
+
+    /// The amount in units of ten to the `exponent`, which is no coarser than its own.
+    fn units(&self, exponent: i64) -> Option<i128> {
         if self.is_zero() {
             return Some(0);
         }
-        let zeros = u32::try_from(self.exponent - NANO).ok()?;
+        let zeros = u32::try_from(self.exponent - exponent).ok()?;
         let magnitude = self.digits.parse::<i128>().ok()?.checked_mul(10i128.checked_pow(zeros)?)?;
         Some(if self.negative { -magnitude } else { magnitude })
     }
@@ -377,20 +422,20 @@ fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
     }
 }
 
-/// Cuts what is finer than 10^-9, away from zero.
-fn round_to_nano(mut digits: String, exponent: i64) -> (String, i64) {
-    if exponent >= NANO || digits.is_empty() {
+/// Cuts what is finer than ten to the `finest`, away from zero.
+fn round_up(mut digits: String, exponent: i64, finest: i64) -> (String, i64) {
+    if exponent >= finest || digits.is_empty() {
         return (digits, exponent);
     }
-    let cut = usize::try_from(NANO - exponent).unwrap_or(usize::MAX);
+    let cut = usize::try_from(finest - exponent).unwrap_or(usize::MAX);
     if cut >= digits.len() {
-        return ("1".to_owned(), NANO);
+        return ("1".to_owned(), finest);
     }
     let lost = digits.split_off(digits.len() - cut);
     if lost.bytes().any(|b| b != b'0') {
         digits = increment(&digits);
     }
-    (digits, NANO)
+    (digits, finest)
 }
 
 fn increment(digits: &str) -> String {
@@ -437,7 +482,7 @@ fn binary_product(whole: &str, fraction: &str, power: i64) -> (String, i64) {
         digits.push('1');
         exponent -= 1;
     }
-    let (digits, exponent) = round_to_nano(digits, exponent);
+    let (digits, exponent) = round_up(digits, exponent, NANO);
     let zeros = usize::try_from(-exponent).unwrap_or(0);
     let whole = &digits[..digits.len().saturating_sub(zeros)];
     let beyond = whole.len() > largest.len() || (whole.len() == largest.len() && whole >= largest.as_str());

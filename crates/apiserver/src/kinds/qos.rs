@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Object;
 use super::fields::Fields;
-use crate::validation::quantity::Quantity;
+use muster_schema::quantity::Quantity;
 
 /// `Guaranteed`, `Burstable` or `BestEffort`. Only cpu and memory count, and only where above zero.
 #[must_use]
@@ -38,7 +38,7 @@ fn add(into: &mut BTreeMap<&'static str, Quantity>, resources: Option<&Object>, 
     let Some(list) = resources.and_then(|r| r.object(list)) else { return 0 };
     let mut counted = 0;
     for name in ["cpu", "memory"] {
-        let Some(quantity) = list.maybe_text(name).map(Quantity::of).filter(|q| q.sign() > 0) else { continue };
+        let Some(quantity) = list.maybe_text(name).map(Quantity::of).filter(|q| q.is_positive()) else { continue };
         counted += 1;
         let sum = into.get(name).map_or_else(|| quantity.clone(), |q| q.plus(&quantity));
         into.insert(name, sum);

@@ -9,8 +9,8 @@ use super::{
     keep_generation,
 };
 use crate::field::FieldError;
-use crate::validation::quantity::Quantity;
 use crate::validation::{self, Errors};
+use muster_schema::quantity::Quantity;
 
 /// How much a namespace may use.
 #[derive(Debug)]

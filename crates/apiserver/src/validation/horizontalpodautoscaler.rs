@@ -4,8 +4,8 @@ use crate::field::FieldError;
 use crate::kinds::{Object, fields::Fields};
 
 use super::pod::resources::validate_container_resource_name;
-use super::quantity::Quantity;
 use super::{Errors, Path, complain, name, non_negative};
+use muster_schema::quantity::Quantity;
 
 const SPEC: Path<'_> = Path::new("spec");
 const STATUS: Path<'_> = Path::new("status");
@@ -242,7 +242,7 @@ fn validate_target(target: &Object, path: &Path<'_>, errors: &mut Errors) {
         ));
     }
     for field in ["value", "averageValue"] {
-        if let Some(text) = target.maybe_text(field).filter(|text| Quantity::of(text).sign() != 1) {
+        if let Some(text) = target.maybe_text(field).filter(|text| !Quantity::of(text).is_positive()) {
             errors.push(FieldError::invalid(path.child(field), text, "must be positive"));
         }
     }
@@ -273,7 +273,7 @@ fn validate_rules(rules: &Object, path: &Path<'_>, errors: &mut Errors) {
     for (index, policy) in rules.items("policies").enumerate() {
         validate_policy(policy, &list.index(index), errors);
     }
-    if let Some(tolerance) = rules.maybe_text("tolerance").filter(|text| Quantity::of(text).sign() < 0) {
+    if let Some(tolerance) = rules.maybe_text("tolerance").filter(|text| Quantity::of(text).is_negative()) {
         errors.push(FieldError::invalid(path.child("tolerance"), tolerance, super::NEGATIVE));
     }
 }

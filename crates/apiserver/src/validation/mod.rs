@@ -19,7 +19,6 @@ pub mod namespace;
 pub mod node;
 pub mod path;
 pub mod pod;
-pub mod quantity;
 pub mod quota;
 pub mod selector;
 pub mod service;

@@ -102,3 +102,122 @@ fn amounts_are_held_as_go_holds_them() {
         assert_eq!((parsed.amount(), parsed.kept_text(), parsed.format_name()), (amount, kept, format), "{text}");
     }
 }
+
+/// Contract: API-16
+#[test]
+fn texts_as_the_reference_stores_them() {
+    let cases = [
+        ("0.5", "500m"),
+        ("1500m", "1500m"),
+        ("1000m", "1"),
+        ("2", "2"),
+        ("0", "0"),
+        ("00", "0"),
+        ("0.5Gi", "512Mi"),
+        ("1024Mi", "1Gi"),
+        ("1500Mi", "1500Mi"),
+        ("524288k", "524288k"),
+        ("1G", "1G"),
+        ("1e3", "1e3"),
+        ("12e6", "12e6"),
+        ("0.0001", "100u"),
+        ("1Ki", "1Ki"),
+        ("8Ki", "8Ki"),
+        ("1024", "1024"),
+        ("100000", "100k"),
+        ("1.5", "1500m"),
+        ("1.5Gi", "1536Mi"),
+        ("-5", "-5"),
+        ("+5", "+5"),
+        ("0.1Ki", "102400m"),
+        ("1E", "1E"),
+        ("64Mi", "64Mi"),
+    ];
+    for (sent, stored) in cases {
+        assert_eq!(Quantity::parse(sent).expect(sent).to_string(), stored, "{sent}");
+    }
+}
+
+/// Contract: API-16
+#[test]
+fn resource_lists_are_rounded_up_to_milli() {
+    for (sent, stored) in
+        [("0.0001", "1m"), ("1n", "1m"), ("0.0011", "2m"), ("1.0000001", "1001m"), ("250m", "250m"), ("0.5", "500m")]
+    {
+        let mut quantity = Quantity::parse(sent).expect(sent);
+        quantity.round_up_to_milli();
+        assert_eq!(quantity.to_string(), stored, "{sent}");
+    }
+}
+
+/// Contract: API-17
+#[test]
+fn comparing_and_adding() {
+    let q = Quantity::of;
+    assert_eq!(q("1").compare(&q("1000m")), Ordering::Equal);
+    assert_eq!(q("1Gi").compare(&q("1G")), Ordering::Greater);
+    assert_eq!(q("500m").plus(&q("0.5")).to_string(), "1");
+    assert!(q("2").is_integer() && !q("2500m").is_integer() && q("1Ki").is_integer());
+    assert_eq!(
+        [q("-1"), q("0"), q("1n")].map(|q| (q.is_negative(), q.is_positive())),
+        [(true, false), (false, false), (false, true)]
+    );
+    assert_eq!(q("1500m").value(), 2);
+}
+
+/// Contract: API-06
+#[test]
+fn nothing_that_arrives_panics() {
+    for (bad, error) in [
+        ("", QuantityError::Format),
+        ("x", QuantityError::Format),
+        ("1x", QuantityError::Format),
+        ("1.2.3", QuantityError::Format),
+        ("1KK", QuantityError::Suffix),
+        ("1ki", QuantityError::Suffix),
+    ] {
+        assert_eq!(Quantity::parse(bad), Err(error), "{bad}");
+    }
+    // Nothing that arrives may panic.
+    for odd in [
+        "9".repeat(60),
+        "1e99999999999".into(),
+        "1e100".into(),
+        "-9e99".into(),
+        format!("0.{}1", "0".repeat(50)),
+        "99999999999Ei".into(),
+    ] {
+        if let Ok(q) = Quantity::parse(&odd) {
+            let _ = (q.to_string(), q.compare(&Quantity::of("1")), q.value(), q.is_integer());
+        }
+    }
+}
+
+/// Contract: SIM-02
+#[test]
+fn every_suffix_is_read_in_thousandths_and_in_whole_units() {
+    for (text, milli, value) in [
+        ("0", 0, 0),
+        ("1", 1000, 1),
+        ("250m", 250, 1),
+        ("0.1", 100, 1),
+        (".5", 500, 1),
+        ("1.", 1000, 1),
+        ("1n", 1, 1),
+        ("100u", 1, 1),
+        ("2k", 2_000_000, 2000),
+        ("1Ki", 1_024_000, 1024),
+        ("1.5Gi", 1_610_612_736_000, 1_610_612_736),
+        ("1e3", 1_000_000, 1000),
+        ("1E3", 1_000_000, 1000),
+        ("12e-1", 1200, 2),
+        ("-1", -1000, -1),
+        ("+2", 2000, 2),
+        ("8E", i64::MAX, 8_000_000_000_000_000_000),
+        ("9999999999999999999999999999999999999999", i64::MAX, i64::MAX),
+        ("0.0000000000000000000000000001", 1, 1),
+    ] {
+        let quantity = Quantity::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!((quantity.milli_value(), quantity.value()), (milli, value), "{text}");
+    }
+}

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::Object;
 use super::fields::Fields;
-use crate::validation::quantity::Quantity;
+use muster_schema::quantity::Quantity;
 
 pub use disabled::{drop_disabled, drop_disabled_template};
 pub use pod::{aggregate, pod, pod_status};

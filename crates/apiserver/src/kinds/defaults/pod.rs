@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::Object;
 use super::super::fields::Fields;
 use super::{drop_init_container_annotations, pod_spec, resource_list, resources};
-use crate::validation::quantity::Quantity;
+use muster_schema::quantity::Quantity;
 
 /// Defaults of a pod.
 pub fn pod(pod: &mut Object) {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::field::{FieldError, Shown};
 use crate::kinds::{Object, fields::Fields};
 use crate::validation::labels::{validate_annotations, validate_labels};
-use crate::validation::quantity::Quantity;
 use crate::validation::{Errors, Path, complain, name, selector};
+use muster_schema::quantity::Quantity;
 
 use super::resources::validate_quantity_value;
 use super::{Context, one_of};
@@ -151,7 +151,7 @@ fn validate_claim_spec(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
     let storage_path = resources_path.key("storage");
     match spec.object("resources").and_then(|r| r.object("requests")).and_then(|r| r.maybe_text("storage")) {
         None => errors.push(FieldError::required(storage_path, "")),
-        Some(storage) if Quantity::of(storage).sign() <= 0 => {
+        Some(storage) if !Quantity::of(storage).is_positive() => {
             errors.push(FieldError::invalid(storage_path, storage, "must be greater than zero"));
         }
         Some(storage) => validate_quantity_value(storage, false, &storage_path, errors),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::field::FieldError;
 use crate::kinds::{NameRule, Object, fields::Fields};
-use crate::validation::quantity::Quantity;
 use crate::validation::{Errors, Path, complain, name};
+use muster_schema::quantity::Quantity;
 
 use super::{every_container, sources};
 
@@ -156,7 +156,7 @@ pub(super) fn validate_resource_ref(reference: &Object, file: bool, path: &Path<
         errors.push(FieldError::not_supported(path.child("resource"), resource, &RESOURCES));
     }
     let divisor = Quantity::of(reference.text("divisor"));
-    if divisor.sign() == 0 {
+    if divisor.is_zero() {
         return;
     }
     const SIZES: &str = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei";

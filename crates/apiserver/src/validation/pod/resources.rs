@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::field::FieldError;
 use crate::kinds::{Object, defaults, fields::Fields};
-use crate::validation::quantity::Quantity;
 use crate::validation::{Errors, NEGATIVE, Path, complain, name};
+use muster_schema::quantity::Quantity;
 
 use super::options::Options;
 use super::{Context, claims, every_container};
@@ -153,7 +153,7 @@ pub fn validate_quantity_value(quantity: &str, integer: bool, path: &Path<'_>, e
 }
 
 fn check_quantity(parsed: &Quantity, text: &str, integer: bool, path: &Path<'_>, errors: &mut Errors) {
-    if parsed.sign() < 0 {
+    if parsed.is_negative() {
         errors.push(FieldError::invalid(path, text, NEGATIVE));
     }
     if integer && !parsed.is_integer() {
@@ -263,7 +263,7 @@ pub fn is_huge_page_resource(resource: &str) -> bool {
 /// Whether the quantity is a whole number of pages of the size that the resource names.
 fn whole_pages(resource: &str, quantity: &Quantity) -> bool {
     let Some(Ok(size)) = resource.strip_prefix("hugepages-").map(Quantity::parse) else { return false };
-    size.sign() > 0 && size.is_integer() && quantity.value() % size.value() == 0
+    size.is_positive() && size.is_integer() && quantity.value() % size.value() == 0
 }
 
 /// Whether a stored spec has huge pages that are no whole number of pages.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::field::{FieldError, go_quote};
 use crate::kinds::{Object, fields::Fields};
-use crate::validation::quantity::Quantity;
 use crate::validation::{Errors, Path, complain, name};
+use muster_schema::quantity::Quantity;
 
 use super::{Context, claims, projected, sources};
 
@@ -101,7 +101,7 @@ fn validate_source(context: &Context<'_>, volume: &Object, path: &Path<'_>, erro
     let mut found = false;
     if let Some(dir) = volume.object("emptyDir") {
         found = true;
-        if dir.maybe_text("sizeLimit").is_some_and(|limit| Quantity::of(limit).sign() < 0) {
+        if dir.maybe_text("sizeLimit").is_some_and(|limit| Quantity::of(limit).is_negative()) {
             errors.push(FieldError::forbidden(
                 path.child("emptyDir").child("sizeLimit"),
                 "SizeLimit field must be a valid resource quantity",

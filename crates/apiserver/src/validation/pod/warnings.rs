@@ -8,8 +8,8 @@ use crate::kinds::{
     Object,
     fields::{Fields, metadata},
 };
-use crate::validation::quantity::Quantity;
 use crate::validation::{Path, ip, name};
+use muster_schema::quantity::Quantity;
 
 use super::every_container;
 
