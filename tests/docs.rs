@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The pages at the root, and the folders all of whose pages are read.
 const PAGES: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
-const FOLDERS: &[&str] = &["docs", "docs/contract"];
+const FOLDERS: &[&str] = &["docs", "docs/contract", "deploy"];
 
 #[test]
 fn every_relative_link_leads_somewhere() {

@@ -148,7 +148,7 @@ const EXAMPLES: &str = "\
 Examples:
   # Beside kube-controller-manager, which leaves these controllers to us
   # (its flags: --controllers=*,-deployment-controller,-replicaset-controller,-replicationcontroller-controller)
-  muster controller-manager --kubeconfig /etc/kubernetes/controller-manager.conf
+  muster controller-manager --kubeconfig /etc/kubernetes/muster-controller-manager.conf
 
   # Only ReplicaSets, health and metrics on the loopback address only, JSON logs
   muster controller-manager --controllers replicaset --bind-address 127.0.0.1 --logging-format json

@@ -31,6 +31,7 @@ pub async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, ClientEr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::{Client, Options};
 
     /// Contract: CM-03
     #[tokio::test(start_paused = true)]
@@ -49,5 +50,23 @@ mod tests {
 
         let error = configuration(Some(&directory.path().join("none"))).await.unwrap_err();
         assert!(error.to_string().starts_with("--kubeconfig: "), "{error}");
+    }
+
+    /// Contract: CM-03
+    #[tokio::test(start_paused = true)]
+    async fn a_kubeconfig_that_switches_verification_off_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        let text = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:7443", "insecure-skip-tls-verify": SKIP}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}"#;
+        for (skip, refused) in [("false", false), ("true", true)] {
+            std::fs::write(&path, text.replace("SKIP", skip)).unwrap();
+            let config = configuration(Some(&path)).await.unwrap();
+            let client = Client::connect(&config, &Options::default());
+            let said = client.map_or_else(|error| error.to_string(), |_| String::new());
+            assert_eq!(said.starts_with("insecure-skip-tls-verify: found true"), refused, "{said}");
+        }
     }
 }

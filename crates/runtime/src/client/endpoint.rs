@@ -5,7 +5,7 @@
 //! speaks HTTP/2 where the server does, as every Kubernetes client should: a burst of 500 creates is 500
 //! streams on one connection, not 500 handshakes; and a ping notices a peer that is gone.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use hyper_util::{
     client::legacy::{Client as Pool, connect::HttpConnector},
@@ -24,8 +24,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A silent connection is asked whether it is there after this long, and given up after another half.
 const PING: Duration = Duration::from_secs(30);
 
-/// The transport to the server that `config` names.
+/// The transport to the server that `config` names. There is none that does not verify who the server is.
 pub(super) fn transport(config: &kube::Config) -> Result<Box<dyn Transport>, ClientError> {
+    verified(config)?;
     if let Some(proxy) = &config.proxy_url {
         return Err(ClientError::Configuration {
             what: "proxy-url",
@@ -62,6 +63,27 @@ pub(super) fn transport(config: &kube::Config) -> Result<Box<dyn Transport>, Cli
     Ok(Box::new(Through(service)))
 }
 
+/// That the server will have to prove who it is: what is sent carries credentials, and what comes back is acted on.
+fn verified(config: &kube::Config) -> Result<(), ClientError> {
+    if config.accept_invalid_certs {
+        return Err(configuration(
+            "insecure-skip-tls-verify",
+            "found true, expected false or nothing: the server's certificate is always verified; name its authority \
+             by certificate-authority or certificate-authority-data",
+        ));
+    }
+    let server = &config.cluster_url;
+    let here = server.host().is_some_and(|host| {
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        address.map_or(host == "localhost", |address| address.is_loopback())
+    });
+    if server.scheme() != Some(&http::uri::Scheme::HTTPS) && !here {
+        let why = format!("found {server}, expected https: only a server on this machine may be reached without TLS");
+        return Err(configuration("server", why));
+    }
+    Ok(())
+}
+
 /// Whether an error of this transport says that the server has never seen the request.
 pub(super) fn never_sent(error: &BoxError) -> bool {
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&**error);
@@ -85,4 +107,37 @@ fn rustls_name(name: &str) -> Result<rustls_pki_types::ServerName<'static>, Clie
 
 fn configuration(what: &'static str, source: impl Into<BoxError>) -> ClientError {
     ClientError::Configuration { what, source: source.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with a configuration; empty where nothing is.
+    fn refused(server: &str, accept_invalid_certs: bool) -> String {
+        let mut config = kube::Config::new(server.parse().unwrap());
+        config.accept_invalid_certs = accept_invalid_certs;
+        verified(&config).map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    /// Contract: CM-03
+    #[test]
+    fn verification_cannot_be_switched_off() {
+        let error = refused("https://10.0.0.1:6443", true);
+        assert!(error.starts_with("insecure-skip-tls-verify: found true, expected false"), "{error}");
+        assert_eq!(refused("https://10.0.0.1:6443", false), "");
+        assert!(!refused("http://127.0.0.1:8001", true).is_empty());
+    }
+
+    /// Contract: CM-03
+    #[test]
+    fn only_this_machine_is_spoken_to_without_tls() {
+        for server in ["http://127.0.0.1:8001", "http://localhost:8001", "http://[::1]:8001", "http://127.8.8.8"] {
+            assert_eq!(refused(server, false), "", "{server}");
+        }
+        for server in ["http://10.0.0.1:8080", "http://kubernetes.default.svc", "http://localhost.example:80"] {
+            let error = refused(server, false);
+            assert!(error.starts_with(&format!("server: found {server}")), "{error}");
+        }
+    }
 }

@@ -67,6 +67,10 @@ impl<'w> Api<'w> {
         Self(world.client())
     }
 
+    pub(crate) fn of_client(client: &'w Client) -> Self {
+        Self(client)
+    }
+
     /// The object; `None` where there is none.
     pub(crate) async fn get(&self, path: &str) -> Option<Value> {
         match answered(&Method::GET, path, self.0.get(path).await) {
