@@ -1,0 +1,45 @@
+//! Real API servers: etcd and kube-apiserver on loopback, simulated nodes, and `muster controller-manager` as a process
+//! that speaks TLS and protobuf with them.
+//!
+//! Runs where `KUBEBUILDER_ASSETS` names a folder with `etcd` and `kube-apiserver`, as the tests of other controllers do;
+//! where it is not set, each test is counted as ignored, by name.
+//!
+//! ```text
+//!   harness -> World -> Shared (one control plane, nodes, one manager; each test has a namespace of its own)
+//!                    -> ControlPlane of a test that kills or stops something
+//! ```
+
+mod api;
+mod assets;
+mod audit;
+mod certificates;
+mod control_plane;
+mod creation;
+mod harness;
+mod manager;
+mod nodes;
+mod permissions;
+mod process;
+mod scaling;
+mod wait;
+mod workloads;
+mod world;
+
+use std::process::ExitCode;
+
+use harness::{Test, tests};
+
+/// The longest first: they are on the way while others finish.
+const TESTS: &[Test] = tests![
+    scaling::a_thousand_pods_come_and_go,
+    scaling::the_dear_ones_stay,
+    creation::a_pod_is_as_the_template_says,
+    creation::a_pod_that_is_deleted_is_replaced,
+    creation::nothing_is_written_once_converged,
+    creation::a_refused_creation_is_told_and_made_good,
+    permissions::everything_is_granted_and_no_secret_is_read,
+];
+
+fn main() -> ExitCode {
+    harness::run(TESTS)
+}
