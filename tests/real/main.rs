@@ -9,6 +9,7 @@
 //!                    -> ControlPlane of a test that kills or stops something
 //! ```
 
+mod adoption;
 mod api;
 mod assets;
 mod audit;
@@ -20,6 +21,8 @@ mod manager;
 mod nodes;
 mod permissions;
 mod process;
+mod replication_controllers;
+mod rollouts;
 mod scaling;
 mod wait;
 mod workloads;
@@ -31,12 +34,20 @@ use harness::{Test, tests};
 
 /// The longest first: they are on the way while others finish.
 const TESTS: &[Test] = tests![
+    rollouts::a_deployment_rolls_and_rolls_back,
+    rollouts::pausing_holds_a_template,
+    rollouts::recreate_waits_for_the_last_old_pod,
+    rollouts::a_broken_image_exceeds_its_deadline_within_the_bounds,
     scaling::a_thousand_pods_come_and_go,
     scaling::the_dear_ones_stay,
     creation::a_pod_is_as_the_template_says,
     creation::a_pod_that_is_deleted_is_replaced,
     creation::nothing_is_written_once_converged,
     creation::a_refused_creation_is_told_and_made_good,
+    replication_controllers::a_replication_controller_keeps_its_pods,
+    adoption::a_replicaset_adopts_and_releases,
+    adoption::what_an_orphaning_delete_leaves_is_adopted,
+    adoption::a_deployment_adopts_its_replicasets,
     permissions::everything_is_granted_and_no_secret_is_read,
 ];
 
