@@ -16,12 +16,14 @@ mod audit;
 mod certificates;
 mod control_plane;
 mod creation;
+mod failover;
 mod harness;
 mod manager;
 mod nodes;
 mod permissions;
 mod process;
 mod replication_controllers;
+mod restarts;
 mod rollouts;
 mod scaling;
 mod wait;
@@ -34,6 +36,10 @@ use harness::{Test, tests};
 
 /// The longest first: they are on the way while others finish.
 const TESTS: &[Test] = tests![
+    restarts::an_api_server_that_was_away_costs_no_pod,
+    restarts::what_changed_unseen_is_made_good,
+    failover::a_leader_is_killed_in_a_scale_up,
+    failover::a_leader_is_frozen_past_its_lease,
     rollouts::a_deployment_rolls_and_rolls_back,
     rollouts::pausing_holds_a_template,
     rollouts::recreate_waits_for_the_last_old_pod,
