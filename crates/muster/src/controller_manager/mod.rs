@@ -70,7 +70,10 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
 
     let leadership = elector.as_ref().map(Elector::leadership);
     let manager = match &leadership {
-        Some(leadership) => Manager::with_writer(&client, Arc::new(client.fenced(leadership.fence())), options),
+        Some(leadership) => {
+            let writer = client.fenced(leadership.fence()).map_err(whole)?;
+            Manager::with_writer(&client, Arc::new(writer), options)
+        }
         None => Manager::new(&client, options),
     };
     if let Some(elector) = &elector {

@@ -7,16 +7,20 @@
 
 use std::{net::IpAddr, time::Duration};
 
+use futures::future::BoxFuture;
+use http::{Request, Response};
 use hyper_util::{
     client::legacy::{Client as Pool, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
+    rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use kube::client::ConfigExt;
-use tower::ServiceBuilder;
+use tower::{ServiceBuilder, ServiceExt as _};
 
 use super::{
+    Fence,
     error::{BoxError, ClientError},
-    transport::{RequestBody, Through, Transport},
+    gate::Gated,
+    transport::{RequestBody, ResponseBody, Through, Transport},
 };
 
 /// How long a connection may take to come about.
@@ -27,6 +31,27 @@ const PING: Duration = Duration::from_secs(30);
 /// The transport to the server that `config` names. There is none that does not verify who the server is.
 pub(super) fn transport(config: &kube::Config) -> Result<Box<dyn Transport>, ClientError> {
     verified(config)?;
+    Ok(Box::new(Endpoint { connections: connections(config, None)?, config: config.clone() }))
+}
+
+/// Connections to a server, and what it takes to make others to the same.
+struct Endpoint {
+    connections: Box<dyn Transport>,
+    config: kube::Config,
+}
+
+impl Transport for Endpoint {
+    fn call(&self, request: Request<RequestBody>) -> BoxFuture<'static, Result<Response<ResponseBody>, BoxError>> {
+        self.connections.call(request)
+    }
+
+    fn gated(&self, fence: &Fence) -> Result<Option<Box<dyn Transport>>, ClientError> {
+        connections(&self.config, Some(fence.clone())).map(Some)
+    }
+}
+
+/// Connections whose every write asks the fence.
+fn connections(config: &kube::Config, fence: Option<Fence>) -> Result<Box<dyn Transport>, ClientError> {
     if let Some(proxy) = &config.proxy_url {
         return Err(ClientError::Configuration {
             what: "proxy-url",
@@ -45,7 +70,8 @@ pub(super) fn transport(config: &kube::Config) -> Result<Box<dyn Transport>, Cli
         let name = rustls_name(name)?;
         connector = connector.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
     }
-    let connector = connector.enable_all_versions().wrap_connector(tcp);
+    let gated = tcp.map_response(move |stream| TokioIo::new(Gated::new(stream.into_inner(), fence.clone())));
+    let connector = connector.enable_all_versions().wrap_connector(gated);
 
     let pool: Pool<_, RequestBody> = Pool::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())

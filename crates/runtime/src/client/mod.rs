@@ -13,6 +13,7 @@ mod encoding;
 mod endpoint;
 mod error;
 mod frames;
+mod gate;
 mod limit;
 mod offset;
 mod protobuf;
@@ -60,8 +61,17 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(75);
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
-    /// Asked right before each write; none lets all of them pass.
-    fence: Option<Fence>,
+    /// What writes pass; none lets all of them pass.
+    gate: Option<Gate>,
+}
+
+/// What a write passes on its way.
+#[derive(Clone)]
+struct Gate {
+    /// Asked after every wait of the client's own.
+    fence: Fence,
+    /// The way of writes, where it asks the fence as well; none is that of reads.
+    transport: Option<Arc<dyn Transport>>,
 }
 
 /// Whether a write may be sent at this moment (CM-05).
@@ -192,15 +202,19 @@ impl Client {
                 user_agent,
                 default_namespace,
             }),
-            fence: None,
+            gate: None,
         }
     }
 
     /// The same client, for one who may write at some times only: each write, a repeated one as well, asks
-    /// `fence` after every wait of its own and is refused with [`ClientError::Fenced`] where that says no.
-    #[must_use]
-    pub fn fenced(&self, fence: Fence) -> Self {
-        Self { inner: Arc::clone(&self.inner), fence: Some(fence) }
+    /// `fence` after every wait of its own and is refused with [`ClientError::Fenced`] where that says no. Writes have a
+    /// connection of their own, whose socket asks once more before it sends anything.
+    ///
+    /// # Errors
+    /// [`ClientError::Configuration`] where certificates or credentials can no longer be used.
+    pub fn fenced(&self, fence: Fence) -> Result<Self, ClientError> {
+        let transport = self.inner.transport.gated(&fence)?.map(Arc::from);
+        Ok(Self { inner: Arc::clone(&self.inner), gate: Some(Gate { fence, transport }) })
     }
 
     /// The namespace that the configuration names, else `default`.
@@ -405,9 +419,11 @@ impl Client {
         }
         // A server in this process answers without waiting: a burst must leave room for other tasks.
         tokio::task::consume_budget().await;
-        if *method != Method::GET && self.fence.as_ref().is_some_and(|may_write| !may_write()) {
+        let gate = self.gate.as_ref().filter(|_| *method != Method::GET);
+        if gate.is_some_and(|gate| !(gate.fence)()) {
             return Err(ClientError::Fenced { method: method.clone(), path: path.to_owned() });
         }
+        let transport = gate.and_then(|gate| gate.transport.as_deref()).unwrap_or(&*self.inner.transport);
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method.clone();
         *request.uri_mut() = path
@@ -421,7 +437,7 @@ impl Client {
         }
 
         let sent = self.inner.clock.now().as_nanos();
-        let answer = match tokio::time::timeout(REQUEST_TIMEOUT, self.inner.transport.call(request)).await {
+        let answer = match tokio::time::timeout(REQUEST_TIMEOUT, transport.call(request)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(source)) => return Err(lost(method, path, source)),
             Err(elapsed) => return Err(lost(method, path, Box::new(elapsed))),
