@@ -27,7 +27,7 @@ use super::{Resource, backoff::Backoff};
 use crate::client::{ApiError, BoxError, Client, ClientError, Encoding, Form, Frames};
 
 /// Objects in one page of a list.
-const PAGE: u32 = 500;
+pub(super) const PAGE: u32 = 500;
 /// Changes that are applied together at most, so that no reader of the cache waits long.
 const BATCH: usize = 256;
 /// Watches are asked to end at a random time in this range, in seconds.
