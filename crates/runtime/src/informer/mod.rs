@@ -155,7 +155,7 @@ impl<T: Cached> Target<T> for Sink<T> {
         self.listing = *self.store.asked().borrow();
     }
 
-    fn replace(&mut self, objects: Vec<T>, version: ResourceVersion) {
+    fn replace(&mut self, objects: Vec<Arc<T>>, version: ResourceVersion) {
         self.changes = self.store.replace(objects, version);
         let mut audited = false;
         self.ledger.send_modify(|ledger| audited = ledger.replaced());

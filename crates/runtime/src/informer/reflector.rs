@@ -11,7 +11,7 @@
 //!
 //! The reflector knows nothing of caches: it hands whole states and batches of changes to a [`Target`].
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
@@ -53,7 +53,7 @@ pub(super) trait Target<T> {
     /// Everything is about to be asked for: what is replaced next is no older than this moment.
     fn listing(&mut self);
     /// This is all there is, as of `version`.
-    fn replace(&mut self, objects: Vec<T>, version: ResourceVersion);
+    fn replace(&mut self, objects: Vec<Arc<T>>, version: ResourceVersion);
     /// These are changes in their order. Empties the batch.
     fn apply(&mut self, batch: &mut Vec<Delta<T>>);
     /// When the next resync is due.
@@ -218,11 +218,13 @@ impl<T: Object> Reflector<T> {
             };
             let event = event(encoding, &frame)?;
             match event.kind {
-                WatchEventType::Added | WatchEventType::Modified => objects.extend(self.decode(encoding, event.object)),
+                WatchEventType::Added | WatchEventType::Modified => {
+                    objects.extend(self.decode(encoding, event.object).map(Arc::new));
+                }
                 WatchEventType::Deleted => {
                     // A list has none; one that came all the same is taken at its word.
                     if let Some(gone) = self.decode(encoding, event.object) {
-                        objects.retain(|object: &T| object.meta().uid != gone.meta().uid);
+                        objects.retain(|object: &Arc<T>| object.meta().uid != gone.meta().uid);
                     }
                 }
                 WatchEventType::Bookmark => {
@@ -263,9 +265,8 @@ impl<T: Object> Reflector<T> {
                 Encoding::Json => ListPage::decode(&page.body)?,
                 Encoding::Protobuf => ListPage::decode_protobuf(&page.body)?,
             };
-            objects.reserve(page.items.len());
             for item in &page.items {
-                objects.extend(self.decode(encoding, item));
+                objects.extend(self.decode(encoding, item).map(Arc::new));
             }
             match page.continue_token {
                 Some(next) => token = Some(next),

@@ -91,8 +91,8 @@ impl<T: Cached> Store<T> {
         self.inner.asked.subscribe()
     }
 
-    pub(super) fn replace(&self, objects: Vec<T>, version: ResourceVersion) -> Vec<Change<T>> {
-        self.write(|cache| cache.replace(objects, version))
+    pub(super) fn replace(&self, objects: Vec<Arc<T>>, version: ResourceVersion) -> Vec<Change<T>> {
+        self.write(|cache| cache.replace_shared(objects, version))
     }
 
     /// Applies a batch in its order and books it; answers what changed and the newest version now.
