@@ -283,9 +283,13 @@ impl<T: Object> Reflector<T> {
     async fn follow(&mut self, mut frames: Frames, target: &mut impl Target<T>, deadline: Instant) -> Ended {
         let start = Instant::now();
         let mut said_something = false;
+        // One timer for all of it: each event would set and clear one of its own.
+        let alarm = tokio::time::sleep_until(deadline.min(target.resync_at()));
+        tokio::pin!(alarm);
         loop {
             if Instant::now() >= target.resync_at() {
                 target.resync();
+                alarm.as_mut().reset(deadline.min(target.resync_at()));
             }
             // A busy watch must leave room for the other tasks of its thread.
             tokio::task::consume_budget().await;
@@ -294,8 +298,12 @@ impl<T: Object> Reflector<T> {
                 None => tokio::select! {
                     biased;
                     frame = frames.next() => frame,
-                    () = tokio::time::sleep_until(target.resync_at()) => continue,
-                    () = tokio::time::sleep_until(deadline) => None,
+                    () = &mut alarm => {
+                        if Instant::now() < deadline {
+                            continue;
+                        }
+                        None
+                    }
                 },
             };
             let ended = match frame {
