@@ -160,8 +160,8 @@ impl Manager {
         let mut random = SmallRng::seed_from_u64(options.seed);
         let metrics = Metrics::new(client.clock());
         let (sink, sender) = events::channel(Arc::clone(&writer), &metrics, client.clock());
+        let informers = Informers::new(client.clone(), options.min_resync_period, random.random()).counted_by(&metrics);
         let context = Context { client: client.clone(), writer, events: sink, metrics };
-        let informers = Informers::new(client.clone(), options.min_resync_period, random.random());
         let mut manager =
             Self { context, informers, sender, controllers: Vec::new(), options, unsynced: watch::Sender::new(0) };
         for name in manager.options.controllers.clone() {

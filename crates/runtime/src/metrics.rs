@@ -43,6 +43,8 @@ struct Inner {
     replicaset_skips: Family<Skipped, Counter>,
     deployment_skips: Family<Skipped, Counter>,
     events_dropped: Counter,
+    audits: Family<Audited, Counter>,
+    audit_differences: Family<Audited, Counter>,
 }
 
 type Ask = dyn Fn(Moment) -> Option<(usize, Duration, Duration)> + Send;
@@ -61,6 +63,11 @@ struct QueueName {
 struct Skipped {
     group: &'static str,
     resource: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Audited {
+    resource: String,
 }
 
 impl Metrics {
@@ -84,6 +91,8 @@ impl Metrics {
             replicaset_skips: Family::default(),
             deployment_skips: Family::default(),
             events_dropped: Counter::default(),
+            audits: Family::default(),
+            audit_differences: Family::default(),
             registry: Mutex::default(),
         };
         let queue = registry.sub_registry_with_prefix("workqueue");
@@ -136,6 +145,16 @@ impl Metrics {
             "Events that were not recorded: the queue was full, or the server would not take them",
             inner.events_dropped.clone(),
         );
+        registry.register(
+            "muster_informer_audits",
+            "Comparisons of a cache with what the server has that came to their end",
+            inner.audits.clone(),
+        );
+        registry.register(
+            "muster_informer_audit_differences",
+            "Those that found the cache to differ: a watch lost an event, or is dead",
+            inner.audit_differences.clone(),
+        );
         *inner.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
         Self { inner: Arc::new(inner) }
     }
@@ -182,6 +201,14 @@ impl Metrics {
     /// An Event was lost (EV-04).
     pub fn event_dropped(&self) {
         self.inner.events_dropped.inc();
+    }
+
+    /// A cache was compared with what the server has of `resource`, such as `pods` (B-07).
+    pub fn audited(&self, resource: &str, differs: bool) {
+        let label = Audited { resource: resource.to_owned() };
+        self.inner.audits.get_or_create(&label).inc();
+        // At 0 it is there from the first audit on, so that its rise is seen.
+        self.inner.audit_differences.get_or_create(&label).inc_by(u64::from(differs));
     }
 
     /// Adds metrics of the caller's own.

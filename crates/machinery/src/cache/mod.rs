@@ -166,10 +166,18 @@ impl<T: Cached> Cache<T> {
     /// The newest version becomes `version`, even where that is older than before: the list is the
     /// truth, also of a server that was restored from a backup.
     pub fn replace(&mut self, list: Vec<T>, version: ResourceVersion) -> Vec<Change<T>> {
+        self.replace_shared(list.into_iter().map(Arc::new), version)
+    }
+
+    /// The same of objects that are where they will stay, so that a long list is in memory once.
+    pub fn replace_shared(
+        &mut self,
+        list: impl IntoIterator<Item = Arc<T>>,
+        version: ResourceVersion,
+    ) -> Vec<Change<T>> {
         let mut listed = vec![false; self.slots.len()];
         let mut changes = Vec::new();
         for object in list {
-            let object = Arc::new(object);
             changes.extend(self.put(Arc::clone(&object)));
             // A new object may have got the slot of one that went long ago.
             let slot = self.find(&object.meta().namespace, &object.meta().name);

@@ -7,8 +7,12 @@
 //! Handlers run in the informer's own task, right after the cache has taken a batch in: what they are told
 //! of, the cache shows. Only when all of them have run does the store show the batch's version as its
 //! newest, so that whoever waits for a version finds its handlers done.
+//!
+//! At each resync, an [`audit`] compares the store with what the server has.
 
+mod audit;
 mod backoff;
+mod ledger;
 mod reflector;
 mod resource;
 mod store;
@@ -16,17 +20,24 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use std::{any::Any, time::Duration};
+use std::{any::Any, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use muster_machinery::{Cached, Change};
 use muster_objects::meta::ResourceVersion;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
-use self::reflector::{Delta, Reflector, Target};
+use self::{
+    audit::Auditor,
+    ledger::Ledger,
+    reflector::{Delta, Reflector, Target},
+};
 pub use self::{resource::Resource, store::Store};
-use crate::client::Client;
+use crate::{client::Client, metrics::Metrics};
+
+/// How many of the objects that an audit found to differ are named in the log.
+const NAMED: usize = 5;
 
 /// Is told what changes. Does no I/O and does not wait: the watch waits for it.
 pub trait Handler<T>: Send + 'static {
@@ -50,6 +61,8 @@ pub struct Informer<T: Cached> {
     resource: Resource,
     sink: Sink<T>,
     random: SmallRng,
+    /// Where audits are counted.
+    metrics: Option<Metrics>,
 }
 
 /// Where what is read goes: the store, then the handlers.
@@ -60,6 +73,8 @@ struct Sink<T: Cached> {
     changes: Vec<Change<T>>,
     /// How often the store had been asked to be read anew when the list at hand began.
     listing: u64,
+    /// What the audit at hand, if there is one, has to know of what happens to the store.
+    ledger: Arc<watch::Sender<Ledger>>,
     min_resync: Duration,
     resync_at: Instant,
     random: SmallRng,
@@ -68,8 +83,8 @@ struct Sink<T: Cached> {
 impl<T: Cached> Informer<T> {
     /// An informer of `resource` whose timeouts, jitter and resyncs are drawn from `seed`.
     ///
-    /// Every `min_resync` times a random factor in [1, 2), each object is reported as updated (INF-06);
-    /// zero never does.
+    /// Every `min_resync` times a random factor in [1, 2), each object is reported as updated (INF-06) and the
+    /// store is compared with what the server has (B-07); zero never does.
     #[must_use]
     pub fn new(client: Client, resource: Resource, min_resync: Duration, seed: u64) -> Self {
         let mut random = SmallRng::seed_from_u64(seed);
@@ -78,11 +93,12 @@ impl<T: Cached> Informer<T> {
             handlers: Vec::new(),
             changes: Vec::new(),
             listing: 0,
+            ledger: Arc::default(),
             min_resync,
             resync_at: Instant::now(),
             random: SmallRng::from_rng(&mut random),
         };
-        Self { client, resource, sink, random }
+        Self { client, resource, sink, random, metrics: None }
     }
 
     /// What it will know.
@@ -98,10 +114,17 @@ impl<T: Cached> Informer<T> {
 
     /// Keeps the store up to date for as long as it is polled.
     pub async fn run(self) {
-        let Self { client, resource, mut sink, random } = self;
+        let Self { client, resource, mut sink, random, metrics } = self;
         sink.plan_resync();
-        let anew = sink.store.asked();
-        match Reflector::new(client, resource, random).run(&mut sink, anew).await {}
+        let (store, ledger) = (sink.store.clone(), Arc::clone(&sink.ledger));
+        let anew = store.asked();
+        let auditor = Auditor { client: client.clone(), resource: resource.clone(), store, ledger, metrics };
+        let mut reflector = Reflector::new(client, resource, random);
+        tokio::select! {
+            biased;
+            never = reflector.run(&mut sink, anew) => match never {},
+            never = auditor.run() => match never {},
+        }
     }
 }
 
@@ -132,14 +155,24 @@ impl<T: Cached> Target<T> for Sink<T> {
         self.listing = *self.store.asked().borrow();
     }
 
-    fn replace(&mut self, objects: Vec<T>, version: ResourceVersion) {
+    fn replace(&mut self, objects: Vec<Arc<T>>, version: ResourceVersion) {
         self.changes = self.store.replace(objects, version);
+        let mut audited = false;
+        self.ledger.send_modify(|ledger| audited = ledger.replaced());
+        if audited {
+            let examples = ledger::in_words(&self.changes, NAMED);
+            tracing::warn!(changes = self.changes.len(), ?examples, "the list after the audit corrected the cache");
+        }
         self.tell(version);
         self.store.set_listed(self.listing);
     }
 
     fn apply(&mut self, batch: &mut Vec<Delta<T>>) {
-        let version = self.store.apply(batch, &mut self.changes);
+        let mut version = ResourceVersion::UNKNOWN;
+        self.ledger.send_if_modified(|ledger| {
+            version = self.store.apply(batch, &mut self.changes, ledger);
+            ledger.reached(version)
+        });
         self.tell(version);
     }
 
@@ -153,6 +186,7 @@ impl<T: Cached> Target<T> for Sink<T> {
         self.changes.extend(unchanged);
         let version = self.store.newest();
         self.tell(version);
+        self.ledger.send_if_modified(|ledger| ledger.open(&self.store.read()));
         self.plan_resync();
     }
 }
@@ -163,6 +197,7 @@ pub struct Informers {
     min_resync: Duration,
     random: SmallRng,
     entries: Vec<Entry>,
+    metrics: Option<Metrics>,
 }
 
 struct Entry {
@@ -178,7 +213,13 @@ impl Informers {
     /// No informers yet; all randomness of those to come is drawn from `seed`.
     #[must_use]
     pub fn new(client: Client, min_resync: Duration, seed: u64) -> Self {
-        Self { client, min_resync, random: SmallRng::seed_from_u64(seed), entries: Vec::new() }
+        Self { client, min_resync, random: SmallRng::seed_from_u64(seed), entries: Vec::new(), metrics: None }
+    }
+
+    /// Has the audits of the informers that are made from here on counted (B-07).
+    #[must_use]
+    pub fn counted_by(self, metrics: &Metrics) -> Self {
+        Self { metrics: Some(metrics.clone()), ..self }
     }
 
     /// The informer of a resource in the form `T`, made at the first call.
@@ -187,7 +228,8 @@ impl Informers {
             self.entries.iter().position(|entry| entry.resource == *resource && entry.informer.is::<Informer<T>>());
         let at = known.unwrap_or_else(|| {
             let seed = self.random.random();
-            let informer = Informer::<T>::new(self.client.clone(), resource.clone(), self.min_resync, seed);
+            let mut informer = Informer::<T>::new(self.client.clone(), resource.clone(), self.min_resync, seed);
+            informer.metrics.clone_from(&self.metrics);
             let store = informer.store();
             self.entries.push(Entry {
                 resource: resource.clone(),

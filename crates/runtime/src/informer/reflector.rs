@@ -11,7 +11,7 @@
 //!
 //! The reflector knows nothing of caches: it hands whole states and batches of changes to a [`Target`].
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
@@ -27,7 +27,7 @@ use super::{Resource, backoff::Backoff};
 use crate::client::{ApiError, BoxError, Client, ClientError, Encoding, Form, Frames};
 
 /// Objects in one page of a list.
-const PAGE: u32 = 500;
+pub(super) const PAGE: u32 = 500;
 /// Changes that are applied together at most, so that no reader of the cache waits long.
 const BATCH: usize = 256;
 /// Watches are asked to end at a random time in this range, in seconds.
@@ -53,7 +53,7 @@ pub(super) trait Target<T> {
     /// Everything is about to be asked for: what is replaced next is no older than this moment.
     fn listing(&mut self);
     /// This is all there is, as of `version`.
-    fn replace(&mut self, objects: Vec<T>, version: ResourceVersion);
+    fn replace(&mut self, objects: Vec<Arc<T>>, version: ResourceVersion);
     /// These are changes in their order. Empties the batch.
     fn apply(&mut self, batch: &mut Vec<Delta<T>>);
     /// When the next resync is due.
@@ -218,11 +218,13 @@ impl<T: Object> Reflector<T> {
             };
             let event = event(encoding, &frame)?;
             match event.kind {
-                WatchEventType::Added | WatchEventType::Modified => objects.extend(self.decode(encoding, event.object)),
+                WatchEventType::Added | WatchEventType::Modified => {
+                    objects.extend(self.decode(encoding, event.object).map(Arc::new));
+                }
                 WatchEventType::Deleted => {
                     // A list has none; one that came all the same is taken at its word.
                     if let Some(gone) = self.decode(encoding, event.object) {
-                        objects.retain(|object: &T| object.meta().uid != gone.meta().uid);
+                        objects.retain(|object: &Arc<T>| object.meta().uid != gone.meta().uid);
                     }
                 }
                 WatchEventType::Bookmark => {
@@ -263,9 +265,8 @@ impl<T: Object> Reflector<T> {
                 Encoding::Json => ListPage::decode(&page.body)?,
                 Encoding::Protobuf => ListPage::decode_protobuf(&page.body)?,
             };
-            objects.reserve(page.items.len());
             for item in &page.items {
-                objects.extend(self.decode(encoding, item));
+                objects.extend(self.decode(encoding, item).map(Arc::new));
             }
             match page.continue_token {
                 Some(next) => token = Some(next),
@@ -282,9 +283,13 @@ impl<T: Object> Reflector<T> {
     async fn follow(&mut self, mut frames: Frames, target: &mut impl Target<T>, deadline: Instant) -> Ended {
         let start = Instant::now();
         let mut said_something = false;
+        // One timer for all of it: each event would set and clear one of its own.
+        let alarm = tokio::time::sleep_until(deadline.min(target.resync_at()));
+        tokio::pin!(alarm);
         loop {
             if Instant::now() >= target.resync_at() {
                 target.resync();
+                alarm.as_mut().reset(deadline.min(target.resync_at()));
             }
             // A busy watch must leave room for the other tasks of its thread.
             tokio::task::consume_budget().await;
@@ -293,8 +298,12 @@ impl<T: Object> Reflector<T> {
                 None => tokio::select! {
                     biased;
                     frame = frames.next() => frame,
-                    () = tokio::time::sleep_until(target.resync_at()) => continue,
-                    () = tokio::time::sleep_until(deadline) => None,
+                    () = &mut alarm => {
+                        if Instant::now() < deadline {
+                            continue;
+                        }
+                        None
+                    }
                 },
             };
             let ended = match frame {

@@ -33,7 +33,7 @@ impl Log {
 impl Target<Pod> for Log {
     fn listing(&mut self) {}
 
-    fn replace(&mut self, objects: Vec<Pod>, version: ResourceVersion) {
+    fn replace(&mut self, objects: Vec<Arc<Pod>>, version: ResourceVersion) {
         let names: Vec<&str> = objects.iter().map(|pod| &*pod.meta().name).collect();
         self.tell(format!("all {} at {version}", names.join(" ")));
     }

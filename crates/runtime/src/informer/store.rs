@@ -9,7 +9,7 @@ use muster_machinery::{Cache, Cached, Change};
 use muster_objects::meta::ResourceVersion;
 use tokio::sync::watch;
 
-use super::reflector::Delta;
+use super::{ledger::Ledger, reflector::Delta};
 
 /// The objects of one kind as the watch last told them. Cloning shares it.
 pub struct Store<T: Cached> {
@@ -91,14 +91,20 @@ impl<T: Cached> Store<T> {
         self.inner.asked.subscribe()
     }
 
-    pub(super) fn replace(&self, objects: Vec<T>, version: ResourceVersion) -> Vec<Change<T>> {
-        self.write(|cache| cache.replace(objects, version))
+    pub(super) fn replace(&self, objects: Vec<Arc<T>>, version: ResourceVersion) -> Vec<Change<T>> {
+        self.write(|cache| cache.replace_shared(objects, version))
     }
 
-    /// Applies a batch in its order; answers what changed and the newest version now.
-    pub(super) fn apply(&self, batch: &mut Vec<Delta<T>>, changes: &mut Vec<Change<T>>) -> ResourceVersion {
+    /// Applies a batch in its order and books it; answers what changed and the newest version now.
+    pub(super) fn apply(
+        &self,
+        batch: &mut Vec<Delta<T>>,
+        changes: &mut Vec<Change<T>>,
+        ledger: &mut Ledger,
+    ) -> ResourceVersion {
         self.write(|cache| {
             for delta in batch.drain(..) {
+                ledger.note(cache, &delta);
                 match delta {
                     Delta::Put(object) => changes.extend(cache.apply(object)),
                     Delta::Gone(last) => changes.extend(cache.delete(last)),

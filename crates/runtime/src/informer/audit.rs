@@ -1,0 +1,197 @@
+//! The audit: does the cache hold what the server has? A watch event that never came is noticed here (B-07).
+//!
+//! A watch that loses an event says nothing of it, and no later event need tell: the pod whose deletion was lost
+//! stays in the cache for good, and its ReplicaSet is content with one pod too few. At each resync, the server is
+//! asked for a list of nothing but metadata, page by page, as of one version. What the list and the cache hold as
+//! of that version is compared by a [`Digest`], so that neither is held a second time. Where they differ although
+//! the watch has told everything up to that version, or has not within [`CATCH_UP`], everything is read anew.
+//!
+//! An audit that fails does nothing: the next one comes with the next resync.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use muster_machinery::Cached;
+use muster_objects::{
+    DecodeError, Uid,
+    meta::ResourceVersion,
+    protobuf::{Fields, Malformed},
+    stream::ListPage,
+};
+use serde::Deserialize;
+use tokio::sync::watch;
+
+use super::{
+    Resource, Store,
+    ledger::{Digest, Ledger, Verdict},
+    reflector::PAGE,
+};
+use crate::{
+    client::{Client, ClientError, Encoding, Form},
+    metrics::Metrics,
+};
+
+/// The wait between two pages: the list is in no hurry, and the server has others to serve.
+const BETWEEN_PAGES: Duration = Duration::from_millis(100);
+/// How long the watch has to tell what the list has and the cache has not. Servers send a bookmark each minute, and
+/// a watch that broke waits half a minute at most before it is opened again.
+pub(super) const CATCH_UP: Duration = Duration::from_secs(180);
+
+/// Audits one store, whenever its ledger is opened.
+pub(super) struct Auditor<T: Cached> {
+    pub(super) client: Client,
+    pub(super) resource: Resource,
+    pub(super) store: Store<T>,
+    pub(super) ledger: Arc<watch::Sender<Ledger>>,
+    pub(super) metrics: Option<Metrics>,
+}
+
+/// Why the server's side could not be had.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Refused(#[from] ClientError),
+    #[error("a page cannot be read: {0}")]
+    Unreadable(#[from] DecodeError),
+    #[error("the first page is as of version {first}, and a later one as of {later}")]
+    Torn { first: ResourceVersion, later: ResourceVersion },
+}
+
+/// The server's side.
+struct Listed {
+    digest: Digest,
+    version: ResourceVersion,
+}
+
+impl<T: Cached> Auditor<T> {
+    /// Audits for as long as it is polled.
+    pub(super) async fn run(self) -> Infallible {
+        let mut ledger = self.ledger.subscribe();
+        loop {
+            // The sender lives as long as this auditor does.
+            let _ = ledger.wait_for(Ledger::is_open).await;
+            if !self.audit().await {
+                self.ledger.send_replace(Ledger::Closed);
+                continue;
+            }
+            self.ledger.send_replace(Ledger::Correcting);
+            self.store.read_anew().await;
+        }
+    }
+
+    /// Whether everything has to be read anew.
+    async fn audit(&self) -> bool {
+        let resource = &*self.resource.plural;
+        let listed = match self.list().await {
+            Ok(listed) => listed,
+            Err(error) => {
+                tracing::warn!(resource, %error, "the audit of the cache was given up");
+                return false;
+            }
+        };
+        let verdict = self.compare(listed.digest).await;
+        let differs = matches!(verdict, Verdict::Differs { .. });
+        if let (Some(metrics), Verdict::Agrees | Verdict::Differs { .. }) = (&self.metrics, verdict) {
+            metrics.audited(&self.resource.plural, differs);
+        }
+        let (version, objects) = (listed.version, listed.digest.objects());
+        match verdict {
+            Verdict::Agrees => tracing::debug!(resource, %version, objects, "the cache is what the server has"),
+            Verdict::Overtaken => tracing::debug!(resource, %version, "the audit of the cache was overtaken by a list"),
+            Verdict::Differs { cached, reached } => tracing::warn!(
+                resource,
+                %version,
+                listed = objects,
+                cached,
+                watch_reached_it = reached,
+                "the cache differs from what the server has, reading everything anew"
+            ),
+        }
+        differs
+    }
+
+    /// Reads the server's side page by page, without holding it.
+    async fn list(&self) -> Result<Listed, Failure> {
+        let mut listed: Option<Listed> = None;
+        let mut token: Option<String> = None;
+        loop {
+            let path = self.resource.list(PAGE, token.as_deref());
+            let answer = self.client.get_in(&path, Form::MetadataList, Encoding::Protobuf).await?;
+            let encoding = answer.encoding();
+            let page = match encoding {
+                Encoding::Json => ListPage::decode(&answer.body)?,
+                Encoding::Protobuf => ListPage::decode_protobuf(&answer.body)?,
+            };
+            let version = page.resource_version;
+            let so_far = listed.get_or_insert_with(|| {
+                self.ledger.send_modify(|ledger| ledger.compare_as_of(version));
+                Listed { digest: Digest::default(), version }
+            });
+            if so_far.version != version {
+                return Err(Failure::Torn { first: so_far.version, later: version });
+            }
+            for item in &page.items {
+                let Identity { uid, resource_version } = identity(encoding, item)?;
+                so_far.digest.add(&uid, resource_version);
+            }
+            token = page.continue_token;
+            match listed {
+                Some(listed) if token.is_none() => return Ok(listed),
+                _ => tokio::time::sleep(BETWEEN_PAGES).await,
+            }
+        }
+    }
+
+    /// Compares, and gives the watch its time where it may be behind.
+    async fn compare(&self, listed: Digest) -> Verdict {
+        let mut ledger = self.ledger.subscribe();
+        let told = ledger.wait_for(|ledger| ledger.verdict(listed).is_some());
+        // Whether it was in time is what the ledger shows.
+        let _ = tokio::time::timeout(CATCH_UP, told).await;
+        self.ledger.borrow().verdict_now(listed)
+    }
+}
+
+/// What tells an object, and this state of it, from every other.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Identity {
+    uid: Uid,
+    resource_version: ResourceVersion,
+}
+
+fn identity(encoding: Encoding, item: &[u8]) -> Result<Identity, DecodeError> {
+    #[derive(Deserialize)]
+    struct Item {
+        metadata: Identity,
+    }
+    match encoding {
+        Encoding::Json => {
+            serde_json::from_slice(item).map(|item: Item| item.metadata).map_err(DecodeError::of("metadata"))
+        }
+        Encoding::Protobuf => identity_in_protobuf(item).map_err(DecodeError::of("metadata")),
+    }
+}
+
+fn identity_in_protobuf(item: &[u8]) -> Result<Identity, Malformed> {
+    let mut identity = Identity::default();
+    for field in Fields::of(item) {
+        let field = field?;
+        // Every object has its metadata in the first field.
+        if field.number != 1 {
+            continue;
+        }
+        for field in Fields::of(field.bytes()?) {
+            let field = field?;
+            match field.number {
+                5 => identity.uid = Uid::new(field.text()?),
+                6 => identity.resource_version = field.text()?.parse()?,
+                _ => {}
+            }
+        }
+    }
+    Ok(identity)
+}
+
+#[cfg(test)]
+#[path = "audit_tests.rs"]
+mod tests;

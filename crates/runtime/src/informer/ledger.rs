@@ -1,0 +1,215 @@
+//! What the cache held as of a version that it may not have reached yet, or may have gone past (B-07).
+//!
+//! An audit compares the cache with a list of the server's. The list is as of one version, and the cache goes on
+//! meanwhile. So the whole cache is summed up when the audit begins, which is before the list's version, and from
+//! then on every change that is not newer than that version is booked:
+//!
+//! ```text
+//!   digest of the cache --changes up to the list's version--> digest of the cache as of it | changes after it
+//!        opened                                                                         reached
+//! ```
+//!
+//! A watch tells the changes of a kind in the order of their versions: what is newer than the list's version says
+//! that everything up to it has been told.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use muster_machinery::{Cache, Cached, Change};
+use muster_objects::{Meta, Uid, meta::ResourceVersion};
+
+use super::reflector::Delta;
+
+/// Which objects there are, and in which version each: their number, and a sum that does not depend on their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Digest {
+    objects: u64,
+    sum: u64,
+}
+
+/// What is known of the cache for the audit at hand.
+#[derive(Debug, Default)]
+pub(super) enum Ledger {
+    /// No audit is on.
+    #[default]
+    Closed,
+    /// One is.
+    Open(Book),
+    /// Everything was read anew while one was on, which is more than it could have done.
+    Overtaken,
+    /// One found a difference, and everything is being read anew.
+    Correcting,
+}
+
+/// The bookkeeping of one audit.
+#[derive(Debug)]
+pub(super) struct Book {
+    /// The cache at the opening and the changes up to `as_of`.
+    digest: Digest,
+    /// Changes while `as_of` is not known, by their versions.
+    pending: Vec<(ResourceVersion, Digest)>,
+    /// The version of the list, once its first page has come.
+    as_of: Option<ResourceVersion>,
+    /// How far the watch has told.
+    seen: ResourceVersion,
+}
+
+/// What an audit has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The cache is what the server says.
+    Agrees,
+    /// It is not.
+    Differs {
+        /// The objects that the cache held.
+        cached: u64,
+        /// Whether the watch has told everything up to the list's version; else it is behind, or dead.
+        reached: bool,
+    },
+    /// There is nothing left to compare with.
+    Overtaken,
+}
+
+impl Digest {
+    pub(super) fn objects(self) -> u64 {
+        self.objects
+    }
+
+    pub(super) fn add(&mut self, uid: &Uid, version: ResourceVersion) {
+        self.objects = self.objects.wrapping_add(1);
+        self.sum = self.sum.wrapping_add(hash(uid, version));
+    }
+
+    fn remove(&mut self, uid: &Uid, version: ResourceVersion) {
+        self.objects = self.objects.wrapping_sub(1);
+        self.sum = self.sum.wrapping_sub(hash(uid, version));
+    }
+
+    /// Takes in what was added and removed by itself, where the number may be below zero and has wrapped.
+    fn merge(&mut self, change: Self) {
+        self.objects = self.objects.wrapping_add(change.objects);
+        self.sum = self.sum.wrapping_add(change.sum);
+    }
+
+    fn of<T: Cached>(cache: &Cache<T>) -> Self {
+        let mut digest = Self::default();
+        for object in cache.iter() {
+            let Meta { uid, resource_version, .. } = object.meta();
+            digest.add(uid, *resource_version);
+        }
+        digest
+    }
+}
+
+fn hash(uid: &Uid, version: ResourceVersion) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (uid, version.0).hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Ledger {
+    /// Begins an audit of what the cache holds now, unless one is on. Says if it did.
+    pub(super) fn open<T: Cached>(&mut self, cache: &Cache<T>) -> bool {
+        if !matches!(self, Self::Closed) {
+            return false;
+        }
+        let seen = cache.newest();
+        *self = Self::Open(Book { digest: Digest::of(cache), pending: Vec::new(), as_of: None, seen });
+        true
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
+    /// Books what `delta` is about to do to the cache.
+    pub(super) fn note<T: Cached>(&mut self, cache: &Cache<T>, delta: &Delta<T>) {
+        let Self::Open(book) = self else { return };
+        let (meta, stays) = match delta {
+            Delta::Put(object) => (object.meta(), true),
+            Delta::Gone(last) => (last.meta(), false),
+            Delta::Reached(_) => return,
+        };
+        let mut change = Digest::default();
+        if let Some(known) = cache.get_named(&meta.namespace, &meta.name) {
+            change.remove(&known.meta().uid, known.meta().resource_version);
+        }
+        if stays {
+            change.add(&meta.uid, meta.resource_version);
+        }
+        match book.as_of {
+            None => book.pending.push((meta.resource_version, change)),
+            Some(as_of) if meta.resource_version <= as_of => book.digest.merge(change),
+            Some(_) => {}
+        }
+    }
+
+    /// Everything up to `version` has been booked. Says if an audit is on that wants to know.
+    pub(super) fn reached(&mut self, version: ResourceVersion) -> bool {
+        let Self::Open(book) = self else { return false };
+        book.seen = book.seen.max(version);
+        true
+    }
+
+    /// The server's list is as of `version`.
+    pub(super) fn compare_as_of(&mut self, version: ResourceVersion) {
+        let Self::Open(book) = self else { return };
+        book.as_of = Some(version);
+        for (changed, change) in std::mem::take(&mut book.pending) {
+            if changed <= version {
+                book.digest.merge(change);
+            }
+        }
+    }
+
+    /// What a list of `listed` means; none where the watch may still tell what is missing.
+    pub(super) fn verdict(&self, listed: Digest) -> Option<Verdict> {
+        match self.verdict_now(listed) {
+            Verdict::Differs { reached: false, .. } => None,
+            verdict => Some(verdict),
+        }
+    }
+
+    /// The same without patience.
+    pub(super) fn verdict_now(&self, listed: Digest) -> Verdict {
+        match self {
+            Self::Open(Book { digest, .. }) if *digest == listed => Verdict::Agrees,
+            Self::Open(Book { digest, as_of, seen, .. }) => {
+                Verdict::Differs { cached: digest.objects, reached: as_of.is_some_and(|as_of| *seen >= as_of) }
+            }
+            Self::Closed | Self::Overtaken | Self::Correcting => Verdict::Overtaken,
+        }
+    }
+
+    /// Everything was read anew. Says if that was because of an audit.
+    pub(super) fn replaced(&mut self) -> bool {
+        match self {
+            Self::Closed | Self::Overtaken => false,
+            Self::Open(_) => {
+                *self = Self::Overtaken;
+                false
+            }
+            Self::Correcting => {
+                *self = Self::Closed;
+                true
+            }
+        }
+    }
+}
+
+/// Some of `changes` in words: what the cache had, and what the server has.
+pub(super) fn in_words<T: Cached>(changes: &[Change<T>], at_most: usize) -> Vec<String> {
+    let words = changes.iter().take(at_most).map(|change| {
+        let key = change.object().meta().key();
+        let version = |object: &T| object.meta().resource_version;
+        match change {
+            Change::Added(new) => format!("{key}: cached none, listed {}", version(new)),
+            Change::Updated { old, new } => format!("{key}: cached {}, listed {}", version(old), version(new)),
+            Change::Deleted { last, .. } => format!("{key}: cached {}, listed none", version(last)),
+        }
+    });
+    words.collect()
+}
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;
