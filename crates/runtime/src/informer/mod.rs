@@ -9,6 +9,7 @@
 //! newest, so that whoever waits for a version finds its handlers done.
 
 mod backoff;
+mod once;
 mod reflector;
 mod resource;
 mod store;
@@ -25,7 +26,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::time::Instant;
 
 use self::reflector::{Delta, Reflector, Target};
-pub use self::{resource::Resource, store::Store};
+pub use self::{once::read_once, resource::Resource, store::Store};
 use crate::client::Client;
 
 /// Is told what changes. Does no I/O and does not wait: the watch waits for it.
