@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose,
 };
 use rustls::ServerConfig;
@@ -53,35 +53,21 @@ impl Tls {
     /// # Errors
     /// As [`Tls::generate`].
     pub fn generate_speaking(addresses: &[IpAddr], only_1_3: bool) -> Result<Self, TlsError> {
-        let mut params = CertificateParams::new(Vec::new())?;
-        params.distinguished_name.push(DnType::CommonName, "muster-ca");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages =
-            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-
-        let mut names: Vec<String> =
-            ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-                .map(str::to_owned)
-                .to_vec();
-        for address in addresses.iter().filter(|a| !a.is_unspecified()) {
-            let text = address.to_string();
-            if !names.contains(&text) {
-                names.push(text);
-            }
-        }
-        let mut params = CertificateParams::new(names)?;
-        params.distinguished_name.push(DnType::CommonName, "muster-apiserver");
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &authority)?;
-
+        let Made { authority, certificate, key } = Made::for_addresses(addresses)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let config = server_config(vec![certificate.der().clone()], key, only_1_3)?;
-        Ok(Self { ca_pem: authority.pem(), config })
+        Ok(Self { ca_pem: authority, config })
     }
 
+    /// Makes both as [`Tls::generate`] does, to be kept in files: PEM of the certificate followed by that of its
+    /// authority, which is what clients trust, and PEM of the certificate's key. That of the authority is forgotten.
+    ///
+    /// # Errors
+    /// As [`Tls::generate`].
+    pub fn generate_pem(addresses: &[IpAddr]) -> Result<(String, String), TlsError> {
+        let Made { authority, certificate, key } = Made::for_addresses(addresses)?;
+        Ok((format!("{}{authority}", certificate.pem()), key.serialize_pem()))
+    }
     /// A certificate that was made elsewhere: its PEM, followed by those of the authorities between, and the PEM of
     /// its key. Of TLS, versions from 1.2 up are spoken, or 1.3 alone where `only_1_3` says so.
     ///
@@ -109,6 +95,52 @@ impl Tls {
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config)
     }
+}
+
+/// A certificate that was made here.
+struct Made {
+    /// The authority's certificate, as PEM.
+    authority: String,
+    certificate: Certificate,
+    key: KeyPair,
+}
+
+impl Made {
+    fn for_addresses(addresses: &[IpAddr]) -> Result<Self, TlsError> {
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.distinguished_name.push(DnType::CommonName, "muster-ca");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+
+        let mut names: Vec<String> =
+            ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+                .map(str::to_owned)
+                .to_vec();
+        for address in addresses.iter().filter(|a| !a.is_unspecified()) {
+            let text = address.to_string();
+            if !names.contains(&text) {
+                names.push(text);
+            }
+        }
+        let mut params = CertificateParams::new(names)?;
+        params.distinguished_name.push(DnType::CommonName, "muster-apiserver");
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &authority)?;
+        Ok(Self { authority: authority.pem(), certificate, key })
+    }
+}
+
+/// The certificates in a PEM, as DER.
+///
+/// # Errors
+/// [`TlsError::Pem`] where it cannot be read.
+pub fn certificates_der(pem: &[u8]) -> Result<Vec<Vec<u8>>, TlsError> {
+    let certificates = CertificateDer::pem_slice_iter(pem).map(|certificate| Ok(certificate?.to_vec()));
+    certificates.collect::<Result<_, _>>().map_err(|source| TlsError::Pem { what: "the certificates", source })
 }
 
 fn server_config(

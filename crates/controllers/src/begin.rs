@@ -29,3 +29,16 @@ pub enum Begin<S> {
     /// Never, until the object changes: its selector cannot be parsed. To be logged; not retried (RS-20).
     InvalidSelector(SelectorError),
 }
+
+impl<S> Begin<S> {
+    /// The same with another snapshot.
+    #[must_use]
+    pub fn map<T>(self, change: impl FnOnce(S) -> T) -> Begin<T> {
+        match self {
+            Self::Ready(snapshot) => Begin::Ready(change(snapshot)),
+            Self::Gone => Begin::Gone,
+            Self::Stale { resource, wrote, read, remedy } => Begin::Stale { resource, wrote, read, remedy },
+            Self::InvalidSelector(error) => Begin::InvalidSelector(error),
+        }
+    }
+}

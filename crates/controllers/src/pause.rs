@@ -44,6 +44,12 @@ impl Pauses {
         Some(until.saturating_since(self.latest))
     }
 
+    /// A copy of what is known of one owner, and nothing of the others.
+    pub(crate) fn only(&self, owner: &ObjectKey) -> Self {
+        let written = self.written.get_key_value(owner).map(|(owner, at)| (owner.clone(), *at));
+        Self { written: written.into_iter().collect(), latest: self.latest }
+    }
+
     /// The owner is gone.
     pub(crate) fn forget(&mut self, owner: &ObjectKey) {
         self.written.remove(owner);

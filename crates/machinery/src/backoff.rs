@@ -52,6 +52,16 @@ impl<K: Hash + Eq + Clone> Backoff<K> {
         self.waits.remove(key);
     }
 
+    /// A copy of what one key waits for, and nothing of the others: to be asked without anything being changed.
+    #[must_use]
+    pub fn only(&self, key: &K) -> Self {
+        let mut copy = Self::new(self.min, self.max);
+        if let Some(wait) = self.waits.get(key) {
+            copy.waits.insert(key.clone(), *wait);
+        }
+        copy
+    }
+
     /// How many keys have failed and not yet succeeded.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -33,7 +33,7 @@ pub struct Consistency<R> {
     limit: Duration,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Record<R> {
     uid: Uid,
     /// The highest version written of each kind; a controller writes two or three.
@@ -198,6 +198,22 @@ impl<R: Copy + Ord> Consistency<R> {
             self.stop_waiting(owner);
             self.owners.remove(owner);
         }
+    }
+
+    /// The highest version written of each kind for an owner, as far as it has not been seen yet when a sync last
+    /// asked, in the order in which the kinds were first written.
+    pub fn written(&self, owner: &ObjectKey) -> impl Iterator<Item = (R, ResourceVersion)> {
+        self.owners.get(owner).into_iter().flat_map(|record| record.versions.iter().copied())
+    }
+
+    /// A copy of the record of one owner, and nothing of the others: to be asked without anything being changed.
+    #[must_use]
+    pub fn only(&self, owner: &ObjectKey) -> Self {
+        let mut copy = Self::new(self.limit);
+        if let Some(record) = self.owners.get(owner) {
+            copy.owners.insert(owner.clone(), record.clone());
+        }
+        copy
     }
 
     /// How many owners have a record.

@@ -98,6 +98,21 @@ impl Expectations {
         self.owners.get(owner).map_or((0, 0), |expectation| (expectation.creations, expectation.deletions.len()))
     }
 
+    /// The objects whose deletion is still waited for, in the order of their keys.
+    pub fn deletions(&self, owner: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+        self.owners.get(owner).into_iter().flat_map(|expectation| &expectation.deletions)
+    }
+
+    /// A copy of what one owner expects, and nothing of the others: to be asked without anything being changed.
+    #[must_use]
+    pub fn only(&self, owner: &ObjectKey) -> Self {
+        let mut copy = Self::new();
+        if let Some(expectation) = self.owners.get(owner) {
+            copy.set(owner, expectation.clone());
+        }
+        copy
+    }
+
     /// The cache has passed every write of the owner's last round: what has not been seen by now
     /// will never be, and the cache itself is the answer (B-01). Answers whether a wait was ended
     /// that the reference would have sat out.

@@ -46,6 +46,19 @@ pub trait QueueObserver {
 
 impl QueueObserver for () {}
 
+/// Where a key stands in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// It needs work: it waits for a worker, or for the one that has it now.
+    pub ready: bool,
+    /// A worker has it.
+    pub in_work: bool,
+    /// How long until it is added by time alone; none where that is not planned.
+    pub due_in: Option<Duration>,
+    /// How often it was added with a rate limit since it was last forgotten.
+    pub requeues: u32,
+}
+
 /// A queue of keys.
 #[derive(Debug)]
 pub struct WorkQueue<K, O = ()> {
@@ -179,6 +192,18 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
     #[must_use]
     pub fn num_requeues(&self, key: &K) -> u32 {
         self.keys.get(key).map_or(0, |state| state.requeues)
+    }
+
+    /// Where a key stands.
+    #[must_use]
+    pub fn place(&self, key: &K, now: Moment) -> Place {
+        let Some(state) = self.keys.get(key) else { return Place::default() };
+        Place {
+            ready: state.dirty.is_some(),
+            in_work: state.in_work.is_some(),
+            due_in: state.waiting.map(|(at, _)| at.saturating_since(now)),
+            requeues: state.requeues,
+        }
     }
 
     /// Hands out the next key to be worked on; [`WorkQueue::done`] must follow. `None` where no key

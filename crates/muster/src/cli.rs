@@ -11,6 +11,7 @@ use muster_cluster::{DelayRange, parse_duration};
 use muster_runtime::manager::CONCURRENT_SYNCS;
 
 use crate::controller_manager::flags::Flags;
+use crate::explain;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     /// Run the controllers for a cluster that is served elsewhere
     #[command(version)]
     ControllerManager(Box<Flags>),
+    /// Say what a controller sees of an object, what it would do next, and by which rule
+    Explain(Box<explain::Arguments>),
     /// Measure, on an embedded cluster or a real one
     #[command(subcommand)]
     Bench(Bench),

@@ -8,6 +8,7 @@ mod bench;
 mod cli;
 mod controller_manager;
 mod embedded;
+mod explain;
 mod follow;
 mod kubeconfig;
 mod manifest;
@@ -40,6 +41,9 @@ fn main() -> ExitCode {
         clap_complete::generate(*shell, &mut Cli::command(), "muster", &mut io::stdout());
         return ExitCode::SUCCESS;
     }
+    if let Command::Explain(arguments) = &cli.command {
+        arguments.check();
+    }
     match &cli.command {
         Command::ControllerManager(flags) => flags.start_log(),
         // Warnings by default; RUST_LOG=info tells what the controllers do.
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         match &cli.command {
             Command::Up(arguments) => up::up(arguments).await,
             Command::ControllerManager(flags) => controller_manager::run(flags, &ignored).await,
+            Command::Explain(arguments) => explain::run(arguments).await,
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Completions { .. } => Ok(()),

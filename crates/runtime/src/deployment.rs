@@ -12,8 +12,9 @@ use futures::future::BoxFuture;
 use muster_controllers::deployment::{
     Begin, Books, DeploymentSync, Effect, QUEUE, Snapshot, deployment_changed, pod_changed, replica_set_changed,
 };
+use muster_controllers::explain::{Explanation, Memory, Role, Source};
 use muster_controllers::plan::Resource as PlanResource;
-use muster_machinery::Change;
+use muster_machinery::{Cache, Change};
 use muster_objects::{
     Deployment, Pod, ReplicaSet,
     meta::{ObjectKey, ResourceVersion},
@@ -75,6 +76,31 @@ impl DeploymentController {
         }
     }
 
+    /// Whether that is so already.
+    #[must_use]
+    pub(crate) fn is_synced(&self) -> bool {
+        let Inner { pods, sets, deployments, .. } = &*self.inner;
+        pods.is_synced() && sets.is_synced() && deployments.is_synced()
+    }
+
+    /// What a sync of `key` would see and do now; none where the Deployment is not there.
+    pub(crate) fn explain(&self, key: &ObjectKey, role: Role) -> Option<Explanation> {
+        let Inner { shell, .. } = &*self.inner;
+        let place = shell.queue().place(key);
+        let (deployment, begin, memory) = self.inner.at_one_moment(|deployments, sets, pods, books, now| {
+            let deployment = Arc::clone(deployments.get(key)?);
+            let newest = |resource: PlanResource| match resource {
+                PlanResource::REPLICA_SETS => sets.newest(),
+                _ => deployments.newest(),
+            };
+            let mut books = books.only(key);
+            let memory = Memory::of_deployment(&books, key, newest, place);
+            Some((deployment, books.begin(key, deployments, sets, pods, place.requeues, now), memory))
+        })?;
+        let source = (Source::Manager { role }, Some(memory));
+        Explanation::of_deployment(&deployment, begin, source, shell.server_now())
+    }
+
     /// What a sync of `key` would see now, where it could begin: for a reader who wants the plan that it would
     /// follow.
     #[must_use]
@@ -108,11 +134,20 @@ impl Inner {
     /// no waiting for them.
     fn begin(&self, key: &ObjectKey) -> Begin {
         let failures = self.shell.queue().num_requeues(key);
+        self.at_one_moment(|deployments, sets, pods, books, now| {
+            books.begin(key, deployments, sets, pods, failures, now)
+        })
+    }
+
+    fn at_one_moment<R>(
+        &self,
+        look: impl FnOnce(&Cache<Deployment>, &Cache<ReplicaSet>, &Cache<Pod>, &mut Books, Moment) -> R,
+    ) -> R {
         let pods = self.pods.read();
         let sets = self.sets.read();
         let deployments = self.deployments.read();
         let (mut books, now) = self.shell.books();
-        books.begin(key, &deployments, &sets, &pods, failures, now)
+        look(&deployments, &sets, &pods, &mut books, now)
     }
 }
 

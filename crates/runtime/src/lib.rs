@@ -16,6 +16,7 @@ pub mod deployment;
 pub mod election;
 pub mod events;
 pub mod executor;
+pub mod explain;
 pub mod informer;
 pub mod manager;
 pub mod metrics;

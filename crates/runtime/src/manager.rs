@@ -15,6 +15,7 @@ use crate::{
     client::Client,
     deployment::DeploymentController,
     events,
+    explain::Explainer,
     informer::{Informers, Resource},
     metrics::Metrics,
     replicaset::ReplicaController,
@@ -133,6 +134,7 @@ pub struct Manager {
     informers: Informers,
     sender: events::EventSender,
     controllers: Vec<Prepared>,
+    explainer: Explainer,
     options: Options,
     /// How many controllers still wait for their caches.
     unsynced: watch::Sender<usize>,
@@ -162,8 +164,15 @@ impl Manager {
         let (sink, sender) = events::channel(Arc::clone(&writer), &metrics, client.clock());
         let informers = Informers::new(client.clone(), options.min_resync_period, random.random()).counted_by(&metrics);
         let context = Context { client: client.clone(), writer, events: sink, metrics };
-        let mut manager =
-            Self { context, informers, sender, controllers: Vec::new(), options, unsynced: watch::Sender::new(0) };
+        let mut manager = Self {
+            context,
+            informers,
+            sender,
+            controllers: Vec::new(),
+            explainer: Explainer::default(),
+            options,
+            unsynced: watch::Sender::new(0),
+        };
         for name in manager.options.controllers.clone() {
             match name {
                 DEPLOYMENT => manager.prepare_deployment(),
@@ -180,6 +189,7 @@ impl Manager {
     fn prepare_deployment(&mut self) {
         let controller = DeploymentController::new(&self.context, &mut self.informers);
         let (queue, synced) = (controller.queue().clone(), controller.synced());
+        self.explainer.deployments = Some(controller.clone());
         self.prepare(DEPLOYMENT, controller, queue, self.options.concurrent_deployment_syncs, synced);
     }
 
@@ -187,6 +197,7 @@ impl Manager {
         let (resource, burst) = (Resource::replicasets(), self.options.burst_replicas);
         let controller = ReplicaController::<ReplicaSet>::new(&self.context, &mut self.informers, &resource, burst);
         let (queue, synced) = (controller.queue().clone(), controller.synced());
+        self.explainer.replicasets = Some(controller.clone());
         self.prepare(REPLICASET, controller, queue, self.options.concurrent_replicaset_syncs, synced);
     }
 
@@ -195,6 +206,7 @@ impl Manager {
         let controller =
             ReplicaController::<ReplicationController>::new(&self.context, &mut self.informers, &resource, burst);
         let (queue, synced) = (controller.queue().clone(), controller.synced());
+        self.explainer.replicationcontrollers = Some(controller.clone());
         self.prepare(REPLICATIONCONTROLLER, controller, queue, self.options.concurrent_rc_syncs, synced);
     }
 
@@ -215,6 +227,12 @@ impl Manager {
     /// The informers, for others in this process who want to share them (INF-08).
     pub fn informers(&mut self) -> &mut Informers {
         &mut self.informers
+    }
+
+    /// A handle to ask its controllers what they think, while it runs and before.
+    #[must_use]
+    pub fn explainer(&self) -> Explainer {
+        self.explainer.clone()
     }
 
     /// What controllers work with.
@@ -252,9 +270,9 @@ impl Manager {
     /// leader before wrote last must not be done again: at that moment everything is read anew, and workers start
     /// when it has been. They do not stop when `leading` says no: who loses the lead ends the process.
     pub async fn run_leading(self, leading: watch::Receiver<bool>, mut shutdown: Shutdown) {
-        let Self { context, informers, sender, controllers, options, unsynced } = self;
+        let Self { context, informers, sender, controllers, explainer, options, unsynced } = self;
         // Nothing but the queues' own workers holds the other ends from here on.
-        drop(context);
+        drop((context, explainer));
         let mut reading = JoinSet::new();
         let ready = ready(leading, informers.read_anew());
         for run in informers.into_runs() {

@@ -8,6 +8,7 @@
 use std::{future::Future, sync::Arc};
 
 use futures::future::BoxFuture;
+use muster_controllers::explain::{Explanation, Memory, Role, Source};
 use muster_controllers::plan::Resource as PlanResource;
 use muster_controllers::replicaset::{
     Begin, Books, Effect, Owners, ReplicaOwner, ReplicaSync, Snapshot, owner_changed, pod_changed,
@@ -77,6 +78,34 @@ where
         }
     }
 
+    /// Whether that is so already.
+    #[must_use]
+    pub(crate) fn is_synced(&self) -> bool {
+        self.inner.pods.is_synced() && self.inner.owners.is_synced()
+    }
+
+    /// What a sync of `key` would see and do now; none where the object is not there. Of the order of deletion at most
+    /// `most` places are told.
+    pub(crate) async fn explain(&self, key: &ObjectKey, role: Role, most: usize) -> Option<Explanation> {
+        let inner = &self.inner;
+        let place = inner.shell.queue().place(key);
+        let (owner, begin, memory) = inner
+            .at_one_moment(|owners, pods, books, now| {
+                let owner = Owners::get(owners, key)?;
+                let newest = |resource: PlanResource| match resource {
+                    PlanResource::PODS => pods.newest(),
+                    _ => Owners::newest(owners),
+                };
+                let mut books = books.only(key);
+                let memory = Memory::of_replicas(&books, key, newest, place, now);
+                let begin = books.begin(key, owners, pods, inner.burst, now);
+                Some((owner, begin.map(|snapshot| snapshot.ranked_among(owners, pods)), memory))
+            })
+            .await?;
+        let source = (Source::Manager { role }, Some(memory));
+        Explanation::of_replicas::<O>(&owner, begin, source, most, inner.shell.server_now())
+    }
+
     /// What a sync of `key` would see now, where it could begin: for a reader who wants the plan that it would
     /// follow.
     pub async fn snapshot(&self, key: &ObjectKey) -> Option<Snapshot<O>> {
@@ -113,8 +142,12 @@ where
     O: ReplicaOwner + Cached,
     Cache<O>: Owners<O>,
 {
-    /// Looks at the caches and the books at one moment.
     async fn begin(&self, key: &ObjectKey) -> Begin<O> {
+        self.at_one_moment(|owners, pods, books, now| books.begin(key, owners, pods, self.burst, now)).await
+    }
+
+    /// Looks at the caches and the books at one moment.
+    async fn at_one_moment<R>(&self, look: impl FnOnce(&Cache<O>, &Cache<Pod>, &mut Books, Moment) -> R) -> R {
         loop {
             // Handlers write into the books what the caches already show. Both caches are looked at when
             // theirs are done, so that what is settled from them is not observed once more (EX-03).
@@ -123,7 +156,7 @@ where
                 let owners = self.owners.read();
                 if self.pods.newest() == pods.newest() && self.owners.newest() == owners.newest() {
                     let (mut books, now) = self.shell.books();
-                    return books.begin(key, &*owners, &pods, self.burst, now);
+                    return look(&owners, &pods, &mut books, now);
                 }
             }
             tokio::task::yield_now().await;

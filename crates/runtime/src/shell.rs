@@ -116,6 +116,11 @@ impl<B: Books> Shell<B> {
         &self.queue
     }
 
+    /// Wall time by the server's clock (B-11).
+    pub(crate) fn server_now(&self) -> Timestamp {
+        (self.server_now)()
+    }
+
     /// The books, and the time that they are asked at.
     pub(crate) fn books(&self) -> (MutexGuard<'_, B>, Moment) {
         (self.lock(), self.clock.moment())

@@ -11,7 +11,7 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture, pin_mut};
 use muster_controllers::plan::{Requeue, Verdict};
-use muster_machinery::WorkQueue;
+use muster_machinery::{WorkQueue, queue::Place};
 use muster_objects::{meta::ObjectKey, time::Moment};
 use tokio::{sync::Notify, task::JoinSet};
 
@@ -114,6 +114,12 @@ impl Queue {
     #[must_use]
     pub fn num_requeues(&self, key: &ObjectKey) -> u32 {
         self.lock().num_requeues(key)
+    }
+
+    /// Where a key stands.
+    #[must_use]
+    pub fn place(&self, key: &ObjectKey) -> Place {
+        self.lock().place(key, self.inner.clock.moment())
     }
 
     /// Several changes at once, and one wake-up for all of them.

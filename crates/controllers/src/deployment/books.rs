@@ -40,6 +40,19 @@ impl Books {
         Self::default()
     }
 
+    /// A copy of what is remembered of one Deployment: to be asked, [`Books::begin`] included, without anything being
+    /// changed for the syncs to come.
+    #[must_use]
+    pub fn only(&self, owner: &ObjectKey) -> Self {
+        Self { record: self.record.only(owner), pauses: self.pauses.only(owner) }
+    }
+
+    /// What was written, and up to which version.
+    #[must_use]
+    pub fn record(&self) -> &Consistency<Resource> {
+        &self.record
+    }
+
     /// Takes in what a handler noticed; says which key to queue. [`Effect::Overlap`] only concerns the log.
     pub fn note(&mut self, effect: Effect) -> Option<ObjectKey> {
         match effect {

@@ -22,8 +22,7 @@ use super::update::SetUpdate;
 use super::{history, recreate, rolling, scaling};
 use crate::claiming::{claimed, claims};
 use crate::plan::{
-    Announcement, ClaimAction, ClaimOutcome, ClaimPlan, Failure, Outcome, Plan, Remark, Requeue, Resource, StatusWrite,
-    Step,
+    Announcement, ClaimOutcome, ClaimPlan, Failure, Outcome, Plan, Remark, Requeue, Resource, StatusWrite, Step,
 };
 
 /// What one sync does: the writes, and what it reports after them.
@@ -31,6 +30,8 @@ use crate::plan::{
 pub struct Decision {
     /// The Deployment, as the snapshot has it.
     pub deployment: Arc<Deployment>,
+    /// What kind of sync this is.
+    pub stage: Stage,
     /// Its ReplicaSets as the status counts them: a new one that is created or brought up to date stands as it is
     /// after, but all with the sizes that they have before they are scaled.
     pub sets: Sets,
@@ -44,6 +45,27 @@ pub struct Decision {
     pub own: Vec<Step>,
     /// What is reported.
     pub reporting: Reporting,
+}
+
+/// The kinds of sync: the first of them that applies (DEP-02).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The selector is empty and would take every ReplicaSet: nothing is done.
+    SelectingAll,
+    /// The Deployment is being deleted: only its status is kept.
+    BeingDeleted,
+    /// It is paused: its ReplicaSets keep their templates and follow its size.
+    Paused,
+    /// An annotation asks for this revision to come back; 0 for the last one.
+    RollingBack(i64),
+    /// Its ReplicaSets were last scaled for another number of replicas, and follow it first.
+    Scaling,
+    /// A rolling update, under way or complete.
+    Rolling,
+    /// An update that lets all old pods go first, under way or complete.
+    Recreating,
+    /// The strategy is none that is known.
+    Stuck,
 }
 
 /// What a sync reports in the status.
@@ -77,6 +99,7 @@ pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
     let new = mine.iter().find(|set| snapshot.current.contains(&set.meta.uid)).cloned();
     let mut decision = Decision {
         deployment: Arc::clone(deployment),
+        stage: Stage::Rolling,
         sets: Sets::with_new(new, &mine),
         create: None,
         updates: Vec::new(),
@@ -84,30 +107,50 @@ pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
         own: Vec::new(),
         reporting: Reporting::Counts,
     };
-    if selects_all(snapshot) {
-        decision.refuse_to_select_all();
-    } else if deployment.meta.is_being_deleted() {
+    decision.stage = stage(snapshot, &decision.sets);
+    match decision.stage {
+        Stage::SelectingAll => decision.refuse_to_select_all(),
         // Nothing is started any more, only told.
-    } else if deployment.paused {
-        decision.scale(snapshot);
-        decision.clean_up_when_paused();
-    } else if let Some(revision) = rollback_to(deployment) {
-        decision.roll_back(revision);
-    } else {
-        decision.go_on(snapshot);
+        Stage::BeingDeleted => {}
+        Stage::Paused => {
+            decision.scale(snapshot);
+            decision.clean_up_when_paused();
+        }
+        Stage::RollingBack(revision) => decision.roll_back(revision),
+        Stage::Scaling => decision.scale(snapshot),
+        Stage::Rolling => decision.roll(),
+        Stage::Recreating => decision.recreate(snapshot),
+        Stage::Stuck => decision.fail_for_its_strategy(),
     }
     decision
+}
+
+fn stage(snapshot: &Snapshot, sets: &Sets) -> Stage {
+    let deployment = &snapshot.deployment;
+    if selects_all(snapshot) {
+        Stage::SelectingAll
+    } else if deployment.meta.is_being_deleted() {
+        Stage::BeingDeleted
+    } else if deployment.paused {
+        Stage::Paused
+    } else if let Some(revision) = rollback_to(deployment) {
+        Stage::RollingBack(revision)
+    } else if scaling::is_scaling_event(deployment, sets) {
+        Stage::Scaling
+    } else {
+        match &deployment.strategy {
+            Strategy::RollingUpdate { .. } => Stage::Rolling,
+            Strategy::Recreate => Stage::Recreating,
+            Strategy::Other(_) => Stage::Stuck,
+        }
+    }
 }
 
 /// The whole of a sync as a dry run shows it: the claims, and the plan that follows if all of them succeed.
 #[must_use]
 pub fn preview(snapshot: &Snapshot, now: Timestamp) -> (ClaimPlan, Plan) {
     let claims = decide_claims(snapshot);
-    let mut outcome = ClaimOutcome::default();
-    for patch in claims.patches.iter().filter(|patch| patch.action == ClaimAction::Adopt) {
-        outcome.adopted.insert(patch.uid.clone(), None);
-    }
-    let plan = decide(snapshot, &outcome).plan(now);
+    let plan = decide(snapshot, &claims.if_all_succeed()).plan(now);
     (claims, plan)
 }
 
@@ -126,6 +169,12 @@ fn selects_all(snapshot: &Snapshot) -> bool {
 }
 
 impl Decision {
+    /// Whether nothing is written but the status.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.create.is_none() && self.updates.is_empty() && self.delete.is_empty() && self.own.is_empty()
+    }
+
     /// The writes in order, with the status and the next look that follow if every one succeeds.
     #[must_use]
     pub fn plan(&self, now: Timestamp) -> Plan {
@@ -153,18 +202,30 @@ impl Decision {
     #[must_use]
     pub fn status(&self, now: Timestamp) -> (Option<StatusWrite>, Requeue) {
         let deployment = &*self.deployment;
+        let after = self.reported(now);
         match self.reporting {
             Reporting::Nothing => (None, Requeue::None),
             Reporting::Observed => (status::write_observed(deployment), Requeue::None),
-            Reporting::Counts => {
-                let after = self.counts(now);
-                (status::write(deployment, &after, self.revision()), Requeue::None)
-            }
+            Reporting::Counts => (status::write(deployment, &after, self.revision()), Requeue::None),
             Reporting::Rollout => {
-                let after = self.rollout(now);
                 let requeue = until_deadline(deployment, &after, now).map_or(Requeue::None, Requeue::After);
                 (status::write(deployment, &after, self.revision()), requeue)
             }
+        }
+    }
+
+    /// The whole status as it is once this sync has reported.
+    #[must_use]
+    pub fn reported(&self, now: Timestamp) -> DeploymentStatus {
+        let deployment = &*self.deployment;
+        match self.reporting {
+            Reporting::Nothing => deployment.status.clone(),
+            Reporting::Observed => {
+                let observed_generation = deployment.status.observed_generation.max(deployment.meta.generation);
+                DeploymentStatus { observed_generation, ..deployment.status.clone() }
+            }
+            Reporting::Counts => self.counts(now),
+            Reporting::Rollout => self.rollout(now),
         }
     }
 
@@ -264,24 +325,16 @@ impl Decision {
         self.reporting = Reporting::Nothing;
     }
 
-    /// Follows a change of size, or goes on with the rollout.
-    fn go_on(&mut self, snapshot: &Snapshot) {
-        if scaling::is_scaling_event(&self.deployment, &self.sets) {
-            self.scale(snapshot);
-            return;
-        }
+    fn fail_for_its_strategy(&mut self) {
         self.reporting = Reporting::Rollout;
-        match &self.deployment.strategy {
-            Strategy::RollingUpdate { .. } => self.roll(),
-            Strategy::Recreate => self.recreate(snapshot),
-            Strategy::Other(name) => {
-                let failure = Failure::local(format!("unexpected deployment strategy type: {name}"));
-                self.own.push(Step::Fail(failure));
-            }
+        if let Strategy::Other(name) = &self.deployment.strategy {
+            let failure = Failure::local(format!("unexpected deployment strategy type: {name}"));
+            self.own.push(Step::Fail(failure));
         }
     }
 
     fn roll(&mut self) {
+        self.reporting = Reporting::Rollout;
         let upkeep = self.keep_up();
         if self.sets.new.is_none() && !self.create() {
             return;
@@ -304,6 +357,7 @@ impl Decision {
     }
 
     fn recreate(&mut self, snapshot: &Snapshot) {
+        self.reporting = Reporting::Rollout;
         let upkeep = self.keep_up();
         let down = recreate::scale_down_old(&self.deployment, &self.sets);
         if !down.is_empty() {

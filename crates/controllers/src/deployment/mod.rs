@@ -54,7 +54,7 @@ pub mod sync;
 pub mod update;
 
 pub use books::{Begin, Books};
-pub use decide::{Decision, Reporting, decide, decide_claims, preview};
+pub use decide::{Decision, Reporting, Stage, decide, decide_claims, preview};
 pub use handlers::{Effect, deployment_changed, pod_changed, replica_set_changed};
 pub use identity::{COMPONENT, QUEUE, as_planned};
 pub use snapshot::Snapshot;

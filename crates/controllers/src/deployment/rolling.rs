@@ -61,20 +61,56 @@ pub fn reconcile_new(deployment: &Deployment, sets: &Sets) -> Result<Option<SetU
 /// a rollout whose new pods never start does not take the old ones with it.
 #[must_use]
 pub fn reconcile_old(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
-    let Some(new) = &sets.new else { return Vec::new() };
+    let Ok(most_down) = most_down(deployment, sets) else { return Vec::new() };
     let mut old: Vec<Arc<ReplicaSet>> = sets.active_old().cloned().collect();
-    if old.is_empty() || sets.all().any(|set| is_unreported(set)) {
-        return Vec::new();
+    let mut updates = clean_up_unhealthy(deployment, &mut old, most_down);
+    updates.extend(scale_down_old(deployment, sets.new.as_ref(), &old));
+    updates
+}
+
+/// What keeps the old ReplicaSets of a rolling update from being scaled down.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Held {
+    /// There is no new ReplicaSet yet, or no old one that wants pods.
+    NothingToDo,
+    /// This one has or wants pods, and its status does not answer to its size yet: how many of them are available is
+    /// not known.
+    Unreported(Arc<ReplicaSet>),
+    /// There is none to spare.
+    Availability {
+        /// How many pods all ReplicaSets want.
+        wanted: i64,
+        /// How many are to be available at least.
+        least: i64,
+        /// How many of the new ReplicaSet's are not available yet.
+        not_yet_available: i64,
+    },
+}
+
+/// By how many at most the old ReplicaSets shrink together; at least 1. Where none of them is unhealthy and no more
+/// are available than must be, they shrink by none all the same.
+///
+/// # Errors
+///
+/// What holds them.
+pub fn most_down(deployment: &Deployment, sets: &Sets) -> Result<i64, Held> {
+    let Some(new) = sets.new.as_ref().filter(|_| sets.active_old().next().is_some()) else {
+        return Err(Held::NothingToDo);
+    };
+    if let Some(set) = sets.all().find(|set| is_unreported(set)) {
+        return Err(Held::Unreported(Arc::clone(set)));
     }
     let least = Bounds::of(deployment).least_available(deployment.replicas);
     let not_yet_available = i64::from(new.replicas) - available_within(new);
-    let most_down = wanted(sets.all()) - least - not_yet_available;
-    if most_down <= 0 {
-        return Vec::new();
-    }
-    let mut updates = clean_up_unhealthy(deployment, &mut old, most_down);
-    updates.extend(scale_down_old(deployment, Some(new), &old));
-    updates
+    let wanted = wanted(sets.all());
+    let most = wanted - least - not_yet_available;
+    if most > 0 { Ok(most) } else { Err(Held::Availability { wanted, least, not_yet_available }) }
+}
+
+/// How many pods of all ReplicaSets are available for certain once each has its size.
+#[must_use]
+pub fn certainly_available(sets: &Sets) -> i64 {
+    sets.all().map(|set| available_within(set)).sum()
 }
 
 /// Whether the ReplicaSet has or wants pods, and its status does not answer to its size yet: how many of them are

@@ -29,6 +29,13 @@ impl ClaimPlan {
         self.patches.is_empty()
     }
 
+    /// What comes of it where every patch is taken.
+    #[must_use]
+    pub fn if_all_succeed(&self) -> ClaimOutcome {
+        let adopted = self.patches.iter().filter(|patch| patch.action == ClaimAction::Adopt);
+        ClaimOutcome { adopted: adopted.map(|patch| (patch.uid.clone(), None)).collect(), failures: Vec::new() }
+    }
+
     /// Whether the owner is to be read from the server first, once for the whole plan: there is
     /// something to adopt (RS-07). A release needs no permission.
     #[must_use]

@@ -83,6 +83,39 @@ impl Books {
         }
     }
 
+    /// A copy of what is remembered of one owner: to be asked, [`Books::begin`] included, without anything being
+    /// changed for the syncs to come.
+    #[must_use]
+    pub fn only(&self, owner: &ObjectKey) -> Self {
+        let alone = |owners: &BTreeSet<ObjectKey>| owners.get(owner).cloned().into_iter().collect();
+        Self {
+            expectations: self.expectations.only(owner),
+            record: self.record.as_ref().map(|record| record.only(owner)),
+            unproved: alone(&self.unproved),
+            brakes: self.brakes.only(owner),
+            refused: alone(&self.refused),
+            pauses: self.pauses.only(owner),
+        }
+    }
+
+    /// What the watch has still to show.
+    #[must_use]
+    pub fn expectations(&self) -> &Expectations {
+        &self.expectations
+    }
+
+    /// What was written, and up to which version; none for a kind that keeps no record (RC-02).
+    #[must_use]
+    pub fn record(&self) -> Option<&Consistency<Resource>> {
+        self.record.as_ref()
+    }
+
+    /// How long the creations of an owner still wait (B-08).
+    #[must_use]
+    pub fn creations_wait(&self, owner: &ObjectKey, now: Moment) -> Option<Duration> {
+        self.brakes.remaining(owner, now)
+    }
+
     /// Takes in what a handler noticed; says what to queue. [`Effect::Overlap`] only concerns the log.
     pub fn note(&mut self, effect: Effect, now: Moment) -> Option<Enqueue> {
         self.pauses.tell(now);

@@ -20,8 +20,8 @@ use super::snapshot::{Expected, Snapshot};
 use super::status::{self, Counts};
 use crate::pause::{COUNTS_PAUSE, put_off};
 use crate::plan::{
-    ClaimAction, ClaimOutcome, ClaimPlan, Creation, Deletion, Expectation, Failure, Outcome, Ownership, Plan, Remark,
-    Requeue, Resource, StatusWrite, Step, Telling, Words,
+    ClaimOutcome, ClaimPlan, Creation, Deletion, Expectation, Failure, Outcome, Ownership, Plan, Remark, Requeue,
+    Resource, StatusWrite, Step, Telling, Words,
 };
 
 /// What changes hands before anything is counted (RS-06).
@@ -72,15 +72,13 @@ pub fn status_after<O: ReplicaOwner>(
 #[must_use]
 pub fn preview<O: ReplicaOwner>(snapshot: &Snapshot<O>, now: Timestamp) -> (ClaimPlan, Plan) {
     let claims = decide_claims(snapshot);
-    let mut outcome = ClaimOutcome::default();
-    for patch in claims.patches.iter().filter(|patch| patch.action == ClaimAction::Adopt) {
-        outcome.adopted.insert(patch.uid.clone(), None);
-    }
-    let plan = decide(snapshot, &outcome, now);
+    let plan = decide(snapshot, &claims.if_all_succeed(), now);
     (claims, plan)
 }
 
-fn claimed_pods<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome) -> Vec<Claimed> {
+/// The pods that count: the active ones that are the owner's, given what came of the claims.
+#[must_use]
+pub fn claimed_pods<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome) -> Vec<Claimed> {
     claimed(snapshot.owner.meta(), &snapshot.selector, snapshot.active(), claims)
 }
 

@@ -17,7 +17,7 @@
 //! come before the uid in both cases. Wherever upstream's rules put pods in an order, this one agrees
 //! but for pairs of that first sort with different restarts or creation buckets.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -54,31 +54,88 @@ impl Colocation {
     }
 }
 
-/// A pod's place in the order of deletion: smaller goes first.
-///
-/// The fields are compared from top to bottom.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank<'a> {
+/// What tells two pods apart. The rules are asked in this order, and the first by which the two differ decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
     /// 1. Not assigned to a node before assigned.
-    assigned: bool,
+    Assigned,
     /// 2. Pending before Unknown before Running.
-    phase: u8,
+    Phase,
     /// 3. Not ready before ready.
-    ready: bool,
+    Ready,
     /// 4. Lower deletion cost first.
-    cost: i32,
+    Cost,
     /// 5. More of its like on the node first.
-    colocated: Reverse<u32>,
+    Colocated,
     /// 6. Both ready: ready more recently first.
-    ready_for: Age,
-    /// 7. More restarts of a container first, then of a sidecar.
-    restarts: Reverse<Restarts>,
+    ReadyFor,
+    /// 7. More restarts of a container first.
+    Restarts,
+    /// 7. Then more restarts of a sidecar.
+    SidecarRestarts,
     /// 8. Created more recently first.
-    created: Age,
+    Created,
     /// Equal so far: smaller uid first.
-    uid: &'a Uid,
+    Uid,
     /// No two pods have one uid; should they, their names tell them apart.
+    Name,
+}
+
+impl Rule {
+    /// All of them, in the order in which they are asked.
+    pub const ALL: [Self; 11] = [
+        Self::Assigned,
+        Self::Phase,
+        Self::Ready,
+        Self::Cost,
+        Self::Colocated,
+        Self::ReadyFor,
+        Self::Restarts,
+        Self::SidecarRestarts,
+        Self::Created,
+        Self::Uid,
+        Self::Name,
+    ];
+
+    /// The row of the contract that it stands in, such as `DEL-01`.
+    #[must_use]
+    pub const fn row(self) -> &'static str {
+        match self {
+            Self::Assigned | Self::Phase | Self::Ready => "DEL-01",
+            Self::Cost => "DEL-02",
+            Self::Colocated => "DEL-03",
+            Self::ReadyFor | Self::Restarts | Self::SidecarRestarts | Self::Created | Self::Uid | Self::Name => {
+                "DEL-04"
+            }
+        }
+    }
+}
+
+/// A pod's place in the order of deletion: smaller goes first, by the first [`Rule`] that tells two apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rank<'a> {
+    assigned: bool,
+    phase: u8,
+    ready: bool,
+    cost: i32,
+    colocated: u32,
+    ready_for: Age,
+    restarts: Restarts,
+    created: Age,
+    uid: &'a Uid,
     name: &'a str,
+}
+
+impl Ord for Rank<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compare(other).0
+    }
+}
+
+impl PartialOrd for Rank<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl<'a> Rank<'a> {
@@ -91,12 +148,42 @@ impl<'a> Rank<'a> {
             phase: pod.phase.ordinal(),
             ready,
             cost: pod.deletion_cost,
-            colocated: Reverse(colocation.around(pod)),
+            colocated: colocation.around(pod),
             ready_for: if ready { Age::since(pod.ready_since(), now) } else { Age::Unknown },
-            restarts: Reverse(pod.restarts),
+            restarts: pod.restarts,
             created: Age::since(pod.meta.creation_timestamp, now),
             uid: &pod.meta.uid,
             name: &pod.meta.name,
+        }
+    }
+
+    /// Which of two pods goes first, and the rule that says so: the last one where nothing tells them apart.
+    ///
+    /// This is the comparison that pods are deleted by.
+    #[must_use]
+    pub fn compare(&self, other: &Self) -> (Ordering, Rule) {
+        for rule in Rule::ALL {
+            let order = self.compare_by(other, rule);
+            if order.is_ne() {
+                return (order, rule);
+            }
+        }
+        (Ordering::Equal, Rule::Name)
+    }
+
+    fn compare_by(&self, other: &Self, rule: Rule) -> Ordering {
+        match rule {
+            Rule::Assigned => self.assigned.cmp(&other.assigned),
+            Rule::Phase => self.phase.cmp(&other.phase),
+            Rule::Ready => self.ready.cmp(&other.ready),
+            Rule::Cost => self.cost.cmp(&other.cost),
+            Rule::Colocated => other.colocated.cmp(&self.colocated),
+            Rule::ReadyFor => self.ready_for.cmp(&other.ready_for),
+            Rule::Restarts => other.restarts.regular.cmp(&self.restarts.regular),
+            Rule::SidecarRestarts => other.restarts.sidecar.cmp(&self.restarts.sidecar),
+            Rule::Created => self.created.cmp(&other.created),
+            Rule::Uid => self.uid.cmp(other.uid),
+            Rule::Name => self.name.cmp(other.name),
         }
     }
 }

@@ -84,6 +84,14 @@ impl<O: ReplicaOwner> Snapshot<O> {
         Ok(snapshot)
     }
 
+    /// The same with the places of related pods looked up, though nothing is to be ranked by them now: for a reader
+    /// who wants to know the order all the same.
+    #[must_use]
+    pub fn ranked_among(mut self, owners: &impl Owners<O>, pods: &Cache<Pod>) -> Self {
+        self.colocation = colocation(&*self.owner, owners, pods);
+        self
+    }
+
     /// Whether some of the pods have to go, and not all (DEL-05).
     fn will_rank(&self) -> bool {
         let owner = self.owner.meta();

@@ -1,31 +1,31 @@
 //! `/healthz`, `/livez`, `/readyz` and `/metrics` over HTTPS (CM-06), in the words of Kubernetes' components.
 //!
 //! Whoever reaches the port may read them: they tell how the process is, and count what it does, without the name
-//! of any object in the cluster.
+//! of any object in the cluster. `/explain` does name objects, and asks who wants to know: [`crate::explain::door`].
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::fs;
-use std::future::{Ready, ready};
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use muster_apiserver::serve::{self, serve_service};
-use muster_apiserver::tls::Tls;
 use muster_runtime::election::Leadership;
 use muster_runtime::manager::Manager;
 use muster_runtime::metrics::Metrics;
 use muster_runtime::shutdown::Shutdown;
 use tokio::sync::watch;
 
+use super::certificate::certificate;
 use super::flags::Flags;
+use crate::explain::endpoint::Explaining;
 
 /// What Prometheus' text is called in its newer form.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -45,6 +45,7 @@ impl Endpoint {
         flags: &Flags,
         manager: &Manager,
         leadership: Option<Leadership>,
+        explaining: Explaining,
         stopping: Shutdown,
     ) -> Result<Option<Self>> {
         if flags.secure_port == 0 {
@@ -63,7 +64,8 @@ impl Endpoint {
             stopping,
             metrics: manager.metrics(),
         };
-        let handle = serve_service(listener, Service(Arc::new(health)), Some(&tls), watch::Sender::new(false))?;
+        let service = Service { health: Arc::new(health), explaining };
+        let handle = serve_service(listener, service, Some(&tls), watch::Sender::new(false))?;
         tracing::info!(address = %handle.address(), "serving health and metrics");
         Ok(Some(Self { handle }))
     }
@@ -72,19 +74,6 @@ impl Endpoint {
     pub(super) async fn close(self) {
         self.handle.shutdown().await;
     }
-}
-
-fn certificate(flags: &Flags) -> Result<Tls> {
-    let only_1_3 = flags.tls_min_version == "VersionTLS13";
-    let (Some(certificate), Some(key)) = (&flags.tls_cert_file, &flags.tls_private_key_file) else {
-        return Ok(Tls::generate_speaking(&[flags.bind_address], only_1_3)?);
-    };
-    let read =
-        |flag: &str, path: &Path| fs::read(path).with_context(|| format!("{flag} {}: cannot be read", path.display()));
-    let chain = read("--tls-cert-file", certificate)?;
-    let secret = read("--tls-private-key-file", key)?;
-    Tls::from_pem(&chain, &secret, only_1_3)
-        .with_context(|| format!("--tls-cert-file {}, --tls-private-key-file {}", certificate.display(), key.display()))
 }
 
 /// What is asked for the answers.
@@ -197,20 +186,31 @@ fn response(status: StatusCode, content_type: &'static str, body: String) -> Res
 
 /// The endpoint as connections use it.
 #[derive(Clone)]
-struct Service(Arc<Health>);
+struct Service {
+    health: Arc<Health>,
+    explaining: Explaining,
+}
 
 impl<B> tower::Service<Request<B>> for Service {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
-    type Future = Ready<Result<Self::Response, Infallible>>;
+    type Future = BoxFuture<'static, Result<Response<Full<Bytes>>, Infallible>>;
 
     fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let uri = request.uri();
-        ready(Ok(self.0.answer(request.method(), uri.path(), uri.query().unwrap_or_default())))
+        let (head, _) = request.into_parts();
+        let Self { health, explaining } = self.clone();
+        async move {
+            let (path, authorization) = (head.uri.path(), head.headers.get(header::AUTHORIZATION));
+            Ok(match path.strip_prefix("/explain/") {
+                Some(rest) => explaining.answer(&head.method, rest, authorization).await,
+                None => health.answer(&head.method, path, head.uri.query().unwrap_or_default()),
+            })
+        }
+        .boxed()
     }
 }
 

@@ -107,7 +107,8 @@ pub(crate) struct Flags {
     )]
     pub(crate) leader_elect_resource_namespace: String,
 
-    /// The address that /healthz, /livez, /readyz and /metrics are served on; anybody who reaches it may read them
+    /// The address that /healthz, /livez, /readyz, /metrics and /explain are served on; anybody who reaches it may read
+    /// the first four, and have explained what the API server lets him read
     #[arg(long, value_name = "IP", default_value = "0.0.0.0", help_heading = "Health and metrics (HTTPS)")]
     pub(crate) bind_address: IpAddr,
 
@@ -122,6 +123,11 @@ pub(crate) struct Flags {
     /// The certificate's private key as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert_file", help_heading = "Health and metrics (HTTPS)")]
     pub(crate) tls_private_key_file: Option<PathBuf>,
+
+    /// A folder to keep a certificate in that is signed by itself, so that it can be verified and stays the same:
+    /// muster-controller-manager.crt and .key, made where they are not there; not used with --tls-cert-file
+    #[arg(long, value_name = "FOLDER", help_heading = "Health and metrics (HTTPS)")]
+    pub(crate) cert_dir: Option<PathBuf>,
 
     /// The oldest TLS to speak; nothing older than 1.2 is spoken whatever this says
     #[arg(

@@ -215,7 +215,6 @@ const IGNORED: &[(&str, &[&str])] = &[
     ),
     ("all controllers share one identity here", &["use-service-account-credentials"]),
     ("controllers start together, as soon as their caches have synced", &["controller-start-interval"]),
-    ("a certificate of our own is kept in memory", &["cert-dir"]),
     (
         "the port is served in one way",
         &["http2-max-streams-per-connection", "permit-address-sharing", "permit-port-sharing"],

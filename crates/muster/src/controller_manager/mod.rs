@@ -8,6 +8,7 @@
 //! ```
 
 pub(crate) mod arguments;
+mod certificate;
 mod controllers;
 mod endpoint;
 pub(crate) mod flags;
@@ -27,6 +28,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::explain::door::Door;
+use crate::explain::endpoint::Explaining;
 use crate::up::Signals;
 pub(crate) use arguments::Ignored;
 use endpoint::Endpoint;
@@ -80,7 +83,8 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
         elector.register(&manager.metrics());
     }
     let (stop, stopped) = shutdown::channel();
-    let endpoint = Endpoint::open(flags, &manager, leadership.clone(), stopped.clone())?;
+    let explaining = Explaining::new(manager.explainer(), Door::new(&config), leadership.as_ref());
+    let endpoint = Endpoint::open(flags, &manager, leadership.clone(), explaining, stopped.clone())?;
 
     let (stop_election, election_stopped) = shutdown::channel();
     let events = manager.context().events.clone();

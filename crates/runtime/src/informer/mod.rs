@@ -13,6 +13,7 @@
 mod audit;
 mod backoff;
 mod ledger;
+mod once;
 mod reflector;
 mod resource;
 mod store;
@@ -33,7 +34,7 @@ use self::{
     ledger::Ledger,
     reflector::{Delta, Reflector, Target},
 };
-pub use self::{resource::Resource, store::Store};
+pub use self::{once::read_once, resource::Resource, store::Store};
 use crate::{client::Client, metrics::Metrics};
 
 /// How many of the objects that an audit found to differ are named in the log.

@@ -137,6 +137,18 @@ impl<T: Object> Reflector<T> {
         }
     }
 
+    /// Reads everything into `target`, and no more.
+    pub(super) async fn read_once(&mut self, target: &mut impl Target<T>) -> Result<(), ClientError> {
+        match self.paged_list(target).await {
+            Ok(_) => Ok(()),
+            Err(Ended::Refused(error)) => Err(error),
+            Err(ended) => {
+                let path = self.resource.collection(self.resource.namespace.as_deref());
+                Err(ClientError::Answer { method: http::Method::GET, path, source: Box::new(ended) })
+            }
+        }
+    }
+
     /// Keeps `target` up to date for as long as it is polled. At an await, nothing that was read is pending: it can
     /// be dropped there and called again.
     async fn keep(&mut self, target: &mut impl Target<T>) -> std::convert::Infallible {

@@ -1,0 +1,149 @@
+//! What `muster explain` takes.
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _};
+use http::Uri;
+use muster_objects::names::is_dns1123_subdomain;
+
+use super::target::Target;
+use crate::cli::{Cli, Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  # Why has the ReplicaSet web not the pods that it should have, and which would go first?
+  muster explain rs web
+
+  # What holds the rollout back?
+  muster explain deployment/web -n shop
+
+  # For a program: one JSON object, the order in which pods would go
+  muster explain rs web -o json | jq -r '.view.replicas.ranking.order[].pod'
+
+  # What the running manager thinks, with what it remembers
+  kubectl -n kube-system port-forward deployment/muster-controller-manager 10257 &
+  muster explain rs web --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
+
+Without --manager it lists the namespace and decides for itself, by the same code: expectations, the stale-cache record,
+backoff and queue are a running manager's and not known then. With it, your own token goes to the manager, which asks the
+API server with it whether you may get the object and list the pods of its namespace (for a Deployment its ReplicaSets
+too), and answers as that does. A client certificate cannot be passed on so.
+
+It exits 0 with an explanation, 1 where there is none, and 2 when the arguments cannot be used.";
+
+/// The arguments.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A kind and a name, or KIND/NAME; kinds are deployment, replicaset, replicationcontroller (deploy, rs, rc)
+    #[arg(required = true, num_args = 1..=2, value_names = ["KIND", "NAME"])]
+    words: Vec<String>,
+
+    /// The object's namespace; else the one of the kubeconfig's context
+    #[arg(short = 'n', long, value_name = "NAME", value_parser = parse_namespace)]
+    pub(super) namespace: Option<String>,
+
+    /// The cluster and who you are in it; else what KUBECONFIG names, else ~/.kube/config, else the pod's service account
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// How to print it
+    #[arg(short = 'o', long, value_enum, default_value_t = Output::Text, value_name = "FORMAT")]
+    pub(super) output: Output,
+
+    /// How many pods one sync of the manager creates or deletes at most; a manager that is asked knows
+    #[arg(
+        long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with = "manager"
+    )]
+    pub(super) burst_replicas: u32,
+
+    /// Ask this running manager, by its HTTPS endpoint
+    #[arg(long, value_name = "URL", value_parser = parse_manager)]
+    pub(super) manager: Option<Uri>,
+
+    /// The certificates to trust when the manager is asked, as PEM; else those that the system trusts
+    #[arg(long, value_name = "FILE", requires = "manager")]
+    pub(super) manager_certificate_authority: Option<PathBuf>,
+
+    /// The name that the manager's certificate is to have; else the host of --manager
+    #[arg(long, value_name = "NAME", requires = "manager")]
+    pub(super) manager_server_name: Option<String>,
+}
+
+impl Arguments {
+    /// The object that is meant.
+    ///
+    /// # Errors
+    /// In the words of the command line, where the kind is not known or the name is none.
+    pub(super) fn target(&self) -> Result<Target, clap::Error> {
+        Target::of(&self.words).map_err(|said| Cli::command().error(ErrorKind::ValueValidation, said))
+    }
+
+    /// Ends the process with 2 where the arguments cannot be used.
+    pub(crate) fn check(&self) {
+        if let Err(error) = self.target() {
+            error.exit();
+        }
+    }
+
+    /// The file that is named, or the one that kubectl would take; none leaves it to the environment.
+    pub(super) fn kubeconfig(&self) -> Option<PathBuf> {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        if self.kubeconfig.is_some() || is_set("KUBECONFIG") {
+            return self.kubeconfig.clone();
+        }
+        let home = PathBuf::from(std::env::var_os("HOME")?).join(".kube/config");
+        home.is_file().then_some(home)
+    }
+}
+
+fn parse_namespace(text: &str) -> Result<String, String> {
+    if is_dns1123_subdomain(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected the name of a namespace: lower case letters, digits and '-'".to_owned())
+    }
+}
+
+fn parse_manager(text: &str) -> Result<Uri, String> {
+    let uri: Option<Uri> = text.parse().ok();
+    // A token goes there: never in the clear.
+    let uri = uri.filter(|uri| uri.scheme_str() == Some("https") && uri.authority().is_some());
+    uri.ok_or_else(|| "expected an address such as https://127.0.0.1:10257".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::Command;
+
+    fn parsed(arguments: &[&str]) -> Result<Box<Arguments>, clap::Error> {
+        match Cli::try_parse_from([&["muster", "explain"], arguments].concat())?.command {
+            Command::Explain(arguments) => Ok(arguments),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_object_is_named_in_one_word_or_two() {
+        for words in [&["rs", "web"][..], &["rs/web"], &["rs/web", "-n", "shop"], &["-o", "json", "rs", "web"]] {
+            assert_eq!(parsed(words).unwrap().target().unwrap().name, "web", "{words:?}");
+        }
+        let error = parsed(&["pod/web"]).unwrap().target().unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("replicasets, replicaset, rs"), "{error}");
+    }
+
+    #[test]
+    fn a_token_never_goes_in_the_clear() {
+        for url in ["http://127.0.0.1:10257", "127.0.0.1:10257", "https://"] {
+            assert!(parsed(&["rs/web", "--manager", url]).is_err(), "{url}");
+        }
+        assert!(parsed(&["rs/web", "--manager", "https://127.0.0.1:10257"]).is_ok());
+        assert!(parsed(&["rs/web", "--manager-server-name", "localhost"]).is_err(), "of no manager");
+    }
+}

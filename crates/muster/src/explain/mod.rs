@@ -1,0 +1,66 @@
+//! `muster explain`: what a controller sees of an object and what it would do next, for a person or a program.
+//!
+//! ```text
+//!   arguments --no --manager--> lists of the API, decided here -----------------------------+
+//!       |                                                                                    +--> text or JSON
+//!       +----- --manager --> GET /explain/... of the manager: endpoint --> caches, books ----+
+//!                                                  |
+//!                                                  +--> door: may the caller read that? the API server says
+//! ```
+
+pub(crate) mod arguments;
+pub(crate) mod door;
+pub(crate) mod endpoint;
+mod manager;
+mod target;
+
+use anyhow::{Result, anyhow, bail};
+use muster_controllers::explain::{Explanation, FORMAT};
+use muster_objects::meta::ObjectKey;
+use muster_runtime::client::{Client, Options, configuration};
+use muster_runtime::explain::{NotExplained, explain_afresh};
+
+use crate::cli::Output;
+pub(crate) use arguments::Arguments;
+use target::Target;
+
+/// Runs `muster explain`.
+///
+/// # Errors
+/// Where the object cannot be read: it is not there, or whoever is asked refuses or does not answer.
+pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+    let Target { kind, name } = arguments.target().map_err(|error| anyhow!("{error}"))?;
+    let kubeconfig = arguments.kubeconfig();
+    let config = configuration(kubeconfig.as_deref()).await.map_err(|error| anyhow!("{error}"))?;
+    let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let key = ObjectKey::new(&*namespace, &*name);
+    if let Some(url) = &arguments.manager {
+        let told = manager::ask(arguments, &config, url, kind, &key).await?;
+        return print(arguments.output, &told);
+    }
+    let client = Client::connect(&config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
+    let explanation =
+        explain_afresh(&client, kind, &key, arguments.burst_replicas).await.map_err(|error| match error {
+            NotExplained::NotFound { kind, key } => {
+                anyhow!("{} {:?} not found in namespace {:?}", kind.resource().plural, &*key.name, &*key.namespace)
+            }
+            error => anyhow!("{error}"),
+        })?;
+    print(arguments.output, &serde_json::to_value(explanation)?)
+}
+
+/// As JSON everything that was told is printed, also what this version does not know.
+fn print(output: Output, told: &serde_json::Value) -> Result<()> {
+    match output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(told)?),
+        Output::Text => match told.get("format").and_then(serde_json::Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT) => {
+                print!("{}", serde_json::from_value::<Explanation>(told.clone())?);
+            }
+            format => {
+                bail!("the manager explains in format {format:?}, this is a muster of format {FORMAT}; try -o json")
+            }
+        },
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Explaining a live object: from the caches and books of a manager that runs, or from what the API lists.
+//!
+//! ```text
+//!   Manager --explainer--> Explainer --(key)--> books copied, caches held still --> begin --> Explanation
+//!   Client --lists of one namespace--> caches of its own, empty books ----------> begin --> Explanation
+//! ```
+//!
+//! Nothing is changed by being asked: a manager's books are asked on a copy of what they hold of that one object.
+
+use muster_controllers::{
+    deployment,
+    explain::{Explanation, Role, Source},
+    plan,
+    replicaset::{self, Owners, ReplicaOwner},
+};
+use muster_machinery::{Cache, Cached};
+use muster_objects::{Deployment, Pod, ReplicaSet, ReplicationController, meta::ObjectKey, time::Moment};
+
+use crate::{
+    client::{Client, ClientError},
+    deployment::DeploymentController,
+    informer::{Resource, read_once},
+    manager::{self, Name},
+    replicaset::ReplicaController,
+};
+
+/// The kinds that can be explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// apps/v1 Deployment.
+    Deployment,
+    /// apps/v1 ReplicaSet.
+    ReplicaSet,
+    /// v1 ReplicationController.
+    ReplicationController,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Deployment, Self::ReplicaSet, Self::ReplicationController];
+
+    /// Where the API serves it.
+    #[must_use]
+    pub const fn resource(self) -> plan::Resource {
+        match self {
+            Self::Deployment => plan::Resource::DEPLOYMENTS,
+            Self::ReplicaSet => plan::Resource::REPLICA_SETS,
+            Self::ReplicationController => plan::Resource::REPLICATION_CONTROLLERS,
+        }
+    }
+
+    /// The kind of that plural, such as `replicasets`.
+    #[must_use]
+    pub fn of_plural(plural: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.resource().plural == plural)
+    }
+
+    /// The controller that works for it.
+    #[must_use]
+    pub const fn controller(self) -> Name {
+        match self {
+            Self::Deployment => manager::DEPLOYMENT,
+            Self::ReplicaSet => manager::REPLICASET,
+            Self::ReplicationController => manager::REPLICATIONCONTROLLER,
+        }
+    }
+}
+
+/// Why there is no explanation.
+#[derive(Debug, thiserror::Error)]
+pub enum NotExplained {
+    /// No such object.
+    #[error("{kind} {key} not found", kind = .kind.resource().kind)]
+    NotFound {
+        /// The kind asked for.
+        kind: Kind,
+        /// The object asked for.
+        key: ObjectKey,
+    },
+    /// This manager does not run the controller that would know.
+    #[error("this manager does not run the {}", .0.controller().name)]
+    NotRun(Kind),
+    /// The caches of this manager are not filled yet.
+    #[error("the caches of the {} are not filled yet", .0.controller().name)]
+    NotSynced(Kind),
+    /// The API server was asked, and refused or was not there.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+/// A handle to the controllers of a manager, to be asked what they think.
+#[derive(Clone, Default)]
+pub struct Explainer {
+    pub(crate) deployments: Option<DeploymentController>,
+    pub(crate) replicasets: Option<ReplicaController<ReplicaSet>>,
+    pub(crate) replicationcontrollers: Option<ReplicaController<ReplicationController>>,
+}
+
+impl Explainer {
+    /// What the controller of `kind` sees of an object, and what it would do. `role` is what the manager is at this
+    /// moment; of the order of deletion at most `most` places are told.
+    ///
+    /// # Errors
+    /// Where the object is not in the cache, or the controller does not run or is not ready.
+    pub async fn explain(
+        &self,
+        kind: Kind,
+        key: &ObjectKey,
+        role: Role,
+        most: usize,
+    ) -> Result<Explanation, NotExplained> {
+        let found = match kind {
+            Kind::Deployment => match &self.deployments {
+                Some(controller) if controller.is_synced() => controller.explain(key, role),
+                Some(_) => return Err(NotExplained::NotSynced(kind)),
+                None => return Err(NotExplained::NotRun(kind)),
+            },
+            Kind::ReplicaSet => of_replicas(self.replicasets.as_ref(), kind, key, role, most).await?,
+            Kind::ReplicationController => {
+                of_replicas(self.replicationcontrollers.as_ref(), kind, key, role, most).await?
+            }
+        };
+        found.ok_or_else(|| NotExplained::NotFound { kind, key: key.clone() })
+    }
+}
+
+async fn of_replicas<O>(
+    controller: Option<&ReplicaController<O>>,
+    kind: Kind,
+    key: &ObjectKey,
+    role: Role,
+    most: usize,
+) -> Result<Option<Explanation>, NotExplained>
+where
+    O: ReplicaOwner + Cached,
+    Cache<O>: Owners<O>,
+{
+    let controller = controller.ok_or(NotExplained::NotRun(kind))?;
+    if !controller.is_synced() {
+        return Err(NotExplained::NotSynced(kind));
+    }
+    Ok(controller.explain(key, role, most).await)
+}
+
+/// The same computed afresh, from lists of the object's namespace: of its own kind, of pods, and for a Deployment of
+/// ReplicaSets. They are read one after another, owners first.
+///
+/// # Errors
+/// Where the object is not there, or a list is refused.
+pub async fn explain_afresh(
+    client: &Client,
+    kind: Kind,
+    key: &ObjectKey,
+    burst: u32,
+) -> Result<Explanation, NotExplained> {
+    let explained = match kind {
+        Kind::Deployment => deployment_afresh(client, key).await?,
+        Kind::ReplicaSet => replicas_afresh::<ReplicaSet>(client, key, burst, Resource::replicasets()).await?,
+        Kind::ReplicationController => {
+            let resource = Resource::replicationcontrollers();
+            replicas_afresh::<ReplicationController>(client, key, burst, resource).await?
+        }
+    };
+    explained.ok_or_else(|| NotExplained::NotFound { kind, key: key.clone() })
+}
+
+async fn replicas_afresh<O>(
+    client: &Client,
+    key: &ObjectKey,
+    burst: u32,
+    resource: Resource,
+) -> Result<Option<Explanation>, ClientError>
+where
+    O: ReplicaOwner + Cached,
+    Cache<O>: Owners<O>,
+{
+    let owners: Cache<O> = read_once(client, within(resource, key)).await?;
+    let Some(owner) = Owners::get(&owners, key) else { return Ok(None) };
+    let pods: Cache<Pod> = read_once(client, within(Resource::pods(), key)).await?;
+    let begin = replicaset::Books::new(O::IDENTITY)
+        .begin(key, &owners, &pods, burst, Moment::ORIGIN)
+        .map(|snapshot| snapshot.ranked_among(&owners, &pods));
+    Ok(Explanation::of_replicas(&*owner, begin, (Source::Api, None), usize::MAX, client.server_now()))
+}
+
+async fn deployment_afresh(client: &Client, key: &ObjectKey) -> Result<Option<Explanation>, ClientError> {
+    let deployments: Cache<Deployment> = read_once(client, within(Resource::deployments(), key)).await?;
+    let Some(deployment) = deployments.get(key) else { return Ok(None) };
+    let sets: Cache<ReplicaSet> = read_once(client, within(Resource::replicasets(), key)).await?;
+    let pods: Cache<Pod> = read_once(client, within(Resource::pods(), key)).await?;
+    let begin = deployment::Books::new().begin(key, &deployments, &sets, &pods, 0, Moment::ORIGIN);
+    Ok(Explanation::of_deployment(deployment, begin, (Source::Api, None), client.server_now()))
+}
+
+/// What of a resource stands in the object's namespace.
+fn within(resource: Resource, key: &ObjectKey) -> Resource {
+    Resource { namespace: Some(key.namespace.to_string()), ..resource }
+}

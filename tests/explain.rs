@@ -1,0 +1,335 @@
+//! `muster explain` from outside: of a cluster, of a manager that leads and of one that stands by, and what is refused.
+
+mod outside;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use outside::{Cluster, MUSTER, has_kubectl, muster, text, write};
+
+/// How often is looked before a test gives up, with a pause each time.
+const LOOKS: u32 = 1_200;
+const PAUSE: Duration = Duration::from_millis(100);
+
+const WORKLOADS: &str = "\
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: nginx}]}
+---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: classic, namespace: default}
+spec:
+  replicas: 2
+  selector: {app: classic}
+  template:
+    metadata: {labels: {app: classic}}
+    spec: {containers: [{name: c, image: httpd}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: site, namespace: default}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: site}}
+  template:
+    metadata: {labels: {app: site}}
+    spec: {containers: [{name: c, image: nginx}]}
+";
+
+/// A cluster with the workloads, and the folder of their manifest.
+fn cluster(controllers: &str) -> (Cluster, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let manifest = write(folder.path(), "workloads.yaml", WORKLOADS);
+    let flags = ["-f", &manifest, "--controllers", controllers, "--pod-startup", "0s", "--pod-shutdown", "0s"];
+    (Cluster::start(&flags), folder)
+}
+
+/// Runs `muster explain` with this kubeconfig.
+fn explain(kubeconfig: &Path, arguments: &[&str]) -> Output {
+    let kubeconfig = kubeconfig.to_string_lossy();
+    muster(&[&["explain", "--kubeconfig", &*kubeconfig], arguments].concat())
+}
+
+/// Asks until the answer has these words.
+fn says(kubeconfig: &Path, arguments: &[&str], words: &str) -> String {
+    let mut last = String::new();
+    for _ in 0..LOOKS {
+        let output = explain(kubeconfig, arguments);
+        last = text(&output.stdout) + &text(&output.stderr);
+        if output.status.success() && last.contains(words) {
+            return last;
+        }
+        sleep(PAUSE);
+    }
+    panic!("explain {arguments:?} does not say {words:?}:\n{last}");
+}
+
+fn refused(output: &Output, code: i32, words: &[&str]) {
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert_eq!(text(&output.stdout), "");
+    for words in words {
+        assert!(said.contains(words), "no {words:?} in:\n{said}");
+    }
+}
+
+fn json(kubeconfig: &Path, arguments: &[&str]) -> serde_json::Value {
+    let output = explain(kubeconfig, &[arguments, &["-o", "json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Text with what differs from run to run made the same: uids, versions, times, names' random ends, and the columns'
+/// width with them.
+fn redacted(told: &str) -> String {
+    let mut lines = Vec::new();
+    for line in told.lines() {
+        let words = line.split_whitespace().map(|word| {
+            let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+            let is_uid = bare.len() == 36 && bare.matches('-').count() == 4;
+            let is_time = bare.contains('T') && bare.ends_with('Z') && bare.starts_with("20");
+            if is_uid {
+                word.replace(bare, "UID")
+            } else if is_time {
+                word.replace(bare, "TIME")
+            } else if bare.strip_prefix("web-").is_some_and(|end| end.len() == 5) {
+                word.replace(bare, "web-xxxxx")
+            } else {
+                word.to_owned()
+            }
+        });
+        lines.push(words.collect::<Vec<_>>().join(" "));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn a_replica_set_at_rest_is_explained_from_the_api() {
+    let (cluster, _folder) = cluster("*");
+    let config = cluster.kubeconfig();
+    let told = says(&config, &["rs", "web"], "3 claimed, 3 ready, 3 available, 0 terminating");
+    // Its status follows the last pod by a moment.
+    let told =
+        if told.contains("  status ") { says(&config, &["rs/web"], "again  when something changes") } else { told };
+    let told = redacted(&told);
+    assert!(told.starts_with("ReplicaSet default/web (uid UID, version "), "{told}");
+    for line in [
+        "Source: computed afresh from the API at TIME",
+        "Spec: 3 replicas, available after 0s ready, selecting app=web",
+        "Pods: 3 claimed, 3 ready, 3 available, 0 terminating",
+        "Memory: expectations, stale-cache record, backoff and queue are a running manager's, and not known here",
+        "Next: leave the pods as they are",
+        "RS-09 3 of 3 wanted pods are there",
+        "again when something changes",
+        "Order of deletion, the first to go first:",
+        "# POD GOES NODE BEHIND THE ONE BEFORE BY",
+    ] {
+        assert!(told.lines().any(|found| found == line), "no line {line:?} in:\n{told}");
+    }
+    let places: Vec<&str> = told.lines().filter(|line| line.contains(" web-xxxxx - node-")).collect();
+    assert_eq!(places.len(), 3, "{told}");
+    assert!(places[0].ends_with(" -") && places[1..].iter().all(|place| place.contains("DEL-04 ")), "{told}");
+
+    let told = json(&config, &["rs", "web"]);
+    assert_eq!((&told["kind"], &told["format"], &told["source"]), (&"Explanation".into(), &1.into(), &"api".into()));
+    assert_eq!(told["object"]["name"], "web");
+    assert!(told.get("memory").is_none(), "not known, so not there");
+    let view = &told["view"]["replicas"];
+    assert_eq!(view["pods"]["claimed"], 3);
+    let order = view["ranking"]["order"].as_array().expect("a list");
+    assert_eq!(order.len(), 3);
+    assert!(order[0].get("decidedBy").is_none() && order[1]["decidedBy"]["rule"] == "DEL-04", "{order:?}");
+}
+
+#[test]
+fn a_deployment_and_a_replication_controller_are_explained_too() {
+    let (cluster, _folder) = cluster("*");
+    let config = cluster.kubeconfig();
+    let told = says(&config, &["deploy", "site"], "nothing: the rollout is complete");
+    for words in [
+        "  Spec:    4 replicas, RollingUpdate (maxSurge 25%, maxUnavailable 25%)",
+        "  Bounds:  at most 5 pods, at least 3 available",
+        "  Rollout: complete",
+        "  DEP-24 complete: 4 of 4 pods are updated and all available",
+        "  REPLICASET ",
+        "Progressing  True    NewReplicaSetAvailable",
+    ] {
+        assert!(told.contains(words), "no {words:?} in:\n{told}");
+    }
+    let view = &json(&config, &["deployment/site"])["view"]["rollout"];
+    assert_eq!((&view["bounds"]["surge"], &view["bounds"]["unavailable"]), (&1.into(), &1.into()));
+    let sets = view["sets"].as_array().expect("a list");
+    assert_eq!(sets.len(), 1);
+    assert_eq!((&sets[0]["new"], &sets[0]["revision"], &sets[0]["replicas"]), (&true.into(), &1.into(), &4.into()));
+    says(&config, &["rc", "classic"], "2 of 2 wanted pods are there");
+}
+
+#[test]
+fn where_no_controller_runs_it_says_what_one_would_do() {
+    let (cluster, _folder) = cluster("");
+    let config = cluster.kubeconfig();
+    let told = says(&config, &["rs", "web"], "Next: create 3 pods");
+    assert!(told.contains("  RS-09  0 of 3 wanted pods are there: 3 are missing\n"), "{told}");
+    assert!(told.contains("  create 3 Pod\n"), "{told}");
+    let told = says(&config, &["deployment", "site"], "Next: create ReplicaSet site-");
+    assert!(told.contains("  DEP-04 no ReplicaSet has its template\n"), "{told}");
+    let told = json(&config, &["rs", "web", "--burst-replicas=2"]);
+    assert_eq!(told["view"]["replicas"]["next"]["writes"][0]["count"], 2);
+}
+
+#[test]
+fn what_cannot_be_explained_says_why() {
+    let (cluster, folder) = cluster("");
+    let config = cluster.kubeconfig();
+    refused(&explain(&config, &["pod", "web"]), 2, &["\"pod\" cannot be explained", "replicasets", "deploy", "rc"]);
+    refused(&explain(&config, &["rs"]), 2, &["KIND/NAME"]);
+    let nothing = ["replicasets \"nothing\" not found in namespace \"default\""];
+    refused(&explain(&config, &["rs", "nothing"]), 1, &nothing);
+    refused(&explain(&config, &["rs", "web", "-n", "other"]), 1, &["\"web\" not found in namespace \"other\""]);
+    refused(&explain(Path::new("/nowhere/config"), &["rs", "web"]), 1, &["/nowhere/config"]);
+    refused(&explain(&wrong_token(&config, folder.path()), &["rs", "web"]), 1, &["Unauthorized"]);
+    let help = text(&muster(&["help", "explain"]).stdout);
+    for words in ["Examples:", "--manager-certificate-authority", "--manager-server-name", "-o, --output", "exits 0"] {
+        assert!(help.contains(words), "no {words:?} in:\n{help}");
+    }
+}
+
+/// The same kubeconfig with another token.
+fn wrong_token(kubeconfig: &Path, folder: &Path) -> PathBuf {
+    let config = fs::read_to_string(kubeconfig).expect("a kubeconfig");
+    let changed = config.lines().map(|line| match line.split_once("token:") {
+        Some((before, _)) => format!("{before}token: wrong"),
+        None => line.to_owned(),
+    });
+    let changed = changed.collect::<Vec<_>>().join("\n");
+    assert_ne!(changed, config);
+    PathBuf::from(write(folder, "wrong.kubeconfig", &changed))
+}
+
+/// A controller manager as a process. Killed when dropped.
+struct Manager {
+    child: Child,
+    log: PathBuf,
+    url: String,
+    folder: tempfile::TempDir,
+}
+
+impl Manager {
+    /// Starts one whose endpoint has a certificate of its own in a folder, and waits for words in its log.
+    fn start(cluster: &Cluster, until: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port();
+        let log = folder.path().join("log");
+        let child = Command::new(MUSTER)
+            .args(["controller-manager", "--bind-address=127.0.0.1", "-v=4"])
+            .args([format!("--secure-port={port}"), format!("--cert-dir={}", folder.path().display())])
+            .arg("--kubeconfig")
+            .arg(cluster.kubeconfig())
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log).expect("a log file"))
+            .spawn()
+            .expect("the program starts");
+        let manager = Self { child, log, url: format!("https://127.0.0.1:{port}"), folder };
+        for _ in 0..LOOKS {
+            if manager.log().contains(until) {
+                return manager;
+            }
+            sleep(PAUSE);
+        }
+        panic!("it does not say {until:?}:\n{}", manager.log());
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    fn certificate(&self) -> String {
+        self.folder.path().join("muster-controller-manager.crt").to_string_lossy().into_owned()
+    }
+
+    /// The arguments by which it is asked about an object.
+    fn asked<'a>(&'a self, certificate: &'a str, object: &'a str) -> Vec<&'a str> {
+        vec![object, "--manager", &self.url, "--manager-certificate-authority", certificate]
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Contract: CM-06
+#[test]
+fn a_manager_explains_itself_to_whom_the_api_server_lets() {
+    let (cluster, folder) = cluster("");
+    let config = cluster.kubeconfig();
+    let leader = Manager::start(&cluster, "starting workers");
+    let certificate = leader.certificate();
+    let web = leader.asked(&certificate, "rs/web");
+
+    let told = says(&config, &web, "3 claimed, 3 ready, 3 available");
+    assert!(told.contains("  Source:  the manager that leads, at "), "{told}");
+    assert!(told.contains("  Memory:  nothing expected"), "{told}");
+    let told = json(&config, &leader.asked(&certificate, "deploy/site"));
+    assert_eq!(told["source"]["manager"]["role"], "leader");
+    assert_eq!(told["memory"]["queue"]["failures"], 0);
+
+    // Who may not read it is told so in the API server's words, and learns nothing else.
+    let wrong = wrong_token(&config, folder.path());
+    refused(&explain(&wrong, &web), 1, &["Unauthorized", &leader.url]);
+    let bare = fs::read_to_string(&config).expect("a kubeconfig");
+    let bare = bare.lines().filter(|line| !line.contains("token:")).collect::<Vec<_>>().join("\n");
+    let bare = PathBuf::from(write(folder.path(), "bare.kubeconfig", &bare.replace("user:\n", "user: {}\n")));
+    refused(&explain(&bare, &web), 1, &["no token", "client certificate"]);
+    refused(&explain(&config, &leader.asked(&certificate, "rs/nothing")), 1, &["\"nothing\" not found"]);
+
+    // The certificate is verified, by its authority and by its name.
+    refused(&explain(&config, &["rs/web", "--manager", &leader.url]), 1, &["--manager", "certificate"]);
+    let other_name = [&web[..], &["--manager-server-name", "elsewhere"]].concat();
+    refused(&explain(&config, &other_name), 1, &["--manager", "certificate"]);
+    says(&config, &[&web[..], &["--manager-server-name", "localhost"]].concat(), "3 claimed");
+
+    let standby = Manager::start(&cluster, "caches synced");
+    let certificate = standby.certificate();
+    let told = says(&config, &standby.asked(&certificate, "rs/web"), "3 claimed");
+    assert!(told.contains("a manager that stands by"), "{told}");
+
+    let token = fs::read_to_string(&config).expect("a kubeconfig");
+    let token = token.split_once("token:").expect("a token").1.lines().next().expect("a line").trim().trim_matches('"');
+    assert!(token.len() > 10 && !leader.log().contains(token), "the token is not logged");
+}
+
+/// Contract: CM-06
+#[test]
+fn without_a_bearer_token_a_manager_says_nothing() {
+    if !has_kubectl("without_a_bearer_token_a_manager_says_nothing") {
+        return;
+    }
+    let (cluster, _folder) = cluster("");
+    let manager = Manager::start(&cluster, "starting workers");
+    let output = Command::new("kubectl")
+        .args(["--kubeconfig=/dev/null", "--username=a", "--password=b", "--server", &manager.url])
+        .args(["--certificate-authority", &manager.certificate(), "get", "--raw"])
+        .arg("/explain/replicasets/default/web")
+        .env_remove("KUBECONFIG")
+        .output()
+        .expect("kubectl runs");
+    let said = text(&output.stderr);
+    assert!(!output.status.success() && said.contains("must be logged in"), "{said}");
+    assert_eq!(text(&output.stdout), "");
+}
