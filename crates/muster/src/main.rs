@@ -62,6 +62,7 @@ fn main() -> ExitCode {
             Command::ControllerManager(flags) => controller_manager::run(flags, &ignored).await,
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
+            Command::Bench(Bench::Manager(arguments)) => bench::manager::run(arguments).await,
             Command::Completions { .. } => Ok(()),
         }
     });
