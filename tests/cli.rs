@@ -261,6 +261,7 @@ fn help_has_examples_and_completions_are_printed() {
         &["up", "--help"],
         &["bench", "replicasets", "--help"],
         &["bench", "rollouts", "--help"],
+        &["bench", "manager", "--help"],
         &["completions", "--help"],
     ] {
         let output = muster(arguments);

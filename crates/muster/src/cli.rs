@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use muster_cluster::{DelayRange, parse_duration};
 use muster_runtime::manager::CONCURRENT_SYNCS;
 
+use crate::bench::manager::arguments::BenchManager;
 use crate::controller_manager::flags::Flags;
 use crate::explain;
 
@@ -174,6 +175,8 @@ pub(crate) enum Bench {
     Replicasets(BenchReplicasets),
     /// Roll Deployments to new images, and count what it takes
     Rollouts(BenchRollouts),
+    /// Run managers one after another against a cluster, and measure their CPU, memory and time
+    Manager(Box<BenchManager>),
 }
 
 const BENCH_EXAMPLES: &str = "\

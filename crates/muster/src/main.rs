@@ -67,6 +67,7 @@ fn main() -> ExitCode {
             Command::Explain(arguments) => explain::run(arguments).await,
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
+            Command::Bench(Bench::Manager(arguments)) => bench::manager::run(arguments).await,
             Command::Completions { .. } => Ok(()),
         }
     });

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use muster_machinery::{Cached, WorkQueue};
 use muster_objects::{DecodeError, Interner, Meta, Object};
-use muster_runtime::client::Client;
+use muster_runtime::client::{Client, ClientError};
 use muster_runtime::informer::Resource;
 use serde::Deserialize;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -124,6 +124,27 @@ enum Step {
     Wait,
     /// It did not work.
     Failed,
+}
+
+/// Deletes one namespace with all that is in it, for who cannot leave that to a controller: it works with one beside
+/// it as well. Tries again where something did not work, so that its caller limits the time. One that is not there is
+/// removed already.
+///
+/// # Errors
+/// Where the server refuses to delete the namespace.
+pub async fn remove(client: &Client, kinds: &Kinds, name: &str) -> Result<(), ClientError> {
+    match client.delete(&format!("/api/v1/namespaces/{name}"), None).await {
+        Err(error) if error.is_not_found() => return Ok(()),
+        // 409: it is being removed already.
+        Err(error) if !error.is_conflict() => return Err(error),
+        _ => {}
+    }
+    let mut look = FIRST_LOOK;
+    while !matches!(terminate::step(client, kinds, name).await, Step::Done) {
+        tokio::time::sleep(look).await;
+        look = (look * 2).min(LAST_LOOK);
+    }
+    Ok(())
 }
 
 /// Runs the loop for as long as it is fed. Without `terminate` namespaces are only furnished.

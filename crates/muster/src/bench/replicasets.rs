@@ -7,18 +7,16 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use futures::stream::{self, TryStreamExt as _};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use muster_machinery::Change;
 use muster_objects::Pod;
-use muster_runtime::client::{Client, ClientError, Options};
+use muster_runtime::client::{Client, ClientError};
 use muster_runtime::informer::{Informers, Resource};
 use serde::Serialize;
-use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::report::{Column, REPLICASET_OF_1000, RequestCounts, table};
-use super::{LANES, bar, create_namespace, pod_spec, quiet, remove_namespace};
+use super::{LANES, bar, connect, create_namespace, pod, quiet, remove_namespace, replicaset};
 use crate::cli::{BenchReplicasets, Output};
 use crate::embedded::{Embedded, Settings};
 use crate::requests::{Requests, Sender};
@@ -111,16 +109,6 @@ pub(crate) async fn run(arguments: &BenchReplicasets) -> Result<()> {
         Output::Text => print(&findings),
     }
     Ok(())
-}
-
-async fn connect(path: &std::path::Path) -> Result<Client> {
-    let file = || path.display();
-    // The error of each names its cause in its own text.
-    let kubeconfig = Kubeconfig::read_from(path).map_err(|e| anyhow::anyhow!("{}: {e}", file()))?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .with_context(|| format!("{}: cannot be used", file()))?;
-    Client::connect(&config, &Options::default()).with_context(|| format!("{}: cannot be used", file()))
 }
 
 /// The pods of the bench's namespace as the watch shows them.
@@ -238,18 +226,8 @@ impl Bench<'_> {
             .try_for_each_concurrent(LANES, |number| {
                 let path = &path;
                 let name = format!("bench-{number}");
-                let body = json!({
-                    "apiVersion": "apps/v1", "kind": "ReplicaSet",
-                    "metadata": {"name": name},
-                    "spec": {
-                        "replicas": replicas,
-                        "selector": {"matchLabels": {"bench": name}},
-                        "template": {"metadata": {"labels": {"bench": name}}, "spec": pod_spec("registry.k8s.io/pause:3.10")},
-                    },
-                });
-                async move {
-                    self.client.create(path, Bytes::from(body.to_string())).await.map(drop).context("a ReplicaSet")
-                }
+                let body = replicaset(&name, replicas);
+                async move { self.client.create(path, body).await.map(drop).context("a ReplicaSet") }
             })
             .await
     }
@@ -259,15 +237,7 @@ impl Bench<'_> {
         let lanes = stream::iter((0..sets).map(Ok));
         lanes
             .try_for_each_concurrent(LANES, |number| {
-                let name = format!("bench-{number}");
-                let body = Bytes::from(
-                    json!({
-                        "apiVersion": "v1", "kind": "Pod",
-                        "metadata": {"generateName": format!("{name}-"), "labels": {"bench": name}},
-                        "spec": pod_spec("registry.k8s.io/pause:3.10"),
-                    })
-                    .to_string(),
-                );
+                let body = pod(&format!("bench-{number}"));
                 let path = &path;
                 async move {
                     stream::iter((0..replicas).map(Ok::<_, ClientError>))

@@ -184,7 +184,7 @@ impl Completions {
 }
 
 /// Whether the rollout of a Deployment's newest specification is over (DEP-24).
-fn is_complete(deployment: &Deployment) -> bool {
+pub(super) fn is_complete(deployment: &Deployment) -> bool {
     let Deployment { meta, replicas, status, .. } = deployment;
     status.observed_generation >= meta.generation
         && [status.replicas, status.updated_replicas, status.available_replicas].iter().all(|count| count == replicas)

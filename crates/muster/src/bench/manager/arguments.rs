@@ -1,0 +1,173 @@
+//! What `muster bench manager` takes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use muster_cluster::parse_duration;
+
+use super::command::Manager;
+use crate::cli::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  # This program's controllers against a real API server
+  muster bench manager --kubeconfig admin.kubeconfig
+
+  # The same beside kube-controller-manager, which may run nothing else, nor send slowly
+  muster bench manager --kubeconfig admin.kubeconfig --manager muster --manager 'kcm=kube-controller-manager \\
+    --kubeconfig {kubeconfig} --leader-elect=false --kube-api-qps=1000 --kube-api-burst=2000 \\
+    --controllers=deployment-controller,replicaset-controller,replicationcontroller-controller'
+
+  # Two settings of one program, a small and quick run
+  muster up --controllers '' &
+  muster bench manager --kubeconfig muster.kubeconfig --phases many,restart --rounds 1 \\
+    --replicasets 10 --replicas 20 --cached-pods 500 \\
+    --manager 'five=muster controller-manager --kubeconfig {kubeconfig} --leader-elect=false --secure-port 0' \\
+    --manager 'one=muster controller-manager --kubeconfig {kubeconfig} --leader-elect=false --secure-port 0 \\
+      --concurrent-replicaset-syncs 1'
+
+Phases, each with a process of its own that is started for it:
+  rest        nothing to do: resident memory, and CPU over a while
+  replicaset  the pods of one ReplicaSet, beside as many created directly by this program while the process looks on
+  many        many ReplicaSets at once
+  rollouts    many Deployments rolled to a new image at once
+  restart     start among many pods that are there, until it works and is quiet
+
+CPU and memory are those of the manager's process, as /proc has them: this needs Linux, and managers that
+do not fork. No other process may run these controllers for that cluster. The pods of `rollouts` must turn
+Ready: where the cluster has no nodes, this program simulates three meanwhile. Everything happens in
+namespaces of its own, which it removes in the end, after an interrupt as well.";
+
+/// What `muster bench manager` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BenchManager {
+    /// The cluster to measure against, as an administrator
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: PathBuf,
+
+    /// A manager to measure; may be repeated, and they take turns. The command is split as a shell would, and run
+    /// without one; {kubeconfig} in it stands for the file. `muster` alone is this program
+    #[arg(long = "manager", value_name = "NAME=COMMAND", default_value = "muster")]
+    pub(crate) managers: Vec<Manager>,
+
+    /// What to measure: a comma list
+    #[arg(
+        long,
+        value_enum,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "rest,replicaset,many,rollouts,restart"
+    )]
+    pub(crate) phases: Vec<Phase>,
+
+    /// How often each phase is repeated; the figures are medians
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+
+    /// Of `rest`: how long CPU is counted
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    pub(crate) rest: Duration,
+
+    /// Of `replicaset`: how many pods it has
+    #[arg(long, value_name = "N", default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pods: u32,
+
+    /// Of `replicaset`: how many requests are on their way at once where this program creates the pods
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) concurrency: u32,
+
+    /// Of `many`: how many ReplicaSets
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) replicasets: u32,
+
+    /// Of `many` and `restart`: how many pods each ReplicaSet has
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) replicas: u32,
+
+    /// Of `rollouts`: how many Deployments
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) deployments: u32,
+
+    /// Of `rollouts`: how many pods each Deployment has
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) deployment_replicas: u32,
+
+    /// Of `restart`: how many pods are there
+    #[arg(long, value_name = "N", default_value_t = 27_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cached_pods: u32,
+
+    /// How long to wait for each step of a phase
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    pub(crate) timeout: Duration,
+
+    /// How to print the figures
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Phase {
+    /// Nothing to do.
+    Rest,
+    /// One ReplicaSet beside direct creation.
+    Replicaset,
+    /// Many ReplicaSets.
+    Many,
+    /// Many rollouts.
+    Rollouts,
+    /// A start among many pods.
+    Restart,
+}
+
+impl Phase {
+    /// Its name on the command line and in figures.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Rest => "rest",
+            Self::Replicaset => "replicaset",
+            Self::Many => "many",
+            Self::Rollouts => "rollouts",
+            Self::Restart => "restart",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Bench, Cli, Command};
+
+    fn parsed(flags: &[&str]) -> Result<BenchManager, clap::Error> {
+        let all = [&["muster", "bench", "manager", "--kubeconfig", "k"], flags].concat();
+        match Cli::try_parse_from(all)?.command {
+            Command::Bench(Bench::Manager(arguments)) => Ok(*arguments),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn everything_is_measured_of_this_program_by_default() {
+        let all = parsed(&[]).unwrap();
+        let names: Vec<_> = all.phases.iter().map(|phase| phase.name()).collect();
+        assert_eq!(names, ["rest", "replicaset", "many", "rollouts", "restart"]);
+        assert_eq!(all.managers.iter().map(|manager| manager.name.as_str()).collect::<Vec<_>>(), ["muster"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for bad in [
+            &["--phases", "sleep"][..],
+            &["--rounds", "0"],
+            &["--manager", "nameless"],
+            &["--manager", "a='x"],
+            &["--deployment-replicas", "0"],
+        ] {
+            assert!(parsed(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A manager's process: started, watched while something is waited for, and ended.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::command::Manager;
+use super::usage::Usage;
+
+/// How many lines of a manager's log are kept, for the case that it dies.
+const LOG_LINES: usize = 20;
+/// How long a manager may take to end in order.
+const END: Duration = Duration::from_secs(20);
+/// How often is looked whether a manager is still at work.
+const LOOK: Duration = Duration::from_millis(500);
+/// A manager is at rest that used no more CPU in so many looks one after another ...
+const QUIET_LOOKS: usize = 4;
+/// ... than this, in seconds.
+const QUIET_CPU: f64 = 0.05;
+
+/// A manager that runs. Dropped, it is killed.
+pub(super) struct Process {
+    name: String,
+    child: Child,
+    id: u32,
+    log: Log,
+}
+
+impl Process {
+    /// Starts a manager for the cluster of this kubeconfig.
+    ///
+    /// # Errors
+    /// Where its program cannot be run.
+    pub(super) fn start(manager: &Manager, kubeconfig: &Path) -> Result<Self> {
+        let name = manager.name.clone();
+        let command = manager.command(kubeconfig).with_context(|| format!("--manager {name}: this program"))?;
+        let (program, arguments) = command.split_first().with_context(|| format!("--manager {name}: no command"))?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("--manager {name}: {program} cannot be run"))?;
+        let log = Log::default();
+        for pipe in [child.stdout.take().map(boxed), child.stderr.take().map(boxed)].into_iter().flatten() {
+            tokio::spawn(log.clone().follow(pipe));
+        }
+        let id = child.id().with_context(|| format!("--manager {name}: it ended at once"))?;
+        Ok(Self { name, child, id, log })
+    }
+
+    /// What it has used up to now.
+    pub(super) fn usage(&self) -> Result<Usage> {
+        Usage::of(self.id).with_context(|| format!("manager {}", self.name))
+    }
+
+    /// Waits for `work`, and fails where the manager ends before that.
+    pub(super) async fn during<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            biased;
+            ended = self.child.wait() => {
+                let how = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+                // What it said last may still be in the pipe.
+                sleep(Duration::from_millis(50)).await;
+                Err(anyhow!("manager {} ended ({how}), its log's last lines:\n{}", self.name, self.log.last_lines()))
+            }
+            done = work => done,
+        }
+    }
+
+    /// Waits until the manager uses next to no CPU, and gives what it had used by then.
+    ///
+    /// # Errors
+    /// Where it ends, or is still busy after `at_most`.
+    pub(super) async fn at_rest(&mut self, at_most: Duration) -> Result<Usage> {
+        let id = self.id;
+        let name = self.name.clone();
+        self.during(async move {
+            let deadline = Instant::now() + at_most;
+            let mut seen = VecDeque::from([Usage::of(id)?]);
+            loop {
+                sleep(LOOK).await;
+                let now = Usage::of(id)?;
+                seen.push_back(now);
+                if seen.len() > QUIET_LOOKS {
+                    let before = seen.pop_front().map_or(0.0, |usage| usage.cpu_seconds);
+                    if now.cpu_seconds - before <= QUIET_CPU {
+                        return Ok(now);
+                    }
+                }
+                if Instant::now() >= deadline {
+                    bail!("manager {name} does not come to rest within {at_most:?}");
+                }
+            }
+        })
+        .await
+    }
+
+    /// Ends it: in order, or else by force.
+    pub(super) async fn stop(mut self) -> Result<()> {
+        let id = i32::try_from(self.id).context("a process id")?;
+        // One that has ended by now has nothing to be asked for.
+        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+        if timeout(END, self.child.wait()).await.is_err() {
+            eprintln!("manager {} does not end within {END:?} of SIGTERM, it is killed", self.name);
+            self.child.kill().await.with_context(|| format!("manager {} cannot be killed", self.name))?;
+        }
+        Ok(())
+    }
+}
+
+/// The last lines that a manager wrote. Cloning shares them.
+#[derive(Debug, Clone, Default)]
+struct Log {
+    lines: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Log {
+    async fn follow(self, pipe: Box<dyn AsyncRead + Send + Unpin>) {
+        let mut pipe = BufReader::new(pipe);
+        let mut line = Vec::new();
+        while matches!(pipe.read_until(b'\n', &mut line).await, Ok(1..)) {
+            self.push(String::from_utf8_lossy(&line).trim_end().to_owned());
+            line.clear();
+        }
+    }
+
+    fn push(&self, line: String) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.push_back(line);
+        if lines.len() > LOG_LINES {
+            lines.pop_front();
+        }
+    }
+
+    fn last_lines(&self) -> String {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.is_empty() {
+            return "  (nothing)".to_owned();
+        }
+        lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn boxed(pipe: impl AsyncRead + Send + Unpin + 'static) -> Box<dyn AsyncRead + Send + Unpin> {
+    Box::new(pipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(command: &str) -> Result<Process> {
+        Process::start(&command.parse().unwrap(), Path::new("/k"))
+    }
+
+    #[tokio::test]
+    async fn one_that_dies_is_told_with_its_last_words() {
+        let mut process = start("m=sh -c 'for n in $(seq 1 30); do echo line $n; done; exit 3'").unwrap();
+        let waiting = process.during::<()>(std::future::pending()).await;
+        let said = format!("{:#}", waiting.unwrap_err());
+        assert!(said.contains("manager m ended (exit status: 3)"), "{said}");
+        assert!(said.contains("line 30") && said.contains("line 11") && !said.contains("line 10\n"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn one_that_is_not_there_is_named() {
+        let said = format!("{:#}", start("m=/nowhere/at/all --flag").err().unwrap());
+        assert!(said.contains("--manager m") && said.contains("/nowhere/at/all"), "{said}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn one_that_sleeps_is_at_rest_and_ends_when_told() {
+        let mut process = start("m=sleep 600").unwrap();
+        let usage = process.at_rest(Duration::from_secs(60)).await.unwrap();
+        assert!(usage.cpu_seconds < 1.0 && usage.resident_mib > 0.0, "{usage:?}");
+        process.stop().await.unwrap();
+    }
+}
