@@ -11,7 +11,8 @@
 //! Nothing here does I/O, reads a clock, waits or draws a random number. Whatever a controller of
 //! Kubernetes decides can be read, and tested, as ordinary functions. [`plan`] is the language that
 //! decisions are written in; [`replicaset`] the controller behind ReplicaSet and ReplicationController,
-//! [`deployment`] the one behind Deployment. [`mod@claiming`] is what both do first.
+//! [`deployment`] the one behind Deployment. [`mod@claiming`] is what both do first. [`shadow`] holds what other
+//! controllers did against what these would have done.
 
 pub mod begin;
 pub mod claiming;
@@ -20,3 +21,4 @@ pub mod pause;
 pub mod plan;
 pub mod replicaset;
 pub mod replicationcontroller;
+pub mod shadow;

@@ -11,6 +11,7 @@ use muster_cluster::{DelayRange, parse_duration};
 use muster_runtime::manager::CONCURRENT_SYNCS;
 
 use crate::controller_manager::flags::Flags;
+use crate::shadow::ShadowCommand;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,6 +43,9 @@ pub(crate) enum Command {
     /// Run the controllers for a cluster that is served elsewhere
     #[command(version)]
     ControllerManager(Box<Flags>),
+    /// Look at what `controller-manager --shadow` has seen
+    #[command(subcommand)]
+    Shadow(ShadowCommand),
     /// Measure, on an embedded cluster or a real one
     #[command(subcommand)]
     Bench(Bench),

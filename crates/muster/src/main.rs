@@ -15,6 +15,7 @@ mod progress;
 mod reason;
 mod requests;
 mod rollout;
+mod shadow;
 mod up;
 mod usage;
 mod workload;
@@ -26,6 +27,7 @@ use clap::{CommandFactory as _, Parser as _};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Bench, Cli, Command};
+use crate::shadow::ShadowCommand;
 
 fn main() -> ExitCode {
     let (arguments, ignored) = match controller_manager::arguments::prepare(std::env::args_os()) {
@@ -39,6 +41,9 @@ fn main() -> ExitCode {
     if let Command::Completions { shell } = &cli.command {
         clap_complete::generate(*shell, &mut Cli::command(), "muster", &mut io::stdout());
         return ExitCode::SUCCESS;
+    }
+    if let Command::Shadow(ShadowCommand::Report(arguments)) = &cli.command {
+        return shadow::report::run(arguments);
     }
     match &cli.command {
         Command::ControllerManager(flags) => flags.start_log(),
@@ -62,7 +67,7 @@ fn main() -> ExitCode {
             Command::ControllerManager(flags) => controller_manager::run(flags, &ignored).await,
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
-            Command::Completions { .. } => Ok(()),
+            Command::Shadow(_) | Command::Completions { .. } => Ok(()),
         }
     });
     // What still runs (a watch, a connection) is not waited for.

@@ -99,6 +99,12 @@ impl<'a> Rank<'a> {
             name: &pod.meta.name,
         }
     }
+
+    /// Whether nothing but their uids tells the two apart.
+    #[must_use]
+    pub fn ties(&self, other: &Self) -> bool {
+        Self { uid: other.uid, name: other.name, ..self.clone() } == *other
+    }
 }
 
 /// How long ago something was, on a scale of powers of two. Smaller is more recent.

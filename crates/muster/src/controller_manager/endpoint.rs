@@ -22,6 +22,7 @@ use muster_apiserver::tls::Tls;
 use muster_runtime::election::Leadership;
 use muster_runtime::manager::Manager;
 use muster_runtime::metrics::Metrics;
+use muster_runtime::shadow::Shadow;
 use muster_runtime::shutdown::Shutdown;
 use tokio::sync::watch;
 
@@ -32,7 +33,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The endpoint of a process.
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     handle: serve::Handle,
 }
 
@@ -47,6 +48,26 @@ impl Endpoint {
         leadership: Option<Leadership>,
         stopping: Shutdown,
     ) -> Result<Option<Self>> {
+        let health = Health {
+            controllers: manager.controllers().collect(),
+            unsynced: manager.unsynced(),
+            leadership,
+            stopping,
+            metrics: manager.metrics(),
+        };
+        Self::open_with(flags, health)
+    }
+
+    /// The same for a process that watches and does not lead.
+    ///
+    /// # Errors
+    /// As [`Endpoint::open`].
+    pub(crate) fn open_for_shadow(flags: &Flags, shadow: &Shadow, stopping: Shutdown) -> Result<Option<Self>> {
+        let (unsynced, metrics) = (shadow.unsynced(), shadow.metrics());
+        Self::open_with(flags, Health { controllers: vec!["shadow"], unsynced, leadership: None, stopping, metrics })
+    }
+
+    fn open_with(flags: &Flags, health: Health) -> Result<Option<Self>> {
         if flags.secure_port == 0 {
             return Ok(None);
         }
@@ -56,20 +77,13 @@ impl Endpoint {
         let listener = TcpListener::bind(address).with_context(asked)?;
         listener.set_nonblocking(true).with_context(asked)?;
         let listener = tokio::net::TcpListener::from_std(listener).with_context(asked)?;
-        let health = Health {
-            controllers: manager.controllers().collect(),
-            unsynced: manager.unsynced(),
-            leadership,
-            stopping,
-            metrics: manager.metrics(),
-        };
         let handle = serve_service(listener, Service(Arc::new(health)), Some(&tls), watch::Sender::new(false))?;
         tracing::info!(address = %handle.address(), "serving health and metrics");
         Ok(Some(Self { handle }))
     }
 
     /// Stops listening, once requests in flight are answered.
-    pub(super) async fn close(self) {
+    pub(crate) async fn close(self) {
         self.handle.shutdown().await;
     }
 }
