@@ -35,6 +35,7 @@ pub mod deviation;
 pub mod fields;
 pub mod intent;
 pub mod order;
+mod owners;
 pub mod record;
 pub mod recorder;
 pub mod replicas;

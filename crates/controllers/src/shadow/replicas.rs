@@ -92,7 +92,9 @@ fn explain_creation<O: ReplicaOwner + Clone>(views: &[&View<Snapshot<O>>], creat
         });
         count.unwrap_or(0)
     };
-    if views.iter().any(|view| since(view) <= wants(view)) {
+    // A state that came late may have been seen with what it caused.
+    let explains = |view: &View<Snapshot<O>>, most: u64| (1..=most).contains(&since(view));
+    if views.iter().any(|view| explains(view, wants(view))) {
         return Explained::Agreed;
     }
     let owners = owners(views);
@@ -102,7 +104,7 @@ fn explain_creation<O: ReplicaOwner + Clone>(views: &[&View<Snapshot<O>>], creat
             let have = counted(owner, &view.snapshot).count();
             u64::try_from(owner.owner.replicas()).unwrap_or(0).saturating_sub(have as u64)
         });
-        if most.max().unwrap_or(0) < since(view) {
+        if !explains(view, most.max().unwrap_or(0)) {
             continue;
         }
         if view.snapshot.creations_wait.is_none() {

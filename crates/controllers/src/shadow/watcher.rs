@@ -4,24 +4,18 @@
 //! so that what the caches show after each is a state that the cluster really had; a cause is always there before its
 //! effect. What time alone brings about comes at its time.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use muster_machinery::cache::Cached;
 use muster_machinery::{Cache, Change};
 use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
-use muster_objects::{Deployment, Moment, Object, Pod, ReplicaSet, ReplicationController, Timestamp};
+use muster_objects::{Deployment, Object, Pod, ReplicaSet, ReplicationController, Timestamp};
 
 use super::action::{self, Action};
+use super::owners::{Deployments, Replicas};
 use super::record::{Line, Record};
 use super::side::{Options, Side};
 use super::tally::Tally;
-use crate::begin::Begin;
-use crate::deployment::{self, deployment_changed, replica_set_changed};
-use crate::replicaset::{self, Effect, Enqueue, Owners, ReplicaOwner, owner_changed, pod_changed};
-
-/// A time-triggered look comes no sooner than this after the one before.
-const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
 /// A change of one of the kinds that are watched.
 #[derive(Debug, Clone)]
@@ -47,25 +41,13 @@ pub struct Seen {
     pub change: Watched,
 }
 
-/// Replica owners of one kind, with the memory of their controller.
-struct Replicas<O: ReplicaOwner + Cached + Clone> {
-    owners: Cache<O>,
-    books: replicaset::Books,
-    side: Side<replicaset::Snapshot<O>>,
-    due: Due,
-}
-
-/// Deployments, with the memory of their controller.
-struct Deployments {
-    deployments: Cache<Deployment>,
-    books: deployment::Books,
-    side: Side<deployment::Snapshot>,
-    due: Due,
-}
-
-/// Who is to be looked at again, and when.
+/// The owners that a change concerns.
 #[derive(Default)]
-struct Due(BTreeSet<(Timestamp, ObjectKey)>);
+struct Touched {
+    sets: Vec<ObjectKey>,
+    controllers: Vec<ObjectKey>,
+    deployments: Vec<ObjectKey>,
+}
 
 /// The shadow of a cluster's controllers.
 pub struct Watcher {
@@ -125,11 +107,11 @@ impl Watcher {
         self.controllers.side = Side::new(at);
         self.deployments.side = Side::new(at);
         let keys: Vec<ObjectKey> = self.sets.owners.iter().map(|owner| owner.meta.key()).collect();
-        keys.iter().for_each(|key| self.look_at_set(key, at));
+        keys.iter().for_each(|key| self.look_at_set(key, self.newest, at));
         let keys: Vec<ObjectKey> = self.controllers.owners.iter().map(|owner| owner.meta.key()).collect();
-        keys.iter().for_each(|key| self.look_at_controller(key, at));
+        keys.iter().for_each(|key| self.look_at_controller(key, self.newest, at));
         let keys: Vec<ObjectKey> = self.deployments.deployments.iter().map(|owner| owner.meta.key()).collect();
-        keys.iter().for_each(|key| self.look_at_deployment(key, at));
+        keys.iter().for_each(|key| self.look_at_deployment(key, self.newest, at));
         self.flush(at);
         self.tally().objects.values().sum()
     }
@@ -139,41 +121,44 @@ impl Watcher {
         let Seen { version, at, change } = seen;
         let at = at.max(self.now);
         self.pass(at);
-        match change {
+        let touched = match change {
             Watched::Pod(change) => {
                 let Some(change) = put(&mut self.pods, &change) else { return };
                 self.did(action::of_pod(&change, version, at));
-                self.newest = self.newest.max(version);
-                let sets = self.sets.pod_changed(&change, at);
-                let controllers = self.controllers.pod_changed(&change, at);
-                let deployments = self.deployments.pod_changed(&change, &self.pods, &self.sets.owners);
-                sets.iter().for_each(|key| self.look_at_set(key, at));
-                controllers.iter().for_each(|key| self.look_at_controller(key, at));
-                deployments.iter().for_each(|key| self.look_at_deployment(key, at));
+                Touched {
+                    sets: self.sets.pod_changed(&change, at),
+                    controllers: self.controllers.pod_changed(&change, at),
+                    deployments: self.deployments.pod_changed(&change, &self.pods, &self.sets.owners),
+                }
             }
             Watched::ReplicaSet(change) => {
                 let Some(change) = put(&mut self.sets.owners, &change) else { return };
                 self.did(action::of_replica_set(&change, version, at));
-                self.newest = self.newest.max(version);
-                let sets = self.sets.owner_changed(&change, at);
-                let deployments = self.deployments.set_changed(&change);
-                sets.iter().for_each(|key| self.look_at_set(key, at));
-                deployments.iter().for_each(|key| self.look_at_deployment(key, at));
+                let (sets, deployments) = (self.sets.owner_changed(&change, at), self.deployments.set_changed(&change));
+                Touched { sets, deployments, ..Touched::default() }
             }
             Watched::ReplicationController(change) => {
                 let Some(change) = put(&mut self.controllers.owners, &change) else { return };
-                self.newest = self.newest.max(version);
-                let controllers = self.controllers.owner_changed(&change, at);
-                controllers.iter().for_each(|key| self.look_at_controller(key, at));
+                Touched { controllers: self.controllers.owner_changed(&change, at), ..Touched::default() }
             }
             Watched::Deployment(change) => {
                 let Some(change) = put(&mut self.deployments.deployments, &change) else { return };
-                self.newest = self.newest.max(version);
-                let deployments = self.deployments.changed(&change, at);
-                deployments.iter().for_each(|key| self.look_at_deployment(key, at));
+                Touched { deployments: self.deployments.changed(&change, at), ..Touched::default() }
             }
+        };
+        self.look(&touched, version, at);
+        if version < self.newest {
+            // It came late. What was seen since may be explained by it, and it is part of the newest state as well.
+            self.look(&touched, self.newest, at);
         }
+        self.newest = self.newest.max(version);
         self.flush(at);
+    }
+
+    fn look(&mut self, touched: &Touched, version: ResourceVersion, at: Timestamp) {
+        touched.sets.iter().for_each(|key| self.look_at_set(key, version, at));
+        touched.controllers.iter().for_each(|key| self.look_at_controller(key, version, at));
+        touched.deployments.iter().for_each(|key| self.look_at_deployment(key, version, at));
     }
 
     /// Not everything that happened was seen, as when a kind had to be listed anew: what is done in the next seconds may
@@ -199,15 +184,15 @@ impl Watcher {
             return;
         }
         while let Some((at, key)) = self.sets.due.next(now) {
-            self.look_at_set(&key, at.max(self.now));
+            self.look_at_set(&key, self.newest, at.max(self.now));
             self.flush(at.max(self.now));
         }
         while let Some((at, key)) = self.controllers.due.next(now) {
-            self.look_at_controller(&key, at.max(self.now));
+            self.look_at_controller(&key, self.newest, at.max(self.now));
             self.flush(at.max(self.now));
         }
         while let Some((at, key)) = self.deployments.due.next(now) {
-            self.look_at_deployment(&key, at.max(self.now));
+            self.look_at_deployment(&key, self.newest, at.max(self.now));
             self.flush(at.max(self.now));
         }
         // Judging looks at every owner: once a second is often enough for waits of ten.
@@ -253,28 +238,28 @@ impl Watcher {
         }
     }
 
-    fn look_at_set(&mut self, key: &ObjectKey, at: Timestamp) {
+    fn look_at_set(&mut self, key: &ObjectKey, version: ResourceVersion, at: Timestamp) {
         if !self.options.kinds.contains(ReplicaSet::KIND) {
             return;
         }
-        let Self { sets, pods, options, burst, newest, records, .. } = self;
-        sets.look(key, pods, *burst, (*newest, at), options, records);
+        let Self { sets, pods, options, burst, records, .. } = self;
+        sets.look(key, pods, *burst, (version, at), options, records);
     }
 
-    fn look_at_controller(&mut self, key: &ObjectKey, at: Timestamp) {
+    fn look_at_controller(&mut self, key: &ObjectKey, version: ResourceVersion, at: Timestamp) {
         if !self.options.kinds.contains(ReplicationController::KIND) {
             return;
         }
-        let Self { controllers, pods, options, burst, newest, records, .. } = self;
-        controllers.look(key, pods, *burst, (*newest, at), options, records);
+        let Self { controllers, pods, options, burst, records, .. } = self;
+        controllers.look(key, pods, *burst, (version, at), options, records);
     }
 
-    fn look_at_deployment(&mut self, key: &ObjectKey, at: Timestamp) {
+    fn look_at_deployment(&mut self, key: &ObjectKey, version: ResourceVersion, at: Timestamp) {
         if !self.options.kinds.contains(Deployment::KIND) {
             return;
         }
-        let Self { deployments, sets, pods, options, newest, records, .. } = self;
-        deployments.look(key, &sets.owners, pods, (*newest, at), options, records);
+        let Self { deployments, sets, pods, options, records, .. } = self;
+        deployments.look(key, &sets.owners, pods, (version, at), options, records);
     }
 
     fn flush(&mut self, at: Timestamp) {
@@ -285,145 +270,10 @@ impl Watcher {
     }
 }
 
-impl<O> Replicas<O>
-where
-    O: ReplicaOwner + Cached + Clone,
-    Cache<O>: Owners<O>,
-{
-    fn new(start: Timestamp) -> Self {
-        Self {
-            owners: Cache::new(),
-            books: replicaset::Books::new(O::IDENTITY),
-            side: Side::new(start),
-            due: Due::default(),
-        }
-    }
-
-    fn pod_changed(&mut self, change: &Change<Pod>, at: Timestamp) -> Vec<ObjectKey> {
-        let mut effects = Vec::new();
-        pod_changed(change, &self.owners, |effect| effects.push(effect));
-        self.note(effects, at)
-    }
-
-    fn owner_changed(&mut self, change: &Change<O>, at: Timestamp) -> Vec<ObjectKey> {
-        let gone = match change {
-            Change::Updated { old, new } if old.meta().uid != new.meta().uid => Some(old),
-            Change::Deleted { last, .. } => Some(last),
-            _ => None,
-        };
-        if let Some(gone) = gone {
-            self.side.gone(&gone.meta().uid, at);
-        }
-        let mut effects = Vec::new();
-        owner_changed(change, |effect| effects.push(effect));
-        self.note(effects, at)
-    }
-
-    fn note(&mut self, effects: Vec<Effect>, at: Timestamp) -> Vec<ObjectKey> {
-        let mut keys = Vec::new();
-        for effect in effects {
-            match self.books.note(effect, moment(at)) {
-                Some(Enqueue::Now(key)) if !keys.contains(&key) => keys.push(key),
-                Some(Enqueue::After(key, delay)) => self.due.add(at, delay, key),
-                Some(Enqueue::Now(_)) | None => {}
-            }
-        }
-        keys
-    }
-
-    fn look(
-        &mut self,
-        key: &ObjectKey,
-        pods: &Cache<Pod>,
-        burst: u32,
-        (version, at): (ResourceVersion, Timestamp),
-        options: &Options,
-        out: &mut Vec<Record>,
-    ) {
-        let Begin::Ready(snapshot) = self.books.begin(key, &self.owners, pods, burst, moment(at)) else { return };
-        if let Some(delay) = self.side.look(snapshot, version, at, options, out) {
-            self.due.add(at, delay, key.clone());
-        }
-    }
-}
-
-impl Deployments {
-    fn new(start: Timestamp) -> Self {
-        Self {
-            deployments: Cache::new(),
-            books: deployment::Books::new(),
-            side: Side::new(start),
-            due: Due::default(),
-        }
-    }
-
-    fn changed(&mut self, change: &Change<Deployment>, at: Timestamp) -> Vec<ObjectKey> {
-        let gone = match change {
-            Change::Updated { old, new } if old.meta.uid != new.meta.uid => Some(old),
-            Change::Deleted { last, .. } => Some(last),
-            _ => None,
-        };
-        if let Some(gone) = gone {
-            self.side.gone(&gone.meta.uid, at);
-        }
-        let mut keys = Vec::new();
-        let books = &mut self.books;
-        deployment_changed(change, |effect| keys.extend(books.note(effect)));
-        keys
-    }
-
-    fn set_changed(&mut self, change: &Change<ReplicaSet>) -> Vec<ObjectKey> {
-        let mut keys = Vec::new();
-        let books = &mut self.books;
-        replica_set_changed(change, &self.deployments, |effect| keys.extend(books.note(effect)));
-        keys
-    }
-
-    fn pod_changed(&mut self, change: &Change<Pod>, pods: &Cache<Pod>, sets: &Cache<ReplicaSet>) -> Vec<ObjectKey> {
-        let mut keys = Vec::new();
-        let books = &mut self.books;
-        let effect = |effect| keys.extend(books.note(effect));
-        deployment::pod_changed(change, pods, sets, &self.deployments, effect);
-        keys
-    }
-
-    fn look(
-        &mut self,
-        key: &ObjectKey,
-        sets: &Cache<ReplicaSet>,
-        pods: &Cache<Pod>,
-        (version, at): (ResourceVersion, Timestamp),
-        options: &Options,
-        out: &mut Vec<Record>,
-    ) {
-        let begin = self.books.begin(key, &self.deployments, sets, pods, 0, moment(at));
-        let Begin::Ready(snapshot) = begin else { return };
-        if let Some(delay) = self.side.look(snapshot, version, at, options, out) {
-            self.due.add(at, delay, key.clone());
-        }
-    }
-}
-
-impl Due {
-    fn add(&mut self, at: Timestamp, delay: Duration, key: ObjectKey) {
-        self.0.insert((at + delay.max(SHORTEST_WAIT), key));
-    }
-
-    fn next(&mut self, now: Timestamp) -> Option<(Timestamp, ObjectKey)> {
-        let (at, _) = self.0.first()?;
-        if *at > now { None } else { self.0.pop_first() }
-    }
-}
-
 /// Does to a cache what was done to another one.
 fn put<T: Cached>(cache: &mut Cache<T>, change: &Change<T>) -> Option<Change<T>> {
     match change {
         Change::Added(object) | Change::Updated { new: object, .. } => cache.apply_shared(object.clone()),
         Change::Deleted { last, .. } => cache.delete_key(&last.meta().key()),
     }
-}
-
-/// The server's wall clock as one that only goes forward: the books ask for no more than differences.
-fn moment(at: Timestamp) -> Moment {
-    Moment::from_nanos(u64::try_from(at.as_nanos()).unwrap_or(0))
 }
