@@ -13,6 +13,7 @@ use muster_runtime::manager::CONCURRENT_SYNCS;
 use crate::bench::manager::arguments::BenchManager;
 use crate::controller_manager::flags::Flags;
 use crate::explain;
+use crate::shadow::ShadowCommand;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,6 +47,9 @@ pub(crate) enum Command {
     ControllerManager(Box<Flags>),
     /// Say what a controller sees of an object, what it would do next, and by which rule
     Explain(Box<explain::Arguments>),
+    /// Look at what `controller-manager --shadow` has seen
+    #[command(subcommand)]
+    Shadow(ShadowCommand),
     /// Measure, on an embedded cluster or a real one
     #[command(subcommand)]
     Bench(Bench),

@@ -16,6 +16,7 @@ mod progress;
 mod reason;
 mod requests;
 mod rollout;
+mod shadow;
 mod up;
 mod usage;
 mod workload;
@@ -27,6 +28,7 @@ use clap::{CommandFactory as _, Parser as _};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Bench, Cli, Command};
+use crate::shadow::ShadowCommand;
 
 fn main() -> ExitCode {
     let (arguments, ignored) = match controller_manager::arguments::prepare(std::env::args_os()) {
@@ -43,6 +45,9 @@ fn main() -> ExitCode {
     }
     if let Command::Explain(arguments) = &cli.command {
         arguments.check();
+    }
+    if let Command::Shadow(ShadowCommand::Report(arguments)) = &cli.command {
+        return shadow::report::run(arguments);
     }
     match &cli.command {
         Command::ControllerManager(flags) => flags.start_log(),
@@ -68,7 +73,7 @@ fn main() -> ExitCode {
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Bench(Bench::Manager(arguments)) => bench::manager::run(arguments).await,
-            Command::Completions { .. } => Ok(()),
+            Command::Shadow(_) | Command::Completions { .. } => Ok(()),
         }
     });
     // What still runs (a watch, a connection) is not waited for.

@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod replicaset;
 #[cfg(test)]
 mod script;
+pub mod shadow;
 pub mod shell;
 pub mod shutdown;
 pub mod workers;

@@ -186,6 +186,13 @@ impl<'a> Rank<'a> {
             Rule::Name => self.name.cmp(other.name),
         }
     }
+
+    /// Whether nothing but their uids and names tells the two apart.
+    #[must_use]
+    pub fn ties(&self, other: &Self) -> bool {
+        let (order, rule) = self.compare(other);
+        order.is_eq() || matches!(rule, Rule::Uid | Rule::Name)
+    }
 }
 
 /// How long ago something was, on a scale of powers of two. Smaller is more recent.

@@ -142,6 +142,12 @@ impl<T: Cached> Cache<T> {
         self.put(Arc::new(object))
     }
 
+    /// The same with an object that somebody else holds too, such as another cache.
+    pub fn apply_shared(&mut self, object: Arc<T>) -> Option<Change<T>> {
+        self.saw(object.meta().resource_version);
+        self.put(object)
+    }
+
     /// Takes out what the watch reports as deleted; `last` is the state that the event carried.
     /// `None` where the cache did not have it.
     pub fn delete(&mut self, last: T) -> Option<Change<T>> {

@@ -20,6 +20,7 @@ use muster_apiserver::serve::{self, serve_service};
 use muster_runtime::election::Leadership;
 use muster_runtime::manager::Manager;
 use muster_runtime::metrics::Metrics;
+use muster_runtime::shadow::Shadow;
 use muster_runtime::shutdown::Shutdown;
 use tokio::sync::watch;
 
@@ -32,7 +33,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The endpoint of a process.
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     handle: serve::Handle,
 }
 
@@ -48,6 +49,27 @@ impl Endpoint {
         explaining: Explaining,
         stopping: Shutdown,
     ) -> Result<Option<Self>> {
+        let health = Health {
+            controllers: manager.controllers().collect(),
+            unsynced: manager.unsynced(),
+            leadership,
+            stopping,
+            metrics: manager.metrics(),
+        };
+        Self::open_with(flags, health, Some(explaining))
+    }
+
+    /// The same for a process that watches and does not lead.
+    ///
+    /// # Errors
+    /// As [`Endpoint::open`].
+    pub(crate) fn open_for_shadow(flags: &Flags, shadow: &Shadow, stopping: Shutdown) -> Result<Option<Self>> {
+        let (unsynced, metrics) = (shadow.unsynced(), shadow.metrics());
+        let health = Health { controllers: vec!["shadow"], unsynced, leadership: None, stopping, metrics };
+        Self::open_with(flags, health, None)
+    }
+
+    fn open_with(flags: &Flags, health: Health, explaining: Option<Explaining>) -> Result<Option<Self>> {
         if flags.secure_port == 0 {
             return Ok(None);
         }
@@ -57,13 +79,6 @@ impl Endpoint {
         let listener = TcpListener::bind(address).with_context(asked)?;
         listener.set_nonblocking(true).with_context(asked)?;
         let listener = tokio::net::TcpListener::from_std(listener).with_context(asked)?;
-        let health = Health {
-            controllers: manager.controllers().collect(),
-            unsynced: manager.unsynced(),
-            leadership,
-            stopping,
-            metrics: manager.metrics(),
-        };
         let service = Service { health: Arc::new(health), explaining };
         let handle = serve_service(listener, service, Some(&tls), watch::Sender::new(false))?;
         tracing::info!(address = %handle.address(), "serving health and metrics");
@@ -71,7 +86,7 @@ impl Endpoint {
     }
 
     /// Stops listening, once requests in flight are answered.
-    pub(super) async fn close(self) {
+    pub(crate) async fn close(self) {
         self.handle.shutdown().await;
     }
 }
@@ -188,7 +203,8 @@ fn response(status: StatusCode, content_type: &'static str, body: String) -> Res
 #[derive(Clone)]
 struct Service {
     health: Arc<Health>,
-    explaining: Explaining,
+    /// None where nothing is kept that could be explained.
+    explaining: Option<Explaining>,
 }
 
 impl<B> tower::Service<Request<B>> for Service {
@@ -205,9 +221,9 @@ impl<B> tower::Service<Request<B>> for Service {
         let Self { health, explaining } = self.clone();
         async move {
             let (path, authorization) = (head.uri.path(), head.headers.get(header::AUTHORIZATION));
-            Ok(match path.strip_prefix("/explain/") {
-                Some(rest) => explaining.answer(&head.method, rest, authorization).await,
-                None => health.answer(&head.method, path, head.uri.query().unwrap_or_default()),
+            Ok(match (path.strip_prefix("/explain/"), &explaining) {
+                (Some(rest), Some(explaining)) => explaining.answer(&head.method, rest, authorization).await,
+                _ => health.answer(&head.method, path, head.uri.query().unwrap_or_default()),
             })
         }
         .boxed()

@@ -12,6 +12,7 @@ use muster_machinery::election::Config;
 
 use super::logging::{self, Format};
 use crate::cli::Concurrency;
+use crate::shadow::ShadowFlags;
 
 /// The flags.
 #[derive(Debug, Args)]
@@ -145,6 +146,9 @@ pub(crate) struct Flags {
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0, help_heading = "Logs")]
     pub(crate) verbosity: u8,
 
+    #[command(flatten)]
+    pub(crate) shadow: ShadowFlags,
+
     /// Settings as YAML, by the names of these flags without dashes before; a flag overrides its setting
     #[arg(long, value_name = "FILE", help_heading = "Settings")]
     pub(crate) config: Option<PathBuf>,
@@ -162,6 +166,10 @@ Examples:
   # The same as a file
   printf 'controllers: [replicaset]\\nbind-address: 127.0.0.1\\nlogging-format: json\\n' > muster.yaml
   muster controller-manager --config muster.yaml
+
+  # Beside kube-controller-manager with all of its controllers: read, compare, write nothing
+  muster controller-manager --kubeconfig admin.conf --shadow --shadow-log agreement.jsonl
+  muster shadow report agreement.jsonl
 
   # Against a cluster to play with, without an election and without an endpoint
   muster up --controllers '*,-replicaset' &
@@ -202,7 +210,7 @@ pub(crate) enum Content {
 }
 
 /// A boolean as Go's flags have it.
-fn parse_bool(text: &str) -> Result<bool, String> {
+pub(crate) fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),

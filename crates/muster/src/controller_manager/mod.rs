@@ -10,7 +10,7 @@
 pub(crate) mod arguments;
 mod certificate;
 mod controllers;
-mod endpoint;
+pub(crate) mod endpoint;
 pub(crate) mod flags;
 mod foreign;
 mod identity;
@@ -69,6 +69,9 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
         ..ClientOptions::default()
     };
     let client = Client::connect(&config, &client_options).map_err(whole)?;
+    if flags.shadow.is_on() {
+        return crate::shadow::run(flags, &client, &options, &mut signals).await;
+    }
     let elector = if flags.leader_elect { Some(elector(flags, &config, agent)?) } else { None };
 
     let leadership = elector.as_ref().map(Elector::leadership);

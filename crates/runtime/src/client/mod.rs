@@ -217,6 +217,12 @@ impl Client {
         Ok(Self { inner: Arc::clone(&self.inner), gate: Some(Gate { fence, transport }) })
     }
 
+    /// The same client, for one who only reads: a write is refused with [`ClientError::Fenced`] before it is sent.
+    #[must_use]
+    pub fn read_only(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), gate: Some(Gate { fence: Arc::new(|| false), transport: None }) }
+    }
+
     /// The namespace that the configuration names, else `default`.
     #[must_use]
     pub fn default_namespace(&self) -> &str {

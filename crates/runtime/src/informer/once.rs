@@ -1,5 +1,7 @@
 //! Reading a resource once, without following it.
 
+use std::sync::Arc;
+
 use muster_machinery::{Cache, Cached};
 use muster_objects::meta::ResourceVersion;
 use rand::{SeedableRng, rngs::SmallRng};
@@ -27,8 +29,8 @@ struct Once<T: Cached>(Cache<T>);
 impl<T: Cached> Target<T> for Once<T> {
     fn listing(&mut self) {}
 
-    fn replace(&mut self, objects: Vec<T>, version: ResourceVersion) {
-        self.0.replace(objects, version);
+    fn replace(&mut self, objects: Vec<Arc<T>>, version: ResourceVersion) {
+        self.0.replace_shared(objects, version);
     }
 
     fn apply(&mut self, batch: &mut Vec<Delta<T>>) {

@@ -1,0 +1,279 @@
+//! Watcher: the caches of the shadow, and the way of a change through them.
+//!
+//! Its caches are its own. Changes come in the order of their versions, one kind after the other as they were made,
+//! so that what the caches show after each is a state that the cluster really had; a cause is always there before its
+//! effect. What time alone brings about comes at its time.
+
+use std::collections::BTreeMap;
+
+use muster_machinery::cache::Cached;
+use muster_machinery::{Cache, Change};
+use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
+use muster_objects::{Deployment, Object, Pod, ReplicaSet, ReplicationController, Timestamp};
+
+use super::action::{self, Action};
+use super::owners::{Deployments, Replicas};
+use super::record::{Line, Record};
+use super::side::{Options, Side};
+use super::tally::Tally;
+
+/// A change of one of the kinds that are watched.
+#[derive(Debug, Clone)]
+pub enum Watched {
+    /// Of a pod.
+    Pod(Change<Pod>),
+    /// Of a ReplicaSet.
+    ReplicaSet(Change<ReplicaSet>),
+    /// Of a ReplicationController.
+    ReplicationController(Change<ReplicationController>),
+    /// Of a Deployment.
+    Deployment(Change<Deployment>),
+}
+
+/// A change, and when it was seen.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// The version that it made, of the one counter that all kinds share.
+    pub version: ResourceVersion,
+    /// When it arrived, by the server's clock (B-11).
+    pub at: Timestamp,
+    /// What changed.
+    pub change: Watched,
+}
+
+/// The owners that a change concerns.
+#[derive(Default)]
+struct Touched {
+    sets: Vec<ObjectKey>,
+    controllers: Vec<ObjectKey>,
+    deployments: Vec<ObjectKey>,
+}
+
+/// The shadow of a cluster's controllers.
+pub struct Watcher {
+    options: Options,
+    /// How many pods one sync creates or deletes at most.
+    burst: u32,
+    pods: Cache<Pod>,
+    sets: Replicas<ReplicaSet>,
+    controllers: Replicas<ReplicationController>,
+    deployments: Deployments,
+    /// Who wrote the size of a ReplicaSet, at which of its versions.
+    writers: BTreeMap<(ResourceVersion, Uid), String>,
+    /// The newest version that was taken in.
+    newest: ResourceVersion,
+    now: Timestamp,
+    records: Vec<Record>,
+    lines: Vec<Line>,
+    tally: Tally,
+}
+
+impl Watcher {
+    /// A shadow without a cluster: fill its caches by [`Watcher::load`], then [`Watcher::begin`].
+    #[must_use]
+    pub fn new(options: Options, burst: u32) -> Self {
+        let start = Timestamp::UNIX_EPOCH;
+        Self {
+            options,
+            burst,
+            pods: Cache::new(),
+            sets: Replicas::new(start),
+            controllers: Replicas::new(start),
+            deployments: Deployments::new(start),
+            writers: BTreeMap::new(),
+            newest: ResourceVersion::UNKNOWN,
+            now: start,
+            records: Vec::new(),
+            lines: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Takes in what was there before anybody looked.
+    pub fn load(&mut self, seen: Seen) {
+        self.newest = self.newest.max(seen.version);
+        match seen.change {
+            Watched::Pod(change) => drop(put(&mut self.pods, &change)),
+            Watched::ReplicaSet(change) => drop(put(&mut self.sets.owners, &change)),
+            Watched::ReplicationController(change) => drop(put(&mut self.controllers.owners, &change)),
+            Watched::Deployment(change) => drop(put(&mut self.deployments.deployments, &change)),
+        }
+    }
+
+    /// Everything that was there is loaded: the first state is looked at. Returns how many owners there are.
+    pub fn begin(&mut self, at: Timestamp) -> u64 {
+        self.now = at;
+        self.sets.side = Side::new(at);
+        self.controllers.side = Side::new(at);
+        self.deployments.side = Side::new(at);
+        let keys: Vec<ObjectKey> = self.sets.owners.iter().map(|owner| owner.meta.key()).collect();
+        keys.iter().for_each(|key| self.look_at_set(key, self.newest, at));
+        let keys: Vec<ObjectKey> = self.controllers.owners.iter().map(|owner| owner.meta.key()).collect();
+        keys.iter().for_each(|key| self.look_at_controller(key, self.newest, at));
+        let keys: Vec<ObjectKey> = self.deployments.deployments.iter().map(|owner| owner.meta.key()).collect();
+        keys.iter().for_each(|key| self.look_at_deployment(key, self.newest, at));
+        self.flush(at);
+        self.tally().objects.values().sum()
+    }
+
+    /// Takes in a change: judges what was done by it, and looks at the state that it made.
+    pub fn apply(&mut self, seen: Seen) {
+        let Seen { version, at, change } = seen;
+        let at = at.max(self.now);
+        self.pass(at);
+        let touched = match change {
+            Watched::Pod(change) => {
+                let Some(change) = put(&mut self.pods, &change) else { return };
+                self.did(action::of_pod(&change, version, at));
+                Touched {
+                    sets: self.sets.pod_changed(&change, at),
+                    controllers: self.controllers.pod_changed(&change, at),
+                    deployments: self.deployments.pod_changed(&change, &self.pods, &self.sets.owners),
+                }
+            }
+            Watched::ReplicaSet(change) => {
+                let Some(change) = put(&mut self.sets.owners, &change) else { return };
+                self.did(action::of_replica_set(&change, version, at));
+                let (sets, deployments) = (self.sets.owner_changed(&change, at), self.deployments.set_changed(&change));
+                Touched { sets, deployments, ..Touched::default() }
+            }
+            Watched::ReplicationController(change) => {
+                let Some(change) = put(&mut self.controllers.owners, &change) else { return };
+                Touched { controllers: self.controllers.owner_changed(&change, at), ..Touched::default() }
+            }
+            Watched::Deployment(change) => {
+                let Some(change) = put(&mut self.deployments.deployments, &change) else { return };
+                Touched { deployments: self.deployments.changed(&change, at), ..Touched::default() }
+            }
+        };
+        self.look(&touched, version, at);
+        if version < self.newest {
+            // It came late. What was seen since may be explained by it, and it is part of the newest state as well.
+            self.look(&touched, self.newest, at);
+        }
+        self.newest = self.newest.max(version);
+        self.flush(at);
+    }
+
+    fn look(&mut self, touched: &Touched, version: ResourceVersion, at: Timestamp) {
+        touched.sets.iter().for_each(|key| self.look_at_set(key, version, at));
+        touched.controllers.iter().for_each(|key| self.look_at_controller(key, version, at));
+        touched.deployments.iter().for_each(|key| self.look_at_deployment(key, version, at));
+    }
+
+    /// Not everything that happened was seen, as when a kind had to be listed anew: what is done in the next seconds may
+    /// have been decided on it.
+    pub fn lost_sight(&mut self, at: Timestamp) {
+        self.sets.side.lost_sight(at);
+        self.controllers.side.lost_sight(at);
+        self.deployments.side.lost_sight(at);
+    }
+
+    /// Who has last written the size of a ReplicaSet, as its version `version` says.
+    pub fn written_by(&mut self, set: Uid, version: ResourceVersion, writer: String) {
+        self.writers.insert((version, set), writer);
+        // Enough for every ReplicaSet that is looked at again, and no more than a few megabytes.
+        while self.writers.len() > 50_000 {
+            self.writers.pop_first();
+        }
+    }
+
+    /// It is `now`: what time alone brings about, and what has been waited for long enough.
+    pub fn pass(&mut self, now: Timestamp) {
+        if now < self.now {
+            return;
+        }
+        while let Some((at, key)) = self.sets.due.next(now) {
+            self.look_at_set(&key, self.newest, at.max(self.now));
+            self.flush(at.max(self.now));
+        }
+        while let Some((at, key)) = self.controllers.due.next(now) {
+            self.look_at_controller(&key, self.newest, at.max(self.now));
+            self.flush(at.max(self.now));
+        }
+        while let Some((at, key)) = self.deployments.due.next(now) {
+            self.look_at_deployment(&key, self.newest, at.max(self.now));
+            self.flush(at.max(self.now));
+        }
+        // Judging looks at every owner: once a second is often enough for waits of ten.
+        if now.as_seconds() != self.now.as_seconds() {
+            let Self { sets, controllers, deployments, options, writers, records, .. } = self;
+            let writer = |uid: &Uid, version| writers.get(&(version, uid.clone())).cloned();
+            sets.side.pass(now, options, &writer, records);
+            controllers.side.pass(now, options, &writer, records);
+            deployments.side.pass(now, options, &writer, records);
+        }
+        self.now = now;
+        self.flush(now);
+    }
+
+    /// The lines that are to be written since the last call.
+    pub fn lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// The counts since the beginning.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        let mut tally = self.tally.clone();
+        let objects = [
+            (ReplicaSet::KIND, self.sets.side.seen),
+            (ReplicationController::KIND, self.controllers.side.seen),
+            (Deployment::KIND, self.deployments.side.seen),
+        ];
+        tally.objects = objects.into_iter().map(|(kind, seen)| (kind.to_owned(), seen)).collect();
+        tally
+    }
+
+    fn did(&mut self, actions: Vec<Action>) {
+        let Self { sets, controllers, deployments, options, records, .. } = self;
+        for action in actions.into_iter().filter(|action| options.kinds.contains(&*action.owner_kind)) {
+            match &*action.owner_kind {
+                ReplicaSet::KIND => sets.side.did(action, options, records),
+                ReplicationController::KIND => controllers.side.did(action, options, records),
+                Deployment::KIND => deployments.side.did(action, options, records),
+                // Other owners have other controllers.
+                _ => {}
+            }
+        }
+    }
+
+    fn look_at_set(&mut self, key: &ObjectKey, version: ResourceVersion, at: Timestamp) {
+        if !self.options.kinds.contains(ReplicaSet::KIND) {
+            return;
+        }
+        let Self { sets, pods, options, burst, records, .. } = self;
+        sets.look(key, pods, *burst, (version, at), options, records);
+    }
+
+    fn look_at_controller(&mut self, key: &ObjectKey, version: ResourceVersion, at: Timestamp) {
+        if !self.options.kinds.contains(ReplicationController::KIND) {
+            return;
+        }
+        let Self { controllers, pods, options, burst, records, .. } = self;
+        controllers.look(key, pods, *burst, (version, at), options, records);
+    }
+
+    fn look_at_deployment(&mut self, key: &ObjectKey, version: ResourceVersion, at: Timestamp) {
+        if !self.options.kinds.contains(Deployment::KIND) {
+            return;
+        }
+        let Self { deployments, sets, pods, options, records, .. } = self;
+        deployments.look(key, &sets.owners, pods, (version, at), options, records);
+    }
+
+    fn flush(&mut self, at: Timestamp) {
+        for record in self.records.drain(..) {
+            self.tally.add(&record);
+            self.lines.push(Line::new(at, record));
+        }
+    }
+}
+
+/// Does to a cache what was done to another one.
+fn put<T: Cached>(cache: &mut Cache<T>, change: &Change<T>) -> Option<Change<T>> {
+    match change {
+        Change::Added(object) | Change::Updated { new: object, .. } => cache.apply_shared(object.clone()),
+        Change::Deleted { last, .. } => cache.delete_key(&last.meta().key()),
+    }
+}

@@ -1,0 +1,104 @@
+//! The agreement log as it is read.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use muster_controllers::shadow::Tally;
+use muster_controllers::shadow::record::Difference;
+use muster_controllers::shadow::record::VERSION;
+use muster_controllers::shadow::{Line, Record};
+use muster_objects::Timestamp;
+use serde::Deserialize;
+
+/// What logs tell.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The counts of all of them.
+    pub(crate) tally: Tally,
+    /// From the first line to the last; none where there are no lines.
+    pub(crate) first: Option<Timestamp>,
+    pub(crate) last: Option<Timestamp>,
+    /// How many states had a plan of their own.
+    pub(crate) plans: u64,
+    /// Each difference that no row explains, with its time.
+    pub(crate) unexplained: Vec<(Timestamp, Difference)>,
+    /// The logs whose last line is cut: they are still being written.
+    pub(crate) cut: Vec<String>,
+}
+
+/// The version of a line, read before anything else of it.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+impl Found {
+    /// Takes in a log; `-` is standard input.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or a line of it cannot be understood.
+    pub(crate) fn read(&mut self, path: &Path) -> Result<()> {
+        let name = path.display().to_string();
+        if name == "-" {
+            return self.take("standard input", io::stdin().lock());
+        }
+        let file = File::open(path).with_context(|| name.clone())?;
+        self.take(&name, BufReader::new(file))
+    }
+
+    pub(crate) fn take(&mut self, name: &str, mut log: impl BufRead) -> Result<()> {
+        let mut text = Vec::new();
+        // A process that was started anew begins its counts again; those before are not lost.
+        let mut objects = Tally::default();
+        for number in 1.. {
+            text.clear();
+            let length = log.read_until(b'\n', &mut text).with_context(|| format!("{name}, line {number}"))?;
+            if length == 0 {
+                break;
+            }
+            let is_whole = text.ends_with(b"\n");
+            match parse(&text) {
+                Ok(Some(line)) => {
+                    if let Record::Summary(tally) = &line.record {
+                        objects.objects.clone_from(&tally.objects);
+                    }
+                    self.add(line);
+                }
+                Ok(None) => {}
+                Err(_) if !is_whole => self.cut.push(name.to_owned()),
+                Err(error) => bail!("{name}, line {number}: {error:#}"),
+            }
+        }
+        for (kind, count) in objects.objects {
+            *self.tally.objects.entry(kind).or_default() += count;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, line: Line) {
+        let time = line.time.0;
+        self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        self.last = Some(self.last.map_or(time, |last| last.max(time)));
+        self.tally.add(&line.record);
+        match line.record {
+            Record::Plan(_) => self.plans += 1,
+            Record::Difference(difference) if difference.row.is_none() => self.unexplained.push((time, difference)),
+            _ => {}
+        }
+    }
+}
+
+/// A line; none where it is empty.
+fn parse(text: &[u8]) -> Result<Option<Line>> {
+    if text.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let what = "expected a record of the agreement log, a JSON object with version, time and record";
+    let Versioned { version } = serde_json::from_slice(text).with_context(|| what)?;
+    if version != VERSION {
+        return Err(anyhow!("version {version} of the agreement log: expected {VERSION}"));
+    }
+    serde_json::from_slice(text).with_context(|| what).map(Some)
+}

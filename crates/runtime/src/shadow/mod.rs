@@ -1,0 +1,302 @@
+//! The shadow put to work: informers, the order of versions, and a watcher that is told what it is to see.
+//!
+//! ```text
+//!   informers of four kinds --changes--> merge (by version, settled) --> watcher --lines--> whoever reads them
+//!   informer of ReplicaSets' metadata -- who wrote their sizes ------------^
+//! ```
+//!
+//! Nothing here can write. What the controllers want done ends in a recorder of `muster_controllers::shadow`, which has
+//! no client; and the client that the informers read through refuses every write by its [fence](crate::client::Fence).
+
+mod handlers;
+mod merge;
+mod metrics;
+mod writers;
+
+use std::time::Duration;
+
+use muster_controllers::shadow::record::{Line, Record, Start};
+use muster_controllers::shadow::{Options as Comparison, Watcher};
+use muster_objects::{Deployment, Pod, ReplicaSet, ReplicationController};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use self::handlers::{Message, ToMerge};
+use self::merge::Merge;
+use self::metrics::ShadowMetrics;
+use self::writers::Writers;
+use crate::client::Client;
+use crate::informer::{Informers, Resource, Store};
+use crate::metrics::Metrics;
+use crate::shutdown::Shutdown;
+
+/// How often settled changes are taken up.
+const TURN: Duration = Duration::from_millis(100);
+
+/// How a shadow runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How the two sides are compared.
+    pub comparison: Comparison,
+    /// How long a change waits for older ones of other kinds, whose watches may be slower.
+    pub settle: Duration,
+    /// How many pods one sync creates or deletes at most, as the other side has it.
+    pub burst: u32,
+    /// How often the counts so far are written.
+    pub summary_every: Duration,
+    /// The shortest time between two resyncs of the informers.
+    pub min_resync_period: Duration,
+    /// What all jitter is drawn from.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            comparison: Comparison::default(),
+            settle: Duration::from_secs(1),
+            burst: 500,
+            summary_every: Duration::from_secs(60),
+            min_resync_period: Duration::from_secs(12 * 3600),
+            seed: 0,
+        }
+    }
+}
+
+/// Where the lines of the agreement log go. An error ends the shadow.
+pub type Sink<E> = Box<dyn FnMut(&[Line]) -> Result<(), E> + Send>;
+
+/// A shadow that is set up and does not run yet.
+pub struct Shadow {
+    client: Client,
+    informers: Informers,
+    messages: mpsc::UnboundedReceiver<Message>,
+    pods: Store<Pod>,
+    sets: Store<ReplicaSet>,
+    controllers: Store<ReplicationController>,
+    deployments: Store<Deployment>,
+    writers: Store<Writers>,
+    metrics: Metrics,
+    counts: ShadowMetrics,
+    options: Options,
+    /// 1 until every cache was read.
+    unsynced: watch::Sender<usize>,
+}
+
+impl Shadow {
+    /// A shadow of the controllers of the cluster that `client` reads.
+    #[must_use]
+    pub fn new(client: &Client, options: Options) -> Self {
+        // It has no writer to give it to; should anything here ever write, it is refused before it is sent.
+        let client = client.read_only();
+        let metrics = Metrics::new(client.clock());
+        let counts = ShadowMetrics::default();
+        metrics.register(|registry| counts.register(registry));
+        let mut random = SmallRng::seed_from_u64(options.seed);
+        let mut informers = Informers::new(client.clone(), options.min_resync_period, random.random());
+        let (sender, messages) = mpsc::unbounded_channel();
+        let to_merge = ToMerge::new(client.clone(), sender);
+        let pods = to_merge.follow(&mut informers, &Resource::pods());
+        let sets = to_merge.follow(&mut informers, &Resource::replicasets());
+        let controllers = to_merge.follow(&mut informers, &Resource::replicationcontrollers());
+        let deployments = to_merge.follow(&mut informers, &Resource::deployments());
+        let writers = to_merge.follow_writers(&mut informers, &Resource::replicasets().metadata());
+        let unsynced = watch::Sender::new(1);
+        Self {
+            client,
+            informers,
+            messages,
+            pods,
+            sets,
+            controllers,
+            deployments,
+            writers,
+            metrics,
+            counts,
+            options,
+            unsynced,
+        }
+    }
+
+    /// The metrics of the process.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
+    }
+
+    /// 0 once every cache was read.
+    #[must_use]
+    pub fn unsynced(&self) -> watch::Receiver<usize> {
+        self.unsynced.subscribe()
+    }
+
+    /// Watches until `shutdown`, and gives the counts at the end.
+    ///
+    /// # Errors
+    ///
+    /// Where `sink` cannot take a line.
+    pub async fn run<E>(self, mut sink: Sink<E>, mut shutdown: Shutdown) -> Result<(), E> {
+        let Self { client, informers, messages, pods, sets, controllers, deployments, writers, .. } = self;
+        let mut reading = JoinSet::new();
+        for run in informers.into_runs() {
+            reading.spawn(run);
+        }
+        let synced = async {
+            tokio::join!(pods.synced(), sets.synced(), controllers.synced(), deployments.synced(), writers.synced());
+        };
+        tokio::select! {
+            biased;
+            () = shutdown.stopped() => return Ok(()),
+            () = synced => {}
+        }
+        let burst = self.options.burst;
+        let mut following = Following {
+            watcher: Watcher::new(self.options.comparison.clone(), burst),
+            merge: Merge::new(self.options.settle),
+            messages,
+            counts: self.counts,
+            client,
+        };
+        let start = following.load(&self.options);
+        sink(&[start])?;
+        self.unsynced.send_replace(0);
+        tracing::info!("caches synced: watching what the cluster's own controllers do");
+        let mut turns = interval(TURN);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut summary_at = Instant::now() + self.options.summary_every;
+        loop {
+            let stopped = tokio::select! {
+                biased;
+                () = shutdown.stopped() => true,
+                _ = turns.tick() => false,
+            };
+            let mut lines = following.turn(stopped);
+            if stopped || Instant::now() >= summary_at {
+                summary_at = Instant::now() + self.options.summary_every;
+                lines.push(following.summary());
+            }
+            if !lines.is_empty() {
+                sink(&lines)?;
+            }
+            if stopped {
+                break;
+            }
+        }
+        reading.shutdown().await;
+        Ok(())
+    }
+}
+
+/// A shadow that has read everything.
+struct Following {
+    watcher: Watcher,
+    merge: Merge,
+    messages: mpsc::UnboundedReceiver<Message>,
+    counts: ShadowMetrics,
+    client: Client,
+}
+
+impl Following {
+    /// Takes in all that was read before the caches were complete.
+    fn load(&mut self, options: &Options) -> Line {
+        while let Ok(message) = self.messages.try_recv() {
+            match message {
+                Message::Changed(seen) => self.watcher.load(seen),
+                Message::Written { set, version, writer } => self.watcher.written_by(set, version, writer),
+                Message::Reached { .. } | Message::Relisted => {}
+            }
+        }
+        let now = self.client.server_now();
+        let objects = self.watcher.begin(now);
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Line::new(
+            now,
+            Record::Start(Start {
+                muster: env!("CARGO_PKG_VERSION").to_owned(),
+                kinds: options.comparison.kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+                objects,
+                lookback_millis: millis(options.comparison.lookback),
+                patience_millis: millis(options.comparison.patience),
+            }),
+        )
+    }
+
+    /// Takes up what has settled; at the end, everything.
+    fn turn(&mut self, ending: bool) -> Vec<Line> {
+        let now = self.client.server_now();
+        while let Ok(message) = self.messages.try_recv() {
+            match message {
+                Message::Changed(seen) => self.merge.push(seen),
+                Message::Reached { kind, version } => self.merge.reached(kind, version),
+                Message::Written { set, version, writer } => self.watcher.written_by(set, version, writer),
+                Message::Relisted => self.watcher.lost_sight(now),
+            }
+        }
+        while let Some(seen) = self.merge.pop(now, ending) {
+            self.watcher.apply(seen);
+        }
+        self.watcher.pass(self.merge.settled(now));
+        let lines = self.watcher.lines();
+        for line in &lines {
+            self.counts.count(&line.record);
+            tell(&line.record);
+        }
+        lines
+    }
+
+    fn summary(&self) -> Line {
+        Line::new(self.client.server_now(), Record::Summary(self.watcher.tally()))
+    }
+}
+
+/// The same for the log of the process.
+fn tell(record: &Record) {
+    match record {
+        Record::Plan(planned) => {
+            let subject = &planned.subject;
+            tracing::info!(
+                kind = subject.kind,
+                namespace = subject.namespace,
+                name = subject.name,
+                version = subject.resource_version,
+                would = planned.would,
+                "plan"
+            );
+        }
+        Record::Difference(difference) => {
+            let subject = &difference.subject;
+            tracing::warn!(
+                kind = subject.kind,
+                namespace = subject.namespace,
+                name = subject.name,
+                version = subject.resource_version,
+                action = difference.action,
+                would = difference.would,
+                did = difference.did,
+                why = difference.why,
+                row = difference.row.as_deref(),
+                "difference"
+            );
+        }
+        Record::Agreement(agreement) => tracing::debug!(
+            kind = agreement.subject.kind,
+            namespace = agreement.subject.namespace,
+            name = agreement.subject.name,
+            action = agreement.action,
+            did = agreement.did,
+            "agreement"
+        ),
+        Record::Other(other) => tracing::debug!(
+            kind = other.subject.kind,
+            namespace = other.subject.namespace,
+            name = other.subject.name,
+            action = other.action,
+            did = other.did,
+            why = other.why,
+            "not judged"
+        ),
+        Record::Start(_) | Record::Summary(_) => {}
+    }
+}
