@@ -1,14 +1,18 @@
 //! The way of Events to the server, off every sync's path (EV-04).
 //!
 //! ```text
-//!   announce --try--> [1000] --> correlate --> create or patch --(no answer)--> again, 12 times, 10 s apart
-//!              full: dropped          too many: dropped      (refused: dropped)
+//!                                +-> lane: correlate --> create or patch --(no answer)--> again, 12 times, 10 s apart
+//!   announce --try--> [1000] --by object        too many: dropped      (refused: dropped)
+//!              full: dropped     +-> lane
 //! ```
 //!
 //! A sync hands an Event over and goes on. Whether it is recorded is nobody's concern but the reader's: a
-//! full queue or a dead server costs Events, never a sync.
+//! full queue or a dead server costs Events, never a sync. Events about one object are sent one after the other, for
+//! a repeat patches the one before; those about many objects side by side, or they would lag behind the work of all
+//! controllers by as many round trips.
 
 use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -24,7 +28,7 @@ use muster_objects::{
     meta::ResourceVersion,
     time::Timestamp,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::{
     clock::Clock,
@@ -38,6 +42,8 @@ mod tests;
 
 /// How many Events wait to be sent; further ones are dropped.
 pub const QUEUE: usize = 1_000;
+/// How many Events are on their way at once at most.
+pub const LANES: usize = 8;
 /// How often one Event is sent at most.
 pub const TRIES: u32 = 12;
 /// How long to wait between two tries.
@@ -48,14 +54,24 @@ const EVENTS: Resource = Resource { group: "", version: "v1", plural: "events", 
 /// Where Events are handed over. Cloning shares the queue.
 #[derive(Clone)]
 pub struct EventSink {
-    queue: mpsc::Sender<Event>,
+    lanes: Arc<[mpsc::UnboundedSender<Waiting>]>,
+    /// One for each Event that may wait.
+    places: Arc<Semaphore>,
     metrics: Metrics,
     times: Times,
 }
 
+/// An Event and its place in the queue.
+type Waiting = (Event, OwnedSemaphorePermit);
+
 /// The other end, which sends them. To be run.
 pub struct EventSender {
-    queue: mpsc::Receiver<Event>,
+    lanes: Vec<Lane>,
+}
+
+/// What sends the Events about some of the objects, one after the other.
+struct Lane {
+    queue: mpsc::UnboundedReceiver<Waiting>,
     correlator: EventCorrelator,
     writer: Arc<dyn Writer>,
     metrics: Metrics,
@@ -73,11 +89,15 @@ struct Times {
 /// An empty queue and its two ends.
 #[must_use]
 pub fn channel(writer: Arc<dyn Writer>, metrics: &Metrics, clock: Clock) -> (EventSink, EventSender) {
-    let (sender, receiver) = mpsc::channel(QUEUE);
     let times = Times { clock, last: Arc::default() };
-    let sink = EventSink { queue: sender, metrics: metrics.clone(), times: times.clone() };
-    let metrics = metrics.clone();
-    (sink, EventSender { queue: receiver, correlator: EventCorrelator::new(), writer, metrics, times })
+    let (ends, queues): (Vec<_>, Vec<_>) = (0..LANES).map(|_| mpsc::unbounded_channel()).unzip();
+    let lane = |queue| {
+        let (writer, metrics, times) = (Arc::clone(&writer), metrics.clone(), times.clone());
+        Lane { queue, correlator: EventCorrelator::new(), writer, metrics, times }
+    };
+    let sender = EventSender { lanes: queues.into_iter().map(lane).collect() };
+    let places = Arc::new(Semaphore::new(QUEUE));
+    (EventSink { lanes: ends.into(), places, metrics: metrics.clone(), times }, sender)
 }
 
 impl EventSink {
@@ -99,11 +119,18 @@ impl EventSink {
     /// Tells of something about any object. Never blocks.
     pub fn emit(&self, about: ObjectReference, component: &str, kind: EventType, reason: &str, message: String) {
         // What is dropped anyway need not be made.
-        let Ok(place) = self.queue.try_reserve() else {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             self.metrics.event_dropped();
             return;
         };
-        place.send(Event::new(about, component, kind, reason, message, self.times.next()));
+        let mut hasher = DefaultHasher::new();
+        about.uid.hash(&mut hasher);
+        let lane = usize::try_from(hasher.finish() % LANES as u64).unwrap_or_default();
+        let event = Event::new(about, component, kind, reason, message, self.times.next());
+        if self.lanes[lane].send((event, place)).is_err() {
+            // Nobody sends any more.
+            self.metrics.event_dropped();
+        }
     }
 }
 
@@ -120,17 +147,24 @@ impl Times {
 impl EventSender {
     /// Sends what is handed over until `shutdown`, and then what has been handed over by then, each once
     /// (CM-07).
-    pub async fn run(mut self, mut shutdown: Shutdown) {
+    pub async fn run(self, shutdown: Shutdown) {
+        futures::future::join_all(self.lanes.into_iter().map(|lane| lane.run(shutdown.clone()))).await;
+    }
+}
+
+impl Lane {
+    async fn run(mut self, mut shutdown: Shutdown) {
         loop {
-            let event = tokio::select! {
+            let waiting = tokio::select! {
                 biased;
                 () = shutdown.stopped() => break,
-                event = self.queue.recv() => event,
+                waiting = self.queue.recv() => waiting,
             };
-            let Some(event) = event else { return };
+            let Some((event, place)) = waiting else { return };
+            drop(place);
             self.record(event, &mut shutdown).await;
         }
-        while let Ok(event) = self.queue.try_recv() {
+        while let Ok((event, _place)) = self.queue.try_recv() {
             self.record(event, &mut shutdown).await;
         }
     }

@@ -32,7 +32,11 @@ fn start() -> (EventSink, Server, Trigger, JoinHandle<()>, Metrics) {
 }
 
 fn say(sink: &EventSink, message: &str) {
-    sink.announce(&owner(), Announcement { warning: false, reason: "SuccessfulCreate", message: message.into() });
+    say_of(sink, &owner(), message);
+}
+
+fn say_of(sink: &EventSink, owner: &Owner, message: &str) {
+    sink.announce(owner, Announcement { warning: false, reason: "SuccessfulCreate", message: message.into() });
 }
 
 fn json(asked: &Asked) -> Value {
@@ -116,6 +120,35 @@ async fn a_dead_server_is_tried_twelve_times_ten_seconds_apart() {
     say(&sink, "Created pod: b");
     assert_eq!(accept(server.next().await)["message"], "Created pod: b", "then it goes on with the next");
     assert_eq!(dropped(&metrics), 1);
+}
+
+/// Contract: EV-02, EV-04
+#[tokio::test(start_paused = true)]
+async fn one_object_waits_for_its_own_events_and_not_for_those_of_others() {
+    let (sink, mut server, _trigger, _task, _metrics) = start();
+    let objects: Vec<Owner> = (0..50).map(|n| Owner { uid: Uid::new(&format!("uid-{n}")), ..owner() }).collect();
+    for object in &objects {
+        say_of(&sink, object, "first");
+        say_of(&sink, object, "second");
+    }
+    // The server answers nothing: so many are on their way, and none of them is an object's second.
+    let mut on_their_way = Vec::new();
+    while let Some(asked) = server.try_next().await {
+        assert_eq!(json(&asked)["message"], "first");
+        on_their_way.push(asked);
+    }
+    assert_eq!(on_their_way.len(), LANES);
+    let mut told = std::collections::BTreeMap::<String, Vec<Value>>::new();
+    let mut answer = |asked| {
+        let event = accept(asked);
+        told.entry(event["involvedObject"]["uid"].to_string()).or_default().push(event["message"].clone());
+    };
+    on_their_way.into_iter().for_each(&mut answer);
+    for _ in LANES..2 * objects.len() {
+        answer(server.next().await);
+    }
+    assert_eq!(told.len(), objects.len());
+    assert!(told.values().all(|messages| *messages == ["first", "second"]), "{told:?}");
 }
 
 /// Contract: EV-04
