@@ -102,6 +102,18 @@ mod tests {
 
     /// Contract: B-08
     #[test]
+    fn a_copy_is_of_one_key_and_apart() {
+        let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+        backoff.fail(&"rs", at(0));
+        backoff.fail(&"other", at(0));
+        let mut copy = backoff.only(&"rs");
+        assert_eq!((copy.len(), copy.remaining(&"rs", at(0))), (1, Some(Duration::from_secs(1))));
+        assert_eq!(copy.fail(&"rs", at(1)), Duration::from_secs(2), "it goes on where the other is");
+        assert_eq!(backoff.remaining(&"rs", at(1)), None);
+    }
+
+    /// Contract: B-08
+    #[test]
     fn failures_while_waiting_are_one_failure() {
         let mut backoff = Backoff::new(Duration::from_secs(10), Duration::from_secs(60));
         backoff.fail(&"rs", at(0));

@@ -26,6 +26,9 @@ Examples:
   # In a script: exit 0 once everything that was applied is available
   muster up -f examples/web.yaml --until-ready --timeout 30s
 
+  # Why does the rollout not go on? What would a controller do next?
+  muster explain deployment/web
+
   # How many pods, how many rollouts a second?
   muster bench replicasets --replicasets 20 --replicas 500
   muster bench rollouts --deployments 100 --replicas 10";

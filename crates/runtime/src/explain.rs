@@ -196,3 +196,6 @@ async fn deployment_afresh(client: &Client, key: &ObjectKey) -> Result<Option<Ex
 fn within(resource: Resource, key: &ObjectKey) -> Resource {
     Resource { namespace: Some(key.namespace.to_string()), ..resource }
 }
+
+#[cfg(test)]
+mod tests;

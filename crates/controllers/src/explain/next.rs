@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::memory::seconds;
-use crate::plan::{ClaimAction, ClaimPlan, Expectation, Plan, Requeue, Step};
+use crate::plan::{ClaimAction, ClaimPlan, Expectation, Plan, Remark, Requeue, Step};
 
 /// What a sync would do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Next {
     /// What the watch would have to show before pods are managed again (EX-01).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expects: Option<Expects>,
-    /// What would be noted for the log.
+    /// What would be noted beside, such as that a name is not the one which others would choose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// The status that would be written if every write succeeds; none where it is so already.
@@ -114,7 +114,8 @@ impl Next {
                     Expects { creations: 0, deletions: keys.iter().map(|key| key.name.to_string()).collect() }
                 }
             }),
-            remarks: plan.remarks.iter().map(ToString::to_string).collect(),
+            // The others are among the reasons, or observations for a metric.
+            remarks: plan.remarks.iter().filter(|it| **it == Remark::InexactHash).map(ToString::to_string).collect(),
             status: plan
                 .status
                 .as_ref()

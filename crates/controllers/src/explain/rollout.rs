@@ -12,7 +12,7 @@ use crate::deployment::progress::{TIMED_OUT, deadline, is_complete};
 use crate::deployment::requeue::time_left;
 use crate::deployment::revision::revision;
 use crate::deployment::sets::{actual, available, ready, terminating, wanted};
-use crate::deployment::{Decision, Snapshot, bounds, conditions, decide, preview};
+use crate::deployment::{Decision, Reporting, Snapshot, bounds, conditions, decide, preview};
 use crate::plan::ClaimAction;
 
 /// The label that tells the ReplicaSets of a Deployment apart.
@@ -184,6 +184,8 @@ impl Rollout {
         let outcome = claims.if_all_succeed();
         let decision = decide(snapshot, &outcome);
         let after = decision.reported(now);
+        // While it is paused, or only follows its size, nobody looks at the time.
+        let runs = decision.reporting == Reporting::Rollout;
         let released = claims.patches.iter().filter(|patch| patch.action == ClaimAction::Release);
         let all = || decision.sets.all().filter(|set| !is_created(&decision, set));
         let new = decision.sets.new.as_ref().filter(|set| !is_created(&decision, set));
@@ -211,7 +213,7 @@ impl Rollout {
             progress: Progress {
                 complete: is_complete(deployment, &after),
                 deadline_seconds: deadline(deployment).map(seconds),
-                left_seconds: time_left(deployment, &after, now).map(seconds),
+                left_seconds: time_left(deployment, &after, now).filter(|_| runs).map(seconds),
                 timed_out: conditions::reason(&after.conditions, conditions::PROGRESSING) == Some(TIMED_OUT),
             },
             conditions: changes(&deployment.status, &after),

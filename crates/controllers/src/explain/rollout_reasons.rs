@@ -8,7 +8,8 @@ use crate::deployment::bounds::Bounds;
 use crate::deployment::progress::{TIMED_OUT, is_complete};
 use crate::deployment::recreate::old_pods_running;
 use crate::deployment::rolling::{Held, certainly_available, most_down};
-use crate::deployment::sets::taken;
+use crate::deployment::sets::{Sets, taken};
+use crate::deployment::update::SetUpdate;
 use crate::deployment::{Decision, Snapshot, Stage, conditions};
 use crate::plan::{ClaimPlan, Step};
 
@@ -112,6 +113,9 @@ fn rolling(decision: &Decision, why: &mut Vec<Reason>) {
     if is_created(decision, new) {
         why.push(Reason::new("DEP-04", "no ReplicaSet has its template"));
         why.push(Reason::new("DEP-10", format!("{of_old} pods are there or wanted and {most} allowed")));
+        if decision.updates.iter().any(SetUpdate::is_scaling) {
+            why.push(availability(decision, "old ones can go"));
+        }
         return;
     }
     let there = i64::from(new.replicas) + of_old;
@@ -175,7 +179,7 @@ fn recreating(snapshot: &Snapshot, decision: &Decision, why: &mut Vec<Reason>) {
     }
 }
 
-fn without_created(decision: &Decision) -> crate::deployment::sets::Sets {
+fn without_created(decision: &Decision) -> Sets {
     let mut sets = decision.sets.clone();
     sets.new = sets.new.filter(|new| !is_created(decision, new));
     sets

@@ -226,7 +226,7 @@ fn write_rollout(f: &mut fmt::Formatter<'_>, rollout: &Rollout) -> fmt::Result {
         (_, _, Some(left), Some(deadline)) => {
             format!("{} left of {} in which it must get on", time(left), time(deadline))
         }
-        (_, _, None, Some(deadline)) => format!("no deadline runs yet; it will be {}", time(deadline)),
+        (_, _, None, Some(deadline)) => format!("no deadline runs now; it is {}", time(deadline)),
         (_, _, _, None) => "no deadline".to_owned(),
     };
     writeln!(f, "  Rollout: {deadline}")?;

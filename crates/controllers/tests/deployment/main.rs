@@ -4,6 +4,7 @@ mod books;
 mod bounds;
 mod creation;
 mod decide;
+mod explain;
 mod fixtures;
 mod handlers;
 mod history;

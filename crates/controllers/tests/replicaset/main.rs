@@ -5,6 +5,7 @@ mod books;
 mod claiming;
 mod counting;
 mod decide;
+mod explain;
 mod fixtures;
 mod handlers;
 mod plan;

@@ -251,7 +251,7 @@ fn the_plan_carries_a_ratio_for_each_ready_victim() {
 
 prop_compose! {
     /// Pods with few different values in each field, so that ties are common.
-    fn any_pod()(
+    pub(crate) fn any_pod()(
         number in 0_u64..1_000_000,
         node in prop::option::of(0_u8..3),
         phase in prop::sample::select(vec![PodPhase::Unset, PodPhase::Pending, PodPhase::Running, PodPhase::Unknown]),

@@ -54,6 +54,25 @@ fn a_sync_waits_for_the_highest_version_written() {
     assert!(record.is_empty() && record.waiting.is_empty() && record.deadlines.is_empty());
 }
 
+/// A copy of one owner's record answers as the record would, and takes nothing from it: neither the versions nor the
+/// time that it has waited.
+///
+/// Contract: RS-19, B-17
+#[test]
+fn a_copy_is_of_one_owner_and_apart() {
+    let mut record = Consistency::default();
+    record.wrote_at(&key("rs"), &uid(1), Pods, version(12));
+    record.wrote_at(&key("other"), &uid(2), Pods, version(99));
+    record.check(&key("rs"), newest(11, 1), at(0));
+    let late = at(0) + WAIT_LIMIT;
+    let mut copy = record.only(&key("rs"));
+    assert_eq!((copy.len(), copy.written(&key("rs")).collect::<Vec<_>>()), (1, vec![(Pods, version(12))]));
+    assert_eq!(copy.check(&key("rs"), newest(11, 1), late), behind(Pods, 12, 11, Remedy::Retry));
+    assert_eq!(copy.check(&key("rs"), newest(12, 1), late), Verdict::CaughtUp);
+    assert_eq!(record.caught_up(Pods, version(12)), [key("rs")], "it still waits");
+    assert_eq!(record.check(&key("rs"), newest(12, 1), late), Verdict::CaughtUp);
+}
+
 /// Contract: RS-19
 #[test]
 fn a_record_belongs_to_one_object_and_not_to_a_name() {

@@ -124,6 +124,22 @@ fn a_cache_that_has_passed_every_write_settles_what_is_left() {
     assert!(!expectations.settle(&key("rs")), "nothing was being waited for");
 }
 
+/// A copy of one owner's has nothing of the others', and what happens to it does not happen here.
+///
+/// Contract: EX-01, EX-06
+#[test]
+fn a_copy_is_of_one_owner_and_apart() {
+    let mut expectations = Expectations::new();
+    expectations.expect_deletions(&key("rs"), [key("b"), key("a")], at(0));
+    expectations.expect_creations(&key("other"), 2, at(0));
+    let mut copy = expectations.only(&key("rs"));
+    assert_eq!(copy.len(), 1);
+    assert_eq!(copy.deletions(&key("rs")).map(|pod| &*pod.name).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(copy.pending(&key("other")), (0, 0));
+    copy.deletion_observed(&key("rs"), &key("a"));
+    assert_eq!((copy.pending(&key("rs")), expectations.pending(&key("rs"))), ((0, 1), (0, 2)));
+}
+
 proptest! {
     /// In whatever order and however often the deletions are seen, they are satisfied exactly when each
     /// expected one was seen.

@@ -14,6 +14,27 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// Where a key stands at each moment of its way.
+///
+/// Contract: WQ-01, WQ-02, WQ-03
+#[test]
+fn a_key_has_a_place() {
+    let mut queue = WorkQueue::new();
+    assert_eq!(queue.place(&"a", at(0)), Place::default());
+    queue.add("a", at(0));
+    assert_eq!(queue.place(&"a", at(0)), Place { ready: true, ..Place::default() });
+    assert_eq!(queue.get(at(0)), Some("a"));
+    assert_eq!(queue.place(&"a", at(0)), Place { in_work: true, ..Place::default() });
+    queue.add("a", at(1));
+    assert_eq!(queue.place(&"a", at(1)), Place { ready: true, in_work: true, ..Place::default() });
+    queue.done(&"a", at(1));
+    queue.get(at(1));
+    let delay = queue.add_rate_limited("a", at(1));
+    queue.done(&"a", at(1));
+    let expected = Place { due_in: Some(delay), requeues: 1, ..Place::default() };
+    assert_eq!(queue.place(&"a", at(1)), expected);
+}
+
 /// Contract: WQ-01
 #[test]
 fn a_key_queued_twice_is_served_once() {

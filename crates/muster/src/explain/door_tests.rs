@@ -11,11 +11,16 @@ use http_body_util::Full;
 
 use super::*;
 
+/// The code that a path is answered with.
+type Answer = fn(&str) -> u16;
+/// The tokens and paths that were asked, in their order.
+type Asked = Arc<Mutex<Vec<(String, String)>>>;
+
 /// A server that answers each path with a code, and remembers what it was asked.
 #[derive(Clone)]
 struct Server {
-    answer: fn(&str) -> u16,
-    asked: Arc<Mutex<Vec<(String, String)>>>,
+    answer: Answer,
+    asked: Asked,
     /// The token of the client that speaks to it.
     token: String,
 }
@@ -44,8 +49,8 @@ impl<B> tower::Service<Request<B>> for Server {
 }
 
 /// A door, and what its server was asked.
-fn door(answer: fn(&str) -> u16) -> (Door, Arc<Mutex<Vec<(String, String)>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
+fn door(answer: Answer) -> (Door, Asked) {
+    let asked = Asked::default();
     let seen = Arc::clone(&asked);
     let door = Door::deciding(move |token| {
         let server = Server { answer, asked: Arc::clone(&seen), token: token.to_owned() };
@@ -91,7 +96,7 @@ async fn without_a_token_nobody_is_asked() {
 
 #[tokio::test]
 async fn what_the_api_server_refuses_is_refused_in_its_words() {
-    let answers: [(fn(&str) -> u16, u16); 4] = [
+    let answers: [(Answer, u16); 4] = [
         (|_| 401, 401),
         (|path| if path.ends_with("/web") { 404 } else { 200 }, 404),
         (|path| if path.contains("/pods") { 403 } else { 200 }, 403),

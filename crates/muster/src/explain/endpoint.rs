@@ -71,7 +71,11 @@ impl Explaining {
             refusal(429, "TooManyRequests", format!("{AT_A_TIME} questions are being answered, try again in a moment"))
         })?;
         self.door.pass(authorization, kind, &key).await?;
-        let explained = self.explainer.explain(kind, &key, self.role(), MOST_PLACES).await.map_err(not_explained)?;
+        let explained = self
+            .explainer
+            .explain(kind, &key, self.role(), MOST_PLACES)
+            .await
+            .map_err(|error| not_explained(&error))?;
         tracing::debug!(kind = kind.resource().kind, %key, "explained");
         let json = serde_json::to_vec(&explained);
         json.map(Bytes::from).map_err(|error| refusal(500, "InternalError", error.to_string()))
@@ -94,8 +98,8 @@ fn object(rest: &str) -> Option<(Kind, ObjectKey)> {
     Some((Kind::of_plural(kind)?, ObjectKey::new(namespace, name))).filter(|_| good)
 }
 
-fn not_explained(error: NotExplained) -> ApiError {
-    match &error {
+fn not_explained(error: &NotExplained) -> ApiError {
+    match error {
         // It is there, or the caller would not have come so far.
         NotExplained::NotFound { .. } => refusal(404, "NotFound", format!("{error} in the cache of this manager yet")),
         NotExplained::NotRun(_) => refusal(404, "NotFound", error.to_string()),
@@ -113,13 +117,13 @@ fn status(refused: &ApiError) -> Response<Full<Bytes>> {
     });
     let status = StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = response(status, Bytes::from(body.to_string()));
-    let headers = response.headers_mut();
-    match *code {
-        401 => drop(headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
-        405 => drop(headers.insert(header::ALLOW, HeaderValue::from_static("GET"))),
-        429 | 503 => drop(headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"))),
-        _ => {}
-    }
+    let also = match *code {
+        401 => Some((header::WWW_AUTHENTICATE, "Bearer")),
+        405 => Some((header::ALLOW, "GET")),
+        429 | 503 => Some((header::RETRY_AFTER, "1")),
+        _ => None,
+    };
+    response.headers_mut().extend(also.map(|(name, value)| (name, HeaderValue::from_static(value))));
     response
 }
 

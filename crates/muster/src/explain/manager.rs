@@ -35,6 +35,8 @@ pub(super) async fn ask(
     let client = Client::connect(&ours, &Options::default()).map_err(|error| anyhow!("{error}"))?;
     let ObjectKey { namespace, name } = key;
     let path = format!("/explain/{}/{namespace}/{name}", kind.resource().plural);
+    let url = url.to_string();
+    let url = url.trim_end_matches('/');
     match client.get(&path).await {
         Ok(answer) => serde_json::from_slice(&answer.body).with_context(|| format!("{url}: the answer is no JSON")),
         Err(error @ ClientError::Api(_)) => Err(anyhow!("{error}")).with_context(|| format!("the manager at {url}")),
