@@ -24,6 +24,10 @@ Examples:
   # In a script: exit 0 once everything that was applied is available
   muster up -f examples/web.yaml --until-ready --timeout 30s
 
+  # Would it do what kube-controller-manager does? Watch, write nothing, compare
+  muster controller-manager --kubeconfig admin.conf --shadow --shadow-log agreement.jsonl
+  muster shadow report agreement.jsonl
+
   # How many pods, how many rollouts a second?
   muster bench replicasets --replicasets 20 --replicas 500
   muster bench rollouts --deployments 100 --replicas 10";

@@ -98,7 +98,9 @@ pub fn of_pod(change: &Change<Pod>, version: ResourceVersion, at: Timestamp) -> 
     match change {
         // One that comes up on its way out already was created before anybody looked.
         Change::Added(pod) if pod.meta.is_being_deleted() => Vec::new(),
-        Change::Added(pod) => pod.meta.controller.iter().map(|owner| action(owner, Did::CreatePod, &pod.meta)).collect(),
+        Change::Added(pod) => {
+            pod.meta.controller.iter().map(|owner| action(owner, Did::CreatePod, &pod.meta)).collect()
+        }
         Change::Updated { old, new } if old.meta.uid != new.meta.uid => {
             let mut actions = of_pod(&Change::Deleted { last: Arc::clone(old), tombstone: true }, version, at);
             actions.extend(of_pod(&Change::Added(Arc::clone(new)), version, at));

@@ -53,9 +53,8 @@ pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
 
 fn claimed(snapshot: &Snapshot) -> Sets {
     let Snapshot { deployment, selector, sets, current, .. } = snapshot;
-    let ours = |set: &&Arc<ReplicaSet>| {
-        matches!(claim(&deployment.meta, selector, &set.meta), Claim::Keep | Claim::Adopt)
-    };
+    let ours =
+        |set: &&Arc<ReplicaSet>| matches!(claim(&deployment.meta, selector, &set.meta), Claim::Keep | Claim::Adopt);
     let mine: Vec<Arc<ReplicaSet>> = sets.iter().filter(ours).cloned().collect();
     let new = mine.iter().find(|set| current.contains(&set.meta.uid)).cloned();
     Sets::with_new(new, &mine)

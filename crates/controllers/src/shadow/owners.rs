@@ -104,12 +104,7 @@ where
 
 impl Deployments {
     pub(super) fn new(start: Timestamp) -> Self {
-        Self {
-            deployments: Cache::new(),
-            books: deployment::Books::new(),
-            side: Side::new(start),
-            due: Due::default(),
-        }
+        Self { deployments: Cache::new(), books: deployment::Books::new(), side: Side::new(start), due: Due::default() }
     }
 
     pub(super) fn changed(&mut self, change: &Change<Deployment>, at: Timestamp) -> Vec<ObjectKey> {
@@ -134,7 +129,12 @@ impl Deployments {
         keys
     }
 
-    pub(super) fn pod_changed(&mut self, change: &Change<Pod>, pods: &Cache<Pod>, sets: &Cache<ReplicaSet>) -> Vec<ObjectKey> {
+    pub(super) fn pod_changed(
+        &mut self,
+        change: &Change<Pod>,
+        pods: &Cache<Pod>,
+        sets: &Cache<ReplicaSet>,
+    ) -> Vec<ObjectKey> {
         let mut keys = Vec::new();
         let books = &mut self.books;
         let effect = |effect| keys.extend(books.note(effect));

@@ -64,9 +64,8 @@ impl<O: ReplicaOwner + Clone> Considered for Snapshot<O> {
 
 /// The owner's pods that count, its orphans among them that it would adopt.
 fn counted<'a, O: ReplicaOwner>(owner: &'a Snapshot<O>, pods: &'a Snapshot<O>) -> impl Iterator<Item = &'a Arc<Pod>> {
-    let ours = |pod: &&Arc<Pod>| {
-        matches!(claim(owner.owner.meta(), &owner.selector, &pod.meta), Claim::Keep | Claim::Adopt)
-    };
+    let ours =
+        |pod: &&Arc<Pod>| matches!(claim(owner.owner.meta(), &owner.selector, &pod.meta), Claim::Keep | Claim::Adopt);
     pods.active().filter(ours)
 }
 
@@ -119,7 +118,8 @@ fn explain_creation<O: ReplicaOwner + Clone>(views: &[&View<Snapshot<O>>], creat
 fn explain_deletion<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapshot<O>>]) -> Explained {
     let uid = &action.target.uid;
     let planned = |view: &&View<Snapshot<O>>| {
-        let chosen = |intent: &Intent| matches!(intent, Intent::DeletePods(pods) if pods.iter().any(|pod| pod.uid == *uid));
+        let chosen =
+            |intent: &Intent| matches!(intent, Intent::DeletePods(pods) if pods.iter().any(|pod| pod.uid == *uid));
         view.intents().iter().any(chosen)
     };
     if views.iter().any(planned) {

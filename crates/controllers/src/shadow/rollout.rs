@@ -108,9 +108,10 @@ fn pairs<'a>(views: &'a [&View<Snapshot>]) -> impl Iterator<Item = Snapshot> + '
 /// Whether what was done is one of the intents.
 fn grants(intents: &[Intent], action: &Action) -> bool {
     intents.iter().any(|intent| match (intent, &action.did) {
-        (Intent::CreateReplicaSet { name, replicas, revision }, Did::CreateReplicaSet { replicas: size, revision: at }) => {
-            *name == *action.target.key.name && replicas == size && revision == at
-        }
+        (
+            Intent::CreateReplicaSet { name, replicas, revision },
+            Did::CreateReplicaSet { replicas: size, revision: at },
+        ) => *name == *action.target.key.name && replicas == size && revision == at,
         (Intent::ScaleReplicaSet { set, to: wanted }, Did::ScaleReplicaSet { to, .. }) => {
             set.uid == action.target.uid && wanted == to
         }

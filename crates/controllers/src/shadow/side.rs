@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use muster_objects::{Deployment, Object, ReplicaSet, ReplicationController, Timestamp};
 use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
+use muster_objects::{Deployment, Object, ReplicaSet, ReplicationController, Timestamp};
 
 use super::action::Action;
 use super::consider::Considered;

@@ -69,17 +69,17 @@ impl<S: Considered> Ward<S> {
         let recorded = snapshot.consider(at);
         let wishes: BTreeSet<Wish> = recorded.intents.iter().flat_map(Intent::wishes).collect();
         let before = self.views.last();
-        let wished: BTreeSet<Wish> =
-            before.iter().flat_map(|view| view.intents()).flat_map(Intent::wishes).collect();
-        let rewritten = before.is_some_and(|view| view.snapshot.meta().resource_version != snapshot.meta().resource_version);
+        let wished: BTreeSet<Wish> = before.iter().flat_map(|view| view.intents()).flat_map(Intent::wishes).collect();
+        let rewritten =
+            before.is_some_and(|view| view.snapshot.meta().resource_version != snapshot.meta().resource_version);
         if rewritten {
-            self.settle_status(&wished, &wishes, version, at, out);
+            self.settle_status(&wished, &wishes, version, out);
         }
         if !wishes.is_subset(&wished) {
             let subject = self.subject(version);
             out.push(Record::Plan(Planned { subject, would: told(&recorded.intents) }));
         }
-        self.standing.are(wishes, at);
+        self.standing.are(&recorded.intents, at);
         let look_again = recorded.look_again;
         self.views.push(View { version, at, snapshot, recorded, created: self.created }, options.keep());
         look_again
@@ -91,11 +91,9 @@ impl<S: Considered> Ward<S> {
         wished: &BTreeSet<Wish>,
         wishes: &BTreeSet<Wish>,
         version: ResourceVersion,
-        at: Timestamp,
         out: &mut Vec<Record>,
     ) {
         let statuses = |wishes: &BTreeSet<Wish>| wishes.iter().filter(|wish| matches!(wish, Wish::Status(_))).count();
-        self.standing.status_written(at);
         if statuses(wished) > 0 && statuses(wishes) == 0 {
             let granted = wished.iter().filter_map(|wish| match wish {
                 Wish::Status(field) => Some(field.as_str()),
@@ -225,9 +223,7 @@ impl<S: Considered> Ward<S> {
                 why: "the reference's own rule asks for it".to_owned(),
                 row: Some((*row).to_owned()),
             }),
-            Explained::Agreed | Explained::No => {
-                Record::Agreement(Agreement { subject, action: action_name, did })
-            }
+            Explained::Agreed | Explained::No => Record::Agreement(Agreement { subject, action: action_name, did }),
         });
     }
 

@@ -5,11 +5,11 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use muster_controllers::shadow::Tally;
+use muster_controllers::shadow::record::Difference;
 use muster_controllers::shadow::record::VERSION;
 use muster_controllers::shadow::{Line, Record};
 use muster_objects::Timestamp;
-use muster_controllers::shadow::record::Difference;
-use muster_controllers::shadow::Tally;
 use serde::Deserialize;
 
 /// What logs tell.

@@ -82,8 +82,7 @@ fn text(found: &Found) -> String {
         return out;
     };
     let _ = writeln!(out, "from {first} to {last} ({} s)", last.saturating_since(first).as_secs());
-    let objects: Vec<String> =
-        found.tally.objects.iter().map(|(kind, count)| format!("{count} {kind}s")).collect();
+    let objects: Vec<String> = found.tally.objects.iter().map(|(kind, count)| format!("{count} {kind}s")).collect();
     if !objects.is_empty() {
         let _ = writeln!(out, "watched {}", objects.join(", "));
     }
@@ -132,7 +131,12 @@ fn side_by_side(time: Timestamp, difference: &Difference) -> String {
     let Difference { subject, action, would, did, why, .. } = difference;
     format!(
         "\n{} {}/{} (uid {}, version {}) at {}: {action}\n  we would   {would}\n  it did     {did}\n  because    {why}\n",
-        subject.kind, subject.namespace, subject.name, subject.uid, subject.resource_version, time.micro(),
+        subject.kind,
+        subject.namespace,
+        subject.name,
+        subject.uid,
+        subject.resource_version,
+        time.micro(),
     )
 }
 

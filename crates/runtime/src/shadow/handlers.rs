@@ -46,8 +46,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: &[Self] =
-        &[Self::Pods, Self::ReplicaSets, Self::ReplicationControllers, Self::Deployments];
+    pub(super) const ALL: &[Self] = &[Self::Pods, Self::ReplicaSets, Self::ReplicationControllers, Self::Deployments];
 }
 
 /// A kind that is watched.

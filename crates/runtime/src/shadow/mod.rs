@@ -258,25 +258,45 @@ fn tell(record: &Record) {
         Record::Plan(planned) => {
             let subject = &planned.subject;
             tracing::info!(
-                kind = subject.kind, namespace = subject.namespace, name = subject.name,
-                version = subject.resource_version, would = planned.would, "plan"
+                kind = subject.kind,
+                namespace = subject.namespace,
+                name = subject.name,
+                version = subject.resource_version,
+                would = planned.would,
+                "plan"
             );
         }
         Record::Difference(difference) => {
             let subject = &difference.subject;
             tracing::warn!(
-                kind = subject.kind, namespace = subject.namespace, name = subject.name,
-                version = subject.resource_version, action = difference.action, would = difference.would,
-                did = difference.did, why = difference.why, row = difference.row.as_deref(), "difference"
+                kind = subject.kind,
+                namespace = subject.namespace,
+                name = subject.name,
+                version = subject.resource_version,
+                action = difference.action,
+                would = difference.would,
+                did = difference.did,
+                why = difference.why,
+                row = difference.row.as_deref(),
+                "difference"
             );
         }
         Record::Agreement(agreement) => tracing::debug!(
-            kind = agreement.subject.kind, namespace = agreement.subject.namespace, name = agreement.subject.name,
-            action = agreement.action, did = agreement.did, "agreement"
+            kind = agreement.subject.kind,
+            namespace = agreement.subject.namespace,
+            name = agreement.subject.name,
+            action = agreement.action,
+            did = agreement.did,
+            "agreement"
         ),
         Record::Other(other) => tracing::debug!(
-            kind = other.subject.kind, namespace = other.subject.namespace, name = other.subject.name,
-            action = other.action, did = other.did, why = other.why, "not judged"
+            kind = other.subject.kind,
+            namespace = other.subject.namespace,
+            name = other.subject.name,
+            action = other.action,
+            did = other.did,
+            why = other.why,
+            "not judged"
         ),
         Record::Start(_) | Record::Summary(_) => {}
     }
