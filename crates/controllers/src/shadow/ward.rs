@@ -184,7 +184,7 @@ impl<S: Considered> Ward<S> {
                     self.other(action, "what was to be deleted went as well", out);
                     return;
                 }
-                "another was deleted, and what was to be deleted is still there".to_owned()
+                self.ranks(action, instead, options)
             }
             Did::ScaleReplicaSet { .. } => match writers(&action.target.uid, action.version) {
                 Some(writer) if writer != options.manager => {
@@ -261,6 +261,19 @@ impl<S: Considered> Ward<S> {
             _ => Vec::new(),
         });
         targets.collect()
+    }
+
+    /// That another was deleted, and by what it and those that were to go instead are ranked.
+    fn ranks(&self, action: &Action, instead: &[Target], options: &Options) -> String {
+        let mut why = "another was deleted, and what was to be deleted is still there".to_owned();
+        if let Some(view) = self.views.before(action.version, action.at, options.lookback).next() {
+            let uids = std::iter::once(&action.target.uid).chain(instead.iter().map(|target| &target.uid));
+            for ranked in uids.filter_map(|uid| view.snapshot.ranked(uid)) {
+                why.push_str("; ");
+                why.push_str(&ranked);
+            }
+        }
+        why
     }
 
     fn would_before(&self, action: &Action, options: &Options) -> String {
