@@ -29,6 +29,10 @@ Examples:
   # Why does the rollout not go on? What would a controller do next?
   muster explain deployment/web
 
+  # Would it do what kube-controller-manager does? Watch, write nothing, compare
+  muster controller-manager --kubeconfig admin.conf --shadow --shadow-log agreement.jsonl
+  muster shadow report agreement.jsonl
+
   # How many pods, how many rollouts a second?
   muster bench replicasets --replicasets 20 --replicas 500
   muster bench rollouts --deployments 100 --replicas 10";

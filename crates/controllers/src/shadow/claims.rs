@@ -10,15 +10,14 @@ use super::action::Did;
 pub fn explains<'a>(
     did: &Did,
     owners: impl IntoIterator<Item = (&'a Meta, &'a Selector)>,
-    objects: impl IntoIterator<Item = &'a Meta> + Clone,
+    objects: &(impl Iterator<Item = &'a Meta> + Clone),
 ) -> bool {
     let wanted = match did {
         Did::Adopt => Claim::Adopt,
         Did::Release => Claim::Release,
         _ => return false,
     };
-    let would = |(owner, selector): (&Meta, &Selector)| {
-        objects.clone().into_iter().any(|object| claim(owner, selector, object) == wanted)
-    };
+    let would =
+        |(owner, selector): (&Meta, &Selector)| objects.clone().any(|object| claim(owner, selector, object) == wanted);
     owners.into_iter().any(would)
 }

@@ -29,7 +29,10 @@ pub trait Considered: Clone {
     /// Why the server keeps everybody from doing what is wished for, where the owner's status tells of it.
     fn refused(&self, wish: &Wish) -> Option<String>;
 
-    /// Whether the object is still there to be judged by a plan: one of the uids that a wish names.
+    /// What decides the place of an object in the order of deletion, for people; none where it is not there.
+    fn ranked(&self, uid: &Uid) -> Option<String>;
+
+    /// Whether an object of that uid is there and stays, as far as anybody has asked for.
     fn holds(&self, uid: &Uid) -> bool;
 }
 

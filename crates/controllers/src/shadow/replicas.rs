@@ -13,7 +13,7 @@ use super::action::{Action, Did};
 use super::claims;
 use super::consider::{Considered, Explained};
 use super::intent::{Intent, Wish};
-use super::order::{self, Before};
+use super::order;
 use super::recorder::{Known, Recorded, record};
 use super::views::View;
 use crate::plan::Failure;
@@ -55,6 +55,10 @@ impl<O: ReplicaOwner + Clone> Considered for Snapshot<O> {
             _ => return None,
         };
         (failure.reason == reason).then(|| failure.message.clone())
+    }
+
+    fn ranked(&self, uid: &Uid) -> Option<String> {
+        self.pods.iter().find(|pod| pod.meta.uid == *uid).map(|pod| order::told(pod))
     }
 
     fn holds(&self, uid: &Uid) -> bool {
@@ -125,14 +129,20 @@ fn explain_deletion<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Sna
     if views.iter().any(planned) {
         return Explained::Agreed;
     }
-    if goes(action, views, order::here) {
+    if goes(action, views, order::certain_before) {
         Explained::Agreed
-    } else if goes(action, views, order::reference) {
+    } else if goes(action, &views[..views.len().min(MOST_BY_PAIRS)], order::certain_before_by_pairs) {
         Explained::Departs("DEL-04")
     } else {
         Explained::No
     }
 }
+
+/// How many pods go for certain before a pod.
+type Before = fn(&Pod, &[&Arc<Pod>], &Colocation, Timestamp) -> usize;
+
+/// In how many views, the newest, all pairs of pods are compared.
+const MOST_BY_PAIRS: usize = 32;
 
 fn goes<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapshot<O>>], before: Before) -> bool {
     let owners = owners(views);
@@ -151,9 +161,7 @@ fn goes<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapshot<O>>], 
             }
             let Some(pod) = pods.iter().find(|pod| pod.meta.uid == action.target.uid) else { return false };
             // Ages are told by powers of two, and one may have passed between the decision and its effect.
-            [view.at, action.at].iter().any(|now| {
-                pods.iter().filter(|other| before(other, pod, colocation, *now)).take(too_many).count() < too_many
-            })
+            [view.at, action.at].iter().any(|now| before(pod, &pods, colocation, *now) < too_many)
         })
     })
 }
@@ -162,5 +170,5 @@ fn explain_claim<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapsh
     let owners = owners(views).into_iter().map(|owner| (owner.meta(), &owner.selector));
     let pods = views.iter().flat_map(|view| &view.snapshot.pods).map(|pod| &pod.meta);
     let states = pods.filter(|meta| meta.uid == action.target.uid).chain([&action.meta]);
-    if claims::explains(&action.did, owners, states) { Explained::Agreed } else { Explained::No }
+    if claims::explains(&action.did, owners, &states) { Explained::Agreed } else { Explained::No }
 }

@@ -14,7 +14,7 @@ use super::recorder::{Known, Recorded, record};
 use super::views::View;
 use crate::deployment::conditions::{PROGRESSING, REPLICA_FAILURE};
 use crate::deployment::progress::SET_CREATE_ERROR;
-use crate::deployment::revision::{DESIRED_REPLICAS, MAX_REPLICAS};
+use crate::deployment::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
 use crate::deployment::status::SYNC_ERROR;
 use crate::deployment::{DeploymentSync, Snapshot};
 use crate::plan::Failure;
@@ -78,6 +78,11 @@ impl Considered for Snapshot {
         (*wish == Wish::CreateReplicaSet && progressing.reason == SET_CREATE_ERROR).then(|| progressing.message.clone())
     }
 
+    fn ranked(&self, uid: &Uid) -> Option<String> {
+        let set = self.sets.iter().find(|set| set.meta.uid == *uid)?;
+        Some(format!("{}: revision {}", set.meta.name, set.annotations.get(REVISION).unwrap_or("none")))
+    }
+
     fn holds(&self, uid: &Uid) -> bool {
         self.sets.iter().any(|set| set.meta.uid == *uid && !set.meta.is_being_deleted())
     }
@@ -124,5 +129,5 @@ fn explain_claim(action: &Action, views: &[&View<Snapshot>]) -> Explained {
     let owners = views.iter().map(|view| (&view.snapshot.deployment.meta, &view.snapshot.selector));
     let sets = views.iter().flat_map(|view| &view.snapshot.sets).map(|set| &set.meta);
     let states = sets.filter(|meta| meta.uid == action.target.uid).chain([&action.meta]);
-    if claims::explains(&action.did, owners, states) { Explained::Agreed } else { Explained::No }
+    if claims::explains(&action.did, owners, &states) { Explained::Agreed } else { Explained::No }
 }

@@ -1,11 +1,11 @@
 //! Standing: wishes that every state has, and since when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use muster_objects::Timestamp;
 
-use super::intent::Wish;
+use super::intent::{Intent, Wish};
 
 /// While the other side is seen to do other things it may be late by so many times its patience.
 const UNDER_LOAD: u32 = 6;
@@ -20,27 +20,27 @@ struct Since {
     at: Timestamp,
     /// Whether it was told that it is overdue.
     told: bool,
+    /// What a field of the status is to be; empty for other wishes.
+    value: String,
 }
 
 impl Standing {
-    /// The newest state has these wishes; others are granted, or given up.
-    pub fn are(&mut self, wishes: BTreeSet<Wish>, at: Timestamp) {
-        self.0.retain(|wish, _| wishes.contains(wish));
-        for wish in wishes {
-            self.0.entry(wish).or_insert(Since { at, told: false });
+    /// The newest state has the wishes of these intents; others are granted, or given up. A field of the status that is
+    /// to have another value than before is another wish.
+    pub fn are(&mut self, intents: &[Intent], at: Timestamp) {
+        let mut before = std::mem::take(&mut self.0);
+        for intent in intents {
+            for wish in intent.wishes() {
+                let value = value_of(intent, &wish);
+                let known = before.remove(&wish).filter(|since| since.value == value);
+                self.0.insert(wish, known.unwrap_or(Since { at, told: false, value }));
+            }
         }
     }
 
     /// Something was done about a wish, if not all of it.
     pub fn progressed(&mut self, wish: &Wish, at: Timestamp) {
         if let Some(since) = self.0.get_mut(wish) {
-            since.at = since.at.max(at);
-        }
-    }
-
-    /// The status was written: what is still missing in it begins anew.
-    pub fn status_written(&mut self, at: Timestamp) {
-        for (_, since) in self.0.iter_mut().filter(|(wish, _)| matches!(wish, Wish::Status(_))) {
             since.at = since.at.max(at);
         }
     }
@@ -60,4 +60,9 @@ impl Standing {
         }
         overdue
     }
+}
+
+fn value_of(intent: &Intent, wish: &Wish) -> String {
+    let (Intent::WriteStatus(fields), Wish::Status(name)) = (intent, wish) else { return String::new() };
+    fields.iter().find(|field| field.name == *name).map(|field| field.would.clone()).unwrap_or_default()
 }

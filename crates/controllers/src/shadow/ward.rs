@@ -73,13 +73,13 @@ impl<S: Considered> Ward<S> {
         let rewritten =
             before.is_some_and(|view| view.snapshot.meta().resource_version != snapshot.meta().resource_version);
         if rewritten {
-            self.settle_status(&wished, &wishes, version, at, out);
+            self.settle_status(&wished, &wishes, version, out);
         }
         if !wishes.is_subset(&wished) {
             let subject = self.subject(version);
             out.push(Record::Plan(Planned { subject, would: told(&recorded.intents) }));
         }
-        self.standing.are(wishes, at);
+        self.standing.are(&recorded.intents, at);
         let look_again = recorded.look_again;
         self.views.push(View { version, at, snapshot, recorded, created: self.created }, options.keep());
         look_again
@@ -91,11 +91,9 @@ impl<S: Considered> Ward<S> {
         wished: &BTreeSet<Wish>,
         wishes: &BTreeSet<Wish>,
         version: ResourceVersion,
-        at: Timestamp,
         out: &mut Vec<Record>,
     ) {
         let statuses = |wishes: &BTreeSet<Wish>| wishes.iter().filter(|wish| matches!(wish, Wish::Status(_))).count();
-        self.standing.status_written(at);
         if statuses(wished) > 0 && statuses(wishes) == 0 {
             let granted = wished.iter().filter_map(|wish| match wish {
                 Wish::Status(field) => Some(field.as_str()),
@@ -186,7 +184,7 @@ impl<S: Considered> Ward<S> {
                     self.other(action, "what was to be deleted went as well", out);
                     return;
                 }
-                "another was deleted, and what was to be deleted is still there".to_owned()
+                self.ranks(action, instead, options)
             }
             Did::ScaleReplicaSet { .. } => match writers(&action.target.uid, action.version) {
                 Some(writer) if writer != options.manager => {
@@ -263,6 +261,19 @@ impl<S: Considered> Ward<S> {
             _ => Vec::new(),
         });
         targets.collect()
+    }
+
+    /// That another was deleted, and by what it and those that were to go instead are ranked.
+    fn ranks(&self, action: &Action, instead: &[Target], options: &Options) -> String {
+        let mut why = "another was deleted, and what was to be deleted is still there".to_owned();
+        if let Some(view) = self.views.before(action.version, action.at, options.lookback).next() {
+            let uids = std::iter::once(&action.target.uid).chain(instead.iter().map(|target| &target.uid));
+            for ranked in uids.filter_map(|uid| view.snapshot.ranked(uid)) {
+                why.push_str("; ");
+                why.push_str(&ranked);
+            }
+        }
+        why
     }
 
     fn would_before(&self, action: &Action, options: &Options) -> String {

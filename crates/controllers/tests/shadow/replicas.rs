@@ -179,3 +179,22 @@ fn owners_of_other_kinds_are_left_alone() {
     assert_eq!(stage.differences("create-pod"), []);
     assert_eq!(stage.others("create-pod"), ["its owner was not seen"]);
 }
+
+/// Contract: DEL-04
+#[test]
+fn what_a_sort_by_pairs_may_make_of_a_circle_is_a_row() {
+    let mut stage = Stage::open();
+    // The last by uid has the very times of the first, and may stand before it; the one between is told apart by uid.
+    let (alike, between) = (stage.ago(3_000), stage.ago(3_001));
+    stage.set(set(3));
+    stage.pod(pod(1, &alike));
+    stage.pod(pod(2, &between));
+    stage.pod(pod(3, &alike));
+    stage.wait(20);
+    stage.set(set(2));
+    stage.pod_gone(pod(2, &between));
+    stage.wait(20);
+    let [difference] = &stage.differences("delete-pod")[..] else { panic!("one difference") };
+    assert_eq!(difference.row.as_deref(), Some("DEL-04"));
+    assert!(difference.would.contains("delete web-1"), "{}", difference.would);
+}

@@ -56,7 +56,7 @@ pub(crate) async fn run(flags: &Flags, client: &Client, options: &Options, signa
             bail!("the shadow ended by itself");
         }
     }
-    tracing::info!("told to stop: what was seen is judged, and the counts are written");
+    tracing::info!("told to stop: the counts are written");
     stop.stop();
     watching.await.context("the shadow")??;
     if let Some(endpoint) = endpoint {

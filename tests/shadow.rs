@@ -1,0 +1,149 @@
+//! Watching before switching, from outside: the report of logs, good and bad, and a shadow beside controllers at work.
+
+mod outside;
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use outside::{Cluster, MUSTER, has_kubectl, muster, text, write};
+
+const START: &str = r#"{"version":1,"time":"2026-01-01T00:00:00.000000Z","record":"start","muster":"0.1.0","kinds":["ReplicaSet"],"objects":1,"lookbackMillis":10000,"patienceMillis":10000}"#;
+const AGREEMENT: &str = r#"{"version":1,"time":"2026-01-01T00:00:05.000000Z","record":"agreement","kind":"ReplicaSet","namespace":"default","name":"web","uid":"u","resourceVersion":7,"action":"create-pod","did":"created pod web-1"}"#;
+const BY_ROW: &str = r#"{"version":1,"time":"2026-01-01T00:00:06.000000Z","record":"difference","kind":"ReplicaSet","namespace":"default","name":"web","uid":"u","resourceVersion":8,"action":"create-pod","would":"nothing","did":"created pod web-2","why":"the reference's own rule asks for it","row":"B-08"}"#;
+const UNEXPLAINED: &str = r#"{"version":1,"time":"2026-01-01T00:01:00.000000Z","record":"difference","kind":"ReplicaSet","namespace":"default","name":"web","uid":"u","resourceVersion":9,"action":"delete-pod","would":"delete web-1","did":"deleted pod web-2","why":"another was deleted, and what was to be deleted is still there"}"#;
+const SUMMARY: &str =
+    r#"{"version":1,"time":"2026-01-01T00:02:00.000000Z","record":"summary","objects":{"ReplicaSet":4},"kinds":{}}"#;
+
+/// A log of these lines.
+fn log(folder: &tempfile::TempDir, name: &str, lines: &[&str]) -> String {
+    let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    write(folder.path(), name, &content)
+}
+
+#[test]
+fn where_nothing_is_unexplained_the_report_ends_with_0() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder, "good.jsonl", &[START, AGREEMENT, AGREEMENT, BY_ROW, "", SUMMARY]);
+    let output = muster(&["shadow", "report", &log]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
+    for line in [
+        "from 2026-01-01T00:00:00Z to 2026-01-01T00:02:00Z (120 s)",
+        "watched 4 ReplicaSets",
+        "ReplicaSet  create-pod  2       B-08:1  0            0",
+        "nothing unexplained",
+    ] {
+        assert!(said.contains(line), "{line:?} is missing in:\n{said}");
+    }
+}
+
+#[test]
+fn what_is_unexplained_is_told_with_both_sides() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder, "bad.jsonl", &[START, AGREEMENT, UNEXPLAINED]);
+    let output = muster(&["shadow", "report", &log]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for line in [
+        "ReplicaSet default/web (uid u, version 9) at 2026-01-01T00:01:00.000000Z: delete-pod",
+        "we would   delete web-1",
+        "it did     deleted pod web-2",
+        "because    another was deleted",
+    ] {
+        assert!(said.contains(line), "{line:?} is missing in:\n{said}");
+    }
+
+    let output = muster(&["shadow", "report", "-o", "json", &log, &log]);
+    assert_eq!(output.status.code(), Some(1));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["total"]["agreed"], 2, "two logs are one report");
+    assert_eq!(told["total"]["unexplained"], 2);
+    assert_eq!(told["unexplained"][0]["would"], "delete web-1");
+    assert_eq!(told["from"], "2026-01-01T00:00:00.000000Z");
+}
+
+#[test]
+fn a_line_that_is_no_record_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (bad, found) in [
+        ("nonsense", "expected a record of the agreement log"),
+        (r#"{"version":2,"record":"start"}"#, "version 2 of the agreement log: expected 1"),
+        (r#"{"version":1,"time":"2026-01-01T00:00:00Z","record":"surprise"}"#, "unknown variant `surprise`"),
+        (r#"{"version":1,"time":"now","record":"start"}"#, "RFC 3339"),
+    ] {
+        let log = log(&folder, "broken.jsonl", &[START, bad, AGREEMENT]);
+        let output = muster(&["shadow", "report", &log]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{bad}: {said}");
+        assert!(said.contains("broken.jsonl, line 2: ") && said.contains(found), "{bad}: {said}");
+        assert!(output.stdout.is_empty(), "{bad}: half a report is none");
+    }
+    let output = muster(&["shadow", "report", "/nowhere/log.jsonl"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("/nowhere/log.jsonl"));
+}
+
+#[test]
+fn a_log_that_is_still_being_written_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = write(folder.path(), "running.jsonl", &format!("{START}\n{AGREEMENT}\n{}", &UNEXPLAINED[..80]));
+    let output = muster(&["shadow", "report", &log]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
+    assert!(said.contains("the last line of") && said.contains("running.jsonl is cut"), "{said}");
+    let empty = write(folder.path(), "empty.jsonl", "");
+    assert_eq!(text(&muster(&["shadow", "report", &empty]).stdout), "no records\n");
+}
+
+#[test]
+fn the_help_says_how_it_ends() {
+    let said = text(&muster(&["shadow", "report", "--help"]).stdout);
+    for words in ["Examples:", "It exits 0", "1 where one is not", "--output"] {
+        assert!(said.contains(words), "{words:?} is missing in:\n{said}");
+    }
+    let said = text(&muster(&["controller-manager", "--help"]).stdout);
+    for flag in ["--shadow", "--shadow-log", "--shadow-lookback", "--shadow-patience", "--shadow-manager"] {
+        assert!(said.contains(flag), "{flag:?} is missing in:\n{said}");
+    }
+}
+
+#[test]
+fn beside_controllers_at_work_it_agrees_and_ends_with_a_summary() {
+    if !has_kubectl("beside_controllers_at_work_it_agrees_and_ends_with_a_summary") {
+        return;
+    }
+    let cluster = Cluster::start(&["--nodes", "1", "--pod-startup", "0s"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agreement.jsonl");
+    let mut shadow = Command::new(MUSTER)
+        .args(["controller-manager", "--shadow", "--shadow-manager", "muster", "--secure-port", "0", "--shadow-log"])
+        .arg(&path)
+        .arg("--kubeconfig")
+        .arg(cluster.kubeconfig())
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let has = |words: &str| fs::read_to_string(&path).is_ok_and(|log| log.contains(words));
+    let wait = |words: &str| {
+        let begun = Instant::now();
+        while !has(words) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no {words} in the log");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    wait("\"record\":\"start\"");
+    cluster.kubectl(&["create", "deployment", "web", "--image=nginx", "--replicas=3"]);
+    wait("\"action\":\"create-pod\"");
+    wait("\"action\":\"create-replicaset\"");
+    let kill = Command::new("kill").args(["-TERM", &shadow.id().to_string()]).status();
+    assert!(kill.expect("kill runs").success());
+    assert_eq!(shadow.wait().expect("the program ends").code(), Some(0));
+
+    let output = muster(&["shadow", "report", &path.to_string_lossy()]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
+    assert!(said.contains("watched 1 Deployments, 1 ReplicaSets"), "{said}");
+    // No Lease, no Event, nothing: it left no trace.
+    assert_eq!(cluster.kubectl(&["get", "leases", "-n", "kube-system", "-o", "name"]).trim(), "");
+}
