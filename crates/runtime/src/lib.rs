@@ -19,6 +19,7 @@ pub mod executor;
 pub mod informer;
 pub mod manager;
 pub mod metrics;
+pub mod process;
 pub mod replicaset;
 #[cfg(test)]
 mod script;
