@@ -20,6 +20,7 @@ pub mod explain;
 pub mod informer;
 pub mod manager;
 pub mod metrics;
+pub mod process;
 pub mod replicaset;
 #[cfg(test)]
 mod script;

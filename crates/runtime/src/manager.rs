@@ -18,6 +18,7 @@ use crate::{
     explain::Explainer,
     informer::{Informers, Resource},
     metrics::Metrics,
+    process::of_the_same,
     replicaset::ReplicaController,
     shell::Context,
     shutdown::{self, Shutdown},
@@ -276,17 +277,17 @@ impl Manager {
         let mut reading = JoinSet::new();
         let ready = ready(leading, informers.read_anew());
         for run in informers.into_runs() {
-            reading.spawn(run);
+            reading.spawn(of_the_same(run));
         }
         let (stop_events, events_stop) = shutdown::channel();
-        let sending = tokio::spawn(sender.run(events_stop));
+        let sending = tokio::spawn(of_the_same(sender.run(events_stop)));
 
         let mut working = JoinSet::new();
         for controller in controllers {
             let mut stop = shutdown.clone();
             let (unsynced, ready) = (unsynced.clone(), ready.clone());
             let Prepared { name, synced, run } = controller;
-            working.spawn(async move {
+            working.spawn(of_the_same(async move {
                 // No worker starts before every cache that its controller reads has synced (INF-02).
                 let synced = async {
                     synced.await;
@@ -303,7 +304,7 @@ impl Manager {
                 }
                 tracing::info!(controller = name.name, "starting workers");
                 run(stop).await;
-            });
+            }));
         }
         tokio::select! {
             biased;

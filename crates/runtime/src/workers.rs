@@ -18,6 +18,7 @@ use tokio::{sync::Notify, task::JoinSet};
 use crate::{
     clock::Clock,
     metrics::{Metrics, QueueMetrics},
+    process::of_the_same,
     shutdown::Shutdown,
 };
 
@@ -135,7 +136,7 @@ impl Queue {
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let (queue, controller) = (self.clone(), controller.clone());
-            tasks.spawn(async move { queue.worker(&controller).await });
+            tasks.spawn(of_the_same(async move { queue.worker(&controller).await }));
         }
         shutdown.stopped().await;
         self.shut_down();

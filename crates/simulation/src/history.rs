@@ -17,6 +17,8 @@ use http_body_util::{BodyExt as _, Full};
 use muster_runtime::clock::Clock;
 use tower::Service;
 
+use crate::faults::target::{is_watch, place};
+
 /// What was written, in order, and how often was read. Cloning shares it.
 #[derive(Debug, Clone, Default)]
 pub struct History {
@@ -53,26 +55,14 @@ impl Write {
     /// The resource that was written, such as `pods` or `replicasets`; empty where the path names none.
     #[must_use]
     pub fn resource(&self) -> &str {
-        self.place().0
+        place(&self.path)[0]
     }
 
     /// The subresource that was written, such as `status`.
     #[must_use]
     pub fn subresource(&self) -> Option<&str> {
-        self.place().1
-    }
-
-    /// The resource and the subresource. What stands behind `/api/v1/` or `/apis/<group>/<version>/` is
-    /// `namespaces/<namespace>/<resource>...` for what lives in a namespace, and `<resource>...` for the rest.
-    fn place(&self) -> (&str, Option<&str>) {
-        let path = self.path.split('?').next().unwrap_or_default();
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let (["api", _, rest @ ..] | ["apis", _, _, rest @ ..]) = parts.as_slice() else { return ("", None) };
-        match rest {
-            ["namespaces", _, part @ ("status" | "finalize")] => ("namespaces", Some(*part)),
-            ["namespaces", _, resource, rest @ ..] | [resource, rest @ ..] => (*resource, rest.get(1).copied()),
-            [] => ("", None),
-        }
+        let [_, _, subresource] = place(&self.path);
+        (!subresource.is_empty()).then_some(subresource)
     }
 }
 
@@ -157,7 +147,7 @@ where
         let (who, clock, history) = (self.who, self.clock, self.history.clone());
         Box::pin(async move {
             if request.method() == Method::GET {
-                if !is_watch(&request) {
+                if !is_watch(request.uri()) {
                     *history.log().reads.entry(who).or_default() += 1;
                 }
                 return Ok(inner.call(request).await?.map(http_body_util::Either::Right));
@@ -174,10 +164,6 @@ where
             Ok(Response::from_parts(head, http_body_util::Either::Left(Full::new(body))))
         })
     }
-}
-
-fn is_watch<B>(request: &Request<B>) -> bool {
-    request.uri().query().is_some_and(|query| query.split('&').any(|each| matches!(each, "watch=true" | "watch=1")))
 }
 
 /// A digest with fixed keys: the same bytes give the same number in every run.

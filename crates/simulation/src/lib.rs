@@ -6,15 +6,20 @@
 //! names, delays, jitter, timestamps.
 //!
 //! ```text
-//!   World ── one server ──┬── Recorded ── nodes, scheduler, collectors   (muster-cluster)
-//!                         ├── Recorded ── controllers                    (muster-runtime)
-//!                         └── Recorded ── the test itself: World::client
-//!                                │
-//!                             History
+//!   World ── one server ──┬── Recorded ─────────── nodes, scheduler, collectors   (muster-cluster)
+//!                         ├── Recorded ── Faulty ── controllers                    (muster-runtime)
+//!                         ├── Recorded ── Faulty ── Candidate: controllers that may lead, and may be frozen
+//!                         └── Recorded ─────────── the test itself: World::client
+//!                                │           │
+//!                             History      Faults
 //! ```
 
+pub mod candidate;
+pub mod faults;
 pub mod history;
 pub mod world;
 
+pub use candidate::Candidate;
+pub use faults::{Fault, Faults, Refusal, Rule, Verb};
 pub use history::{History, Write};
 pub use world::{Settings, World};

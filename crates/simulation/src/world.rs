@@ -9,10 +9,12 @@ use muster_objects::time::Timestamp;
 use muster_runtime::client::{Client, ClientError, Options as ClientOptions};
 use muster_runtime::clock::Clock;
 use muster_runtime::manager::{Manager, Options as ManagerOptions};
+use muster_runtime::metrics::Metrics;
 use muster_runtime::shutdown::{self, Trigger};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use crate::faults::{Faults, Faulty};
 use crate::history::{History, Recorded};
 
 /// Where virtual time begins: 2026-01-01T00:00:00Z, in nanoseconds since the Unix epoch.
@@ -38,6 +40,13 @@ pub struct Settings {
     pub pod_shutdown: Duration,
     /// How the controllers run; its seed is replaced by this one's.
     pub manager: ManagerOptions,
+    /// Whether there is nothing but the server and the controllers: no nodes, scheduler and collectors. Pods stay
+    /// pending, and those that are deleted go at once.
+    pub bare: bool,
+    /// What happens between the controllers and the server; none is a good day.
+    pub faults: Option<Faults>,
+    /// The controllers' clock, where it is not the server's and the nodes'.
+    pub clock: Option<Clock>,
 }
 
 impl Settings {
@@ -50,6 +59,9 @@ impl Settings {
             pod_startup: DelayRange::new(Duration::from_millis(200), Duration::from_millis(800)),
             pod_shutdown: Duration::from_secs(1),
             manager: ManagerOptions::default(),
+            bare: false,
+            faults: None,
+            clock: None,
         }
     }
 }
@@ -58,10 +70,14 @@ impl Settings {
 pub struct World {
     client: Client,
     server: ApiServer,
-    cluster: Cluster,
+    cluster: Option<Cluster>,
     manager: JoinHandle<()>,
+    metrics: Metrics,
     stop: Trigger,
     history: History,
+    /// The server's and the nodes' clock.
+    clock: Clock,
+    faults: Option<Faults>,
 }
 
 impl World {
@@ -75,21 +91,15 @@ impl World {
         let clock = Clock::starting_at(epoch);
         let history = History::default();
         let client = |name: &'static str| recorded(&server, clock, &history, name);
-        let cluster = Cluster::start(
-            client(CLUSTER),
-            ClusterOptions {
-                nodes: settings.nodes,
-                pod_startup: settings.pod_startup,
-                pod_shutdown: settings.pod_shutdown,
-                seed: settings.seed,
-                ..ClusterOptions::default()
-            },
-        )
-        .await?;
+        let cluster = if settings.bare { None } else { Some(start_cluster(client(CLUSTER), &settings).await?) };
         let (stop, stopped) = shutdown::channel();
         let options = ManagerOptions { seed: settings.seed, ..settings.manager };
-        let manager = tokio::spawn(Manager::new(&client(CONTROLLERS), options).run(stopped));
-        Ok(Self { client: client(TEST), server, cluster, manager, stop, history })
+        let (test, faults) = (client(TEST), settings.faults);
+        let connection = Connection { server: &server, history: &history, clock, faults: faults.as_ref() };
+        let manager = Manager::new(&connection.open(CONTROLLERS, settings.clock.unwrap_or(clock)), options);
+        let metrics = manager.metrics();
+        let manager = tokio::spawn(manager.run(stopped));
+        Ok(Self { client: test, server, cluster, manager, metrics, stop, history, clock, faults })
     }
 
     /// A client for whoever drives the cluster.
@@ -108,6 +118,21 @@ impl World {
     #[must_use]
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// A client for a process called `who`, by a clock of its own where one is given. The world's faults are on
+    /// its way.
+    #[must_use]
+    pub fn client_of(&self, who: &'static str, clock: Option<Clock>) -> Client {
+        let Self { server, history, clock: server_clock, faults, .. } = self;
+        let connection = Connection { server, history, clock: *server_clock, faults: faults.as_ref() };
+        connection.open(who, clock.unwrap_or(*server_clock))
+    }
+
+    /// What the controllers count.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Waits, in virtual time, until the object at `path` satisfies `done`, and gives it.
@@ -136,14 +161,49 @@ impl World {
         self.stop.stop();
         // A manager that panicked has nothing left to end.
         let _ = self.manager.await;
-        self.cluster.stop().await;
+        if let Some(cluster) = self.cluster {
+            cluster.stop().await;
+        }
         self.server.stop();
     }
 }
 
+/// What it takes to reach the server.
+struct Connection<'w> {
+    server: &'w ApiServer,
+    history: &'w History,
+    /// The server's clock, by which writes are recorded.
+    clock: Clock,
+    faults: Option<&'w Faults>,
+}
+
+impl Connection<'_> {
+    /// A client with the faults on its way, by this clock.
+    fn open(&self, name: &'static str, clock: Clock) -> Client {
+        let service: Recorded<Service> = Recorded::new(self.server.service(), name, self.clock, self.history.clone());
+        match self.faults {
+            Some(faults) => Client::in_process(Faulty::new(service, name, faults.clone()), &options(name, clock)),
+            None => Client::in_process(service, &options(name, clock)),
+        }
+    }
+}
+
 fn recorded(server: &ApiServer, clock: Clock, history: &History, name: &'static str) -> Client {
-    let service: Recorded<Service> = Recorded::new(server.service(), name, clock, history.clone());
+    Connection { server, history, clock, faults: None }.open(name, clock)
+}
+
+fn options(name: &str, clock: Clock) -> ClientOptions {
     // As `muster up` has it: the server keeps objects as JSON.
-    let options = ClientOptions { clock, user_agent: name.to_owned(), protobuf: false, ..ClientOptions::default() };
-    Client::in_process(service, &options)
+    ClientOptions { clock, user_agent: name.to_owned(), protobuf: false, ..ClientOptions::default() }
+}
+
+async fn start_cluster(client: Client, settings: &Settings) -> Result<Cluster, ClientError> {
+    let options = ClusterOptions {
+        nodes: settings.nodes,
+        pod_startup: settings.pod_startup,
+        pod_shutdown: settings.pod_shutdown,
+        seed: settings.seed,
+        ..ClusterOptions::default()
+    };
+    Cluster::start(client, options).await
 }

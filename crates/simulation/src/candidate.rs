@@ -1,0 +1,101 @@
+//! A controller manager that may lead: election and controllers wired as the program wires them, in a process that can
+//! be killed and frozen.
+
+use std::sync::Arc;
+
+use muster_runtime::clock::Clock;
+use muster_runtime::election::{Elector, Leadership, Lost};
+use muster_runtime::manager::{Manager, Options};
+use muster_runtime::process::Process;
+use muster_runtime::shutdown::{self, Trigger};
+use tokio::task::JoinHandle;
+
+pub use muster_machinery::election::{Config, ConfigError};
+
+use crate::faults::Draw;
+use crate::world::World;
+
+/// A process of its own, and what can be done to it.
+#[derive(Debug)]
+pub struct Candidate {
+    process: Process,
+    running: JoinHandle<Result<(), Lost>>,
+    /// Held, for a trigger that is dropped says stop.
+    _never: Trigger,
+}
+
+impl Candidate {
+    /// Starts one called `name`: its identity, and who it is in the history. Its clock is the world's where it has
+    /// none of its own.
+    ///
+    /// # Errors
+    /// Where the election cannot be run so.
+    pub fn start(
+        world: &World,
+        name: &'static str,
+        config: Config,
+        clock: Option<Clock>,
+        options: Options,
+    ) -> Result<Self, ConfigError> {
+        let process = Process::default();
+        let seed = options.seed;
+        let client = world.client_of(name, clock);
+        let elector = Elector::new(Config { identity: name.to_owned(), ..config }, client.clone(), seed)?;
+        let leadership: Leadership = elector.leadership();
+        let manager = Manager::with_writer(&client, Arc::new(client.fenced(leadership.fence())), options);
+        let events = manager.context().events.clone();
+        let (never, stopped) = shutdown::channel();
+        let mut electing = process.spawn(elector.run(events, stopped.clone()));
+        let mut managing = process.spawn(manager.run_leading(leadership.leading(), stopped));
+        let whole = process.clone();
+        let running = process.spawn(async move {
+            let ended = tokio::select! {
+                biased;
+                ended = &mut electing => ended,
+                ended = &mut managing => ended.map(Ok),
+            };
+            // A process that exits takes everything with it.
+            electing.abort();
+            managing.abort();
+            whole.freeze();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+        });
+        Ok(Self { process, running, _never: never })
+    }
+
+    /// SIGKILL: nothing more is sent. What is on its way goes on.
+    pub fn kill(self) {
+        self.process.freeze();
+        self.running.abort();
+    }
+
+    /// SIGSTOP.
+    pub fn freeze(&self) {
+        self.process.freeze();
+    }
+
+    /// SIGCONT: its tasks go on in an order that is drawn from the seed.
+    pub fn thaw(&self, seed: u64) {
+        let mut draw = Draw::seeded(seed);
+        self.process.thaw(|ready| {
+            for last in (1..ready.len()).rev() {
+                let other = draw.below(u64::try_from(last).unwrap_or_default() + 1);
+                ready.swap(last, usize::try_from(other).unwrap_or_default());
+            }
+        });
+    }
+
+    /// Whether it has exited.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.running.is_finished()
+    }
+
+    /// Waits for its exit: why it ended, where it lost the lease.
+    ///
+    /// # Errors
+    /// The lease that it lost.
+    pub async fn ended(self) -> Result<(), Lost> {
+        self.running.await.unwrap_or(Ok(()))
+    }
+}

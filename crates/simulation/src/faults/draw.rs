@@ -1,0 +1,34 @@
+//! Chance from a seed.
+
+use std::ops::Range;
+use std::time::Duration;
+
+/// Numbers that look like chance and come from a seed (splitmix64).
+#[derive(Debug)]
+pub(crate) struct Draw(u64);
+
+impl Draw {
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number in `0..below`; 0 where that is empty.
+    pub(crate) fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)).checked_rem(below).unwrap_or_default()
+    }
+
+    /// True so many times of a thousand.
+    pub(super) fn strikes(&mut self, per_mille: u32) -> bool {
+        self.below(1_000) < u64::from(per_mille)
+    }
+
+    /// A time in the range, to the millisecond.
+    pub(super) fn within(&mut self, range: &Range<Duration>) -> Duration {
+        let width = u64::try_from(range.end.saturating_sub(range.start).as_millis()).unwrap_or(u64::MAX);
+        range.start + Duration::from_millis(self.below(width))
+    }
+}

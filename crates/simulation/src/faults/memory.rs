@@ -1,0 +1,87 @@
+//! Lists as they once were: what a cache answers that lags behind its storage.
+//!
+//! An API server may answer from such a cache where the request says that it will do: with `resourceVersion=0`, or
+//! with a version and nothing that asks for exactly it. A request without a resourceVersion is consistent.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use http::{HeaderMap, Uri};
+use serde_json::Value;
+
+use super::target::parameter;
+
+/// How many answers of one list are kept.
+const KEPT: usize = 8;
+
+/// The answers given to lists so far, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    lists: BTreeMap<String, VecDeque<Remembered>>,
+}
+
+/// An answer of 200.
+#[derive(Debug, Clone)]
+pub(super) struct Remembered {
+    version: u64,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Memory {
+    /// Keeps an answer; what is not a list with a version is nothing to keep.
+    pub(super) fn keep(&mut self, uri: &Uri, headers: &HeaderMap, body: &Bytes) {
+        let Ok(list) = serde_json::from_slice::<Value>(body) else { return };
+        let version = list["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+        let Some(version) = version else { return };
+        let kept = self.lists.entry(key(uri)).or_default();
+        kept.push_back(Remembered { version, headers: headers.clone(), body: body.clone() });
+        if kept.len() > KEPT {
+            kept.pop_front();
+        }
+    }
+
+    /// The oldest answer that the request permits, where it permits any but the newest.
+    pub(super) fn recall(&self, uri: &Uri) -> Option<Remembered> {
+        let oldest: u64 = parameter(uri, "resourceVersion")?.parse().ok()?;
+        if parameter(uri, "resourceVersionMatch").is_some_and(|how| how != "NotOlderThan") {
+            return None;
+        }
+        self.lists.get(&key(uri))?.iter().find(|kept| kept.version >= oldest).cloned()
+    }
+}
+
+/// What is asked for, apart from how old it may be.
+fn key(uri: &Uri) -> String {
+    let pairs = uri.query().unwrap_or_default().split('&');
+    let mut pairs: Vec<&str> = pairs.filter(|pair| !pair.starts_with("resourceVersion")).collect();
+    pairs.sort_unstable();
+    format!("{}?{}", uri.path(), pairs.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_request_permits_is_recalled() {
+        let mut memory = Memory::default();
+        let uri = |query: &str| format!("/api/v1/pods?{query}").parse::<Uri>().unwrap();
+        for version in [5, 9] {
+            let body = Bytes::from(format!(r#"{{"kind":"PodList","metadata":{{"resourceVersion":"{version}"}}}}"#));
+            memory.keep(&uri("limit=500"), &HeaderMap::new(), &body);
+        }
+        for (query, version) in [
+            ("limit=500", None),
+            ("limit=500&resourceVersion=", None),
+            ("limit=500&resourceVersion=0", Some(5)),
+            ("resourceVersion=0&limit=500", Some(5)),
+            ("limit=500&resourceVersion=6&resourceVersionMatch=NotOlderThan", Some(9)),
+            ("limit=500&resourceVersion=5&resourceVersionMatch=Exact", None),
+            ("limit=500&resourceVersion=10", None),
+            ("limit=10&resourceVersion=0", None),
+        ] {
+            assert_eq!(memory.recall(&uri(query)).map(|found| found.version), version, "{query}");
+        }
+    }
+}

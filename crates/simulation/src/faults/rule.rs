@@ -1,0 +1,169 @@
+//! Rules: which fault strikes which requests, how often, and when.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::target::{Target, Verb};
+
+/// What can happen to a request, to its answer, or to what a watch delivers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// The request takes this much longer to arrive.
+    Delay(Range<Duration>),
+    /// The answer takes this much longer to come back: the server is slow, and has acted long ago.
+    Slow(Range<Duration>),
+    /// The request never arrives, and nobody says so: it ends by the client's own patience.
+    Lost,
+    /// The connection breaks before the request has arrived.
+    Reset,
+    /// The server acts on the request; then the connection breaks, and there is no answer.
+    AnswerLost,
+    /// The server refuses.
+    Refuse(Refusal),
+    /// The server acts on the request, and refuses all the same: it did not wait for its storage.
+    ActAndRefuse(Refusal),
+    /// A list is answered with what it was like earlier, as by a cache that lags; only where the request permits
+    /// what is older than now.
+    Stale,
+    /// A watch breaks off somewhere in what it was about to deliver, in the middle of an event too.
+    Cut,
+    /// A watch delivers nothing more, and does not end.
+    Stall,
+    /// A watch delivers this much later; what comes behind waits in its turn.
+    Lag(Range<Duration>),
+}
+
+/// A refusal, answered by a `Status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// 409, as by a resourceVersion that is not the object's.
+    Conflict,
+    /// 410: the resourceVersion is too old.
+    Expired,
+    /// 422, as by parameters that the server does not take.
+    Invalid,
+    /// 429, with the seconds after which to come back.
+    TooManyRequests {
+        /// `Retry-After`.
+        retry_after: u32,
+    },
+    /// 500.
+    InternalError,
+    /// 503.
+    Unavailable {
+        /// `Retry-After`, where it says.
+        retry_after: Option<u32>,
+    },
+    /// 504.
+    Timeout,
+}
+
+impl Refusal {
+    /// The HTTP status.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Conflict => StatusCode::CONFLICT,
+            Self::Expired => StatusCode::GONE,
+            Self::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    /// The `Status.reason`.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Conflict => "Conflict",
+            Self::Expired => "Expired",
+            Self::Invalid => "Invalid",
+            Self::TooManyRequests { .. } => "TooManyRequests",
+            Self::InternalError => "InternalError",
+            Self::Unavailable { .. } => "ServiceUnavailable",
+            Self::Timeout => "Timeout",
+        }
+    }
+
+    /// Seconds after which to come back.
+    #[must_use]
+    pub fn retry_after(self) -> Option<u32> {
+        match self {
+            Self::TooManyRequests { retry_after } => Some(retry_after),
+            Self::Unavailable { retry_after } => retry_after,
+            Self::Conflict | Self::Expired | Self::Invalid | Self::InternalError | Self::Timeout => None,
+        }
+    }
+}
+
+/// One fault, where it strikes, how often, and when.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    pub(super) fault: Fault,
+    per_mille: u32,
+    window: Range<Duration>,
+    verbs: Vec<Verb>,
+    resources: Vec<&'static str>,
+    who: Option<&'static str>,
+}
+
+impl Rule {
+    /// A fault that strikes every request of everyone, always.
+    #[must_use]
+    pub fn always(fault: Fault) -> Self {
+        let window = Duration::ZERO..Duration::MAX;
+        Self { fault, per_mille: 1_000, window, verbs: Vec::new(), resources: Vec::new(), who: None }
+    }
+
+    /// Of a thousand requests, or pieces of a watch, only so many.
+    #[must_use]
+    pub fn per_mille(self, per_mille: u32) -> Self {
+        Self { per_mille, ..self }
+    }
+
+    /// Only at these times, counted from the making of the [`Faults`](super::Faults).
+    #[must_use]
+    pub fn within(self, window: Range<Duration>) -> Self {
+        Self { window, ..self }
+    }
+
+    /// Only these verbs.
+    #[must_use]
+    pub fn verbs(self, verbs: &[Verb]) -> Self {
+        Self { verbs: verbs.to_vec(), ..self }
+    }
+
+    /// Only these resources.
+    #[must_use]
+    pub fn resources(self, resources: &[&'static str]) -> Self {
+        Self { resources: resources.to_vec(), ..self }
+    }
+
+    /// Only what this one sends.
+    #[must_use]
+    pub fn of(self, who: &'static str) -> Self {
+        Self { who: Some(who), ..self }
+    }
+
+    /// Whether it may strike this at a time; chance has the last word.
+    pub(super) fn applies(&self, who: &str, target: &Target, at: Duration) -> bool {
+        self.window.contains(&at)
+            && self.who.is_none_or(|only| only == who)
+            && (self.verbs.is_empty() || self.verbs.contains(&target.verb))
+            && (self.resources.is_empty() || self.resources.contains(&target.resource.as_str()))
+    }
+
+    /// How often of a thousand.
+    pub(super) fn chance(&self) -> u32 {
+        self.per_mille
+    }
+
+    /// Whether it strikes pieces of a watch, and not requests.
+    pub(super) fn is_about_pieces(&self) -> bool {
+        matches!(self.fault, Fault::Cut | Fault::Stall | Fault::Lag(_))
+    }
+}

@@ -1,0 +1,113 @@
+//! What a request is about, read from its method and path.
+
+use http::{Method, Uri};
+
+/// What a request wants, as role-based access control has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    /// GET of one object.
+    Get,
+    /// GET of a collection.
+    List,
+    /// GET of a collection's changes.
+    Watch,
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// DELETE.
+    Delete,
+}
+
+/// A request, as rules look at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// What it wants.
+    pub verb: Verb,
+    /// The resource, such as `pods`; empty where the path names none.
+    pub resource: String,
+    /// The object's name; empty for a collection.
+    pub name: String,
+    /// Such as `status`; empty for the object itself.
+    pub subresource: String,
+}
+
+impl Target {
+    /// Reads a request's line.
+    #[must_use]
+    pub fn of(method: &Method, uri: &Uri) -> Self {
+        let [resource, name, subresource] = place(uri.path()).map(ToOwned::to_owned);
+        let verb = match *method {
+            Method::POST => Verb::Create,
+            Method::PUT => Verb::Update,
+            Method::PATCH => Verb::Patch,
+            Method::DELETE => Verb::Delete,
+            _ if is_watch(uri) => Verb::Watch,
+            _ if name.is_empty() => Verb::List,
+            _ => Verb::Get,
+        };
+        Self { verb, resource, name, subresource }
+    }
+}
+
+/// Whether a GET is a watch.
+pub(crate) fn is_watch(uri: &Uri) -> bool {
+    parameter(uri, "watch").is_some_and(|value| matches!(value, "true" | "1"))
+}
+
+/// A parameter of the query, as it is written there.
+pub(super) fn parameter<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
+    let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(key, value)| *key == name && !value.is_empty()).map(|(_, value)| value).next()
+}
+
+/// The resource, the name and the subresource, each empty where there is none. What stands behind `/api/v1/` or
+/// `/apis/<group>/<version>/` is `namespaces/<namespace>/<resource>...` for what lives in a namespace, and
+/// `<resource>...` for the rest.
+pub(crate) fn place(path: &str) -> [&str; 3] {
+    let path = path.split('?').next().unwrap_or_default();
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let (["api", _, rest @ ..] | ["apis", _, _, rest @ ..]) = parts.as_slice() else { return [""; 3] };
+    match rest {
+        ["namespaces", name, part @ ("status" | "finalize")] => ["namespaces", name, part],
+        ["namespaces", name] => ["namespaces", name, ""],
+        ["namespaces", _, resource, rest @ ..] | [resource, rest @ ..] => {
+            [resource, rest.first().copied().unwrap_or_default(), rest.get(1).copied().unwrap_or_default()]
+        }
+        [] => [""; 3],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_told_by_its_line() {
+        let target = |method: Method, uri: &str| {
+            let Target { verb, resource, name, subresource } = Target::of(&method, &uri.parse().unwrap());
+            (verb, resource, name, subresource)
+        };
+        for (method, uri, verb, place) in [
+            (Method::GET, "/api/v1/pods?watch=true&resourceVersion=4", Verb::Watch, ["pods", "", ""]),
+            (Method::GET, "/api/v1/pods?limit=500", Verb::List, ["pods", "", ""]),
+            (Method::GET, "/api/v1/namespaces/default/pods/a", Verb::Get, ["pods", "a", ""]),
+            (Method::POST, "/api/v1/namespaces/default/pods", Verb::Create, ["pods", "", ""]),
+            (Method::PUT, "/apis/apps/v1/namespaces/n/deployments/d", Verb::Update, ["deployments", "d", ""]),
+            (
+                Method::PATCH,
+                "/apis/apps/v1/namespaces/n/replicasets/a/status",
+                Verb::Patch,
+                ["replicasets", "a", "status"],
+            ),
+            (Method::DELETE, "/api/v1/namespaces/default", Verb::Delete, ["namespaces", "default", ""]),
+            (Method::PUT, "/api/v1/namespaces/default/finalize", Verb::Update, ["namespaces", "default", "finalize"]),
+            (Method::GET, "/healthz", Verb::List, ["", "", ""]),
+        ] {
+            let [resource, name, subresource] = place.map(ToOwned::to_owned);
+            assert_eq!(target(method, uri), (verb, resource, name, subresource), "{uri}");
+        }
+    }
+}
