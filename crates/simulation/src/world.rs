@@ -108,12 +108,6 @@ impl World {
         &self.client
     }
 
-    /// A client for somebody of that name in the [`History`].
-    #[must_use]
-    pub fn client_of(&self, name: &'static str) -> Client {
-        recorded(&self.server, self.client.clock(), &self.history, name)
-    }
-
     /// Everything written so far, by whomever.
     #[must_use]
     pub fn history(&self) -> &History {

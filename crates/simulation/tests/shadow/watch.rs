@@ -32,7 +32,7 @@ impl Watch {
     /// Watches the controllers that write as `manager`, until everything that they did counts.
     pub(crate) async fn start(world: &World, manager: &str) -> Self {
         let comparison = Comparison { manager: manager.to_owned(), ..Comparison::default() };
-        let shadow = Shadow::new(&world.client_of(SHADOW), Options { comparison, ..Options::default() });
+        let shadow = Shadow::new(&world.client_of(SHADOW, None), Options { comparison, ..Options::default() });
         let mut unsynced = shadow.unsynced();
         let (stop, stopped) = shutdown::channel();
         let lines = Arc::new(Mutex::new(Vec::new()));

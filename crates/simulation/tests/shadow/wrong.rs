@@ -141,7 +141,7 @@ fn differences(error: Error) -> Vec<Difference> {
     in_virtual_time(async {
         let nobody = Options { controllers: BTreeSet::new(), ..Options::default() };
         let world = World::start(Settings { manager: nobody, ..Settings::seeded(7) }).await.unwrap();
-        let client = world.client_of(WRONG);
+        let client = world.client_of(WRONG, None);
         let none = || AtomicU32::new(0);
         let erring =
             Erring { client: client.clone(), error, pods_created: none(), pods_deleted: none(), sets_scaled: none() };
