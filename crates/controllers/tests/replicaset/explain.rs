@@ -31,53 +31,45 @@ fn replicas(snapshot: Snapshot<ReplicaSet>) -> Replicas {
     }
 }
 
-fn ranking(pods: Vec<Pod>) -> Ranking {
-    let mut snapshot = snapshot(replica_set(9), pods.clone());
-    snapshot.colocation = Colocation::of(&pods);
+fn ranking(pods: &[Pod]) -> Ranking {
+    let mut snapshot = snapshot(replica_set(9), pods.iter().cloned());
+    snapshot.colocation = Colocation::of(pods);
     replicas(snapshot).ranking
 }
+
+/// What makes a pod different.
+type Change = fn(&mut Pod);
 
 /// Of two pods that differ by one rule: what it is called, and the two values.
 ///
 /// Contract: DEL-01, DEL-02, DEL-03, DEL-04
 #[test]
 fn each_rule_decides_a_place() {
-    let with = |change: fn(&mut Pod), name: &str, number: u64| {
+    let with = |change: Change, name: &str, number: u64| {
         let mut pod = Pod { node_name: Some("node".into()), ..pod(name, number) };
         change(&mut pod);
         pod
     };
-    let nothing: fn(&mut Pod) = |_| ();
-    // What the first has that the second has not, what is compared, and both values.
-    let cases: [(fn(&mut Pod), fn(&mut Pod), &str, &str, &str, &str); 9] = [
-        (|pod| pod.node_name = None, nothing, "DEL-01", "assigned", "no node", "on node"),
-        (|pod| pod.phase = PodPhase::Unknown, nothing, "DEL-01", "phase", "Unknown", "Running"),
-        (|pod| pod.ready = None, nothing, "DEL-01", "ready", "not ready", "ready"),
-        (|pod| pod.deletion_cost = -5, nothing, "DEL-02", "deletionCost", "-5", "0"),
+    let nothing: Change = |_| ();
+    // What the first has and the second has not, and what is told of the two.
+    let cases: [(Change, [&str; 4]); 9] = [
+        (|pod| pod.node_name = None, ["DEL-01", "assigned", "no node", "on node"]),
+        (|pod| pod.phase = PodPhase::Unknown, ["DEL-01", "phase", "Unknown", "Running"]),
+        (|pod| pod.ready = None, ["DEL-01", "ready", "not ready", "ready"]),
+        (|pod| pod.deletion_cost = -5, ["DEL-02", "deletionCost", "-5", "0"]),
         (
             |pod| pod.ready = ready_since(Some(ago(10))),
-            nothing,
-            "DEL-04",
-            "readyFor",
-            "10.0s (as 8.6s to 17.2s)",
-            "1h0m (as 36m39s to 1h13m)",
+            ["DEL-04", "readyFor", "10.0s (as 8.6s to 17.2s)", "1h0m (as 36m39s to 1h13m)"],
         ),
-        (|pod| pod.restarts = Restarts { regular: 2, sidecar: 0 }, nothing, "DEL-04", "restarts", "2", "0"),
-        (|pod| pod.restarts = Restarts { regular: 0, sidecar: 3 }, nothing, "DEL-04", "sidecarRestarts", "3", "0"),
-        (|pod| pod.meta.creation_timestamp = None, nothing, "DEL-04", "age", "unknown", "2h0m (as 1h13m to 2h26m)"),
-        (
-            nothing,
-            nothing,
-            "DEL-04",
-            "uid",
-            "00000000-0000-4000-8000-00000000000b",
-            "00000000-0000-4000-8000-00000000000c",
-        ),
+        (|pod| pod.restarts = Restarts { regular: 2, sidecar: 0 }, ["DEL-04", "restarts", "2", "0"]),
+        (|pod| pod.restarts = Restarts { regular: 0, sidecar: 3 }, ["DEL-04", "sidecarRestarts", "3", "0"]),
+        (|pod| pod.meta.creation_timestamp = None, ["DEL-04", "age", "unknown", "2h0m (as 1h13m to 2h26m)"]),
+        (nothing, ["DEL-04", "uid", "00000000-0000-4000-8000-00000000000b", "00000000-0000-4000-8000-00000000000c"]),
     ];
-    for (one, other, rule, criterion, before, this) in cases {
+    for (change, [rule, criterion, before, this]) in cases {
         // The uid alone would put the second first, but in the case that is about it.
         let (first, second) = if criterion == "uid" { (11, 12) } else { (12, 11) };
-        let told = ranking(vec![with(other, "second", second), with(one, "first", first)]);
+        let told = ranking(&[with(nothing, "second", second), with(change, "first", first)]);
         let [first, second] = &told.order[..] else { panic!("{told:?}") };
         assert_eq!((&*first.pod, first.decided_by.as_ref(), first.place), ("first", None, 1), "{criterion}");
         let by = second.decided_by.as_ref().expect("the second is behind the first for a reason");
@@ -85,7 +77,7 @@ fn each_rule_decides_a_place() {
     }
     // Two on one node go before one alone.
     let beside = |name: &str, number: u64, node: &str| Pod { node_name: Some(node.into()), ..pod(name, number) };
-    let told = ranking(vec![beside("alone", 10, "a"), beside("two", 12, "b"), beside("three", 11, "b")]);
+    let told = ranking(&[beside("alone", 10, "a"), beside("two", 12, "b"), beside("three", 11, "b")]);
     assert_eq!(told.order.iter().map(|place| &*place.pod).collect::<Vec<_>>(), ["three", "two", "alone"]);
     let by = told.order[2].decided_by.as_ref().expect("a reason");
     assert_eq!((&*by.rule, &*by.criterion, &*by.before, &*by.this), ("DEL-03", "colocated", "2", "1"));
