@@ -113,6 +113,12 @@ impl<S: Considered> Side<S> {
         }
     }
 
+    /// The owners to look at once more before they are told of: a handler has no reason to queue one whose orphan went
+    /// to somebody else, though it has nothing to wish for any more.
+    pub(super) fn doubtful(&self, now: Timestamp, options: &Options) -> Vec<ObjectKey> {
+        self.wards.values().filter_map(|ward| ward.doubtful(now, self.busy, options)).collect()
+    }
+
     /// Tells what has been waited for long enough.
     pub(super) fn pass(&mut self, now: Timestamp, options: &Options, writers: &Writers<'_>, out: &mut Vec<Record>) {
         for ward in self.wards.values_mut() {

@@ -45,11 +45,17 @@ impl Standing {
         }
     }
 
+    /// Whether a wish is due to be told of as not granted in time (see [`Standing::overdue`]).
+    #[must_use]
+    pub fn is_overdue(&self, now: Timestamp, patience: Duration, busy: Option<Timestamp>) -> bool {
+        let granted = granted(now, patience, busy);
+        self.0.values().any(|since| !since.told && now.saturating_since(since.at) >= granted)
+    }
+
     /// The wishes that were not granted within `patience`, each once, with how long they have stood. `busy` is when
     /// the other side was last seen to do anything.
     pub fn overdue(&mut self, now: Timestamp, patience: Duration, busy: Option<Timestamp>) -> Vec<(Wish, Duration)> {
-        let idle = busy.is_none_or(|busy| now.saturating_since(busy) >= patience);
-        let granted = if idle { patience } else { patience * UNDER_LOAD };
+        let granted = granted(now, patience, busy);
         let mut overdue = Vec::new();
         for (wish, since) in &mut self.0 {
             let stood = now.saturating_since(since.at);
@@ -60,6 +66,12 @@ impl Standing {
         }
         overdue
     }
+}
+
+/// How long a wish may stand.
+fn granted(now: Timestamp, patience: Duration, busy: Option<Timestamp>) -> Duration {
+    let idle = busy.is_none_or(|busy| now.saturating_since(busy) >= patience);
+    if idle { patience } else { patience * UNDER_LOAD }
 }
 
 fn value_of(intent: &Intent, wish: &Wish) -> String {

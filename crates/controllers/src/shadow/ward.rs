@@ -140,6 +140,12 @@ impl<S: Considered> Ward<S> {
         }
     }
 
+    /// The owner's key, where it is about to be told that nobody does what it wants.
+    pub(super) fn doubtful(&self, now: Timestamp, busy: Option<Timestamp>, options: &Options) -> Option<ObjectKey> {
+        let overdue = !self.is_leaving() && self.standing.is_overdue(now, options.patience, busy);
+        overdue.then(|| self.key.clone())
+    }
+
     /// Tells what has been waited for long enough.
     pub(super) fn pass(
         &mut self,

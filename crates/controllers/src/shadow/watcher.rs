@@ -197,6 +197,12 @@ impl Watcher {
         }
         // Judging looks at every owner: once a second is often enough for waits of ten.
         if now.as_seconds() != self.now.as_seconds() {
+            let doubtful = Touched {
+                sets: self.sets.side.doubtful(now, &self.options),
+                controllers: self.controllers.side.doubtful(now, &self.options),
+                deployments: self.deployments.side.doubtful(now, &self.options),
+            };
+            self.look(&doubtful, self.newest, now);
             let Self { sets, controllers, deployments, options, writers, records, .. } = self;
             let writer = |uid: &Uid, version| writers.get(&(version, uid.clone())).cloned();
             sets.side.pass(now, options, &writer, records);

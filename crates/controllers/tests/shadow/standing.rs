@@ -114,3 +114,24 @@ fn an_owner_that_goes_is_not_waited_for() {
     stage.pod(orphan);
     assert_eq!(stage.others("create-pod"), ["its owner was not seen"]);
 }
+
+#[test]
+fn an_orphan_that_another_took_is_no_longer_wished_for() {
+    let mut stage = Stage::open();
+    let right = json!({"replicas": 0, "terminatingReplicas": 0, "observedGeneration": 1});
+    stage.set(with(set(0), "/status", right));
+    // Another that selects the same pods.
+    let other = with(named_set("other", 2, 1), "/spec/selector/matchLabels", json!({"app": "web"}));
+    let other = with(other, "/spec/template/metadata/labels", json!({"app": "web"}));
+    stage.set(other.clone());
+    let orphan = with(pod(1, &stage.ago(60)), "/metadata/ownerReferences", json!([]));
+    stage.pod(orphan.clone());
+    stage.pod(with(orphan, "/metadata/ownerReferences", json!([owner("ReplicaSet", "other", 2)])));
+    let reported = json!({"replicas": 1, "fullyLabeledReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+        "terminatingReplicas": 0, "observedGeneration": 1});
+    stage.set(with(other, "/status", reported));
+    stage.wait(100);
+    for action in ["adopt", "delete-pod", "create-pod"] {
+        assert_eq!(stage.differences(action), [], "{action}");
+    }
+}
