@@ -3,19 +3,12 @@
 
 mod outside;
 
-use std::fs;
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::process::Command;
 
-use outside::{Cluster, MUSTER, has_kubectl, muster, text, write};
+use outside::manager::{Manager, wait_for};
+use outside::{Cluster, has_kubectl, muster, text, write};
 
-/// How often is looked before a test gives up, with a pause each time: two minutes at least, on a machine that has
-/// much else to do. Looks are counted and not time, which may pass in one leap.
-const LOOKS: u32 = 1_200;
-const PAUSE: Duration = Duration::from_millis(100);
 /// An election that is over within seconds, with room for a busy machine.
 const BRISK: &[&str] =
     &["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms"];
@@ -54,86 +47,14 @@ spec:
     spec: {containers: [{name: c, image: httpd}]}
 ";
 
-/// A controller manager as a process. Killed when dropped.
-struct Manager {
-    child: Child,
-    log: PathBuf,
-    _folder: tempfile::TempDir,
-}
-
-impl Manager {
-    fn start(cluster: &Cluster, arguments: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let log = folder.path().join("log");
-        let child = Command::new(MUSTER)
-            .arg("controller-manager")
-            .arg("--kubeconfig")
-            .arg(cluster.kubeconfig())
-            .args(arguments)
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(&log).expect("a log file"))
-            .spawn()
-            .expect("the program starts");
-        Self { child, log, _folder: folder }
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// Waits for a line of the log that contains this.
-    fn says(&mut self, words: &str) -> String {
-        for _ in 0..LOOKS {
-            let log = self.log();
-            if let Some(line) = log.lines().find(|line| line.contains(words)) {
-                return line.to_owned();
-            }
-            let ended = self.child.try_wait().expect("the process is ours");
-            assert!(ended.is_none(), "it ended ({ended:?}) and never said {words:?}:\n{log}");
-            sleep(PAUSE);
-        }
-        panic!("it does not say {words:?}:\n{}", self.log());
-    }
-
-    fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(status.expect("kill runs").success());
-    }
-
-    fn ends(&mut self) -> ExitStatus {
-        wait_for("its end", || self.child.try_wait().expect("the process is ours"))
-    }
-}
-
-impl Drop for Manager {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..LOOKS {
-        if let Some(found) = look() {
-            return found;
-        }
-        sleep(PAUSE);
-    }
-    panic!("{what} does not come");
-}
-
 /// A cluster that no controller of ours works for.
 fn cluster() -> Cluster {
     Cluster::start(&["--controllers", "", "--pod-startup", "0s", "--pod-shutdown", "0s"])
 }
 
 fn wait_for_ready(cluster: &Cluster, replicas: u32) {
-    let path = "jsonpath={.status.readyReplicas}";
-    wait_for(&format!("{replicas} ready replicas"), || {
-        (cluster.kubectl(&["get", "rs", "web", "-o", path]) == replicas.to_string()).then_some(())
-    });
+    let ready = format!("--for=jsonpath={{.status.readyReplicas}}={replicas}");
+    cluster.kubectl(&["wait", "rs/web", &ready, "--timeout=300s"]);
 }
 
 fn pods(cluster: &Cluster) -> usize {
@@ -261,11 +182,11 @@ fn a_second_signal_ends_it_at_once() {
     manager.signal("-TERM");
     manager.says("told to stop");
     // What comes within half a second is the same signal.
-    let ended = wait_for("its end", || {
+    wait_for("its end", || {
         manager.signal("-TERM");
-        manager.child.try_wait().expect("the process is ours")
+        manager.has_ended()
     });
-    assert_eq!(ended.code(), Some(1), "{}", manager.log());
+    assert_eq!(manager.ends().code(), Some(1), "{}", manager.log());
     assert!(manager.log().contains("error: a second signal"), "{}", manager.log());
     cluster.signal("-CONT");
     assert_ne!(lease(&cluster, "holderIdentity"), "");

@@ -95,6 +95,8 @@ impl Failure {
             Refusal::Quota
         } else if self.message.contains("admission webhook ") || self.message.contains("failed calling webhook") {
             Refusal::Webhook
+        } else if self.code == 0 || self.code >= 500 {
+            Refusal::Unavailable
         } else {
             Refusal::Other
         }
@@ -115,6 +117,8 @@ pub enum Refusal {
     Webhook,
     /// The server is busy.
     TooManyRequests,
+    /// The server is not there, or its storage is not.
+    Unavailable,
     /// Anything else.
     Other,
 }
@@ -123,11 +127,13 @@ impl Refusal {
     /// The longest backoff after such a refusal; none where the queue's own limit is right.
     ///
     /// The queue's backoff doubles up to 1000 s, so that a quota that was full for an hour would go on
-    /// to hold its ReplicaSets back for a quarter of another after it was raised.
+    /// to hold its ReplicaSets back for a quarter of another after it was raised. A server that was away for an
+    /// hour, and nobody touches the object when it is back, is the same; it is asked as often as a watch asks for it.
     #[must_use]
     pub const fn longest_backoff(self) -> Option<Duration> {
         match self {
             Self::Quota | Self::Webhook | Self::TooManyRequests => Some(Duration::from_secs(60)),
+            Self::Unavailable => Some(Duration::from_secs(30)),
             Self::Other => None,
         }
     }

@@ -50,7 +50,7 @@ fn a_status_that_cannot_be_written_fails_the_sync() {
 fn a_deployment_that_fails_is_kept_and_says_why() {
     let mut world = mid_rollout();
     for _ in 0..FAILURES_BEFORE_TOLD + 3 {
-        world.refusals.push_back(("PATCH web-1", failure(500, "InternalError", "broken")));
+        world.refusals.push_back(("PATCH web-1", failure(403, "Forbidden", "broken")));
     }
     for failed in 0..FAILURES_BEFORE_TOLD + 3 {
         let verdict = world.sync();

@@ -56,6 +56,6 @@ fn an_outcome_is_the_sum_of_its_results() {
     assert!(!outcome.is_accounted_for());
     assert_eq!((outcome.deleted, outcome.failed, outcome.already_gone), (2, 2, 1));
     assert_eq!(outcome.error.as_ref().map(|error| error.message.as_str()), Some("first"));
-    let verdict = Verdict::failed(failure(500, "InternalError", "first"));
+    let verdict = Verdict::failed(failure(403, "Forbidden", "first"));
     assert_eq!(verdict.requeue, Requeue::RateLimited { at_most: None });
 }

@@ -113,12 +113,13 @@ fn a_failed_batch_ends_the_round() {
     assert_eq!(verdict.requeue, Requeue::RateLimited { at_most: Some(Duration::from_secs(60)) });
 }
 
-/// Refusals that end are tried again within the minute, others with the queue's own backoff.
+/// Refusals that end are tried again within the minute, a server that is away within half of one, others with the
+/// queue's own backoff.
 ///
 /// Contract: B-09
 #[test]
 fn table_of_refusals() {
-    let minute = Some(Duration::from_secs(60));
+    let (minute, half) = (Some(Duration::from_secs(60)), Some(Duration::from_secs(30)));
     let cases = [
         (quota(), minute),
         (failure(429, "TooManyRequests", "too many requests"), minute),
@@ -126,8 +127,9 @@ fn table_of_refusals() {
         (failure(500, "InternalError", "Internal error occurred: failed calling webhook \"x\": timeout"), minute),
         (failure(403, "Forbidden", "pods is forbidden: User \"u\" cannot create resource \"pods\""), None),
         (failure(422, "Invalid", "Pod \"web-x\" is invalid: spec.containers: Required value"), None),
-        (failure(500, "InternalError", "etcdserver: no leader"), None),
-        (Failure::local("connection refused"), None),
+        (failure(500, "InternalError", "etcdserver: no leader"), half),
+        (failure(503, "ServiceUnavailable", "the server is currently unable to handle the request"), half),
+        (Failure::local("connection refused"), half),
     ];
     for (refusal, at_most) in cases {
         let mut world = World { creations: [Err(refusal.clone())].into(), ..World::default() };
