@@ -38,7 +38,7 @@ fn add(into: &mut BTreeMap<&'static str, Quantity>, resources: Option<&Object>, 
     let Some(list) = resources.and_then(|r| r.object(list)) else { return 0 };
     let mut counted = 0;
     for name in ["cpu", "memory"] {
-        let Some(quantity) = list.maybe_text(name).map(Quantity::of).filter(|q| q.is_positive()) else { continue };
+        let Some(quantity) = list.maybe_text(name).map(Quantity::of).filter(Quantity::is_positive) else { continue };
         counted += 1;
         let sum = into.get(name).map_or_else(|| quantity.clone(), |q| q.plus(&quantity));
         into.insert(name, sum);
