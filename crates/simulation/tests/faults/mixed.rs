@@ -1,0 +1,24 @@
+//! Faults of all kinds at once.
+
+use std::time::Duration;
+
+use crate::common::{each, in_virtual_time};
+use crate::story::{Plot, tell};
+use crate::weather::mixed;
+use crate::{judge, seeds};
+
+/// As for one fault alone: a mixture makes none of the waits longer, for each of them is bounded by itself.
+const PLOT: Plot = Plot { rounds: 2, within: Duration::from_secs(150), classic: true };
+
+/// Whatever comes together, no pod is created or deleted that should not be, and soon after its end all is as it was
+/// asked, and stays so without a write.
+///
+/// Contract: B-01, B-02, CM-03, EV-04, INF-05, EX-05, WQ-04, RS-07, RS-08
+#[test]
+fn any_mixture_of_faults_does_no_harm() {
+    let seeds = seeds(6);
+    let told = each(&seeds, |seed| in_virtual_time(tell(*seed, PLOT, mixed)));
+    let struck: usize = told.iter().map(|told| told.struck).sum();
+    println!("{struck} struck, as asked after {:?}", told.iter().map(|told| told.longest).max());
+    judge(&seeds, &told.into_iter().map(|told| told.broken).collect::<Vec<_>>());
+}

@@ -1,0 +1,96 @@
+//! Kinds of bad weather between controllers and server.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use muster_simulation::world::CONTROLLERS as MANAGER;
+use muster_simulation::{Fault, Faults, Refusal, Rule, Verb};
+
+use crate::common::Random;
+
+/// What controllers write workloads by; their Events are another matter.
+const WRITES: &[Verb] = &[Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
+const WORKLOADS: &[&str] = &["pods", "replicasets", "replicationcontrollers", "deployments"];
+
+/// One fault with a name: what it does to requests, and how often.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weather {
+    pub(crate) name: &'static str,
+    /// Its rules at their worst.
+    rules: fn() -> Vec<Rule>,
+}
+
+impl Weather {
+    /// Begins, with so many of a thousand struck at most.
+    pub(crate) fn begin(self, faults: &Faults, per_mille: u32) {
+        for rule in (self.rules)() {
+            faults.add(rule.of(MANAGER).per_mille(per_mille));
+        }
+    }
+}
+
+/// All of them. Each strikes the controllers only.
+pub(crate) const ALL: &[Weather] = &[
+    Weather { name: "requests take long", rules: || all(Fault::Delay(millis(0..2_000))) },
+    Weather { name: "the server is slow", rules: || all(Fault::Slow(millis(1_000..8_000))) },
+    Weather { name: "connections break before", rules: || all(Fault::Reset) },
+    Weather { name: "connections break after", rules: || writes(Fault::AnswerLost) },
+    Weather { name: "requests are lost", rules: || all(Fault::Lost) },
+    Weather { name: "409", rules: || writes(Fault::Refuse(Refusal::Conflict)) },
+    Weather { name: "429", rules: || all(Fault::Refuse(Refusal::TooManyRequests { retry_after: 1 })) },
+    Weather { name: "500", rules: || all(Fault::Refuse(Refusal::InternalError)) },
+    Weather { name: "503", rules: || all(Fault::Refuse(Refusal::Unavailable { retry_after: None })) },
+    Weather { name: "503, come back", rules: || all(Fault::Refuse(Refusal::Unavailable { retry_after: Some(2) })) },
+    Weather { name: "504, done all the same", rules: || writes(Fault::ActAndRefuse(Refusal::Timeout)) },
+    Weather { name: "500, done all the same", rules: || writes(Fault::ActAndRefuse(Refusal::InternalError)) },
+    Weather { name: "watches are cut", rules: || all(Fault::Cut) },
+    Weather { name: "watches are behind", rules: || all(Fault::Lag(millis(0..10_000))) },
+    Weather {
+        name: "watches are behind, and connections break after",
+        rules: || [all(Fault::Lag(millis(0..10_000))), writes(Fault::AnswerLost)].concat(),
+    },
+    Weather { name: "watches are cut, and their versions too old", rules: || [all(Fault::Cut), expired()].concat() },
+    Weather { name: "watches are cut, and lists are stale", rules: || [all(Fault::Cut), expired(), stale()].concat() },
+    Weather { name: "no event is taken", rules: || events(Fault::Refuse(Refusal::InternalError)) },
+    Weather { name: "events are lost", rules: || events(Fault::Lost) },
+];
+
+/// Nothing is delivered any more, and nothing ends: it takes a watch's own time to find out.
+pub(crate) const SILENCE: Weather = Weather { name: "watches fall silent", rules: || all(Fault::Stall) };
+
+/// Several at once, each as bad as chance has it.
+pub(crate) fn mixed(faults: &Faults, random: &mut Random) {
+    for weather in ALL {
+        if random.once_in(4) {
+            let per_mille = *random.pick(&[5, 50, 200, 500]);
+            weather.begin(faults, per_mille);
+        }
+    }
+}
+
+fn all(fault: Fault) -> Vec<Rule> {
+    vec![Rule::always(fault)]
+}
+
+fn writes(fault: Fault) -> Vec<Rule> {
+    vec![Rule::always(fault).verbs(WRITES).resources(WORKLOADS)]
+}
+
+fn events(fault: Fault) -> Vec<Rule> {
+    vec![Rule::always(fault).resources(&["events"])]
+}
+
+/// Versions to resume from are no longer, so that everything is read again.
+fn expired() -> Vec<Rule> {
+    vec![Rule::always(Fault::Refuse(Refusal::Expired)).verbs(&[Verb::Watch])]
+}
+
+/// No streaming lists, and lists that are as old as the request permits.
+fn stale() -> Vec<Rule> {
+    let streaming = Rule::always(Fault::Refuse(Refusal::Invalid)).verbs(&[Verb::Watch]);
+    vec![streaming, Rule::always(Fault::Stale).verbs(&[Verb::List])]
+}
+
+fn millis(range: Range<u64>) -> Range<Duration> {
+    Duration::from_millis(range.start)..Duration::from_millis(range.end)
+}
