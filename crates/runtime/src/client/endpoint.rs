@@ -7,16 +7,23 @@
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use http::{Request, Response, Uri};
 use hyper_util::{
-    client::legacy::{Client as Pool, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
+    client::legacy::{
+        Client as Pool,
+        connect::{Connection, HttpConnector},
+    },
+    rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use kube::client::ConfigExt;
-use tower::ServiceBuilder;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tower::{Service, ServiceBuilder, ServiceExt as _};
 
 use super::{
     error::{BoxError, ClientError},
-    transport::{RequestBody, Through, Transport},
+    slices::Slices,
+    transport::{RequestBody, ResponseBody, Through, Transport},
 };
 
 /// How long a connection may take to come about.
@@ -37,7 +44,32 @@ pub(super) fn transport(config: &kube::Config) -> Result<Box<dyn Transport>, Cli
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(PING));
     tcp.set_connect_timeout(Some(config.connect_timeout.unwrap_or(CONNECT_TIMEOUT)));
+    let sliced = tcp.clone().map_response(|io: TokioIo<_>| TokioIo::new(Slices::new(io.into_inner())));
+    Ok(Box::new(Apart { watches: over(sliced, config)?, others: over(tcp, config)? }))
+}
 
+/// Watches on a connection of their own: it is read in slices, and no answer is to wait for that.
+struct Apart {
+    watches: Box<dyn Transport>,
+    others: Box<dyn Transport>,
+}
+
+impl Transport for Apart {
+    fn call(&self, request: Request<RequestBody>) -> BoxFuture<'static, Result<Response<ResponseBody>, BoxError>> {
+        let query = request.uri().query().unwrap_or_default();
+        let is_watch = query.split('&').any(|parameter| parameter == "watch=true");
+        if is_watch { self.watches.call(request) } else { self.others.call(request) }
+    }
+}
+
+/// A pool of connections, each of which `tcp` makes.
+fn over<C, T>(tcp: C, config: &kube::Config) -> Result<Box<dyn Transport>, ClientError>
+where
+    C: Service<Uri, Response = TokioIo<T>> + Clone + Send + Sync + 'static,
+    C::Future: Send,
+    C::Error: Into<BoxError>,
+    T: AsyncRead + AsyncWrite + Connection + Send + Unpin + 'static,
+{
     let tls = config.rustls_client_config().map_err(|error| configuration("TLS", error))?;
     let mut connector = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
@@ -49,7 +81,6 @@ pub(super) fn transport(config: &kube::Config) -> Result<Box<dyn Transport>, Cli
     let pool: Pool<_, RequestBody> = Pool::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
-        .http2_adaptive_window(true)
         .http2_keep_alive_interval(PING)
         .http2_keep_alive_timeout(PING / 2)
         .build(connector);

@@ -16,6 +16,7 @@ mod frames;
 mod limit;
 mod offset;
 mod protobuf;
+mod slices;
 mod transport;
 mod written;
 
