@@ -8,18 +8,23 @@
 use std::{net::IpAddr, time::Duration};
 
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use hyper_util::{
-    client::legacy::{Client as Pool, connect::HttpConnector},
+    client::legacy::{
+        Client as Pool,
+        connect::{Connection, HttpConnector},
+    },
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use kube::client::ConfigExt;
-use tower::{ServiceBuilder, ServiceExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tower::{Service, ServiceBuilder, ServiceExt as _};
 
 use super::{
     Fence,
     error::{BoxError, ClientError},
     gate::Gated,
+    slices::Slices,
     transport::{RequestBody, ResponseBody, Through, Transport},
 };
 
@@ -31,52 +36,67 @@ const PING: Duration = Duration::from_secs(30);
 /// The transport to the server that `config` names. There is none that does not verify who the server is.
 pub(super) fn transport(config: &kube::Config) -> Result<Box<dyn Transport>, ClientError> {
     verified(config)?;
-    Ok(Box::new(Endpoint { connections: connections(config, None)?, config: config.clone() }))
+    let tcp = tcp(config)?;
+    let sliced = tcp.clone().map_response(|io: TokioIo<_>| TokioIo::new(Slices::new(io.into_inner())));
+    let (watches, others) = (over(sliced, config)?, over(tcp, config)?);
+    Ok(Box::new(Endpoint { watches, others, config: config.clone() }))
 }
 
 /// Connections to a server, and what it takes to make others to the same.
 struct Endpoint {
-    connections: Box<dyn Transport>,
+    /// Watches have a connection of their own: it is read in slices, and no answer is to wait for that.
+    watches: Box<dyn Transport>,
+    others: Box<dyn Transport>,
     config: kube::Config,
 }
 
 impl Transport for Endpoint {
     fn call(&self, request: Request<RequestBody>) -> BoxFuture<'static, Result<Response<ResponseBody>, BoxError>> {
-        self.connections.call(request)
+        let query = request.uri().query().unwrap_or_default();
+        let is_watch = query.split('&').any(|parameter| parameter == "watch=true");
+        if is_watch { self.watches.call(request) } else { self.others.call(request) }
     }
 
     fn gated(&self, fence: &Fence) -> Result<Option<Box<dyn Transport>>, ClientError> {
-        connections(&self.config, Some(fence.clone())).map(Some)
+        let fence = fence.clone();
+        let gate = move |io: TokioIo<_>| TokioIo::new(Gated::new(io.into_inner(), fence.clone()));
+        over(tcp(&self.config)?.map_response(gate), &self.config).map(Some)
     }
 }
 
-/// Connections whose every write asks the fence.
-fn connections(config: &kube::Config, fence: Option<Fence>) -> Result<Box<dyn Transport>, ClientError> {
+/// What opens a socket to the server.
+fn tcp(config: &kube::Config) -> Result<HttpConnector, ClientError> {
     if let Some(proxy) = &config.proxy_url {
-        return Err(ClientError::Configuration {
-            what: "proxy-url",
-            source: format!("connections through a proxy ({proxy}) are not supported").into(),
-        });
+        let why = format!("connections through a proxy ({proxy}) are not supported");
+        return Err(configuration("proxy-url", why));
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(PING));
     tcp.set_connect_timeout(Some(config.connect_timeout.unwrap_or(CONNECT_TIMEOUT)));
+    Ok(tcp)
+}
 
+/// A pool of connections, each of which `tcp` makes.
+fn over<C, T>(tcp: C, config: &kube::Config) -> Result<Box<dyn Transport>, ClientError>
+where
+    C: Service<Uri, Response = TokioIo<T>> + Clone + Send + Sync + 'static,
+    C::Future: Send,
+    C::Error: Into<BoxError>,
+    T: AsyncRead + AsyncWrite + Connection + Send + Unpin + 'static,
+{
     let tls = config.rustls_client_config().map_err(|error| configuration("TLS", error))?;
     let mut connector = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
         let name = rustls_name(name)?;
         connector = connector.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
     }
-    let gated = tcp.map_response(move |stream| TokioIo::new(Gated::new(stream.into_inner(), fence.clone())));
-    let connector = connector.enable_all_versions().wrap_connector(gated);
+    let connector = connector.enable_all_versions().wrap_connector(tcp);
 
     let pool: Pool<_, RequestBody> = Pool::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
-        .http2_adaptive_window(true)
         .http2_keep_alive_interval(PING)
         .http2_keep_alive_timeout(PING / 2)
         .build(connector);

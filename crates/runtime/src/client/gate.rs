@@ -19,17 +19,17 @@ use super::Fence;
 /// waits in it is never sent.
 pub(super) struct Gated<T> {
     io: T,
-    /// Asked before each write; none lets all of them pass.
-    fence: Option<Fence>,
+    /// Asked before each write.
+    fence: Fence,
 }
 
 impl<T> Gated<T> {
-    pub(super) fn new(io: T, fence: Option<Fence>) -> Self {
+    pub(super) fn new(io: T, fence: Fence) -> Self {
         Self { io, fence }
     }
 
     fn may_write(&self) -> io::Result<()> {
-        if self.fence.as_ref().is_some_and(|may_write| !may_write()) {
+        if !(self.fence)() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "not sent, for the leader's lease is not held",
@@ -99,7 +99,7 @@ mod tests {
             let open = Arc::clone(&open);
             Arc::new(move || open.load(Ordering::SeqCst))
         };
-        let mut gated = Gated::new(near, Some(fence));
+        let mut gated = Gated::new(near, fence);
         // Four of the six bytes fit; two wait until there is room, and by then the lease is gone.
         let writing = tokio::spawn(async move { (gated.write_all(b"before").await.map_err(|e| e.kind()), gated) });
         tokio::task::yield_now().await;

@@ -17,6 +17,7 @@ mod gate;
 mod limit;
 mod offset;
 mod protobuf;
+mod slices;
 mod transport;
 mod written;
 

@@ -8,7 +8,7 @@
 //! of, the cache shows. Only when all of them have run does the store show the batch's version as its
 //! newest, so that whoever waits for a version finds its handlers done.
 //!
-//! At each resync, an [`audit`] compares the store with what the server has.
+//! At each resync, an audit compares the store with what the server has.
 
 mod audit;
 mod backoff;
