@@ -13,6 +13,7 @@ mod encoding;
 mod endpoint;
 mod error;
 mod frames;
+mod gathered;
 mod limit;
 mod offset;
 mod protobuf;

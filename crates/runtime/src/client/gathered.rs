@@ -1,0 +1,54 @@
+//! A connection to which many small frames are written as one.
+//!
+//! A connection that takes several buffers at once is given each larger frame by itself, which under TLS is a record and
+//! a system call for every pod that is created. One that does not is given what has come together meanwhile: under a
+//! burst some twenty pods at a time.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::{Connected, Connection};
+
+/// A connection that takes one buffer at a time.
+#[derive(Debug)]
+pub(super) struct Gathered<C> {
+    inner: C,
+}
+
+impl<C> Gathered<C> {
+    /// The same connection, written to in fewer and larger pieces.
+    pub(super) fn new(inner: C) -> Self {
+        Self { inner }
+    }
+}
+
+impl<C: Connection> Connection for Gathered<C> {
+    fn connected(&self) -> Connected {
+        self.inner.connected()
+    }
+}
+
+impl<C: Read + Unpin> Read for Gathered<C> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buffer)
+    }
+}
+
+// `is_write_vectored` is left at what the trait says, which is no.
+impl<C: Write + Unpin> Write for Gathered<C> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
