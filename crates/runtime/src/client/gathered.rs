@@ -52,3 +52,27 @@ impl<C: Write + Unpin> Write for Gathered<C> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_buffer_is_taken_at_a_time_and_arrives() {
+        let (ours, mut theirs) = duplex(64);
+        let inner = TokioIo::new(ours);
+        assert!(inner.is_write_vectored(), "or there is nothing to hide");
+        let mut gathered = Gathered::new(inner);
+        assert!(!gathered.is_write_vectored());
+        let written = poll_fn(|cx| Pin::new(&mut gathered).poll_write(cx, b"frames")).await.unwrap();
+        poll_fn(|cx| Pin::new(&mut gathered).poll_shutdown(cx)).await.unwrap();
+        let mut read = String::new();
+        theirs.read_to_string(&mut read).await.unwrap();
+        assert_eq!((written, read.as_str()), (6, "frames"));
+    }
+}
