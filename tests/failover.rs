@@ -31,8 +31,8 @@ fn a_leader_killed_in_a_scale_up_is_followed_without_a_pod_too_many() {
     let mut scene = Scene::start();
     scene.first.signal("-KILL");
     scene.first.ends();
-    scene.is_taken_over();
-    scene.is_finished();
+    scene.taken_over();
+    scene.ends_whole();
 }
 
 /// Contract: CM-04, CM-05, B-12
@@ -43,14 +43,14 @@ fn a_leader_frozen_in_a_scale_up_wakes_up_and_writes_nothing() {
     }
     let mut scene = Scene::start();
     scene.first.signal("-STOP");
-    scene.is_taken_over();
+    scene.taken_over();
     // It wakes up while the other is at work, with its own work in its hands.
     scene.watch.read(PODS / 2);
     scene.first.signal("-CONT");
     assert_eq!(scene.first.ends().code(), Some(1), "{}", scene.first.log());
     let said = scene.first.log();
     assert!(said.contains("error: the lease kube-system/muster-controller-manager is lost"), "{said}");
-    scene.is_finished();
+    scene.ends_whole();
 }
 
 /// A leader in the middle of a scale-up, and another that stands by.
@@ -81,13 +81,13 @@ impl Scene {
         Self { first, second, watch, cluster }
     }
 
-    fn is_taken_over(&mut self) {
+    fn taken_over(&mut self) {
         self.second.says("became leader");
         assert!(self.pods() < PODS, "the scale-up was over before the leader went");
     }
 
     /// All pods are there, each was made once, and none was taken away.
-    fn is_finished(mut self) {
+    fn ends_whole(mut self) {
         let all = format!("--for=jsonpath={{.status.replicas}}={PODS}");
         self.cluster.kubectl(&["wait", "rs/web", &all, "--timeout=300s"]);
         assert_eq!(self.pods(), PODS);

@@ -58,7 +58,13 @@ fn main() -> ExitCode {
         }
     }
 
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut runtime = match &cli.command {
+        // It waits for one server nearly all of the time. With several threads a third of its CPU would go into waking
+        // one another.
+        Command::ControllerManager(_) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: the runtime cannot be started: {error}");

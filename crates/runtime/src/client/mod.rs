@@ -14,6 +14,7 @@ mod endpoint;
 mod error;
 mod frames;
 mod gate;
+mod gathered;
 mod limit;
 mod offset;
 mod protobuf;

@@ -51,7 +51,8 @@ impl FromStr for Manager {
         if name.is_empty() {
             return Err("expected NAME=COMMAND, found no name before the '='".to_owned());
         }
-        match shlex::split(command) {
+        // A line that goes on behind a backslash is one line; the splitter would find an empty word there.
+        match shlex::split(&command.replace("\\\n", "")) {
             None => Err(format!("the command of {name}: a quote is not closed, or a backslash ends it")),
             Some(words) if words.is_empty() => Err(format!("the command of {name} is empty")),
             Some(words) => Ok(Self { name: name.to_owned(), command: Some(words) }),
