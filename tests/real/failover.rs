@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::audit::{Asked, MANAGERS};
 use crate::control_plane::ControlPlane;
-use crate::manager::{BRISK, Manager};
+use crate::manager::{Manager, ROOMY};
 use crate::wait::eventually;
 use crate::workloads::{Kind, Space, replicaset};
 use crate::world::World;
@@ -52,7 +52,7 @@ pub(crate) fn a_leader_is_frozen_past_its_lease(world: &World) {
 
 /// One that leads and one that stands by with warm caches.
 fn two(plane: &ControlPlane) -> (Manager, Manager) {
-    let flags = [BRISK, PACE].concat();
+    let flags = [ROOMY, PACE].concat();
     let start = |name| Manager::start(name, &plane.kubeconfig(name), plane.folder(), &flags);
     let mut leader = start(MANAGERS[0]);
     leader.says("starting workers");

@@ -9,9 +9,9 @@ use crate::wait::eventually;
 
 /// The program under test.
 const MUSTER: &str = env!("CARGO_BIN_EXE_muster");
-/// An election that is over within seconds, with room for a busy machine.
-pub(crate) const BRISK: &[&str] =
-    &["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms"];
+/// An election with room for a machine that is too busy to answer a renewal for twenty seconds.
+pub(crate) const ROOMY: &[&str] =
+    &["--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=24s", "--leader-elect-retry-period=1s"];
 /// An election that a minute without a server does not end.
 pub(crate) const PATIENT: &[&str] = &["--leader-elect-lease-duration=20m", "--leader-elect-renew-deadline=15m"];
 
