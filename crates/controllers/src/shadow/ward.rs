@@ -81,6 +81,7 @@ impl<S: Considered> Ward<S> {
         }
         self.standing.are(&recorded.intents, at);
         let look_again = recorded.look_again;
+        let snapshot = snapshot.kept();
         self.views.push(View { version, at, snapshot, recorded, created: self.created }, options.keep());
         look_again
     }

@@ -36,6 +36,11 @@ use crate::shutdown::Shutdown;
 /// How often settled changes are taken up.
 const TURN: Duration = Duration::from_millis(100);
 
+/// How many changes are taken up before whoever else wants to run may: a signal, the endpoint.
+const AT_ONCE: usize = 200;
+/// Past this it is told that the shadow cannot keep up.
+const FAR_BEHIND: Duration = Duration::from_secs(30);
+
 /// How a shadow runs.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -167,13 +172,16 @@ impl Shadow {
         let mut turns = interval(TURN);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut summary_at = Instant::now() + self.options.summary_every;
+        let mut more = false;
         loop {
             let stopped = tokio::select! {
                 biased;
                 () = shutdown.stopped() => true,
+                () = tokio::task::yield_now(), if more => false,
                 _ = turns.tick() => false,
             };
-            let mut lines = following.turn(stopped);
+            let mut lines;
+            (lines, more) = following.turn(stopped);
             if stopped || Instant::now() >= summary_at {
                 summary_at = Instant::now() + self.options.summary_every;
                 lines.push(following.summary());
@@ -224,8 +232,8 @@ impl Following {
         )
     }
 
-    /// Takes up what has settled; at the end, everything.
-    fn turn(&mut self, ending: bool) -> Vec<Line> {
+    /// Takes up what has settled, or at the end what is there, but not too much at once; says whether more is left.
+    fn turn(&mut self, ending: bool) -> (Vec<Line>, bool) {
         let now = self.client.server_now();
         while let Ok(message) = self.messages.try_recv() {
             match message {
@@ -235,8 +243,12 @@ impl Following {
                 Message::Relisted => self.watcher.lost_sight(now),
             }
         }
-        while let Some(seen) = self.merge.pop(now, ending) {
+        let mut taken = 0;
+        while taken < AT_ONCE
+            && let Some(seen) = self.merge.pop(now, ending)
+        {
             self.watcher.apply(seen);
+            taken += 1;
         }
         self.watcher.pass(self.merge.settled(now));
         let lines = self.watcher.lines();
@@ -244,11 +256,16 @@ impl Following {
             self.counts.count(&line.record);
             tell(&line.record);
         }
-        lines
+        (lines, taken == AT_ONCE)
     }
 
     fn summary(&self) -> Line {
-        Line::new(self.client.server_now(), Record::Summary(self.watcher.tally()))
+        let now = self.client.server_now();
+        let behind = now.saturating_since(self.merge.settled(now));
+        if behind > FAR_BEHIND {
+            tracing::warn!(seconds = behind.as_secs(), "the shadow cannot keep up with the cluster");
+        }
+        Line::new(now, Record::Summary(self.watcher.tally()))
     }
 }
 
