@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   informers of four kinds --changes--> merge (by version, settled) --> watcher --lines--> whoever reads them
-//!   informer of ReplicaSets' metadata -- who wrote their sizes ------------^
+//!   informers of metadata -- who wrote sizes, which namespaces are leaving -^
 //! ```
 //!
 //! Nothing here can write. What the controllers want done ends in a recorder of `muster_controllers::shadow`, which has
@@ -10,8 +10,8 @@
 
 mod handlers;
 mod merge;
+mod metadata;
 mod metrics;
-mod writers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +26,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::handlers::{Message, ToMerge};
 use self::merge::Merge;
+use self::metadata::Metadata;
 use self::metrics::ShadowMetrics;
-use self::writers::Writers;
 use crate::client::Client;
 use crate::informer::{Informers, Resource, Store};
 use crate::metrics::Metrics;
@@ -83,7 +83,8 @@ pub struct Shadow {
     sets: Store<ReplicaSet>,
     controllers: Store<ReplicationController>,
     deployments: Store<Deployment>,
-    writers: Store<Writers>,
+    writers: Store<Metadata>,
+    namespaces: Store<Metadata>,
     metrics: Metrics,
     counts: ShadowMetrics,
     options: Options,
@@ -108,7 +109,8 @@ impl Shadow {
         let sets = to_merge.follow(&mut informers, &Resource::replicasets());
         let controllers = to_merge.follow(&mut informers, &Resource::replicationcontrollers());
         let deployments = to_merge.follow(&mut informers, &Resource::deployments());
-        let writers = to_merge.follow_writers(&mut informers, &Resource::replicasets().metadata());
+        let writers = to_merge.follow_writers(&mut informers);
+        let namespaces = to_merge.follow_namespaces(&mut informers);
         let unsynced = watch::Sender::new(1);
         Self {
             client,
@@ -119,6 +121,7 @@ impl Shadow {
             controllers,
             deployments,
             writers,
+            namespaces,
             metrics,
             counts,
             options,
@@ -144,13 +147,21 @@ impl Shadow {
     ///
     /// Where `sink` cannot take a line.
     pub async fn run<E>(self, mut sink: Sink<E>, mut shutdown: Shutdown) -> Result<(), E> {
-        let Self { client, informers, messages, pods, sets, controllers, deployments, writers, .. } = self;
+        let Self { client, informers, messages, pods, sets, controllers, deployments, .. } = self;
+        let (writers, namespaces) = (self.writers, self.namespaces);
         let mut reading = JoinSet::new();
         for run in informers.into_runs() {
             reading.spawn(run);
         }
         let synced = async {
-            tokio::join!(pods.synced(), sets.synced(), controllers.synced(), deployments.synced(), writers.synced());
+            tokio::join!(
+                pods.synced(),
+                sets.synced(),
+                controllers.synced(),
+                deployments.synced(),
+                writers.synced(),
+                namespaces.synced()
+            );
         };
         tokio::select! {
             biased;
@@ -214,6 +225,7 @@ impl Following {
             match message {
                 Message::Changed(seen) => self.watcher.load(seen),
                 Message::Written { set, version, writer } => self.watcher.written_by(set, version, writer),
+                Message::Namespace { name, leaving } => self.watcher.namespace(name, leaving),
                 Message::Reached { .. } | Message::Relisted => {}
             }
         }
@@ -240,6 +252,7 @@ impl Following {
                 Message::Changed(seen) => self.merge.push(seen),
                 Message::Reached { kind, version } => self.merge.reached(kind, version),
                 Message::Written { set, version, writer } => self.watcher.written_by(set, version, writer),
+                Message::Namespace { name, leaving } => self.watcher.namespace(name, leaving),
                 Message::Relisted => self.watcher.lost_sight(now),
             }
         }
