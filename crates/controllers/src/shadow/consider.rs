@@ -29,6 +29,10 @@ pub trait Considered: Clone {
     /// Why the server keeps everybody from doing what is wished for, where the owner's status tells of it.
     fn refused(&self, wish: &Wish) -> Option<String>;
 
+    /// The snapshot without what explains nothing: pods that have finished may be thousands where a node rejects each.
+    #[must_use]
+    fn kept(self) -> Self;
+
     /// What decides the place of an object in the order of deletion, for people; none where it is not there.
     fn ranked(&self, uid: &Uid) -> Option<String>;
 

@@ -57,6 +57,11 @@ impl<O: ReplicaOwner + Clone> Considered for Snapshot<O> {
         (failure.reason == reason).then(|| failure.message.clone())
     }
 
+    fn kept(mut self) -> Self {
+        self.pods.retain(|pod| pod.is_active());
+        self
+    }
+
     fn ranked(&self, uid: &Uid) -> Option<String> {
         self.pods.iter().find(|pod| pod.meta.uid == *uid).map(|pod| order::told(pod))
     }

@@ -78,6 +78,14 @@ impl Considered for Snapshot {
         (*wish == Wish::CreateReplicaSet && progressing.reason == SET_CREATE_ERROR).then(|| progressing.message.clone())
     }
 
+    fn kept(mut self) -> Self {
+        // One is enough to tell that there are any (B-05).
+        let finished = self.pods.iter().find(|pod| pod.phase.is_terminal()).cloned();
+        self.pods.retain(|pod| !pod.phase.is_terminal());
+        self.pods.extend(finished);
+        self
+    }
+
     fn ranked(&self, uid: &Uid) -> Option<String> {
         let set = self.sets.iter().find(|set| set.meta.uid == *uid)?;
         Some(format!("{}: revision {}", set.meta.name, set.annotations.get(REVISION).unwrap_or("none")))

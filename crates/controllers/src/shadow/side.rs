@@ -1,6 +1,7 @@
 //! Side: all owners of one kind, and how busy the other side's controller of it is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
@@ -41,6 +42,14 @@ impl Options {
     pub fn keep(&self) -> Duration {
         self.lookback + self.patience
     }
+}
+
+/// What is known beside the objects.
+pub(super) struct Known<'a> {
+    /// Who wrote which size.
+    pub(super) writers: &'a Writers<'a>,
+    /// The namespaces that are being deleted.
+    pub(super) leaving: &'a BTreeSet<Arc<str>>,
 }
 
 /// The owners of one kind.
@@ -94,7 +103,7 @@ impl<S: Considered> Side<S> {
         ward.did(action, options, out);
         if at.saturating_since(self.started) < options.lookback {
             // What was decided before the first state was seen is nobody's mistake.
-            ward.forgive(out);
+            ward.forgive("it may have been decided before the first state that was seen", out);
         }
         if out[told..].iter().any(|record| !matches!(record, Record::Other(_))) {
             self.busy = Some(at);
@@ -115,14 +124,19 @@ impl<S: Considered> Side<S> {
 
     /// The owners to look at once more before they are told of: a handler has no reason to queue one whose orphan went
     /// to somebody else, though it has nothing to wish for any more.
-    pub(super) fn doubtful(&self, now: Timestamp, options: &Options) -> Vec<ObjectKey> {
-        self.wards.values().filter_map(|ward| ward.doubtful(now, self.busy, options)).collect()
+    pub(super) fn doubtful(&self, now: Timestamp, options: &Options, leaving: &BTreeSet<Arc<str>>) -> Vec<ObjectKey> {
+        let wards = self.wards.values().filter(|ward| !ward.is_in(leaving));
+        wards.filter_map(|ward| ward.doubtful(now, self.busy, options)).collect()
     }
 
     /// Tells what has been waited for long enough.
-    pub(super) fn pass(&mut self, now: Timestamp, options: &Options, writers: &Writers<'_>, out: &mut Vec<Record>) {
+    pub(super) fn pass(&mut self, now: Timestamp, options: &Options, known: &Known<'_>, out: &mut Vec<Record>) {
         for ward in self.wards.values_mut() {
-            ward.pass(now, self.busy, options, writers, out);
+            if ward.is_in(known.leaving) {
+                ward.forgive("its namespace is being deleted", out);
+            } else {
+                ward.pass(now, self.busy, options, known.writers, out);
+            }
         }
         self.wards.retain(|_, ward| !ward.is_over(now, options));
     }

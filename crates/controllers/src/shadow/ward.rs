@@ -1,6 +1,7 @@
 //! Ward: one owner that is watched, with what was seen of it lately.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use muster_objects::Timestamp;
@@ -81,6 +82,7 @@ impl<S: Considered> Ward<S> {
         }
         self.standing.are(&recorded.intents, at);
         let look_again = recorded.look_again;
+        let snapshot = snapshot.kept();
         self.views.push(View { version, at, snapshot, recorded, created: self.created }, options.keep());
         look_again
     }
@@ -133,10 +135,15 @@ impl<S: Considered> Ward<S> {
         }
     }
 
+    /// Whether it lives in one of the namespaces.
+    pub(super) fn is_in(&self, namespaces: &BTreeSet<Arc<str>>) -> bool {
+        namespaces.contains(&self.key.namespace)
+    }
+
     /// Lets go what nothing has explained yet.
-    pub(super) fn forgive(&mut self, out: &mut Vec<Record>) {
+    pub(super) fn forgive(&mut self, why: &str, out: &mut Vec<Record>) {
         for pending in std::mem::take(&mut self.pending) {
-            self.other(&pending.action, "it may have been decided before the first state that was seen", out);
+            self.other(&pending.action, why, out);
         }
     }
 

@@ -4,7 +4,8 @@
 //! so that what the caches show after each is a state that the cluster really had; a cause is always there before its
 //! effect. What time alone brings about comes at its time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use muster_machinery::cache::Cached;
 use muster_machinery::{Cache, Change};
@@ -14,7 +15,7 @@ use muster_objects::{Deployment, Object, Pod, ReplicaSet, ReplicationController,
 use super::action::{self, Action};
 use super::owners::{Deployments, Replicas};
 use super::record::{Line, Record};
-use super::side::{Options, Side};
+use super::side::{Known, Options, Side};
 use super::tally::Tally;
 
 /// A change of one of the kinds that are watched.
@@ -60,6 +61,8 @@ pub struct Watcher {
     deployments: Deployments,
     /// Who wrote the size of a ReplicaSet, at which of its versions.
     writers: BTreeMap<(ResourceVersion, Uid), String>,
+    /// The namespaces that are being deleted.
+    leaving: BTreeSet<Arc<str>>,
     /// The newest version that was taken in.
     newest: ResourceVersion,
     now: Timestamp,
@@ -81,6 +84,7 @@ impl Watcher {
             controllers: Replicas::new(start),
             deployments: Deployments::new(start),
             writers: BTreeMap::new(),
+            leaving: BTreeSet::new(),
             newest: ResourceVersion::UNKNOWN,
             now: start,
             records: Vec::new(),
@@ -178,6 +182,15 @@ impl Watcher {
         }
     }
 
+    /// Whether a namespace is being deleted: nothing can be created in it any more, and what goes goes with it.
+    pub fn namespace(&mut self, name: Arc<str>, leaving: bool) {
+        if leaving {
+            self.leaving.insert(name);
+        } else {
+            self.leaving.remove(&name);
+        }
+    }
+
     /// It is `now`: what time alone brings about, and what has been waited for long enough.
     pub fn pass(&mut self, now: Timestamp) {
         if now < self.now {
@@ -198,16 +211,16 @@ impl Watcher {
         // Judging looks at every owner: once a second is often enough for waits of ten.
         if now.as_seconds() != self.now.as_seconds() {
             let doubtful = Touched {
-                sets: self.sets.side.doubtful(now, &self.options),
-                controllers: self.controllers.side.doubtful(now, &self.options),
-                deployments: self.deployments.side.doubtful(now, &self.options),
+                sets: self.sets.side.doubtful(now, &self.options, &self.leaving),
+                controllers: self.controllers.side.doubtful(now, &self.options, &self.leaving),
+                deployments: self.deployments.side.doubtful(now, &self.options, &self.leaving),
             };
             self.look(&doubtful, self.newest, now);
-            let Self { sets, controllers, deployments, options, writers, records, .. } = self;
+            let Self { sets, controllers, deployments, options, writers, leaving, records, .. } = self;
             let writer = |uid: &Uid, version| writers.get(&(version, uid.clone())).cloned();
-            sets.side.pass(now, options, &writer, records);
-            controllers.side.pass(now, options, &writer, records);
-            deployments.side.pass(now, options, &writer, records);
+            sets.side.pass(now, options, &Known { writers: &writer, leaving }, records);
+            controllers.side.pass(now, options, &Known { writers: &writer, leaving }, records);
+            deployments.side.pass(now, options, &Known { writers: &writer, leaving }, records);
         }
         self.now = now;
         self.flush(now);

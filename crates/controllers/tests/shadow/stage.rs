@@ -90,6 +90,11 @@ impl Stage {
         self.watcher.apply(Seen { version: ResourceVersion(version), at: self.now, change });
     }
 
+    /// Whether the namespace of everything here is being deleted.
+    pub(crate) fn namespace_leaving(&mut self, leaving: bool) {
+        self.watcher.namespace("default".into(), leaving);
+    }
+
     /// Everything that was told so far.
     pub(crate) fn records(&mut self) -> &[Record] {
         let told = self.watcher.lines().into_iter().map(|line| line.record);

@@ -135,3 +135,16 @@ fn an_orphan_that_another_took_is_no_longer_wished_for() {
         assert_eq!(stage.differences(action), [], "{action}");
     }
 }
+
+#[test]
+fn nothing_is_waited_for_in_a_namespace_that_goes() {
+    let mut stage = Stage::open();
+    stage.set(set(2));
+    stage.namespace_leaving(true);
+    stage.wait(100);
+    assert_eq!(stage.differences("create-pod"), []);
+    // Had it stayed, it would have been told.
+    stage.namespace_leaving(false);
+    stage.wait(11);
+    assert_eq!(stage.differences("create-pod").len(), 1);
+}

@@ -1,6 +1,7 @@
 //! Handlers: what each informer tells the shadow, as messages in the order of its watch.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use muster_controllers::shadow::{Seen, Watched};
 use muster_machinery::{Cached, Change};
@@ -8,7 +9,7 @@ use muster_objects::meta::{ResourceVersion, Uid};
 use muster_objects::{Deployment, Object, Pod, ReplicaSet, ReplicationController};
 use tokio::sync::mpsc;
 
-use super::writers::Writers;
+use super::metadata::Metadata;
 use crate::client::Client;
 use crate::informer::{Handler, Informers, Resource, Store};
 
@@ -31,6 +32,13 @@ pub(super) enum Message {
         version: ResourceVersion,
         /// By the name in its `managedFields`.
         writer: String,
+    },
+    /// Whether a namespace is being deleted.
+    Namespace {
+        /// The namespace.
+        name: Arc<str>,
+        /// Whether it is.
+        leaving: bool,
     },
     /// A kind was listed anew: not everything that happened in between was seen.
     Relisted,
@@ -109,16 +117,28 @@ impl ToMerge {
         informer.store()
     }
 
-    /// Listens to the informer of who wrote what.
-    pub(super) fn follow_writers(&self, informers: &mut Informers, resource: &Resource) -> Store<Writers> {
-        let informer = informers.of::<Writers>(resource);
+    /// Listens for who writes the sizes of ReplicaSets.
+    pub(super) fn follow_writers(&self, informers: &mut Informers) -> Store<Metadata> {
+        let informer = informers.of::<Metadata>(&Resource::replicasets().metadata());
         let to = self.clone();
-        informer.add_handler(move |change: &Change<Writers>| {
+        informer.add_handler(move |change: &Change<Metadata>| {
             let object = change.object();
-            if let Some(writer) = object.of_replicas.clone() {
+            if let Some(writer) = object.writer_of_replicas.clone() {
                 let (set, version) = (object.meta().uid.clone(), object.meta().resource_version);
                 to.send(Message::Written { set, version, writer });
             }
+        });
+        informer.store()
+    }
+
+    /// Listens for namespaces that are being deleted.
+    pub(super) fn follow_namespaces(&self, informers: &mut Informers) -> Store<Metadata> {
+        let informer = informers.of::<Metadata>(&Resource::new("", "v1", "namespaces").metadata());
+        let to = self.clone();
+        informer.add_handler(move |change: &Change<Metadata>| {
+            let meta = change.object().meta();
+            let is_there = !matches!(change, Change::Deleted { .. });
+            to.send(Message::Namespace { name: meta.name.clone(), leaving: is_there && meta.is_being_deleted() });
         });
         informer.store()
     }
@@ -143,7 +163,7 @@ impl<T: InShadow> Handler<T> for Follow<T> {
             match change {
                 Change::Deleted { tombstone: true, .. } => self.lost.push(change.clone()),
                 // A resync.
-                Change::Updated { old, new } if std::sync::Arc::ptr_eq(old, new) => {}
+                Change::Updated { old, new } if Arc::ptr_eq(old, new) => {}
                 _ => {
                     let version = change.object().meta().resource_version;
                     self.to.send(Message::Changed(Seen { version, at, change: T::watched(change.clone()) }));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   informers of four kinds --changes--> merge (by version, settled) --> watcher --lines--> whoever reads them
-//!   informer of ReplicaSets' metadata -- who wrote their sizes ------------^
+//!   informers of metadata -- who wrote sizes, which namespaces are leaving -^
 //! ```
 //!
 //! Nothing here can write. What the controllers want done ends in a recorder of `muster_controllers::shadow`, which has
@@ -10,8 +10,8 @@
 
 mod handlers;
 mod merge;
+mod metadata;
 mod metrics;
-mod writers;
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::handlers::{Message, ToMerge};
 use self::merge::Merge;
+use self::metadata::Metadata;
 use self::metrics::ShadowMetrics;
-use self::writers::Writers;
 use crate::client::Client;
 use crate::informer::{Informers, Resource, Store};
 use crate::metrics::Metrics;
@@ -34,6 +34,11 @@ use crate::shutdown::Shutdown;
 
 /// How often settled changes are taken up.
 const TURN: Duration = Duration::from_millis(100);
+
+/// How many changes are taken up before whoever else wants to run may: a signal, the endpoint.
+const AT_ONCE: usize = 200;
+/// Past this it is told that the shadow cannot keep up.
+const FAR_BEHIND: Duration = Duration::from_secs(30);
 
 /// How a shadow runs.
 #[derive(Debug, Clone)]
@@ -77,7 +82,8 @@ pub struct Shadow {
     sets: Store<ReplicaSet>,
     controllers: Store<ReplicationController>,
     deployments: Store<Deployment>,
-    writers: Store<Writers>,
+    writers: Store<Metadata>,
+    namespaces: Store<Metadata>,
     metrics: Metrics,
     counts: ShadowMetrics,
     options: Options,
@@ -102,7 +108,8 @@ impl Shadow {
         let sets = to_merge.follow(&mut informers, &Resource::replicasets());
         let controllers = to_merge.follow(&mut informers, &Resource::replicationcontrollers());
         let deployments = to_merge.follow(&mut informers, &Resource::deployments());
-        let writers = to_merge.follow_writers(&mut informers, &Resource::replicasets().metadata());
+        let writers = to_merge.follow_writers(&mut informers);
+        let namespaces = to_merge.follow_namespaces(&mut informers);
         let unsynced = watch::Sender::new(1);
         Self {
             client,
@@ -113,6 +120,7 @@ impl Shadow {
             controllers,
             deployments,
             writers,
+            namespaces,
             metrics,
             counts,
             options,
@@ -138,13 +146,21 @@ impl Shadow {
     ///
     /// Where `sink` cannot take a line.
     pub async fn run<E>(self, mut sink: Sink<E>, mut shutdown: Shutdown) -> Result<(), E> {
-        let Self { client, informers, messages, pods, sets, controllers, deployments, writers, .. } = self;
+        let Self { client, informers, messages, pods, sets, controllers, deployments, .. } = self;
+        let (writers, namespaces) = (self.writers, self.namespaces);
         let mut reading = JoinSet::new();
         for run in informers.into_runs() {
             reading.spawn(run);
         }
         let synced = async {
-            tokio::join!(pods.synced(), sets.synced(), controllers.synced(), deployments.synced(), writers.synced());
+            tokio::join!(
+                pods.synced(),
+                sets.synced(),
+                controllers.synced(),
+                deployments.synced(),
+                writers.synced(),
+                namespaces.synced()
+            );
         };
         tokio::select! {
             biased;
@@ -166,13 +182,16 @@ impl Shadow {
         let mut turns = interval(TURN);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut summary_at = Instant::now() + self.options.summary_every;
+        let mut more = false;
         loop {
             let stopped = tokio::select! {
                 biased;
                 () = shutdown.stopped() => true,
+                () = tokio::task::yield_now(), if more => false,
                 _ = turns.tick() => false,
             };
-            let mut lines = following.turn(stopped);
+            let mut lines;
+            (lines, more) = following.turn(stopped);
             if stopped || Instant::now() >= summary_at {
                 summary_at = Instant::now() + self.options.summary_every;
                 lines.push(following.summary());
@@ -205,6 +224,7 @@ impl Following {
             match message {
                 Message::Changed(seen) => self.watcher.load(seen),
                 Message::Written { set, version, writer } => self.watcher.written_by(set, version, writer),
+                Message::Namespace { name, leaving } => self.watcher.namespace(name, leaving),
                 Message::Reached { .. } | Message::Relisted => {}
             }
         }
@@ -223,19 +243,24 @@ impl Following {
         )
     }
 
-    /// Takes up what has settled; at the end, everything.
-    fn turn(&mut self, ending: bool) -> Vec<Line> {
+    /// Takes up what has settled, or at the end what is there, but not too much at once; says whether more is left.
+    fn turn(&mut self, ending: bool) -> (Vec<Line>, bool) {
         let now = self.client.server_now();
         while let Ok(message) = self.messages.try_recv() {
             match message {
                 Message::Changed(seen) => self.merge.push(seen),
                 Message::Reached { kind, version } => self.merge.reached(kind, version),
                 Message::Written { set, version, writer } => self.watcher.written_by(set, version, writer),
+                Message::Namespace { name, leaving } => self.watcher.namespace(name, leaving),
                 Message::Relisted => self.watcher.lost_sight(now),
             }
         }
-        while let Some(seen) = self.merge.pop(now, ending) {
+        let mut taken = 0;
+        while taken < AT_ONCE
+            && let Some(seen) = self.merge.pop(now, ending)
+        {
             self.watcher.apply(seen);
+            taken += 1;
         }
         self.watcher.pass(self.merge.settled(now));
         let lines = self.watcher.lines();
@@ -243,11 +268,16 @@ impl Following {
             self.counts.count(&line.record);
             tell(&line.record);
         }
-        lines
+        (lines, taken == AT_ONCE)
     }
 
     fn summary(&self) -> Line {
-        Line::new(self.client.server_now(), Record::Summary(self.watcher.tally()))
+        let now = self.client.server_now();
+        let behind = now.saturating_since(self.merge.settled(now));
+        if behind > FAR_BEHIND {
+            tracing::warn!(seconds = behind.as_secs(), "the shadow cannot keep up with the cluster");
+        }
+        Line::new(now, Record::Summary(self.watcher.tally()))
     }
 }
 

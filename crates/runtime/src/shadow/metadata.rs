@@ -1,24 +1,26 @@
-//! Who wrote the size of a ReplicaSet: what `metadata.managedFields` says of `spec.replicas`.
+//! Metadata that the slim objects do not keep: by whom the size of a ReplicaSet was written, and that a namespace is
+//! being deleted.
 //!
-//! A ReplicaSet of a Deployment is scaled by the Deployment's controller, and now and then by a person. The slim
-//! ReplicaSet does not keep who it was, so the shadow reads that beside it, as metadata only.
+//! A ReplicaSet of a Deployment is scaled by the Deployment's controller, and now and then by a person: that is what
+//! `metadata.managedFields` says of `spec.replicas`. And in a namespace that is being deleted nothing can be created,
+//! so that nobody is to be waited for there. Both are read beside the objects, as metadata only.
 
 use std::sync::Arc;
 
 use muster_machinery::Cached;
 use muster_objects::intern::Interner;
 use muster_objects::meta::{Meta, ResourceVersion, Uid};
-use muster_objects::{DecodeError, Object};
+use muster_objects::{DecodeError, Object, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// An object, as far as it tells by whom its fields were written.
+/// The metadata of an object of any kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Writers {
-    /// Name, namespace, uid and version; nothing else is read.
+pub(super) struct Metadata {
+    /// Name, namespace, uid, version and deletionTimestamp; nothing else is read.
     meta: Meta,
     /// The manager of `spec.replicas`; none where nobody is named.
-    pub(super) of_replicas: Option<String>,
+    pub(super) writer_of_replicas: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -37,6 +39,8 @@ struct MetaWire {
     uid: Uid,
     #[serde(default)]
     resource_version: ResourceVersion,
+    #[serde(default)]
+    deletion_timestamp: Option<Timestamp>,
     #[serde(default)]
     managed_fields: Option<Vec<Managed>>,
 }
@@ -69,7 +73,7 @@ impl Managed {
     }
 }
 
-impl Object for Writers {
+impl Object for Metadata {
     const API_VERSION: &'static str = "meta.k8s.io/v1";
     const KIND: &'static str = "PartialObjectMetadata";
 
@@ -81,19 +85,20 @@ impl Object for Writers {
         let Wire { metadata } = serde_json::from_slice(json).map_err(DecodeError::of(Self::KIND))?;
         let managed = metadata.managed_fields.unwrap_or_default();
         Ok(Self {
-            of_replicas: managed.iter().find(|entry| entry.has_replicas()).map(|entry| entry.manager.clone()),
+            writer_of_replicas: managed.iter().find(|entry| entry.has_replicas()).map(|entry| entry.manager.clone()),
             meta: Meta {
                 namespace: interner.text(&metadata.namespace),
                 name: Arc::from(metadata.name),
                 uid: metadata.uid,
                 resource_version: metadata.resource_version,
+                deletion_timestamp: metadata.deletion_timestamp,
                 ..Meta::default()
             },
         })
     }
 }
 
-impl Cached for Writers {
+impl Cached for Metadata {
     type Indexes = ();
 }
 
@@ -109,10 +114,13 @@ mod tests {
             {"manager":"scaler","operation":"Update","subresource":"scale","fieldsV1":{"f:spec":{"f:replicas":{}}}},
             {"manager":"kube-controller-manager","operation":"Update","subresource":"status",
              "fieldsV1":{"f:status":{"f:replicas":{}}}}]}}"#;
-        let read = Writers::decode(json, &mut Interner::default()).unwrap();
-        assert_eq!(read.of_replicas.as_deref(), Some("scaler"));
+        let read = Metadata::decode(json, &mut Interner::default()).unwrap();
+        assert_eq!(read.writer_of_replicas.as_deref(), Some("scaler"));
         assert_eq!((&*read.meta.name, read.meta.resource_version), ("web", ResourceVersion(12)));
-        let bare = Writers::decode(br#"{"metadata":{"name":"web"}}"#, &mut Interner::default()).unwrap();
-        assert_eq!(bare.of_replicas, None);
+        let bare = Metadata::decode(br#"{"metadata":{"name":"web"}}"#, &mut Interner::default()).unwrap();
+        assert!(!bare.meta.is_being_deleted());
+        let leaving = br#"{"metadata":{"name":"shop","deletionTimestamp":"2026-01-01T00:00:00Z"}}"#;
+        assert!(Metadata::decode(leaving, &mut Interner::default()).unwrap().meta.is_being_deleted());
+        assert_eq!(bare.writer_of_replicas, None);
     }
 }
