@@ -87,7 +87,7 @@ impl Scene {
     }
 
     /// All pods are there, each was made once, and none was taken away.
-    fn ends_whole(mut self) {
+    fn is_finished(&mut self) {
         let all = format!("--for=jsonpath={{.status.replicas}}={PODS}");
         self.cluster.kubectl(&["wait", "rs/web", &all, "--timeout=300s"]);
         assert_eq!(self.pods(), PODS);
