@@ -31,8 +31,8 @@ fn a_leader_killed_in_a_scale_up_is_followed_without_a_pod_too_many() {
     let mut scene = Scene::start();
     scene.first.signal("-KILL");
     scene.first.ends();
-    scene.taken_over();
-    scene.ends_whole();
+    scene.is_taken_over();
+    scene.is_finished();
 }
 
 /// Contract: CM-04, CM-05, B-12
@@ -43,14 +43,14 @@ fn a_leader_frozen_in_a_scale_up_wakes_up_and_writes_nothing() {
     }
     let mut scene = Scene::start();
     scene.first.signal("-STOP");
-    scene.taken_over();
+    scene.is_taken_over();
     // It wakes up while the other is at work, with its own work in its hands.
     scene.watch.read(PODS / 2);
     scene.first.signal("-CONT");
     assert_eq!(scene.first.ends().code(), Some(1), "{}", scene.first.log());
     let said = scene.first.log();
     assert!(said.contains("error: the lease kube-system/muster-controller-manager is lost"), "{said}");
-    scene.ends_whole();
+    scene.is_finished();
 }
 
 /// A leader in the middle of a scale-up, and another that stands by.
@@ -81,7 +81,7 @@ impl Scene {
         Self { first, second, watch, cluster }
     }
 
-    fn taken_over(&mut self) {
+    fn is_taken_over(&mut self) {
         self.second.says("became leader");
         assert!(self.pods() < PODS, "the scale-up was over before the leader went");
     }

@@ -100,16 +100,6 @@ impl DeploymentController {
         let source = (Source::Manager { role }, Some(memory));
         Explanation::of_deployment(&deployment, begin, source, shell.server_now())
     }
-
-    /// What a sync of `key` would see now, where it could begin: for a reader who wants the plan that it would
-    /// follow.
-    #[must_use]
-    pub fn snapshot(&self, key: &ObjectKey) -> Option<Snapshot> {
-        match self.inner.begin(key) {
-            Begin::Ready(snapshot) => Some(snapshot),
-            Begin::Gone | Begin::Stale { .. } | Begin::InvalidSelector(_) => None,
-        }
-    }
 }
 
 impl Controller for DeploymentController {
