@@ -88,11 +88,11 @@ struct Times {
 
 /// An empty queue and its two ends.
 #[must_use]
-pub fn channel(writer: Arc<dyn Writer>, metrics: &Metrics, clock: Clock) -> (EventSink, EventSender) {
+pub fn channel(writer: &Arc<dyn Writer>, metrics: &Metrics, clock: Clock) -> (EventSink, EventSender) {
     let times = Times { clock, last: Arc::default() };
     let (ends, queues): (Vec<_>, Vec<_>) = (0..LANES).map(|_| mpsc::unbounded_channel()).unzip();
     let lane = |queue| {
-        let (writer, metrics, times) = (Arc::clone(&writer), metrics.clone(), times.clone());
+        let (writer, metrics, times) = (Arc::clone(writer), metrics.clone(), times.clone());
         Lane { queue, correlator: EventCorrelator::new(), writer, metrics, times }
     };
     let sender = EventSender { lanes: queues.into_iter().map(lane).collect() };

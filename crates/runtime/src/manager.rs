@@ -159,7 +159,7 @@ impl Manager {
     pub fn with_writer(client: &Client, writer: Arc<dyn Writer>, options: Options) -> Self {
         let mut random = SmallRng::seed_from_u64(options.seed);
         let metrics = Metrics::new(client.clock());
-        let (sink, sender) = events::channel(Arc::clone(&writer), &metrics, client.clock());
+        let (sink, sender) = events::channel(&writer, &metrics, client.clock());
         let context = Context { client: client.clone(), writer, events: sink, metrics };
         let informers = Informers::new(client.clone(), options.min_resync_period, random.random());
         let mut manager =

@@ -11,6 +11,7 @@ use crate::{
     events,
     script::{Asked, Server, server_at},
     shutdown::{self, Trigger},
+    writer::Writer,
 };
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/muster";
@@ -29,7 +30,8 @@ struct World {
 fn begin() -> World {
     let (client, server) = server_at(Clock::starting_at(Timestamp::from_seconds(START)));
     let metrics = Metrics::new(client.clock());
-    let (sink, sender) = events::channel(Arc::new(client.clone()), &metrics, client.clock());
+    let writer: Arc<dyn Writer> = Arc::new(client.clone());
+    let (sink, sender) = events::channel(&writer, &metrics, client.clock());
     let config = Config::new("kube-system", "muster", "a".to_owned());
     let elector = Elector::new(config, client.clone(), 7).unwrap();
     elector.register(&metrics);

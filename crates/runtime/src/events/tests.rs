@@ -25,7 +25,8 @@ fn start() -> (EventSink, Server, Trigger, JoinHandle<()>, Metrics) {
     let (client, server) = server();
     let clock = Clock::starting_at(Timestamp::from_seconds(1_700_000_000));
     let metrics = Metrics::new(clock);
-    let (sink, sender) = channel(Arc::new(client), &metrics, clock);
+    let writer: Arc<dyn Writer> = Arc::new(client);
+    let (sink, sender) = channel(&writer, &metrics, clock);
     let (trigger, stop) = shutdown::channel();
     let task = tokio::spawn(sender.run(stop));
     (sink, server, trigger, task, metrics)
