@@ -59,8 +59,7 @@ fn main() -> ExitCode {
     }
 
     let mut runtime = match &cli.command {
-        // It waits for one server nearly all of the time. With several threads a third of its CPU would go into waking
-        // one another.
+        // It waits for one server nearly all of the time, and several threads would wake one another for each answer.
         Command::ControllerManager(_) => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };

@@ -10,7 +10,7 @@ use std::{future::Future, sync::Arc};
 
 use futures::future::BoxFuture;
 use muster_controllers::deployment::{
-    Begin, Books, DeploymentSync, Effect, QUEUE, Snapshot, deployment_changed, pod_changed, replica_set_changed,
+    Begin, Books, DeploymentSync, Effect, QUEUE, deployment_changed, pod_changed, replica_set_changed,
 };
 use muster_controllers::explain::{Explanation, Memory, Role, Source};
 use muster_controllers::plan::Resource as PlanResource;

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use muster_controllers::explain::{Explanation, Memory, Role, Source};
 use muster_controllers::plan::Resource as PlanResource;
 use muster_controllers::replicaset::{
-    Begin, Books, Effect, Owners, ReplicaOwner, ReplicaSync, Snapshot, owner_changed, pod_changed,
+    Begin, Books, Effect, Owners, ReplicaOwner, ReplicaSync, owner_changed, pod_changed,
 };
 use muster_machinery::{Cache, Cached, Change};
 use muster_objects::{
@@ -104,15 +104,6 @@ where
             .await?;
         let source = (Source::Manager { role }, Some(memory));
         Explanation::of_replicas::<O>(&owner, begin, source, most, inner.shell.server_now())
-    }
-
-    /// What a sync of `key` would see now, where it could begin: for a reader who wants the plan that it would
-    /// follow.
-    pub async fn snapshot(&self, key: &ObjectKey) -> Option<Snapshot<O>> {
-        match self.inner.begin(key).await {
-            Begin::Ready(snapshot) => Some(snapshot),
-            Begin::Gone | Begin::Stale { .. } | Begin::InvalidSelector(_) => None,
-        }
     }
 }
 

@@ -32,8 +32,8 @@ use super::{
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many bytes of one answer, and of all together, the server may send before we have read them. Sizes that stay
-/// what they are need none of the pings by which hyper would find better ones: over a thousand small answers a second
-/// they would be a fifth of what is sent. A watch that is read at 50 ms from the server comes at 10 MB a second.
+/// what they are need none of the pings by which hyper would find better ones. A watch that is read at 50 ms from the
+/// server comes at 10 MB a second.
 const STREAM_WINDOW: u32 = 512 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 /// A silent connection is asked whether it is there after this long, and given up after another half.
