@@ -28,13 +28,18 @@ pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
         return Vec::new();
     }
     let sets = claimed(snapshot);
+    let recreates = deployment.strategy == Strategy::Recreate;
     let mut intents = Vec::new();
     if deployment.paused || scaling::is_scaling_event(deployment, &sets) {
-        // Here nothing of a Recreate grows before the old pods have gone.
-        intents.extend(scaling::scale(deployment, &sets).iter().map(|update| (scaled(update), "DEP-12")));
+        if recreates {
+            // Here nothing grows before the old pods have gone.
+            intents.extend(scaling::scale(deployment, &sets).iter().map(|update| (scaled(update), "DEP-12")));
+        }
     } else if rollback_to(deployment).is_some() {
-        // Here the new ReplicaSet that is made to be one of the revisions has no pods where it is a Recreate's.
-        intents.extend(create(snapshot, &sets).map(|create| (create, "DEP-12")));
+        // Here the new ReplicaSet that is made to be one of the revisions has no pods where it is a Recreate's, and
+        // else no more than the pods of the old ones leave room for.
+        let row = if recreates { "DEP-12" } else { "DEP-10" };
+        intents.extend(create(snapshot, &sets).map(|create| (create, row)));
     } else if matches!(deployment.strategy, Strategy::RollingUpdate { .. }) {
         // Here what old ReplicaSets still report takes its room.
         if sets.new.is_none() {

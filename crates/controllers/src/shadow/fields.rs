@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use muster_objects::Annotations;
 use serde_json::Value;
 
 /// One field of a status, or an annotation that is written with it, as it is and as it would be.
@@ -24,9 +25,14 @@ impl fmt::Display for Field {
 }
 
 /// The fields in which a patch of the status would change something that is not a time: two controllers never write
-/// a condition at the same moment.
+/// a condition at the same moment. `before` are the owner's annotations, `annotations` those that go with the patch.
 #[must_use]
-pub fn changed(status: &Value, patch: &Value, annotations: &BTreeMap<String, String>) -> Vec<Field> {
+pub fn changed(
+    status: &Value,
+    patch: &Value,
+    before: &Annotations,
+    annotations: &BTreeMap<String, String>,
+) -> Vec<Field> {
     let mut fields = Vec::new();
     for (name, would) in patch.as_object().into_iter().flatten() {
         if name == "conditions" {
@@ -38,7 +44,7 @@ pub fn changed(status: &Value, patch: &Value, annotations: &BTreeMap<String, Str
     }
     fields.extend(annotations.iter().map(|(key, value)| Field {
         name: format!("annotation {key}"),
-        found: "another".to_owned(),
+        found: before.get(key).unwrap_or("absent").to_owned(),
         would: value.clone(),
     }));
     fields

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use muster_objects::Timestamp;
 use muster_objects::meta::{ObjectKey, Uid};
+use muster_objects::{Annotations, Timestamp};
 use serde_json::Value;
 
 use super::fields::changed;
@@ -33,6 +33,8 @@ pub struct Recorded {
 pub struct Known {
     /// The owner's status as JSON.
     pub status: Value,
+    /// The owner's annotations, as far as they are written with its status.
+    pub annotations: Annotations,
     /// Why the server refuses the other side's creations, where the owner's status tells of it: ours would be refused
     /// as well.
     pub refused: Option<Failure>,
@@ -53,7 +55,7 @@ pub fn record(mut sync: impl Sync, known: &Known, now: Timestamp) -> Recorded {
                 acted = true;
                 Report::Performed(recorded.perform(&plan, known))
             }
-            Next::WriteStatus(write) => Report::StatusWritten(Ok(recorded.write_status(&write, &known.status))),
+            Next::WriteStatus(write) => Report::StatusWritten(Ok(recorded.write_status(&write, known))),
             Next::Done(verdict) => {
                 if let (Requeue::After(delay), false) = (verdict.requeue, acted) {
                     recorded.look_again = Some(delay);
@@ -115,8 +117,8 @@ impl Recorded {
         outcome
     }
 
-    fn write_status(&mut self, write: &StatusWrite, status: &Value) -> Written {
-        let fields = changed(status, &write.status, &write.annotations);
+    fn write_status(&mut self, write: &StatusWrite, known: &Known) -> Written {
+        let fields = changed(&known.status, &write.status, &known.annotations, &write.annotations);
         if !fields.is_empty() {
             self.intents.push(Intent::WriteStatus(fields));
         }

@@ -31,7 +31,7 @@ impl<O: ReplicaOwner + Clone> Considered for Snapshot<O> {
     fn consider(&self, now: Timestamp) -> Recorded {
         let status = serde_json::to_value(self.owner.status()).unwrap_or_default();
         let refused = self.refused(&Wish::CreatePods).map(Failure::local);
-        record(ReplicaSync::new(self.clone()), &Known { status, refused }, now)
+        record(ReplicaSync::new(self.clone()), &Known { status, refused, ..Known::default() }, now)
     }
 
     fn explain(action: &Action, views: &[&View<Self>], created: u64) -> Explained {

@@ -33,7 +33,11 @@ impl Considered for Snapshot {
     fn consider(&self, now: Timestamp) -> Recorded {
         let status = serde_json::to_value(&self.deployment.status).unwrap_or_default();
         let refused = self.refused(&Wish::CreateReplicaSet).map(Failure::local);
-        record(DeploymentSync::new(self.clone()), &Known { status, refused }, now)
+        record(
+            DeploymentSync::new(self.clone()),
+            &Known { status, refused, annotations: self.deployment.annotations.clone() },
+            now,
+        )
     }
 
     fn explain(action: &Action, views: &[&View<Self>], _created: u64) -> Explained {

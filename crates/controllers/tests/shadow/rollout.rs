@@ -173,3 +173,33 @@ fn a_stale_annotation_that_stays_is_a_row() {
     let [difference] = &stage.differences("update-replicaset")[..] else { panic!("one difference") };
     assert_eq!(difference.row.as_deref(), Some("B-03"));
 }
+
+/// Contract: DEP-12
+#[test]
+fn pods_for_a_revision_that_is_about_to_go_back_are_a_row() {
+    let mut stage = Stage::open();
+    stage.set(set_of("i:1", 11, 1, 4, 4));
+    let recreate = with(deployment("i:2"), "/spec/strategy", json!({"type": "Recreate"}));
+    let back = json!({"deprecated.deployment.rollback.to": "0"});
+    stage.deployment(with(recreate, "/metadata/annotations", back));
+    stage.set(set_of("i:2", 12, 2, 4, 0));
+    let [difference] = &stage.differences("create-replicaset")[..] else { panic!("one difference") };
+    assert_eq!(difference.row.as_deref(), Some("DEP-12"));
+    assert!(difference.would.contains(" of 0 as revision \"2\""), "{}", difference.would);
+}
+
+/// Contract: DEP-14
+#[test]
+fn an_old_one_deleted_before_its_pods_are_gone_is_a_row() {
+    let mut stage = Stage::open();
+    let leaving = with(set_of("i:1", 11, 1, 0, 0), "/status/terminatingReplicas", json!(1));
+    stage.set(leaving.clone());
+    stage.set(set_of("i:2", 12, 2, 0, 0));
+    stage.set(set_of("i:3", 13, 3, 4, 4));
+    let complete = json!({"observedGeneration": 1, "replicas": 4, "updatedReplicas": 4, "readyReplicas": 4,
+        "availableReplicas": 4});
+    stage.deployment(with(deployment("i:3"), "/status", complete));
+    stage.set_gone(leaving);
+    let [difference] = &stage.differences("delete-replicaset")[..] else { panic!("one difference") };
+    assert_eq!(difference.row.as_deref(), Some("DEP-14"));
+}
