@@ -23,6 +23,7 @@ fn exposed() -> BTreeSet<String> {
     // Each of these has a label, and is there once it has counted something.
     metrics.replicaset_sync_skipped("", "pods");
     metrics.deployment_sync_skipped("apps", "replicasets");
+    metrics.audited("pods", true);
     let text = metrics.encode();
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples.map(|line| line.split(['{', ' ']).next().unwrap_or_default().to_owned()).collect()

@@ -26,6 +26,7 @@ mod replication_controllers;
 mod restarts;
 mod rollouts;
 mod scaling;
+mod shadow;
 mod wait;
 mod workloads;
 mod world;
@@ -40,6 +41,7 @@ const TESTS: &[Test] = tests![
     restarts::what_changed_unseen_is_made_good,
     failover::a_leader_is_killed_in_a_scale_up,
     failover::a_leader_is_frozen_past_its_lease,
+    shadow::a_shadow_agrees_with_a_manager_and_writes_nothing,
     rollouts::a_deployment_rolls_and_rolls_back,
     rollouts::pausing_holds_a_template,
     rollouts::recreate_waits_for_the_last_old_pod,

@@ -8,7 +8,7 @@ use crate::process::Process;
 use crate::wait::eventually;
 
 /// The program under test.
-const MUSTER: &str = env!("CARGO_BIN_EXE_muster");
+pub(crate) const MUSTER: &str = env!("CARGO_BIN_EXE_muster");
 /// An election with room for a machine that is too busy to answer a renewal for twenty seconds.
 pub(crate) const ROOMY: &[&str] =
     &["--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=24s", "--leader-elect-retry-period=1s"];

@@ -1,25 +1,31 @@
 //! Least privilege: the manager runs as a ServiceAccount with the grants that are shipped, and everything goes.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::audit::{Asked, MANAGERS};
+use crate::audit::Asked;
 use crate::control_plane::ControlPlane;
 use crate::workloads::{Kind, deployment, replicaset, replication_controller};
 use crate::world::World;
 
-/// The grants that are shipped.
-const GRANTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/manifests/rbac.yaml");
+/// What deploy/ grants a manager.
+const ROLE: &str = include_str!("../../deploy/manifests/rbac.yaml");
+/// What deploy/ grants a shadow.
+const SHADOW_ROLE: &str = include_str!("../../deploy/manifests-shadow/rbac.yaml");
 
-/// The kubeconfig of a manager with those grants and no more; where none are shipped, of one that may do everything.
+/// The kubeconfig of a manager that is granted what deploy/ grants, and no more.
 pub(crate) fn least(plane: &ControlPlane) -> PathBuf {
-    if !Path::new(GRANTS).exists() {
-        return plane.kubeconfig(MANAGERS[0]);
-    }
-    let text = fs::read_to_string(GRANTS).expect("the grants can be read");
-    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("the grants are YAML");
+    granted(plane, ROLE)
+}
+
+/// The kubeconfig of a shadow, likewise.
+pub(crate) fn reading(plane: &ControlPlane) -> PathBuf {
+    granted(plane, SHADOW_ROLE)
+}
+
+fn granted(plane: &ControlPlane, grants: &str) -> PathBuf {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(grants).expect("the grants are YAML");
     let account = objects.iter().find(|object| object["kind"] == "ServiceAccount").expect("a ServiceAccount");
     let (namespace, name) = (text_of(account, "/metadata/namespace"), text_of(account, "/metadata/name"));
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});

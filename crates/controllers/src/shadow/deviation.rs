@@ -33,25 +33,25 @@ pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
     if deployment.paused || scaling::is_scaling_event(deployment, &sets) {
         if recreates {
             // Here nothing grows before the old pods have gone.
-            intents.extend(scaling::scale(deployment, &sets).iter().map(|update| (scaled(update), "DEP-12")));
+            intents.extend(scaling::scale(deployment, &sets).iter().map(|update| (scaled(update), "B-20")));
         }
     } else if rollback_to(deployment).is_some() {
         // Here the new ReplicaSet that is made to be one of the revisions has no pods where it is a Recreate's, and
         // else no more than the pods of the old ones leave room for.
-        let row = if recreates { "DEP-12" } else { "DEP-10" };
+        let row = if recreates { "B-20" } else { "B-18" };
         intents.extend(create(snapshot, &sets).map(|create| (create, row)));
     } else if matches!(deployment.strategy, Strategy::RollingUpdate { .. }) {
         // Here what old ReplicaSets still report takes its room.
         if sets.new.is_none() {
-            intents.extend(create(snapshot, &sets).map(|create| (create, "DEP-10")));
+            intents.extend(create(snapshot, &sets).map(|create| (create, "B-18")));
         } else if let Some(grow) = grow(snapshot, &sets) {
-            intents.push((grow, "DEP-10"));
+            intents.push((grow, "B-18"));
         } else {
-            intents.extend(shrink(snapshot, &sets).into_iter().map(|shrink| (shrink, "DEP-11")));
+            intents.extend(shrink(snapshot, &sets).into_iter().map(|shrink| (shrink, "B-19")));
         }
     }
     if deployment.paused || is_complete(deployment, &deployment.status) {
-        intents.extend(clean_up(snapshot, &sets).map(|delete| (delete, "DEP-14")));
+        intents.extend(clean_up(snapshot, &sets).map(|delete| (delete, "B-21")));
     }
     intents
 }

@@ -137,7 +137,7 @@ fn explain_deletion<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Sna
     if goes(action, views, order::certain_before) {
         Explained::Agreed
     } else if goes(action, &views[..views.len().min(MOST_BY_PAIRS)], order::certain_before_by_pairs) {
-        Explained::Departs("DEL-04")
+        Explained::Departs("B-22")
     } else {
         Explained::No
     }

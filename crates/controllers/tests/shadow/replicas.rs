@@ -71,7 +71,7 @@ fn pods_that_nothing_tells_apart_may_go_in_any_order() {
     assert_eq!(stage.differences("delete-pod"), []);
 }
 
-/// Contract: DEL-04
+/// Contract: DEL-04, B-22
 #[test]
 fn the_references_comparison_of_pairs_is_a_row() {
     let mut stage = Stage::open();
@@ -87,7 +87,7 @@ fn the_references_comparison_of_pairs_is_a_row() {
     stage.pod_gone(calm);
     stage.wait(20);
     let [difference] = &stage.differences("delete-pod")[..] else { panic!("one difference") };
-    assert_eq!(difference.row.as_deref(), Some("DEL-04"));
+    assert_eq!(difference.row.as_deref(), Some("B-22"));
     assert!(difference.would.contains("delete web-2"), "{}", difference.would);
 }
 
@@ -180,7 +180,7 @@ fn owners_of_other_kinds_are_left_alone() {
     assert_eq!(stage.others("create-pod"), ["its owner was not seen"]);
 }
 
-/// Contract: DEL-04
+/// Contract: DEL-04, B-22
 #[test]
 fn what_a_sort_by_pairs_may_make_of_a_circle_is_a_row() {
     let mut stage = Stage::open();
@@ -195,6 +195,6 @@ fn what_a_sort_by_pairs_may_make_of_a_circle_is_a_row() {
     stage.pod_gone(pod(2, &between));
     stage.wait(20);
     let [difference] = &stage.differences("delete-pod")[..] else { panic!("one difference") };
-    assert_eq!(difference.row.as_deref(), Some("DEL-04"));
+    assert_eq!(difference.row.as_deref(), Some("B-22"));
     assert!(difference.would.contains("delete web-1"), "{}", difference.would);
 }

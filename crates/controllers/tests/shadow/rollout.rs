@@ -102,7 +102,7 @@ fn a_size_that_a_user_writes_is_not_judged() {
     assert_eq!(stage.others("scale-replicaset"), ["the size was written by kubectl"]);
 }
 
-/// Contract: DEP-10
+/// Contract: DEP-10, B-18
 #[test]
 fn growing_into_the_room_of_pods_that_are_still_there_is_a_row() {
     let mut stage = rolling();
@@ -111,10 +111,10 @@ fn growing_into_the_room_of_pods_that_are_still_there_is_a_row() {
     stage.set(set_of("i:2", 12, 2, 3, 1));
     stage.wait(1);
     let [difference] = &stage.differences("scale-replicaset")[..] else { panic!("one difference") };
-    assert_eq!(difference.row.as_deref(), Some("DEP-10"));
+    assert_eq!(difference.row.as_deref(), Some("B-18"));
 }
 
-/// Contract: DEP-11
+/// Contract: DEP-11, B-19
 #[test]
 fn shrinking_before_statuses_answer_is_a_row() {
     let mut stage = rolling();
@@ -124,7 +124,7 @@ fn shrinking_before_statuses_answer_is_a_row() {
     stage.wait(11);
     stage.set(set_of("i:1", 11, 1, 3, 4));
     let difference = done_otherwise(&mut stage).expect("a difference");
-    assert_eq!(difference.row.as_deref(), Some("DEP-11"));
+    assert_eq!(difference.row.as_deref(), Some("B-19"));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_stale_annotation_that_stays_is_a_row() {
     assert_eq!(difference.row.as_deref(), Some("B-03"));
 }
 
-/// Contract: DEP-12
+/// Contract: DEP-12, B-20
 #[test]
 fn pods_for_a_revision_that_is_about_to_go_back_are_a_row() {
     let mut stage = Stage::open();
@@ -184,11 +184,11 @@ fn pods_for_a_revision_that_is_about_to_go_back_are_a_row() {
     stage.deployment(with(recreate, "/metadata/annotations", back));
     stage.set(set_of("i:2", 12, 2, 4, 0));
     let [difference] = &stage.differences("create-replicaset")[..] else { panic!("one difference") };
-    assert_eq!(difference.row.as_deref(), Some("DEP-12"));
+    assert_eq!(difference.row.as_deref(), Some("B-20"));
     assert!(difference.would.contains(" of 0 as revision \"2\""), "{}", difference.would);
 }
 
-/// Contract: DEP-14
+/// Contract: DEP-14, B-21
 #[test]
 fn an_old_one_deleted_before_its_pods_are_gone_is_a_row() {
     let mut stage = Stage::open();
@@ -201,5 +201,5 @@ fn an_old_one_deleted_before_its_pods_are_gone_is_a_row() {
     stage.deployment(with(deployment("i:3"), "/status", complete));
     stage.set_gone(leaving);
     let [difference] = &stage.differences("delete-replicaset")[..] else { panic!("one difference") };
-    assert_eq!(difference.row.as_deref(), Some("DEP-14"));
+    assert_eq!(difference.row.as_deref(), Some("B-21"));
 }

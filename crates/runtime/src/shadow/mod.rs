@@ -101,7 +101,8 @@ impl Shadow {
         let counts = ShadowMetrics::default();
         metrics.register(|registry| counts.register(registry));
         let mut random = SmallRng::seed_from_u64(options.seed);
-        let mut informers = Informers::new(client.clone(), options.min_resync_period, random.random());
+        let informers = Informers::new(client.clone(), options.min_resync_period, random.random());
+        let mut informers = informers.counted_by(&metrics);
         let (sender, messages) = mpsc::unbounded_channel();
         let to_merge = ToMerge::new(client.clone(), sender);
         let pods = to_merge.follow(&mut informers, &Resource::pods());

@@ -5,6 +5,7 @@ mod common;
 mod guard;
 mod rights;
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use muster_runtime::client::{Client, Options as ClientOptions};
 use muster_runtime::clock::Clock;
 use muster_runtime::election::Elector;
 use muster_runtime::manager::{Manager, Options as ManagerOptions};
+use muster_runtime::shadow::{Options as ShadowOptions, Shadow};
 use muster_runtime::shutdown::{self, Trigger};
 use muster_simulation::world::EPOCH_NANOS;
 use serde_json::{Value, json};
@@ -28,6 +30,7 @@ use guard::Guarded;
 use rights::{Right, Rights, wanted, wanted_for_owners};
 
 const ROLE: &str = include_str!("../../../../deploy/manifests/rbac.yaml");
+const SHADOW_ROLE: &str = include_str!("../../../../deploy/manifests-shadow/rbac.yaml");
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/muster-controller-manager";
 
 /// A server with nodes, and the rights of whoever manages it.
@@ -46,7 +49,7 @@ struct Candidate {
 }
 
 impl World {
-    async fn start() -> Self {
+    async fn start(role: &str) -> Self {
         let epoch = Timestamp::from_nanos(EPOCH_NANOS);
         let (server, clock) = (ApiServer::new(ServerOptions::seeded(7, epoch)), Clock::starting_at(epoch));
         let client = plain(server.service(), clock);
@@ -58,7 +61,7 @@ impl World {
             ..ClusterOptions::default()
         };
         let _cluster = Cluster::start(client.clone(), options).await.unwrap();
-        let rights = Arc::new(Mutex::new(Rights::granted_by(ROLE)));
+        let rights = Arc::new(Mutex::new(Rights::granted_by(role)));
         Self { server, clock, client, rights, _cluster }
     }
 
@@ -69,7 +72,7 @@ impl World {
     async fn pass_a_minute(&self) {
         pass(Duration::from_secs(60)).await;
         let refused = self.rights.lock().unwrap().refused();
-        assert_eq!(refused, Vec::<String>::new(), "the manager needs what its role does not grant");
+        assert_eq!(refused, Vec::<String>::new(), "the role does not grant what is needed");
     }
 
     /// The server as it stands before a manager.
@@ -197,7 +200,7 @@ async fn deployments(world: &World) {
 #[test]
 fn the_manager_uses_every_verb_of_its_role_and_no_other() {
     in_virtual_time(async {
-        let world = World::start().await;
+        let world = World::start(ROLE).await;
         let first = world.candidate("first", world.guarded());
         pass(Duration::from_secs(10)).await;
         let second = world.candidate("second", world.guarded().without_streaming_lists());
@@ -217,9 +220,9 @@ fn the_manager_uses_every_verb_of_its_role_and_no_other() {
 
 #[test]
 fn no_role_names_secrets_or_has_a_wildcard() {
-    for role in [ROLE, include_str!("../../../../deploy/manifests-shadow/rbac.yaml")] {
+    for role in [ROLE, SHADOW_ROLE] {
         let rights = Rights::granted_by(role);
-        assert!(rights.all().count() > 10);
+        assert!(rights.all().count() >= 10);
         for right in rights.all() {
             assert!(!right.resource.starts_with("secrets"), "{right}");
             let Right { group, resource, verb, .. } = right;
@@ -228,9 +231,33 @@ fn no_role_names_secrets_or_has_a_wildcard() {
     }
 }
 
+/// Contract: B-07
+#[test]
+fn the_shadow_uses_every_verb_of_its_role_and_no_other() {
+    in_virtual_time(async {
+        let world = World::start(SHADOW_ROLE).await;
+        let options = ClientOptions { clock: world.clock, protobuf: false, ..ClientOptions::default() };
+        let mut stops = Vec::new();
+        for guarded in [world.guarded(), world.guarded().without_streaming_lists()] {
+            let shadow = Shadow::new(&Client::in_process(guarded, &options), ShadowOptions::default());
+            let (stop, stopped) = shutdown::channel();
+            tokio::spawn(shadow.run(Box::new(|_| Ok::<(), Infallible>(())), stopped));
+            stops.push(stop);
+        }
+        create(&world, SETS, workload("ReplicaSet", "web", 3)).await;
+        create(&world, DEPLOYMENTS, workload("Deployment", "site", 3)).await;
+        // Caches are held against the server as well.
+        pass(Duration::from_secs(25 * 3600)).await;
+        world.pass_a_minute().await;
+        let unused = world.rights.lock().unwrap().unused();
+        assert_eq!(unused, Vec::<String>::new(), "the role grants what the shadow never uses");
+        world.server.stop();
+    });
+}
+
 #[test]
 fn the_role_of_the_shadow_only_reads() {
-    let rights = Rights::granted_by(include_str!("../../../../deploy/manifests-shadow/rbac.yaml"));
+    let rights = Rights::granted_by(SHADOW_ROLE);
     for right in rights.all() {
         assert!(["get", "list", "watch"].contains(&&*right.verb), "{right}");
     }
