@@ -276,7 +276,7 @@ async fn a_key_that_keeps_failing_is_kept_and_its_condition_says_why() {
         let asked = cluster.next().await;
         if asked.method.as_str() == "POST" {
             tries.push(start.elapsed());
-            asked.refuse(500, "InternalError", "the store is full");
+            asked.refuse(403, "Forbidden", "the store is full");
             continue;
         }
         version += 1;
