@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use muster_objects::time::Timestamp;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::audit::{Asked, MANAGERS};
@@ -16,7 +18,8 @@ use crate::world::World;
 /// What is to be agreed on at least: each of these is done in every round of [`live`].
 const ACTIONS: [&str; 4] = ["create-pod", "delete-pod", "create-replicaset", "scale-replicaset"];
 
-/// What it sees of its first ten seconds is not judged, so the workloads live on until there is something to agree on.
+/// What differs in its first seconds is not judged, so the workloads live on until there is something to agree on after
+/// them.
 ///
 /// Contract: CM-07, B-12
 pub(crate) fn a_shadow_agrees_with_a_manager_and_writes_nothing(world: &World) {
@@ -67,11 +70,15 @@ fn live(space: &Space<'_>, round: u32) {
     space.complete("site");
 }
 
-/// What was agreed on so far, by action.
+/// What was agreed on so far while differences counted, by action.
 fn agreements(log: &Path) -> Vec<String> {
     let text = fs::read_to_string(log).unwrap_or_default();
     // The last line may be half there.
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let agreed = lines.filter(|line| line["record"] == "agreement");
+    let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let at = |line: &Value| Timestamp::deserialize(&line["time"]).expect("each record has its time").as_nanos();
+    let Some(start) = lines.iter().find(|line| line["record"] == "start") else { return Vec::new() };
+    let lookback = start["lookbackMillis"].as_i64().expect("how long it looks back");
+    let judged = at(start) + lookback * 1_000_000;
+    let agreed = lines.iter().filter(|line| line["record"] == "agreement" && at(line) > judged);
     agreed.map(|line| line["action"].as_str().unwrap_or_default().to_owned()).collect()
 }
