@@ -39,6 +39,7 @@ up *ARGS:
 image TAG="muster:0.1.0":
     docker build --file deploy/Dockerfile --tag {{TAG}} .
 
-# The same binary without Docker (needs musl-tools and the musl target).
+# The same binary without Docker, as ./muster (needs musl-tools and the musl target).
 static:
     cargo build --locked --profile image --bin muster --target "$(uname -m)-unknown-linux-musl"
+    strip --strip-all -o muster "target/$(uname -m)-unknown-linux-musl/image/muster"
