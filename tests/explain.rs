@@ -5,15 +5,10 @@ mod outside;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::process::{Command, Output};
 
-use outside::{Cluster, MUSTER, has_kubectl, muster, text, write};
-
-/// How often is looked before a test gives up, with a pause each time.
-const LOOKS: u32 = 1_200;
-const PAUSE: Duration = Duration::from_millis(100);
+use outside::manager::{Manager, wait_for};
+use outside::{Cluster, has_kubectl, muster, text, write};
 
 const WORKLOADS: &str = "\
 apiVersion: apps/v1
@@ -63,16 +58,11 @@ fn explain(kubeconfig: &Path, arguments: &[&str]) -> Output {
 
 /// Asks until the answer has these words.
 fn says(kubeconfig: &Path, arguments: &[&str], words: &str) -> String {
-    let mut last = String::new();
-    for _ in 0..LOOKS {
+    wait_for(&format!("{words:?} in the answer to explain {arguments:?}"), || {
         let output = explain(kubeconfig, arguments);
-        last = text(&output.stdout) + &text(&output.stderr);
-        if output.status.success() && last.contains(words) {
-            return last;
-        }
-        sleep(PAUSE);
-    }
-    panic!("explain {arguments:?} does not say {words:?}:\n{last}");
+        let told = text(&output.stdout);
+        (output.status.success() && told.contains(words)).then_some(told)
+    })
 }
 
 fn refused(output: &Output, code: i32, words: &[&str]) {
@@ -217,43 +207,22 @@ fn wrong_token(kubeconfig: &Path, folder: &Path) -> PathBuf {
     PathBuf::from(write(folder, "wrong.kubeconfig", &changed))
 }
 
-/// A controller manager as a process. Killed when dropped.
-struct Manager {
-    child: Child,
-    log: PathBuf,
+/// A controller manager that can be asked.
+struct Asked {
+    manager: Manager,
     url: String,
     folder: tempfile::TempDir,
 }
 
-impl Manager {
+impl Asked {
     /// Starts one whose endpoint has a certificate of its own in a folder, and waits for words in its log.
     fn start(cluster: &Cluster, until: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port();
-        let log = folder.path().join("log");
-        let child = Command::new(MUSTER)
-            .args(["controller-manager", "--bind-address=127.0.0.1", "-v=4"])
-            .args([format!("--secure-port={port}"), format!("--cert-dir={}", folder.path().display())])
-            .arg("--kubeconfig")
-            .arg(cluster.kubeconfig())
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(&log).expect("a log file"))
-            .spawn()
-            .expect("the program starts");
-        let manager = Self { child, log, url: format!("https://127.0.0.1:{port}"), folder };
-        for _ in 0..LOOKS {
-            if manager.log().contains(until) {
-                return manager;
-            }
-            sleep(PAUSE);
-        }
-        panic!("it does not say {until:?}:\n{}", manager.log());
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
+        let (at, kept) = (format!("--secure-port={port}"), format!("--cert-dir={}", folder.path().display()));
+        let mut manager = Manager::start(cluster, &["--bind-address=127.0.0.1", "-v=4", &at, &kept]);
+        manager.says(until);
+        Self { manager, url: format!("https://127.0.0.1:{port}"), folder }
     }
 
     fn certificate(&self) -> String {
@@ -266,19 +235,12 @@ impl Manager {
     }
 }
 
-impl Drop for Manager {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// Contract: CM-06
 #[test]
 fn a_manager_explains_itself_to_whom_the_api_server_lets() {
     let (cluster, folder) = cluster("");
     let config = cluster.kubeconfig();
-    let leader = Manager::start(&cluster, "starting workers");
+    let mut leader = Asked::start(&cluster, "starting workers");
     let certificate = leader.certificate();
     let web = leader.asked(&certificate, "rs/web");
 
@@ -304,14 +266,14 @@ fn a_manager_explains_itself_to_whom_the_api_server_lets() {
     refused(&explain(&config, &other_name), 1, &["--manager", "certificate"]);
     says(&config, &[&web[..], &["--manager-server-name", "localhost"]].concat(), "3 claimed");
 
-    let standby = Manager::start(&cluster, "caches synced");
+    let standby = Asked::start(&cluster, "caches synced");
     let certificate = standby.certificate();
     let told = says(&config, &standby.asked(&certificate, "rs/web"), "3 claimed");
     assert!(told.contains("a manager that stands by"), "{told}");
 
     let token = fs::read_to_string(&config).expect("a kubeconfig");
     let token = token.split_once("token:").expect("a token").1.lines().next().expect("a line").trim().trim_matches('"');
-    assert!(token.len() > 10 && !leader.log().contains(token), "the token is not logged");
+    assert!(token.len() > 10 && !leader.manager.log().contains(token), "the token is not logged");
 }
 
 /// Contract: CM-06
@@ -321,7 +283,7 @@ fn without_a_bearer_token_a_manager_says_nothing() {
         return;
     }
     let (cluster, _folder) = cluster("");
-    let manager = Manager::start(&cluster, "starting workers");
+    let manager = Asked::start(&cluster, "starting workers");
     let output = Command::new("kubectl")
         .args(["--kubeconfig=/dev/null", "--username=a", "--password=b", "--server", &manager.url])
         .args(["--certificate-authority", &manager.certificate(), "get", "--raw"])

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 /// Numbers that look like chance and come from a seed (splitmix64).
 #[derive(Debug)]
-pub(crate) struct Draw(u64);
+pub struct Draw(u64);
 
 impl Draw {
-    pub(crate) fn seeded(seed: u64) -> Self {
+    /// The same numbers for the same seed.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A number in `0..below`; 0 where that is empty.
-    pub(crate) fn below(&mut self, below: u64) -> u64 {
+    pub fn below(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -34,7 +34,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::Service;
 
-pub(crate) use draw::Draw;
+pub use draw::Draw;
 use memory::Memory;
 pub use rule::{Fault, Refusal, Rule};
 pub use target::{Target, Verb};

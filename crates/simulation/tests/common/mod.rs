@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::Method;
 use muster_cluster::DelayRange;
 use muster_runtime::client::{Answer, Client, ClientError, PatchType};
+use muster_simulation::faults::Draw;
 use muster_simulation::{Settings, World};
 use serde_json::Value;
 
@@ -149,21 +150,17 @@ pub(crate) fn is_being_deleted(object: &Value) -> bool {
     object["metadata"].get("deletionTimestamp").is_some()
 }
 
-/// Numbers that look like chance and come from a seed (splitmix64).
-pub(crate) struct Random(u64);
+/// Numbers that look like chance and come from a seed.
+pub(crate) struct Random(Draw);
 
 impl Random {
     pub(crate) fn seeded(seed: u64) -> Self {
-        Self(seed)
+        Self(Draw::seeded(seed))
     }
 
     /// A number in `0..below`.
     pub(crate) fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below
+        self.0.below(below)
     }
 
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
