@@ -6,9 +6,8 @@
 mod outside;
 
 use std::process::{Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
+use outside::manager::wait_for;
 use outside::{Cluster, MUSTER, has_kubectl, muster, text};
 use serde_json::Value;
 
@@ -109,9 +108,7 @@ fn an_interrupt_leaves_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while left(&cluster, "namespaces").is_empty() {
-        sleep(Duration::from_millis(50));
-    }
+    wait_for("a namespace of the bench's", || (!left(&cluster, "namespaces").is_empty()).then_some(()));
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(kill.unwrap().success());
     let output = child.wait_with_output().unwrap();

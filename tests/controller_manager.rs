@@ -7,45 +7,12 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use outside::manager::{Manager, wait_for};
+use outside::workloads::{SET, WORKLOADS};
 use outside::{Cluster, has_kubectl, muster, text, write};
 
 /// An election that is over within seconds, with room for a busy machine.
 const BRISK: &[&str] =
     &["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms"];
-
-const SET: &str = "\
-apiVersion: apps/v1
-kind: ReplicaSet
-metadata: {name: web, namespace: default}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: nginx}]}
-";
-
-const WORKLOADS: &str = "\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: site, namespace: default}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: site}}
-  template:
-    metadata: {labels: {app: site}}
-    spec: {containers: [{name: c, image: nginx}]}
----
-apiVersion: v1
-kind: ReplicationController
-metadata: {name: classic, namespace: default}
-spec:
-  replicas: 2
-  selector: {app: classic}
-  template:
-    metadata: {labels: {app: classic}}
-    spec: {containers: [{name: c, image: httpd}]}
-";
 
 /// A cluster that no controller of ours works for.
 fn cluster() -> Cluster {

@@ -8,44 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use outside::manager::{Manager, wait_for};
+use outside::workloads::{SET, WORKLOADS};
 use outside::{Cluster, has_kubectl, muster, text, write};
-
-const WORKLOADS: &str = "\
-apiVersion: apps/v1
-kind: ReplicaSet
-metadata: {name: web, namespace: default}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: nginx}]}
----
-apiVersion: v1
-kind: ReplicationController
-metadata: {name: classic, namespace: default}
-spec:
-  replicas: 2
-  selector: {app: classic}
-  template:
-    metadata: {labels: {app: classic}}
-    spec: {containers: [{name: c, image: httpd}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: site, namespace: default}
-spec:
-  replicas: 4
-  selector: {matchLabels: {app: site}}
-  template:
-    metadata: {labels: {app: site}}
-    spec: {containers: [{name: c, image: nginx}]}
-";
 
 /// A cluster with the workloads, and the folder of their manifest.
 fn cluster(controllers: &str) -> (Cluster, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let manifest = write(folder.path(), "workloads.yaml", WORKLOADS);
+    let manifest = write(folder.path(), "workloads.yaml", &format!("{SET}---\n{WORKLOADS}"));
     let flags = ["-f", &manifest, "--controllers", controllers, "--pod-startup", "0s", "--pod-shutdown", "0s"];
     (Cluster::start(&flags), folder)
 }
@@ -148,20 +117,20 @@ fn a_deployment_and_a_replication_controller_are_explained_too() {
     let config = cluster.kubeconfig();
     let told = says(&config, &["deploy", "site"], "nothing: the rollout is complete");
     for words in [
-        "  Spec:    4 replicas, RollingUpdate (maxSurge 25%, maxUnavailable 25%)",
-        "  Bounds:  at most 5 pods, at least 3 available",
+        "  Spec:    3 replicas, RollingUpdate (maxSurge 25%, maxUnavailable 25%)",
+        "  Bounds:  at most 4 pods, at least 3 available",
         "  Rollout: complete",
-        "  DEP-24 complete: 4 of 4 pods are updated and all available",
+        "  DEP-24 complete: 3 of 3 pods are updated and all available",
         "  REPLICASET ",
         "Progressing  True    NewReplicaSetAvailable",
     ] {
         assert!(told.contains(words), "no {words:?} in:\n{told}");
     }
     let view = &json(&config, &["deployment/site"])["view"]["rollout"];
-    assert_eq!((&view["bounds"]["surge"], &view["bounds"]["unavailable"]), (&1.into(), &1.into()));
+    assert_eq!((&view["bounds"]["surge"], &view["bounds"]["unavailable"]), (&1.into(), &0.into()));
     let sets = view["sets"].as_array().expect("a list");
     assert_eq!(sets.len(), 1);
-    assert_eq!((&sets[0]["new"], &sets[0]["revision"], &sets[0]["replicas"]), (&true.into(), &1.into(), &4.into()));
+    assert_eq!((&sets[0]["new"], &sets[0]["revision"], &sets[0]["replicas"]), (&true.into(), &1.into(), &3.into()));
     says(&config, &["rc", "classic"], "2 of 2 wanted pods are there");
 }
 

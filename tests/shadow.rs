@@ -3,10 +3,9 @@
 mod outside;
 
 use std::fs;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use outside::{Cluster, MUSTER, has_kubectl, muster, text, write};
+use outside::manager::{Manager, wait_for};
+use outside::{Cluster, has_kubectl, muster, text, write};
 
 const START: &str = r#"{"version":1,"time":"2026-01-01T00:00:00.000000Z","record":"start","muster":"0.1.0","kinds":["ReplicaSet"],"objects":1,"lookbackMillis":10000,"patienceMillis":10000}"#;
 const AGREEMENT: &str = r#"{"version":1,"time":"2026-01-01T00:00:05.000000Z","record":"agreement","kind":"ReplicaSet","namespace":"default","name":"web","uid":"u","resourceVersion":7,"action":"create-pod","did":"created pod web-1"}"#;
@@ -116,29 +115,17 @@ fn beside_controllers_at_work_it_agrees_and_ends_with_a_summary() {
     let cluster = Cluster::start(&["--nodes", "1", "--pod-startup", "0s"]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agreement.jsonl");
-    let mut shadow = Command::new(MUSTER)
-        .args(["controller-manager", "--shadow", "--shadow-manager", "muster", "--secure-port", "0", "--shadow-log"])
-        .arg(&path)
-        .arg("--kubeconfig")
-        .arg(cluster.kubeconfig())
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("the program starts");
-    let has = |words: &str| fs::read_to_string(&path).is_ok_and(|log| log.contains(words));
+    let into = format!("--shadow-log={}", path.display());
+    let mut shadow = Manager::start(&cluster, &["--shadow", "--shadow-manager", "muster", "--secure-port", "0", &into]);
     let wait = |words: &str| {
-        let begun = Instant::now();
-        while !has(words) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "no {words} in the log");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_for(words, || fs::read_to_string(&path).is_ok_and(|log| log.contains(words)).then_some(()));
     };
     wait("\"record\":\"start\"");
     cluster.kubectl(&["create", "deployment", "web", "--image=nginx", "--replicas=3"]);
     wait("\"action\":\"create-pod\"");
     wait("\"action\":\"create-replicaset\"");
-    let kill = Command::new("kill").args(["-TERM", &shadow.id().to_string()]).status();
-    assert!(kill.expect("kill runs").success());
-    assert_eq!(shadow.wait().expect("the program ends").code(), Some(0));
+    shadow.signal("-TERM");
+    assert_eq!(shadow.ends().code(), Some(0));
 
     let output = muster(&["shadow", "report", &path.to_string_lossy()]);
     let said = text(&output.stdout);

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
 pub mod manager;
+pub mod workloads;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::condition::Condition;
 use crate::intern::Interner;
 use crate::labels::Annotations;
-use crate::meta::{Meta, ResourceVersion, Uid};
+use crate::meta::Meta;
 use crate::object::{DecodeError, Object};
 use crate::selector::{LabelSelector, Selector, SelectorError};
 use crate::template::Template;
@@ -108,29 +107,6 @@ pub struct ReplicaSetStatus {
     /// The conditions.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-}
-
-impl ReplicaSetStatus {
-    /// The body of a JSON merge patch of the status subresource. It names the ReplicaSet it believes
-    /// in by uid and resourceVersion (a difference is a conflict), writes every field that the
-    /// controller owns, and leaves the ones it does not know as they are (B-13).
-    #[must_use]
-    pub fn merge_patch(&self, uid: &Uid, resource_version: ResourceVersion) -> Vec<u8> {
-        let conditions = (!self.conditions.is_empty()).then_some(&self.conditions);
-        let patch = json!({
-            "metadata": { "uid": uid, "resourceVersion": resource_version },
-            "status": {
-                "replicas": self.replicas,
-                "fullyLabeledReplicas": self.fully_labeled_replicas,
-                "readyReplicas": self.ready_replicas,
-                "availableReplicas": self.available_replicas,
-                "terminatingReplicas": self.terminating_replicas,
-                "observedGeneration": self.observed_generation,
-                "conditions": conditions,
-            },
-        });
-        patch.to_string().into_bytes()
-    }
 }
 
 pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(

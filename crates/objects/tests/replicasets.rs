@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use muster_objects::{
-    Condition, ConditionStatus, ControllerRef, Interner, Labels, Object, ReplicaSet, ReplicaSetStatus, ResourceVersion,
-    Template, TemplateError, Timestamp, Uid,
+    Condition, ConditionStatus, ControllerRef, Interner, Labels, Object, ReplicaSet, ReplicaSetStatus, Template,
+    TemplateError, Timestamp, Uid,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -151,24 +151,6 @@ fn a_status_is_written_as_go_writes_it() {
     assert_eq!(serde_json::to_value(status()).expect("JSON"), expected);
     assert_eq!(serde_json::from_value::<ReplicaSetStatus>(expected).expect("a status"), status());
     assert_eq!(serde_json::to_value(ReplicaSetStatus::default()).expect("JSON"), json!({ "replicas": 0 }));
-}
-
-/// The patch says every field of the controller's, so that a count which fell to zero is zero, and
-/// names the object that it believes in.
-///
-/// Contract: RS-17, B-13
-#[test]
-fn a_status_patch_writes_what_is_ours_and_nothing_else() {
-    let uid = Uid::new("u");
-    let patch: Value = serde_json::from_slice(&status().merge_patch(&uid, ResourceVersion(42))).expect("JSON");
-    assert_eq!(patch["metadata"], json!({ "uid": "u", "resourceVersion": "42" }));
-    let status_patch = patch["status"].as_object().expect("an object");
-    assert_eq!((&status_patch["readyReplicas"], &status_patch["availableReplicas"]), (&json!(0), &json!(0)));
-    assert_eq!(status_patch["conditions"].as_array().map(Vec::len), Some(1));
-    assert_eq!(status_patch.len(), 7);
-    let none = ReplicaSetStatus { conditions: vec![], terminating_replicas: None, ..status() };
-    let patch: Value = serde_json::from_slice(&none.merge_patch(&uid, ResourceVersion(42))).expect("JSON");
-    assert_eq!((&patch["status"]["conditions"], &patch["status"]["terminatingReplicas"]), (&Value::Null, &Value::Null));
 }
 
 /// Contract: RS-15

@@ -218,11 +218,13 @@ async fn a_real_socket_goes_out_of_the_reactor_and_back() {
     let address = listener.local_addr().unwrap();
     let server = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
+        let mut said = Vec::new();
         for byte in 0..100 {
             socket.write_all(&[byte]).unwrap();
-            std::thread::sleep(Duration::from_millis(1));
+            let mut answer = [0];
+            socket.read_exact(&mut answer).unwrap();
+            said.extend(answer);
         }
-        let mut said = Vec::new();
         socket.read_to_end(&mut said).unwrap();
         said
     });
