@@ -40,10 +40,29 @@ impl SetUpdate {
         Some(Self { before: Arc::clone(set), after: Arc::new(after) })
     }
 
+    /// One write for each ReplicaSet: of several changes of one in a row, the first `before` and the last `after`.
+    #[must_use]
+    pub fn once_each(updates: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut once: Vec<Self> = Vec::new();
+        for update in updates {
+            match once.iter_mut().find(|earlier| earlier.before.meta.uid == update.before.meta.uid) {
+                Some(earlier) => earlier.after = update.after,
+                None => once.push(update),
+            }
+        }
+        once
+    }
+
     /// Whether the number of replicas changes.
     #[must_use]
     pub fn is_scaling(&self) -> bool {
         self.before.replicas != self.after.replicas
+    }
+
+    /// By how many replicas it shrinks; less than none where it grows.
+    #[must_use]
+    pub fn shrinks_by(&self) -> i64 {
+        i64::from(self.before.replicas) - i64::from(self.after.replicas)
     }
 
     /// The JSON patch that does it. It tests what the change depends on, the uid and the number of replicas, and
