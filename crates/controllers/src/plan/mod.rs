@@ -26,7 +26,8 @@
 //! the [`Plan::steps`] in order:
 //! - [`Step::Create`]: `count` identical POSTs in slow-start batches (1, 2, 4, ...), each batch at once.
 //!   A batch in which a write [ended the round](Settled::ends_round) is the last; the writes never
-//!   tried are counted by [`Outcome::not_tried`].
+//!   tried are counted by [`Outcome::not_tried`]. Where a [name was taken](Settlement::NameTaken), GET its holder and
+//!   ask [`Creation::holder`].
 //! - [`Step::Delete`]: every DELETE at once, with both preconditions. On a conflict, GET that object and
 //!   ask [`Deletion::after_conflict`].
 //! - [`Step::Patch`]: one by one in order, ending at the first that fails.
@@ -61,7 +62,7 @@ use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
 
 pub use claim::{ClaimAction, ClaimOutcome, ClaimPatch, ClaimPlan};
 pub use failure::{Failure, Refusal};
-pub use outcome::{Outcome, Settled, Settlement, Written};
+pub use outcome::{Holder, Outcome, Settled, Settlement, Written};
 pub use resource::Resource;
 pub use sync::{Next, Report, Sync, Verdict};
 pub use write::{AfterConflict, Creation, Deletion, Ownership, Patch, PatchType, StatusWrite, Telling, Words};

@@ -75,9 +75,11 @@ pub struct Outcome {
     pub left_alone: u32,
     /// Creations that were refused because the namespace is terminating.
     pub not_needed: u32,
-    /// Why a creation by name was refused because that name is taken: whose it is must be looked up before
-    /// this is called a failure (DEP-05).
+    /// Why a creation by name was refused because that name is taken: it depends on the holder whether this is a
+    /// failure (DEP-05).
     pub name_taken: Option<Failure>,
+    /// Which object holds that name, from a read after the refusal ([`Creation::holder`](super::Creation::holder)).
+    pub holder: Option<Holder>,
     /// Creations that were never tried, because an earlier batch ended the round (RS-09).
     pub not_tried: u32,
     /// Writes that failed.
@@ -87,6 +89,17 @@ pub struct Outcome {
     /// Whether every write that the server did, or may have done, has a known version: only then can a
     /// cache be said to have seen them all (B-01).
     pub unaccounted: u32,
+}
+
+/// The object that holds a name which another was to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Its uid.
+    pub uid: Uid,
+    /// The uid of its controller; none for an orphan.
+    pub controller: Option<Uid>,
+    /// The version at which it was read.
+    pub resource_version: ResourceVersion,
 }
 
 impl Outcome {

@@ -159,6 +159,25 @@ impl Run<'_> {
             outcome.not_tried(skipped);
             self.ledger.lower_creations(self.owner, skipped);
         }
+        if outcome.name_taken.is_some() {
+            self.look_at_holder(creation, outcome).await;
+        }
+    }
+
+    /// Reads the object that holds the name of the one to create (DEP-05).
+    async fn look_at_holder(self, creation: &Creation, outcome: &mut Outcome) {
+        let Creation { resource, namespace, name: Some(name), .. } = creation else { return };
+        let key = ObjectKey { namespace: namespace.clone(), name: name.clone() };
+        let read = self.writer.read(resource, &key).await;
+        match creation.holder(read.as_deref()) {
+            Ok(holder) => {
+                if let Some(holder) = &holder {
+                    self.ledger.wrote(self.owner, resource, holder.resource_version);
+                }
+                outcome.holder = holder;
+            }
+            Err(failure) => outcome.fail(failure),
+        }
     }
 
     /// Deletes, all side by side (RS-13).

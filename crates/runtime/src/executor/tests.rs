@@ -302,10 +302,15 @@ async fn a_taken_name_ends_the_round_and_telling_sends_nothing() {
     let told = Announcement { warning: true, reason: "SelectingAll", message: "everything".into() };
     let named = Creation { name: Some("web".into()), ..creation(1) };
     let steps = vec![Step::Tell(told), Step::Create(named), Step::Delete(vec![deletion("a")])];
+    let holder = json!({"metadata": {"name": "web", "uid": "other", "resourceVersion": "7", "ownerReferences": []}});
+    script.on("read pods ns/web", Ok(holder));
     let (outcome, book) = round(steps, None, &script).await;
-    assert_eq!(script.asked(), ["create pods ns"]);
+    assert_eq!(script.asked(), ["create pods ns", "read pods ns/web"]);
     assert!(outcome.name_taken.is_some_and(|failure| failure.is_already_exists()));
     assert_eq!((outcome.error, outcome.deleted), (None, 0));
+    let holder = outcome.holder.expect("it was read");
+    assert_eq!((holder.uid, holder.controller), (Uid::new("other"), None));
+    assert_eq!(book.count("wrote pods 7"), 1, "the next sync waits for a cache that knows of it");
     assert_eq!(book.lines()[0], "Warning SelectingAll: everything");
     assert_eq!(book.count("Warning"), 1);
 }
