@@ -63,10 +63,10 @@ pub fn reconcile_new(deployment: &Deployment, sets: &Sets) -> Result<Option<SetU
 pub fn reconcile_old(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
     let Ok(most) = most_down(deployment, sets) else { return Vec::new() };
     let mut old: Vec<Arc<ReplicaSet>> = sets.active_old().cloned().collect();
-    let unhealthy = clean_up_unhealthy(deployment, &mut old, most);
-    let left = most - unhealthy.iter().map(SetUpdate::shrinks_by).sum::<i64>();
-    let spare = scale_down_old(deployment, sets.new.as_ref(), &old, left);
-    SetUpdate::once_each(unhealthy.into_iter().chain(spare))
+    let mut updates = clean_up_unhealthy(deployment, &mut old, most);
+    let left = most - updates.iter().map(SetUpdate::shrinks_by).sum::<i64>();
+    updates.extend(scale_down_old(deployment, sets.new.as_ref(), &old, left));
+    updates
 }
 
 /// What keeps the old ReplicaSets of a rolling update from being scaled down.

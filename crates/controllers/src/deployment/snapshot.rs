@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use muster_machinery::cache::Cache;
 use muster_objects::meta::Uid;
 use muster_objects::{Deployment, Object, Pod, ReplicaSet, Selector, SelectorError, Strategy};
 
 use super::sets::{by_age, with_equal_template};
+use crate::pause::CountsWait;
 
 /// A Deployment and everything that a decision about it depends on.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct Snapshot {
     /// The pods of the ReplicaSets, where the Deployment recreates rather than rolls (DEP-12); else none.
     pub pods: Vec<Arc<Pod>>,
     /// How long counts that have changed need not be written yet, because something was written a moment ago.
-    pub counts_wait: Option<Duration>,
+    pub counts_wait: CountsWait,
     /// How many syncs of this Deployment have failed in a row (B-06).
     pub failures: u32,
 }
@@ -61,6 +61,6 @@ impl Snapshot {
     pub fn of(deployment: Arc<Deployment>, selector: Selector, mut sets: Vec<Arc<ReplicaSet>>) -> Self {
         sets.sort_by(|a, b| by_age(a, b));
         let current = with_equal_template(&deployment, &sets).map(|set| set.meta.uid.clone()).collect();
-        Self { deployment, selector, sets, current, pods: Vec::new(), counts_wait: None, failures: 0 }
+        Self { deployment, selector, sets, current, pods: Vec::new(), counts_wait: CountsWait::default(), failures: 0 }
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn scale(snapshot: &Snapshot, sets: Sets) -> Work {
             !(grows && recreate::others_running(Some(&update.before), &sets, &snapshot.pods))
         });
     }
-    let updates = SetUpdate::once_each(upkeep.into_iter().chain(updates));
+    let updates = together(upkeep, updates);
     Work { updates, ..Work::nothing(sets, Reporting::Counts) }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn roll(deployment: &Deployment, sets: Sets) -> Work {
     if work.goes_on() {
         work.delete = clean_up_when_complete(deployment, &work.sets);
     }
-    work.updates = SetUpdate::once_each(upkeep.into_iter().chain(work.updates));
+    work.updates = together(upkeep, work.updates);
     work
 }
 
@@ -146,7 +146,7 @@ pub(super) fn recreate(snapshot: &Snapshot, sets: Sets) -> Work {
     if !waits && work.own.is_empty() {
         work.delete = clean_up_when_complete(deployment, &work.sets);
     }
-    work.updates = SetUpdate::once_each(upkeep.into_iter().chain(work.updates));
+    work.updates = together(upkeep, work.updates);
     work
 }
 
@@ -178,6 +178,16 @@ fn kept_up(deployment: &Deployment, mut sets: Sets) -> (Sets, Option<SetUpdate>)
     let after = Arc::new(ReplicaSet { annotations, min_ready_seconds, ..ReplicaSet::clone(new) });
     let before = std::mem::replace(new, Arc::clone(&after));
     (sets, Some(SetUpdate { before, after }))
+}
+
+/// The new ReplicaSet is written once, whatever changes in it.
+fn together(upkeep: Option<SetUpdate>, mut updates: Vec<SetUpdate>) -> Vec<SetUpdate> {
+    let Some(upkeep) = upkeep else { return updates };
+    match updates.iter_mut().find(|update| update.before.meta.uid == upkeep.before.meta.uid) {
+        Some(update) => update.before = upkeep.before,
+        None => updates.insert(0, upkeep),
+    }
+    updates
 }
 
 fn next_revision(sets: &Sets) -> i64 {

@@ -10,7 +10,7 @@ use super::decide::{Decision, decide, decide_claims};
 use super::identity::as_planned;
 use super::snapshot::Snapshot;
 use super::status::{SYNC_ERROR, write};
-use crate::pause::{COUNTS_PAUSE, put_off};
+use crate::pause::put_off;
 use crate::plan::{ClaimOutcome, Failure, Holder, Next, Outcome, Owner, Report, Requeue, StatusWrite, Sync, Verdict};
 
 /// The longest backoff of a sync that fails again and again (B-06).
@@ -31,6 +31,8 @@ pub struct DeploymentSync {
     decision: Option<Decision>,
     /// How the sync ends once the status is written.
     verdict: Verdict,
+    /// When the sync began.
+    began: Timestamp,
 }
 
 impl DeploymentSync {
@@ -38,14 +40,14 @@ impl DeploymentSync {
     #[must_use]
     pub fn new(snapshot: Snapshot) -> Self {
         let owner = as_planned(&snapshot.deployment);
-        Self { snapshot, owner, decision: None, verdict: Verdict::done(Requeue::None) }
+        Self { snapshot, owner, decision: None, verdict: Verdict::done(Requeue::None), began: Timestamp::UNIX_EPOCH }
     }
 
     fn manage(&mut self, claims: &ClaimOutcome, now: Timestamp) -> Next {
         let decision = decide(&self.snapshot, claims);
         let mut plan = decision.plan(now);
         if plan.is_quiet() {
-            (plan.status, plan.requeue) = put_off(plan.status, plan.requeue, self.snapshot.counts_wait);
+            (plan.status, plan.requeue) = put_off(plan.status, plan.requeue, self.snapshot.counts_wait.left);
         }
         self.decision = Some(decision);
         if plan.is_quiet() { self.end(plan.status, Verdict::done(plan.requeue)) } else { Next::Perform(Box::new(plan)) }
@@ -66,7 +68,8 @@ impl DeploymentSync {
         }
         // The ReplicaSets will report in a moment what was written to them, and then the counts are worth writing.
         let (status, requeue) = decision.status(now);
-        let (status, requeue) = put_off(status, requeue, Some(COUNTS_PAUSE));
+        let took = now.saturating_since(self.began);
+        let (status, requeue) = put_off(status, requeue, self.snapshot.counts_wait.after_a_round(took));
         // What was left alone is no longer what the snapshot took it for.
         self.end(status, Verdict::done(if outcome.left_alone > 0 { Requeue::Now } else { requeue }))
     }
@@ -130,6 +133,7 @@ impl Sync for DeploymentSync {
     fn next(&mut self, report: Report, now: Timestamp) -> Next {
         match report {
             Report::Begin => {
+                self.began = now;
                 let claims = decide_claims(&self.snapshot);
                 if claims.is_empty() { self.manage(&ClaimOutcome::default(), now) } else { Next::Claim(claims) }
             }

@@ -40,19 +40,6 @@ impl SetUpdate {
         Some(Self { before: Arc::clone(set), after: Arc::new(after) })
     }
 
-    /// One write for each ReplicaSet: of several changes of one in a row, the first `before` and the last `after`.
-    #[must_use]
-    pub fn once_each(updates: impl IntoIterator<Item = Self>) -> Vec<Self> {
-        let mut once: Vec<Self> = Vec::new();
-        for update in updates {
-            match once.iter_mut().find(|earlier| earlier.before.meta.uid == update.before.meta.uid) {
-                Some(earlier) => earlier.after = update.after,
-                None => once.push(update),
-            }
-        }
-        once
-    }
-
     /// Whether the number of replicas changes.
     #[must_use]
     pub fn is_scaling(&self) -> bool {

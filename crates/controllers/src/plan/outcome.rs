@@ -73,8 +73,12 @@ pub struct Outcome {
     pub already_gone: u32,
     /// Objects that were not ours any more when they were to be deleted: the owner is decided again.
     pub left_alone: u32,
-    /// Creations that were refused because the namespace is terminating.
+    /// Creations that were refused because the namespace is terminating, or not sent because the owner is gone or being
+    /// deleted.
     pub not_needed: u32,
+    /// No step was taken: the read that was to [confirm the owner](super::Plan::confirm_owner) failed, or found that it
+    /// is gone or being deleted.
+    pub unconfirmed: bool,
     /// Why a creation by name was refused because that name is taken: it depends on the holder whether this is a
     /// failure (DEP-05).
     pub name_taken: Option<Failure>,
@@ -128,6 +132,15 @@ impl Outcome {
         let done = matches!(settled.settlement, Settlement::Created | Settlement::Deleted | Settlement::Patched);
         if done && settled.wrote.is_none() {
             self.unaccounted += 1;
+        }
+    }
+
+    /// Notes that the owner was not confirmed: why it could not be read, or that its `creations` are not needed.
+    pub fn unconfirmed(&mut self, creations: u32, failure: Option<Failure>) {
+        self.unconfirmed = true;
+        match failure {
+            Some(failure) => self.fail(failure),
+            None => self.not_needed += creations,
         }
     }
 

@@ -58,7 +58,7 @@ fn old_sets_shrink_by_what_is_available_beyond_the_least() {
     let cases: [(i32, i32, i32, i32, &[i32]); 7] = [
         (10, 10, 0, 0, &[8]),
         (10, 8, 0, 0, &[8]),
-        (10, 9, 0, 0, &[8]),
+        (10, 9, 0, 0, &[9, 8]),
         (8, 8, 5, 0, &[]),
         (10, 10, 3, 3, &[5]),
         (6, 0, 4, 4, &[4]),
@@ -182,7 +182,7 @@ fn only_what_will_be_available_for_certain_counts() {
         (10, 10, 10, 10, &[7]),
         // Ready for less than minReadySeconds: any of the ten may go, so none does.
         (10, 10, 10, 7, &[]),
-        (10, 10, 8, 8, &[7]),
+        (10, 10, 8, 8, &[8, 7]),
         // One is to go already, and may be any.
         (9, 10, 10, 8, &[]),
         // It is the one that is not ready.

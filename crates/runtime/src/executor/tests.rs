@@ -291,6 +291,41 @@ async fn a_terminating_namespace_is_no_error_and_no_event() {
     assert_eq!(book.count("lower"), 2, "all five are no longer expected: {:?}", book.lines());
 }
 
+/// Where pods went unasked the owner is read first. One that is gone, is another or is on its way out gets no pods, and
+/// nothing is expected of the round.
+///
+/// Contract: B-23
+#[tokio::test(start_paused = true)]
+async fn an_owner_is_confirmed_before_anything_is_created() {
+    let metadata = |uid: &str, deleted: Value| json!({"metadata": {"uid": uid, "deletionTimestamp": deleted}});
+    let plan = || Plan {
+        confirm_owner: true,
+        expectation: Some(Expectation::Creations(2)),
+        steps: vec![Step::Create(creation(2))],
+        ..Plan::nothing(owner())
+    };
+    let uid = owner().uid.to_string();
+    let gone = refusal(404, "NotFound");
+    for (name, answer, not_needed) in [
+        ("there", Ok(metadata(&uid, Value::Null)), None),
+        ("being deleted", Ok(metadata(&uid, json!("2026-01-01T00:00:00Z"))), Some(2)),
+        ("another", Ok(metadata("another", Value::Null)), Some(2)),
+        ("gone", Err(gone), Some(2)),
+        ("not to be read", Err(refusal(500, "InternalError")), Some(0)),
+    ] {
+        let (script, book) = (Script::default(), Book::default());
+        let read = format!("read {} {}", owner().resource.plural, owner().key);
+        script.on(&read, answer);
+        let owner = owner();
+        let outcome = Run { owner: &owner, writer: &script, ledger: &book }.round(&plan()).await;
+        assert_eq!(script.asked()[0], read, "{name}");
+        let found = outcome.unconfirmed.then_some(outcome.not_needed);
+        assert_eq!((found, outcome.created), (not_needed, if not_needed.is_none() { 2 } else { 0 }), "{name}");
+        assert_eq!(outcome.error.is_some(), not_needed == Some(0), "{name}");
+        assert_eq!(book.count("expect"), usize::from(not_needed.is_none()), "{name}");
+    }
+}
+
 /// A name that is taken ends the round without an Event: the steps behind it were planned for an object that is not
 /// there. What is only told sends no request.
 ///
