@@ -40,6 +40,12 @@ pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
         // else no more than the pods of the old ones leave room for.
         let row = if recreates { "B-20" } else { "B-18" };
         intents.extend(create(snapshot, &sets).map(|create| (create, row)));
+    } else if recreates {
+        // Here an old ReplicaSet that has not reported on its size counts as one with pods.
+        if !old_pods_seen(snapshot, &sets) {
+            let new = create(snapshot, &sets).or_else(|| grow(snapshot, &sets));
+            intents.extend(new.map(|new| (new, "B-20")));
+        }
     } else if matches!(deployment.strategy, Strategy::RollingUpdate { .. }) {
         // Here what old ReplicaSets still report takes its room.
         if sets.new.is_none() {
@@ -54,6 +60,15 @@ pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
         intents.extend(clean_up(snapshot, &sets).map(|delete| (delete, "B-21")));
     }
     intents
+}
+
+/// Whether an old ReplicaSet wants or reports pods, or one of its pods is there that has not ended.
+fn old_pods_seen(snapshot: &Snapshot, sets: &Sets) -> bool {
+    let runs = |set: &ReplicaSet| {
+        let mut pods = snapshot.pods.iter().filter(|pod| pod.meta.is_controlled_by(&set.meta.uid));
+        set.replicas > 0 || set.status.replicas > 0 || pods.any(|pod| !pod.phase.is_terminal())
+    };
+    sets.old.iter().any(|set| runs(set))
 }
 
 fn claimed(snapshot: &Snapshot) -> Sets {
