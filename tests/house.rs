@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use sources::mentions::mentions;
-use sources::{Dependency, Package, Source, Target, packages, root};
+use sources::{Dependency, Package, Source, Target, is_test, packages, root};
 
 /// Who may import whom. `controllers` never sees `runtime`, `runtime` never sees `apiserver`.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -159,6 +159,27 @@ fn every_file_belongs_to_a_target() {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 assert!(taken.contains(&path), "{} belongs to no target", path.display());
             }
+        }
+    }
+}
+
+/// Where a target has a `main` of its own, `#[test]` runs nothing: its tests are listed.
+#[test]
+fn every_test_runs() {
+    for target in packages().iter().flat_map(|package| &package.targets).filter(|target| target.test) {
+        let sources = target.sources();
+        let listed = |item: &syn::Item| match item {
+            syn::Item::Fn(function) => function.sig.ident == "main",
+            syn::Item::Macro(item) => item.mac.path.is_ident("tests"),
+            _ => false,
+        };
+        let own = sources.iter().any(|source| source.module.is_empty() && source.file.items.iter().any(listed));
+        for source in sources.iter().filter(|_| own) {
+            let astray = source.file.items.iter().find_map(|item| match item {
+                syn::Item::Fn(function) if function.attrs.iter().any(is_test) => Some(&function.sig.ident),
+                _ => None,
+            });
+            assert!(astray.is_none(), "{}: {astray:?} is listed in no tests!", source.path.display());
         }
     }
 }

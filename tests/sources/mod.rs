@@ -41,6 +41,8 @@ pub struct Target {
     pub name: String,
     /// Whether it is a library or a program.
     pub product: bool,
+    /// Whether it is a test.
+    pub test: bool,
     pub root: PathBuf,
 }
 
@@ -72,6 +74,7 @@ fn package(value: &Value) -> Package {
     let targets = list(&value["targets"]).map(|target| Target {
         name: text(&target["name"]),
         product: list(&target["kind"]).any(|kind| kind == "lib" || kind == "bin"),
+        test: list(&target["kind"]).any(|kind| kind == "test"),
         root: PathBuf::from(text(&target["src_path"])),
     });
     let dependencies = list(&value["dependencies"]).map(|dependency| {
