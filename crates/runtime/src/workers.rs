@@ -145,6 +145,16 @@ impl Queue {
 
     /// One worker; [`Queue::shut_down`] ends it.
     async fn worker(&self, controller: &impl Controller) {
+        while let Some(key) = self.next(controller).await {
+            self.serve(controller, key).await;
+        }
+    }
+
+    /// Waits for a key to be taken; none after a shutdown.
+    ///
+    /// Only an idle worker is registered for wake-ups. A registration that was notified and is dropped hands the
+    /// notification on, so a worker that leaves with a key takes no wake-up along that another could use.
+    async fn next(&self, controller: &impl Controller) -> Option<ObjectKey> {
         loop {
             // Before the look, so that what comes after it is not missed.
             let changed = self.inner.changed.notified();
@@ -158,30 +168,27 @@ impl Queue {
             let (key, wakeup) = {
                 let mut queue = self.lock();
                 if queue.is_shutting_down() {
-                    return;
+                    return None;
                 }
                 let key = queue.get(now);
                 (key, queue.next_wakeup(now))
             };
-            match key {
-                Some(key) => {
-                    if wakeup.is_some_and(|at| at <= now) {
-                        // There is more: pass it on, for several adds may have woken only one of us.
-                        self.inner.changed.notify_one();
-                    }
-                    self.serve(controller, key).await;
+            let next = [wakeup, controller.deadline()].into_iter().flatten().min();
+            if key.is_some() {
+                if next.is_some() {
+                    // Somebody idle must wait for it in this worker's place: several adds may have woken only one of
+                    // us, and of the delays only the one who was woken for them knows.
+                    self.inner.changed.notify_one();
                 }
-                None => {
-                    let deadline = [wakeup, controller.deadline()].into_iter().flatten().min();
-                    match deadline {
-                        Some(at) => tokio::select! {
-                            biased;
-                            () = changed => {}
-                            () = tokio::time::sleep_until(self.inner.clock.instant(at)) => {}
-                        },
-                        None => changed.await,
-                    }
-                }
+                return key;
+            }
+            match next {
+                Some(at) => tokio::select! {
+                    biased;
+                    () = changed => {}
+                    () = tokio::time::sleep_until(self.inner.clock.instant(at)) => {}
+                },
+                None => changed.await,
             }
         }
     }
