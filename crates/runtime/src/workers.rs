@@ -18,7 +18,7 @@ use tokio::{sync::Notify, task::JoinSet};
 use crate::{
     clock::Clock,
     metrics::{Metrics, QueueMetrics},
-    process::of_the_same,
+    process::{of_the_same, pass_on_panic, watch_over},
     shutdown::Shutdown,
 };
 
@@ -132,15 +132,24 @@ impl Queue {
 
     /// Runs `workers` workers, a task each, until `shutdown`, and then until the syncs in work have ended
     /// (WQ-05, CM-07). Dropped, it takes the workers with it.
+    ///
+    /// # Panics
+    /// Where a worker does. A sync that panics is a failed sync, and no more.
     pub async fn work<C: Controller + Clone>(&self, controller: C, workers: usize, mut shutdown: Shutdown) {
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let (queue, controller) = (self.clone(), controller.clone());
             tasks.spawn(of_the_same(async move { queue.worker(&controller).await }));
         }
-        shutdown.stopped().await;
+        tokio::select! {
+            biased;
+            () = shutdown.stopped() => {}
+            never = watch_over(&mut tasks) => match never {},
+        }
         self.shut_down();
-        while tasks.join_next().await.is_some() {}
+        while let Some(ended) = tasks.join_next().await {
+            pass_on_panic(ended);
+        }
     }
 
     /// One worker; [`Queue::shut_down`] ends it.
@@ -214,7 +223,9 @@ impl Queue {
                     match verdict.requeue {
                         Requeue::RateLimited { at_most } => {
                             let cap = at_most.unwrap_or(muster_machinery::queue::MAX_DELAY);
-                            queue.add_rate_limited_at_most(key.clone(), cap, now);
+                            // What the server asks for counts before what we would do by ourselves (CM-03).
+                            let floor = verdict.error.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
+                            queue.add_rate_limited_between(key.clone(), floor, cap, now);
                         }
                         Requeue::None => queue.forget(&key),
                         Requeue::Now => {
