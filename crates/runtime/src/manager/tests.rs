@@ -150,7 +150,8 @@ async fn no_worker_starts_before_every_cache_has_synced() {
     sets.event("ADDED", &replica_set(10, 1));
     sets.bookmark(10, true);
     assert!(server.try_next().await.is_none(), "the pods are not known yet");
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    // Not so long that the streaming list is given up.
+    tokio::time::sleep(Duration::from_secs(25)).await;
     assert!(server.try_next().await.is_none());
     pods.bookmark(10, true);
     assert_eq!(server.next().await.path, "/api/v1/namespaces/ns/pods");
