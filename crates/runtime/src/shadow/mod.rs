@@ -5,7 +5,7 @@
 //!   informers of metadata -- who wrote sizes, which namespaces are leaving -^
 //! ```
 //!
-//! Nothing here can write. What the controllers want done ends in a recorder of `muster_controllers::shadow`, which has
+//! Nothing here can write. What the controllers want done ends in a recorder of `muster_inspect::shadow`, which has
 //! no client; and the client that the informers read through refuses every write by its [fence](crate::client::Fence).
 
 mod handlers;
@@ -15,8 +15,8 @@ mod metrics;
 
 use std::time::Duration;
 
-use muster_controllers::shadow::record::{Line, Record, Start};
-use muster_controllers::shadow::{Options as Comparison, Watcher};
+use muster_inspect::shadow::record::{Line, Record, Start};
+use muster_inspect::shadow::{Options as Comparison, Watcher};
 use muster_objects::{Deployment, Pod, ReplicaSet, ReplicationController};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::sync::{mpsc, watch};

@@ -7,7 +7,7 @@ use muster_objects::meta::{ControllerRef, Meta, ResourceVersion, Uid};
 use muster_objects::{Deployment, Object, Pod, ReplicaSet, Timestamp};
 
 use super::intent::{Target, Wish};
-use crate::deployment::revision::REVISION;
+use muster_controllers::deployment::revision::REVISION;
 
 /// Something that somebody did for an owner, or to what is its.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::fields::changed;
 use super::intent::{Intent, Target};
-use crate::plan::{
+use muster_controllers::plan::{
     ClaimAction, ClaimOutcome, ClaimPlan, Creation, Failure, Next, Outcome, Patch, Plan, Remark, Report, Requeue,
     Resource, StatusWrite, Step, Sync, Written,
 };
@@ -133,7 +133,7 @@ fn target(key: &ObjectKey, uid: &Uid) -> Target {
 fn of_creation(creation: &Creation) -> Intent {
     let Some(name) = &creation.name else { return Intent::CreatePods(creation.count) };
     let body: Value = serde_json::from_slice(&creation.body).unwrap_or_default();
-    let revision = body["metadata"]["annotations"][crate::deployment::revision::REVISION].as_str();
+    let revision = body["metadata"]["annotations"][muster_controllers::deployment::revision::REVISION].as_str();
     Intent::CreateReplicaSet {
         name: name.to_string(),
         replicas: body["spec"]["replicas"].as_i64().unwrap_or_default(),

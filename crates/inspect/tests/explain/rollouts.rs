@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use muster_controllers::begin::Begin;
 use muster_controllers::deployment::Snapshot;
-use muster_controllers::explain::{Change, Explanation, Rollout, Source, View};
+use muster_inspect::explain::{Change, Explanation, Rollout, Source, View};
 use muster_objects::{Deployment, PodPhase, ReplicaSet};
 use serde_json::{Value, json};
 
-use crate::fixtures::{
+use crate::deployments::{
     NOW, ago, annotate, deployment, pod, recreating, rolling, set, set_available, set_scaled_for, set_with, snapshot,
 };
 

@@ -29,10 +29,10 @@ use muster_objects::meta::{Meta, ResourceVersion};
 use muster_objects::{Object, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::begin::Begin;
-use crate::deployment;
-use crate::plan::Resource;
-use crate::replicaset::{ReplicaOwner, Snapshot};
+use muster_controllers::begin::Begin;
+use muster_controllers::deployment;
+use muster_controllers::plan::Resource;
+use muster_controllers::replicaset::{ReplicaOwner, Snapshot};
 
 pub use memory::{Expectations, Memory, Queued, Written};
 pub use next::{Again, Changes, Expects, Next, Reason, Write};

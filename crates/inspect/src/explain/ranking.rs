@@ -7,9 +7,9 @@ use muster_objects::meta::Uid;
 use muster_objects::{Pod, PodPhase, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{ClaimOutcome, Plan};
-use crate::replicaset::claiming::Claimed;
-use crate::replicaset::ranking::{Age, Colocation, Rank, Rule};
+use muster_controllers::plan::{ClaimOutcome, Plan};
+use muster_controllers::replicaset::claiming::Claimed;
+use muster_controllers::replicaset::ranking::{Age, Colocation, Rank, Rule};
 
 /// All claimed pods of an owner in the order in which they would go.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

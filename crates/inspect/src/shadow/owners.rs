@@ -13,9 +13,9 @@ use muster_objects::{Deployment, Moment, Pod, ReplicaSet, Timestamp};
 
 use super::record::Record;
 use super::side::{Options, Side};
-use crate::begin::Begin;
-use crate::deployment::{self, deployment_changed, replica_set_changed};
-use crate::replicaset::{self, Effect, Enqueue, Owners, ReplicaOwner, owner_changed, pod_changed};
+use muster_controllers::begin::Begin;
+use muster_controllers::deployment::{self, deployment_changed, replica_set_changed};
+use muster_controllers::replicaset::{self, Effect, Enqueue, Owners, ReplicaOwner, owner_changed, pod_changed};
 
 /// A time-triggered look comes no sooner than this after the one before.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);

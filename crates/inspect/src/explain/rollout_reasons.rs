@@ -4,14 +4,14 @@ use muster_objects::{Deployment, DeploymentStatus};
 
 use super::next::Reason;
 use super::rollout::is_created;
-use crate::deployment::bounds::Bounds;
-use crate::deployment::progress::{TIMED_OUT, is_complete};
-use crate::deployment::recreate::old_pods_running;
-use crate::deployment::rolling::{Held, certainly_available, most_down};
-use crate::deployment::sets::{Sets, taken};
-use crate::deployment::update::SetUpdate;
-use crate::deployment::{Decision, Snapshot, Stage, conditions};
-use crate::plan::{ClaimPlan, Step};
+use muster_controllers::deployment::bounds::Bounds;
+use muster_controllers::deployment::progress::{TIMED_OUT, is_complete};
+use muster_controllers::deployment::recreate::old_pods_running;
+use muster_controllers::deployment::rolling::{Held, certainly_available, most_down};
+use muster_controllers::deployment::sets::{Sets, taken};
+use muster_controllers::deployment::update::SetUpdate;
+use muster_controllers::deployment::{Decision, Snapshot, Stage, conditions};
+use muster_controllers::plan::{ClaimPlan, Step};
 
 /// What the sync does, in a few words.
 pub(super) fn summary(snapshot: &Snapshot, claims: &ClaimPlan, decision: &Decision) -> String {

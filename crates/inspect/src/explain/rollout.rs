@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::memory::seconds;
 use super::next::Next;
 use super::rollout_reasons::{reasons, summary};
-use crate::deployment::progress::{TIMED_OUT, deadline, is_complete};
-use crate::deployment::requeue::time_left;
-use crate::deployment::revision::revision;
-use crate::deployment::sets::{actual, available, ready, terminating, wanted};
-use crate::deployment::{Decision, Reporting, Snapshot, bounds, conditions, decide, preview};
-use crate::plan::ClaimAction;
+use muster_controllers::deployment::progress::{TIMED_OUT, deadline, is_complete};
+use muster_controllers::deployment::requeue::time_left;
+use muster_controllers::deployment::revision::revision;
+use muster_controllers::deployment::sets::{actual, available, ready, terminating, wanted};
+use muster_controllers::deployment::{Decision, Reporting, Snapshot, bounds, conditions, decide, preview};
+use muster_controllers::plan::ClaimAction;
 
 /// The label that tells the ReplicaSets of a Deployment apart.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";

@@ -16,10 +16,10 @@ use super::intent::{Intent, Wish};
 use super::order;
 use super::recorder::{Known, Recorded, record};
 use super::views::View;
-use crate::plan::Failure;
-use crate::replicaset::ranking::Colocation;
-use crate::replicaset::status::REPLICA_FAILURE;
-use crate::replicaset::{ReplicaOwner, ReplicaSync, Snapshot};
+use muster_controllers::plan::Failure;
+use muster_controllers::replicaset::ranking::Colocation;
+use muster_controllers::replicaset::status::REPLICA_FAILURE;
+use muster_controllers::replicaset::{ReplicaOwner, ReplicaSync, Snapshot};
 
 impl<O: ReplicaOwner + Clone> Considered for Snapshot<O> {
     const KIND: &'static str = O::IDENTITY.resource.kind;

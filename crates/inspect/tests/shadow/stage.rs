@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_controllers::shadow::record::{Difference, Record};
-use muster_controllers::shadow::{Options, Seen, Watched, Watcher};
+use muster_inspect::shadow::record::{Difference, Record};
+use muster_inspect::shadow::{Options, Seen, Watched, Watcher};
 use muster_machinery::Change;
 use muster_objects::meta::ResourceVersion;
 use muster_objects::{Deployment, Interner, Object, Pod, ReplicaSet, Timestamp};

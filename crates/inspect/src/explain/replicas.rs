@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::memory::seconds;
 use super::next::{Next, Reason};
 use super::ranking::{Ranking, short};
-use crate::plan::{ClaimAction, ClaimPlan, Plan, Step};
-use crate::replicaset::decide::claimed_pods;
-use crate::replicaset::{Expected, ReplicaOwner, Snapshot, counting::Need, preview, status::Counts};
+use muster_controllers::plan::{ClaimAction, ClaimPlan, Plan, Step};
+use muster_controllers::replicaset::decide::claimed_pods;
+use muster_controllers::replicaset::{Expected, ReplicaOwner, Snapshot, counting::Need, preview, status::Counts};
 
 /// What a sync would see of an owner of pods, and what it would do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

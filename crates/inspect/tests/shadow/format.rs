@@ -1,8 +1,8 @@
 //! The format of the log: what is written is read again, and stays as it is documented.
 
-use muster_controllers::shadow::Tally;
-use muster_controllers::shadow::record::{Agreement, Difference, Line, Record, Subject};
-use muster_controllers::shadow::tally::Counts;
+use muster_inspect::shadow::Tally;
+use muster_inspect::shadow::record::{Agreement, Difference, Line, Record, Subject};
+use muster_inspect::shadow::tally::Counts;
 use muster_objects::Timestamp;
 use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
 use serde_json::json;

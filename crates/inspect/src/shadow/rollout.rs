@@ -12,12 +12,12 @@ use super::deviation;
 use super::intent::{Intent, Wish};
 use super::recorder::{Known, Recorded, record};
 use super::views::View;
-use crate::deployment::conditions::{PROGRESSING, REPLICA_FAILURE};
-use crate::deployment::progress::SET_CREATE_ERROR;
-use crate::deployment::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
-use crate::deployment::status::SYNC_ERROR;
-use crate::deployment::{DeploymentSync, Snapshot};
-use crate::plan::Failure;
+use muster_controllers::deployment::conditions::{PROGRESSING, REPLICA_FAILURE};
+use muster_controllers::deployment::progress::SET_CREATE_ERROR;
+use muster_controllers::deployment::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
+use muster_controllers::deployment::status::SYNC_ERROR;
+use muster_controllers::deployment::{DeploymentSync, Snapshot};
+use muster_controllers::plan::Failure;
 
 /// How many pairs of a Deployment's states and its ReplicaSets' are looked at for an action that no one state
 /// explains.

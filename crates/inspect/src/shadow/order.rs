@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_objects::{Pod, Timestamp};
 
-use crate::replicaset::ranking::{Age, Colocation, Rank};
+use muster_controllers::replicaset::ranking::{Age, Colocation, Rank};
 
 /// How many of the pods go for certain before `pod`, by the ranking here.
 #[must_use]

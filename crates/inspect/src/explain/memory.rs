@@ -8,8 +8,8 @@ use muster_objects::Moment;
 use muster_objects::meta::{ObjectKey, ResourceVersion};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Resource;
-use crate::{deployment, replicaset};
+use muster_controllers::plan::Resource;
+use muster_controllers::{deployment, replicaset};
 
 /// What is remembered of one owner between syncs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

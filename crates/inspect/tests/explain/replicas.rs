@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_controllers::begin::Begin;
-use muster_controllers::explain::{Explanation, Memory, Next, Ranking, Replicas, Role, Source, View};
 use muster_controllers::plan::{Expectation, Outcome, Resource};
 use muster_controllers::replicaset::ranking::{Colocation, Rank, Rule};
 use muster_controllers::replicaset::{Books, Effect, Expected, Identity, ReplicaOwner, Snapshot, preview};
+use muster_inspect::explain::{Explanation, Memory, Next, Ranking, Replicas, Role, Source, View};
 use muster_machinery::queue::Place;
 use muster_machinery::{Cache, Remedy};
 use muster_objects::meta::{ObjectKey, ResourceVersion};
@@ -16,8 +16,7 @@ use muster_objects::{Moment, Pod, PodPhase, ReplicaSet};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::fixtures::{NOW, ago, orphan, pending, pod, pods, ready_since, replica_set, snapshot, uid};
-use crate::ranking::any_pod;
+use crate::replica_sets::{NOW, ago, any_pod, orphan, pending, pod, pods, ready_since, replica_set, snapshot, uid};
 
 fn explained(snapshot: Snapshot<ReplicaSet>, most: usize) -> Explanation {
     let owner = Arc::clone(&snapshot.owner);
@@ -151,7 +150,7 @@ fn each_state_has_its_reason() {
     let nothing: fn(&mut Snapshot<ReplicaSet>) = |_| ();
     type Case = (fn(&mut Snapshot<ReplicaSet>), i32, Vec<Pod>, &'static str, &'static [(&'static str, &'static str)]);
     let mut stray = pod("stray", 70);
-    stray.meta.labels = crate::fixtures::labels(&[("app", "other")]);
+    stray.meta.labels = crate::replica_sets::labels(&[("app", "other")]);
     let cases: [Case; 9] = [
         (nothing, 3, pods(3), "leave the pods as they are", &[("RS-09", "3 of 3 wanted pods are there")]),
         (nothing, 5, pods(3), "create 2 pods", &[("RS-09", "3 of 5 wanted pods are there: 2 are missing")]),

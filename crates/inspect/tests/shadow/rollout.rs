@@ -1,7 +1,7 @@
 //! ReplicaSets: which sizes, creations and deletions are explained by their Deployment, and which by a row.
 
 use muster_controllers::deployment::creation::new_set_name;
-use muster_controllers::shadow::record::Difference;
+use muster_inspect::shadow::record::Difference;
 use muster_objects::{Deployment, Interner, Object};
 use serde_json::{Value, json};
 

@@ -9,16 +9,16 @@ use muster_machinery::claim::{Claim, claim};
 use muster_objects::{ReplicaSet, Strategy};
 
 use super::intent::{Intent, Target};
-use crate::deployment::Snapshot;
-use crate::deployment::bounds::Bounds;
-use crate::deployment::creation::new_set_name;
-use crate::deployment::progress::is_complete;
-use crate::deployment::revision::{max_revision, revision};
-use crate::deployment::rollback::rollback_to;
-use crate::deployment::rolling::new_set_replicas;
-use crate::deployment::scaling;
-use crate::deployment::sets::{Sets, available, by_age, wanted};
-use crate::deployment::update::SetUpdate;
+use muster_controllers::deployment::Snapshot;
+use muster_controllers::deployment::bounds::Bounds;
+use muster_controllers::deployment::creation::new_set_name;
+use muster_controllers::deployment::progress::is_complete;
+use muster_controllers::deployment::revision::{max_revision, revision};
+use muster_controllers::deployment::rollback::rollback_to;
+use muster_controllers::deployment::rolling::new_set_replicas;
+use muster_controllers::deployment::scaling;
+use muster_controllers::deployment::sets::{Sets, available, by_age, wanted};
+use muster_controllers::deployment::update::SetUpdate;
 
 /// What the reference would do, each with the row that departs from its rule.
 #[must_use]

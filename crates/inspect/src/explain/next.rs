@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::memory::seconds;
-use crate::plan::{ClaimAction, ClaimPlan, Expectation, Plan, Remark, Requeue, Step};
+use muster_controllers::plan::{ClaimAction, ClaimPlan, Expectation, Plan, Remark, Requeue, Step};
 
 /// What a sync would do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -156,7 +156,7 @@ fn writes(claims: &ClaimPlan, plan: &Plan) -> Vec<Write> {
                 writes.extend(deletions.iter().map(|it| one("delete", it.resource.kind, Some(&it.key.name), None)));
             }
             Step::Patch(patches) => {
-                let patch = |it: &crate::plan::Patch| {
+                let patch = |it: &muster_controllers::plan::Patch| {
                     one("patch", it.resource.kind, Some(&it.key.name), Some(it.purpose.clone()))
                 };
                 writes.extend(patches.iter().map(patch));
