@@ -20,6 +20,8 @@ tests! {
     health_and_metrics_are_served_over_https: "kubectl",
     without_an_election_it_works_at_once_and_leaves_no_lease: "kubectl",
     all_controllers_work_whether_pods_come_as_json_or_protobuf: "kubectl",
+    a_plugin_for_credentials_is_run_once: "kubectl",
+    a_plugin_that_hangs_keeps_no_signal_from_working,
     a_bad_setting_is_named_with_what_was_found_and_what_was_expected,
     the_help_has_every_flag_and_examples,
 }
@@ -231,7 +233,6 @@ fn plugin(script: &str) -> String {
 /// Every connection of the process, for watches, writes and the Lease, shares what the plugin said.
 ///
 /// Contract: CM-03
-#[test]
 fn a_plugin_for_credentials_is_run_once() {
     let cluster = cluster();
     let folder = tempfile::tempdir().unwrap();
@@ -252,7 +253,6 @@ fn a_plugin_for_credentials_is_run_once() {
 }
 
 /// Contract: CM-03, CM-07
-#[test]
 fn a_plugin_that_hangs_keeps_no_signal_from_working() {
     let folder = tempfile::tempdir().unwrap();
     let runs = folder.path().join("runs");
