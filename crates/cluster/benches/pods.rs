@@ -12,7 +12,7 @@ use muster_apiserver::ApiServer;
 use muster_cluster::{Cluster, DelayRange, Options};
 use muster_machinery::Change;
 use muster_runtime::client::{Client, Options as ClientOptions};
-use muster_runtime::informer::{Informer, Resource};
+use muster_runtime::informer::{Informer, WatchedResource};
 use tokio::task::JoinSet;
 
 /// Creations under way at once.
@@ -50,7 +50,7 @@ async fn measure(pods: usize, simulate: bool) -> Duration {
     let cluster = Cluster::start(client.clone(), options).await.expect("the server answers");
     let ready = Arc::new(AtomicUsize::new(0));
     let mut informer: Informer<muster_objects::Pod> =
-        Informer::new(client.clone(), Resource::pods(), Duration::ZERO, 1);
+        Informer::new(client.clone(), WatchedResource::pods(), Duration::ZERO, 1);
     let counted = Arc::clone(&ready);
     informer.add_handler(move |change: &Change<muster_objects::Pod>| {
         let counts = match change {

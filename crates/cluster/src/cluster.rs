@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_machinery::Cached;
 use muster_runtime::client::{Client, ClientError};
-use muster_runtime::informer::{Informers, Resource};
+use muster_runtime::informer::{Informers, WatchedResource};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -108,7 +108,7 @@ impl Cluster {
             collect(&client, &kinds, &mut informers, &mut pods, &mut loops);
         }
         if !pods.is_empty() {
-            pods.attach(informers.of(&Resource::pods()));
+            pods.attach(informers.of(&WatchedResource::pods()));
         }
         if options.namespace_deletion || options.service_accounts || options.ca_pem.is_some() {
             keep_namespaces(&client, &kinds, &options, &mut informers, &mut loops);
@@ -161,7 +161,7 @@ fn simulate(
         nodes.to(move |batch| drop(kubelet.send(kubelet::Input::Nodes(batch))));
         nodes.to(move |batch| drop(keeper.send(nodes::Input::Nodes(batch))));
     }
-    nodes.attach(informers.of(&Resource::new("", "v1", "nodes")));
+    nodes.attach(informers.of(&WatchedResource::new("", "v1", "nodes")));
     {
         let keeper = to_nodes.clone();
         pods.to(move |batch| drop(to_scheduler.send(scheduler::Input::Pods(batch))));
@@ -170,7 +170,7 @@ fn simulate(
     }
     let mut leases: Fan<PartialObject> = Fan::default();
     leases.to(move |batch| drop(to_nodes.send(nodes::Input::Leases(batch))));
-    let mut resource = Resource::new("coordination.k8s.io", "v1", "leases").metadata();
+    let mut resource = WatchedResource::new("coordination.k8s.io", "v1", "leases").metadata();
     resource.namespace = Some(LEASE_NAMESPACE.to_owned());
     leases.attach(informers.of(&resource));
 
@@ -196,11 +196,11 @@ fn collect(client: &Client, kinds: &Arc<Kinds>, informers: &mut Informers, pods:
     {
         let collector = to_collector.clone();
         pods.to(move |batch| drop(collector.send(garbage::Input::Pods(batch))));
-        let store = informers.of::<Pod>(&Resource::pods()).store();
+        let store = informers.of::<Pod>(&WatchedResource::pods()).store();
         synced.push(Box::pin(async move { store.synced().await }));
     }
     for kind in kinds.iter().filter(|kind| kind.preferred && kind.collectable && !kind.is_event()) {
-        if kind.resource == Resource::pods() {
+        if kind.resource == WatchedResource::pods() {
             continue;
         }
         let (api_version, name, collector) = (kind.api_version.clone(), kind.kind.clone(), to_collector.clone());
@@ -249,7 +249,7 @@ fn keep_namespaces(
     }
     let mut all: Fan<Namespace> = Fan::default();
     all.to(move |batch| drop(to_keeper.send(namespaces::Input::Namespaces(batch))));
-    all.attach(informers.of(&Resource::new("", "v1", "namespaces")));
+    all.attach(informers.of(&WatchedResource::new("", "v1", "namespaces")));
     let terminate = options.namespace_deletion;
     loops.push(Box::pin(namespaces::run(for_keeper, client.clone(), Arc::clone(kinds), furniture, terminate)));
 }

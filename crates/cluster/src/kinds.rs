@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_runtime::client::{Client, ClientError};
-use muster_runtime::informer::Resource;
+use muster_runtime::informer::WatchedResource;
 use serde::Deserialize;
 
 /// A kind and what can be done with it.
@@ -15,7 +15,7 @@ pub struct Kind {
     /// The kind's name.
     pub kind: Arc<str>,
     /// Where it is served.
-    pub resource: Resource,
+    pub resource: WatchedResource,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
     /// Whether this is its group's preferred version: only that is watched, and only that emptied.
@@ -153,7 +153,7 @@ impl WireResources {
                 collectable: can("delete") && can("list") && can("watch"),
                 deletable: can("delete"),
                 delete_collection: can("deletecollection"),
-                resource: Resource::new(group.to_owned(), version.to_owned(), resource.name),
+                resource: WatchedResource::new(group.to_owned(), version.to_owned(), resource.name),
             });
         }
     }

@@ -61,7 +61,7 @@ enum Wait<R> {
 
 /// What the record says to a sync that is about to begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict<R> {
+pub enum Freshness<R> {
     /// Nothing is recorded that the caches could be behind of. Nothing is proved either.
     Unrecorded,
     /// The caches have seen every write of the last round: the sync may go on, and what is still
@@ -134,8 +134,8 @@ impl<R: Copy + Ord> Consistency<R> {
 
     /// Asks whether a sync of the owner may begin, given the newest version that each kind's cache
     /// has seen (INF-09). A cache that has seen nothing is not waited for.
-    pub fn check(&mut self, owner: &ObjectKey, newest: impl Fn(R) -> ResourceVersion, now: Moment) -> Verdict<R> {
-        let Some(record) = self.owners.get(owner) else { return Verdict::Unrecorded };
+    pub fn check(&mut self, owner: &ObjectKey, newest: impl Fn(R) -> ResourceVersion, now: Moment) -> Freshness<R> {
+        let Some(record) = self.owners.get(owner) else { return Freshness::Unrecorded };
         let behind = record.versions.iter().copied().find_map(|(resource, wrote)| {
             let read = newest(resource);
             (read.is_known() && wrote > read).then_some((resource, wrote, read))
@@ -144,7 +144,7 @@ impl<R: Copy + Ord> Consistency<R> {
             let seen = |(resource, _): &(R, _)| newest(*resource).is_known();
             let proved = !record.unversioned && !record.versions.is_empty() && record.versions.iter().all(seen);
             self.clear(owner, None);
-            return if proved { Verdict::CaughtUp } else { Verdict::Unrecorded };
+            return if proved { Freshness::CaughtUp } else { Freshness::Unrecorded };
         };
         let deadline = match record.wait {
             Wait::None => now + self.limit,
@@ -164,7 +164,7 @@ impl<R: Copy + Ord> Consistency<R> {
                 Remedy::Retry => Wait::Woken { deadline },
             };
         }
-        Verdict::Behind { resource, wrote, read, remedy }
+        Freshness::Behind { resource, wrote, read, remedy }
     }
 
     /// The cache of a kind has seen everything up to `newest`: the owners that waited for no more

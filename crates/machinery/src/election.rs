@@ -110,7 +110,7 @@ pub enum Answer {
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Next {
+pub enum ElectionStep {
     /// Send this, and come back with its answer.
     Send(Request),
     /// The attempt is over, and this candidate leads.
@@ -224,9 +224,9 @@ impl Election {
     }
 
     /// Takes in what came of the last request.
-    pub fn answered(&mut self, answer: Answer, now: Moment, wall: Timestamp) -> Next {
+    pub fn answered(&mut self, answer: Answer, now: Moment, wall: Timestamp) -> ElectionStep {
         match (std::mem::replace(&mut self.attempt, Attempt::None), answer) {
-            (Attempt::None, _) | (Attempt::Reading | Attempt::Writing { .. }, Answer::Failed) => Next::Again,
+            (Attempt::None, _) | (Attempt::Reading | Attempt::Writing { .. }, Answer::Failed) => ElectionStep::Again,
             (Attempt::Renewing { sent, wall: then } | Attempt::Writing { sent, wall: then }, Answer::Lease(lease)) => {
                 self.observed = Some(Observed { lease, at: now });
                 self.begin_term(sent, then, now)
@@ -234,9 +234,9 @@ impl Election {
             // Somebody else may have written: look again.
             (Attempt::Renewing { .. }, Answer::Failed | Answer::NotFound) => {
                 self.attempt = Attempt::Reading;
-                Next::Send(Request::Get)
+                ElectionStep::Send(Request::Get)
             }
-            (Attempt::Writing { .. }, Answer::NotFound) => Next::Again,
+            (Attempt::Writing { .. }, Answer::NotFound) => ElectionStep::Again,
             (Attempt::Reading, Answer::NotFound) => self.found_none(now, wall),
             (Attempt::Reading, Answer::Lease(lease)) => self.found(&lease, now, wall),
         }
@@ -299,34 +299,34 @@ impl Election {
         Some(Request::Replace(released))
     }
 
-    fn found(&mut self, lease: &Lease, now: Moment, wall: Timestamp) -> Next {
+    fn found(&mut self, lease: &Lease, now: Moment, wall: Timestamp) -> ElectionStep {
         match &mut self.observed {
             Some(observed) if observed.lease.spec == lease.spec => observed.lease.clone_from(lease),
             _ => self.observed = Some(Observed { lease: lease.clone(), at: now }),
         }
         if !self.is_mine(lease) {
             if self.term.take().is_some() {
-                return Next::Lost;
+                return ElectionStep::Lost;
             }
             if self.is_held_by_another(now) {
-                return Next::Again;
+                return ElectionStep::Again;
             }
         }
         self.attempt = Attempt::Writing { sent: now, wall };
-        Next::Send(Request::Replace(self.claim(lease, wall)))
+        ElectionStep::Send(Request::Replace(self.claim(lease, wall)))
     }
 
-    fn found_none(&mut self, now: Moment, wall: Timestamp) -> Next {
+    fn found_none(&mut self, now: Moment, wall: Timestamp) -> ElectionStep {
         // Whoever was seen to hold it may not know yet that it was deleted, and writes on.
         if self.is_held_by_another(now) {
-            return Next::Again;
+            return ElectionStep::Again;
         }
         self.attempt = Attempt::Writing { sent: now, wall };
         let mut lease = Lease::new(&self.config.namespace, &self.config.name);
         lease.spec.lease_transitions = Some(0);
         lease.spec.acquire_time = Some(wall.micro());
         self.stamp(&mut lease, wall);
-        Next::Send(Request::Create(lease))
+        ElectionStep::Send(Request::Create(lease))
     }
 
     /// Whether what was last seen is another's lease that has not run out.
@@ -352,15 +352,15 @@ impl Election {
         lease.spec.renew_time = Some(wall.micro());
     }
 
-    fn begin_term(&mut self, sent: Moment, wall: Timestamp, now: Moment) -> Next {
+    fn begin_term(&mut self, sent: Moment, wall: Timestamp, now: Moment) -> ElectionStep {
         let deadline = self.config.renew_deadline;
         let term = Term { renewed: sent, until: sent + deadline, wall_until: wall + deadline };
         // An answer that came too late is a lease to be renewed, not one to write by.
         if now >= term.until {
-            return Next::Again;
+            return ElectionStep::Again;
         }
         self.term = Some(term);
-        Next::Leading
+        ElectionStep::Leading
     }
 
     fn is_mine(&self, lease: &Lease) -> bool {

@@ -43,7 +43,7 @@ pub mod work;
 pub use backoff::Backoff;
 pub use cache::{Cache, Cached, Change};
 pub use claim::Claim;
-pub use consistency::{Consistency, Remedy, Verdict};
+pub use consistency::{Consistency, Freshness, Remedy};
 pub use correlate::{Correlated, EventCorrelator};
 pub use election::Election;
 pub use expectations::Expectations;

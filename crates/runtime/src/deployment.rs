@@ -22,7 +22,7 @@ use muster_objects::{
 };
 
 use crate::{
-    informer::{Handler, Informers, Resource, Store},
+    informer::{Handler, Informers, Store, WatchedResource},
     shell::{Context, Shell},
     workers::{Controller, Queue, Synced},
 };
@@ -46,7 +46,8 @@ struct Inner {
 impl DeploymentController {
     /// A controller that listens to informers which are not running yet.
     pub fn new(context: &Context, informers: &mut Informers) -> Self {
-        let (pods, sets, deployments) = (Resource::pods(), Resource::replicasets(), Resource::deployments());
+        let (pods, sets, deployments) =
+            (WatchedResource::pods(), WatchedResource::replicasets(), WatchedResource::deployments());
         let inner = Arc::new(Inner {
             pods: informers.of(&pods).store(),
             sets: informers.of(&sets).store(),

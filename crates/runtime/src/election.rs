@@ -15,7 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use muster_machinery::election::{Answer, Config, ConfigError, Election, JITTER_FACTOR, Next, Request, Term};
+use muster_machinery::election::{Answer, Config, ConfigError, Election, ElectionStep, JITTER_FACTOR, Request, Term};
 use muster_objects::{Lease, ObjectReference, event::EventType, meta::Uid};
 use prometheus_client::metrics::gauge::Gauge;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -141,7 +141,7 @@ impl Elector {
     async fn acquire(&mut self, shutdown: &mut Shutdown) -> bool {
         let retry_period = self.election.config().retry_period;
         while !shutdown.is_stopped() {
-            if self.attempt().await == Next::Leading {
+            if self.attempt().await == ElectionStep::Leading {
                 return true;
             }
             let pause = retry_period.mul_f64(1.0 + JITTER_FACTOR * self.random.random::<f64>());
@@ -172,7 +172,7 @@ impl Elector {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(deadline) => break,
-                next = self.attempt() => if next == Next::Lost {
+                next = self.attempt() => if next == ElectionStep::Lost {
                     return Err(self.lost(format!("{:?} holds it", self.election.holder())));
                 }
             }
@@ -181,7 +181,7 @@ impl Elector {
     }
 
     /// One attempt, from the first request to its outcome.
-    async fn attempt(&mut self) -> Next {
+    async fn attempt(&mut self) -> ElectionStep {
         let mut request = self.election.attempt(self.clock().moment(), self.clock().now());
         loop {
             let answer = self.send(&request).await;
@@ -189,7 +189,7 @@ impl Elector {
             self.leadership.set(self.election.term());
             self.report();
             match next {
-                Next::Send(following) => request = following,
+                ElectionStep::Send(following) => request = following,
                 ended => return ended,
             }
         }

@@ -18,7 +18,7 @@ use muster_objects::{Deployment, Pod, ReplicaSet, ReplicationController, meta::O
 use crate::{
     client::{Client, ClientError},
     deployment::DeploymentController,
-    informer::{Resource, read_once},
+    informer::{WatchedResource, read_once},
     manager::{self, Name},
     replicaset::ReplicaController,
 };
@@ -154,9 +154,9 @@ pub async fn explain_afresh(
 ) -> Result<Explanation, NotExplained> {
     let explained = match kind {
         Kind::Deployment => deployment_afresh(client, key).await?,
-        Kind::ReplicaSet => replicas_afresh::<ReplicaSet>(client, key, burst, Resource::replicasets()).await?,
+        Kind::ReplicaSet => replicas_afresh::<ReplicaSet>(client, key, burst, WatchedResource::replicasets()).await?,
         Kind::ReplicationController => {
-            let resource = Resource::replicationcontrollers();
+            let resource = WatchedResource::replicationcontrollers();
             replicas_afresh::<ReplicationController>(client, key, burst, resource).await?
         }
     };
@@ -167,7 +167,7 @@ async fn replicas_afresh<O>(
     client: &Client,
     key: &ObjectKey,
     burst: u32,
-    resource: Resource,
+    resource: WatchedResource,
 ) -> Result<Option<Explanation>, ClientError>
 where
     O: ReplicaOwner + Cached,
@@ -175,7 +175,7 @@ where
 {
     let owners: Cache<O> = read_once(client, within(resource, key)).await?;
     let Some(owner) = Owners::get(&owners, key) else { return Ok(None) };
-    let pods: Cache<Pod> = read_once(client, within(Resource::pods(), key)).await?;
+    let pods: Cache<Pod> = read_once(client, within(WatchedResource::pods(), key)).await?;
     let begin = replicaset::Books::new(O::IDENTITY)
         .begin(key, &owners, &pods, burst, Moment::ORIGIN)
         .map(|snapshot| snapshot.ranked_among(&owners, &pods));
@@ -183,17 +183,17 @@ where
 }
 
 async fn deployment_afresh(client: &Client, key: &ObjectKey) -> Result<Option<Explanation>, ClientError> {
-    let deployments: Cache<Deployment> = read_once(client, within(Resource::deployments(), key)).await?;
+    let deployments: Cache<Deployment> = read_once(client, within(WatchedResource::deployments(), key)).await?;
     let Some(deployment) = deployments.get(key) else { return Ok(None) };
-    let sets: Cache<ReplicaSet> = read_once(client, within(Resource::replicasets(), key)).await?;
-    let pods: Cache<Pod> = read_once(client, within(Resource::pods(), key)).await?;
+    let sets: Cache<ReplicaSet> = read_once(client, within(WatchedResource::replicasets(), key)).await?;
+    let pods: Cache<Pod> = read_once(client, within(WatchedResource::pods(), key)).await?;
     let begin = deployment::Books::new().begin(key, &deployments, &sets, &pods, 0, Moment::ORIGIN);
     Ok(Explanation::of_deployment(deployment, begin, (Source::Api, None), client.server_now()))
 }
 
 /// What of a resource stands in the object's namespace.
-fn within(resource: Resource, key: &ObjectKey) -> Resource {
-    Resource { namespace: Some(key.namespace.to_string()), ..resource }
+fn within(resource: WatchedResource, key: &ObjectKey) -> WatchedResource {
+    WatchedResource { namespace: Some(key.namespace.to_string()), ..resource }
 }
 
 #[cfg(test)]

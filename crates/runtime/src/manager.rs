@@ -16,7 +16,7 @@ use crate::{
     deployment::DeploymentController,
     events,
     explain::Explainer,
-    informer::{Informers, Resource},
+    informer::{Informers, WatchedResource},
     metrics::Metrics,
     process::{of_the_same, pass_on_panic, watch_over},
     replicaset::ReplicaController,
@@ -195,7 +195,7 @@ impl Manager {
     }
 
     fn prepare_replicaset(&mut self) {
-        let (resource, burst) = (Resource::replicasets(), self.options.burst_replicas);
+        let (resource, burst) = (WatchedResource::replicasets(), self.options.burst_replicas);
         let controller = ReplicaController::<ReplicaSet>::new(&self.context, &mut self.informers, &resource, burst);
         let (queue, synced) = (controller.queue().clone(), controller.synced());
         self.explainer.replicasets = Some(controller.clone());
@@ -203,7 +203,7 @@ impl Manager {
     }
 
     fn prepare_replicationcontroller(&mut self) {
-        let (resource, burst) = (Resource::replicationcontrollers(), self.options.burst_replicas);
+        let (resource, burst) = (WatchedResource::replicationcontrollers(), self.options.burst_replicas);
         let controller =
             ReplicaController::<ReplicationController>::new(&self.context, &mut self.informers, &resource, burst);
         let (queue, synced) = (controller.queue().clone(), controller.synced());

@@ -21,7 +21,7 @@ use muster_objects::{
 };
 
 use crate::{
-    informer::{Handler, Informers, Resource, Store},
+    informer::{Handler, Informers, Store, WatchedResource},
     shell::{Context, Shell},
     workers::{Controller, Queue, Synced},
 };
@@ -51,14 +51,14 @@ where
 {
     /// A controller of the owners at `resource`, listening to informers that are not running yet. One sync
     /// creates or deletes at most `burst` pods (CM-02).
-    pub fn new(context: &Context, informers: &mut Informers, resource: &Resource, burst: u32) -> Self {
+    pub fn new(context: &Context, informers: &mut Informers, resource: &WatchedResource, burst: u32) -> Self {
         let inner = Arc::new(Inner {
-            pods: informers.of::<Pod>(&Resource::pods()).store(),
+            pods: informers.of::<Pod>(&WatchedResource::pods()).store(),
             owners: informers.of::<O>(resource).store(),
             shell: Shell::new(context, O::IDENTITY.queue, Books::new(O::IDENTITY)),
             burst,
         });
-        informers.of::<Pod>(&Resource::pods()).add_handler(PodHandler(Arc::clone(&inner)));
+        informers.of::<Pod>(&WatchedResource::pods()).add_handler(PodHandler(Arc::clone(&inner)));
         informers.of::<O>(resource).add_handler(OwnerHandler(Arc::clone(&inner)));
         Self { inner }
     }

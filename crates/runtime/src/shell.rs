@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use muster_controllers::{
     begin::Begin,
     deployment,
-    plan::{Announcement, Expectation, Failure, Outcome, Owner, Remark, Requeue, Resource, Sync, Verdict},
+    plan::{Announcement, Expectation, Failure, Outcome, Owner, Remark, Requeue, Resource, SyncSteps, Verdict},
     replicaset::{self, Enqueue},
 };
 use muster_machinery::Remedy;
@@ -95,7 +95,7 @@ pub(crate) struct Shell<B> {
     metrics: Metrics,
     clock: Clock,
     /// Wall time by the server's clock (B-11).
-    server_now: Box<dyn Fn() -> Timestamp + Send + std::marker::Sync>,
+    server_now: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
 impl<B: Books> Shell<B> {
@@ -130,7 +130,7 @@ impl<B: Books> Shell<B> {
     }
 
     /// Runs one sync from its beginning to its end.
-    pub(crate) async fn sync<S, D: Sync>(
+    pub(crate) async fn sync<S, D: SyncSteps>(
         &self,
         key: &ObjectKey,
         begin: Begin<S>,

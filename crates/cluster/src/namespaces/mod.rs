@@ -17,7 +17,7 @@ use std::time::Duration;
 use muster_machinery::{Cached, WorkQueue};
 use muster_objects::{DecodeError, Interner, Meta, Object};
 use muster_runtime::client::{Client, ClientError};
-use muster_runtime::informer::Resource;
+use muster_runtime::informer::WatchedResource;
 use serde::Deserialize;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
@@ -102,9 +102,9 @@ pub(crate) enum Input {
 }
 
 /// The watches of what every namespace gets.
-pub(crate) fn furniture_resources() -> [Resource; 2] {
+pub(crate) fn furniture_resources() -> [WatchedResource; 2] {
     [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")].map(|(plural, name)| {
-        let mut resource = Resource::new("", "v1", plural).metadata();
+        let mut resource = WatchedResource::new("", "v1", plural).metadata();
         resource.field_selector = format!("metadata.name={name}");
         resource
     })

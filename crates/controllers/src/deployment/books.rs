@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use muster_machinery::Consistency;
 use muster_machinery::cache::Cache;
-use muster_machinery::consistency::Verdict;
+use muster_machinery::consistency::Freshness;
 use muster_objects::meta::{ObjectKey, ResourceVersion};
 use muster_objects::{Deployment, Moment, Pod, ReplicaSet};
 
@@ -84,7 +84,7 @@ impl Books {
             Resource::REPLICA_SETS => sets.newest(),
             _ => deployments.newest(),
         };
-        if let Verdict::Behind { resource, wrote, read, remedy } = self.record.check(key, newest, now) {
+        if let Freshness::Behind { resource, wrote, read, remedy } = self.record.check(key, newest, now) {
             return Begin::Stale { resource, wrote, read, remedy };
         }
         let Some(deployment) = deployments.get(key) else {

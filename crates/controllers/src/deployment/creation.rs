@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::revision::{MAX_HISTORY_LENGTH, new_set_annotations, with, with_replicas};
 use super::rolling::new_set_replicas;
 use super::sets::{Sets, taken};
-use crate::plan::{Creation, Failure, Resource, Telling, Words};
+use crate::plan::{Creation, EventText, EventTexts, Failure, Resource};
 
 /// A ReplicaSet to create.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,9 +127,9 @@ fn creation(set: &ReplicaSet, hash: &str) -> Result<Creation, Failure> {
         count: 1,
         body: Bytes::from(body),
         name: Some(Arc::clone(&meta.name)),
-        telling: Telling {
-            success: (*replicas > 0).then_some(("ScalingReplicaSet", Words::Exactly(success))),
-            failure: Some(("ReplicaSetCreateError", Words::Followed(failure))),
+        events: EventTexts {
+            success: (*replicas > 0).then_some(("ScalingReplicaSet", EventText::Exactly(success))),
+            failure: Some(("ReplicaSetCreateError", EventText::Followed(failure))),
             error_context: None,
         },
     })

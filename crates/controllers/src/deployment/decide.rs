@@ -37,7 +37,7 @@ pub struct Decision {
     /// ReplicaSets to delete.
     pub delete: Vec<Arc<ReplicaSet>>,
     /// What is written to the Deployment itself, told about it, or wrong with it.
-    pub own: Vec<Step>,
+    pub own_steps: Vec<Step>,
     /// What is reported.
     pub reporting: Reporting,
 }
@@ -81,7 +81,7 @@ pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
     let new = mine.iter().find(|set| snapshot.current.contains(&set.meta.uid)).cloned();
     let sets = Sets::with_new(new, &mine);
     let stage = stage(snapshot, &sets);
-    let Work { sets, create, updates, delete, own, reporting } = match stage {
+    let Work { sets, create, updates, delete, own_steps, reporting } = match stage {
         Stage::SelectingAll => stages::select_all(sets),
         Stage::BeingDeleted => stages::report_only(sets),
         Stage::Paused => stages::pause(snapshot, sets),
@@ -91,7 +91,7 @@ pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
         Stage::Recreating => stages::recreate(snapshot, sets),
         Stage::Stuck => stages::fail_for_its_strategy(deployment, sets),
     };
-    Decision { deployment: Arc::clone(deployment), stage, sets, create, updates, delete, own, reporting }
+    Decision { deployment: Arc::clone(deployment), stage, sets, create, updates, delete, own_steps, reporting }
 }
 
 fn stage(snapshot: &Snapshot, sets: &Sets) -> Stage {
@@ -141,7 +141,7 @@ impl Decision {
     /// Whether nothing is written but the status.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.create.is_none() && self.updates.is_empty() && self.delete.is_empty() && self.own.is_empty()
+        self.create.is_none() && self.updates.is_empty() && self.delete.is_empty() && self.own_steps.is_empty()
     }
 
     /// The writes in order, with the status and the next look that follow if every one succeeds.
@@ -160,7 +160,7 @@ impl Decision {
         if !self.delete.is_empty() {
             plan.steps.push(Step::Delete(history::deletions(&self.deployment, &self.delete)));
         }
-        plan.steps.extend(self.own.iter().cloned());
+        plan.steps.extend(self.own_steps.iter().cloned());
         (plan.status, plan.requeue) = self.status(now);
         plan
     }

@@ -7,7 +7,7 @@ use muster_objects::{Deployment, ReplicaSet};
 
 use super::revision::revision;
 use super::sets::by_age;
-use crate::plan::{Deletion, Ownership, Resource, Telling};
+use crate::plan::{Deletion, EventTexts, Ownership, Resource};
 
 /// Those of the old ReplicaSets that are to be deleted, lowest revision first.
 ///
@@ -56,7 +56,7 @@ pub fn deletions(deployment: &Deployment, sets: &[Arc<ReplicaSet>]) -> Vec<Delet
             selector: selector.clone(),
             generation: Some(set.meta.generation),
         }),
-        telling: Telling::SILENT,
+        events: EventTexts::SILENT,
     };
     sets.iter().map(deletion).collect()
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::revision::{ROLLBACK_TO, is_own, last_revision, revision};
 use super::sets::Sets;
 use super::update::annotation_path;
-use crate::plan::{Announcement, Failure, Patch, PatchType, Resource, Step, Telling, Words};
+use crate::plan::{Announcement, EventText, EventTexts, Failure, Patch, PatchType, Resource, Step};
 
 /// The revision that is asked for, where one is; 0 means the last one. A text that is no number asks for nothing.
 #[must_use]
@@ -51,7 +51,7 @@ fn give_up(deployment: &Deployment, reason: &'static str, message: String) -> Ve
         lock(deployment),
         {"op": "remove", "path": annotation_path(ROLLBACK_TO)},
     ]);
-    let patch = patch(deployment, operations.to_string(), Telling::SILENT, format!("take {ROLLBACK_TO} away"));
+    let patch = patch(deployment, operations.to_string(), EventTexts::SILENT, format!("take {ROLLBACK_TO} away"));
     vec![Step::Tell(Announcement { warning: true, reason, message }), Step::Patch(vec![patch])]
 }
 
@@ -68,8 +68,8 @@ fn take_back(deployment: &Deployment, set: &ReplicaSet, revision: i64) -> Result
         format!(r#"[{},{{"op":"replace","path":"/spec/template","value":{template}}},{annotate}]"#, lock(deployment));
     let name = &deployment.meta.name;
     let words = format!("Rolled back deployment \"{name}\" to revision {revision}");
-    let telling = Telling { success: Some(("DeploymentRollback", Words::Exactly(words))), ..Telling::SILENT };
-    Ok(patch(deployment, body, telling, format!("roll back to revision {revision}")))
+    let events = EventTexts { success: Some(("DeploymentRollback", EventText::Exactly(words))), ..EventTexts::SILENT };
+    Ok(patch(deployment, body, events, format!("roll back to revision {revision}")))
 }
 
 /// Only the Deployment that was looked at is patched: the server compares the version.
@@ -77,14 +77,14 @@ fn lock(deployment: &Deployment) -> Value {
     json!({"op": "replace", "path": "/metadata/resourceVersion", "value": deployment.meta.resource_version})
 }
 
-fn patch(deployment: &Deployment, body: String, telling: Telling, purpose: String) -> Patch {
+fn patch(deployment: &Deployment, body: String, events: EventTexts, purpose: String) -> Patch {
     Patch {
         resource: Resource::DEPLOYMENTS,
         key: deployment.meta.key(),
         subresource: None,
         patch_type: PatchType::Json,
         body: Bytes::from(body),
-        telling,
+        events,
         purpose,
     }
 }

@@ -21,13 +21,13 @@ pub(super) struct Work {
     pub(super) create: Option<NewSet>,
     pub(super) updates: Vec<SetUpdate>,
     pub(super) delete: Vec<Arc<ReplicaSet>>,
-    pub(super) own: Vec<Step>,
+    pub(super) own_steps: Vec<Step>,
     pub(super) reporting: Reporting,
 }
 
 impl Work {
     fn nothing(sets: Sets, reporting: Reporting) -> Self {
-        Self { sets, create: None, updates: Vec::new(), delete: Vec::new(), own: Vec::new(), reporting }
+        Self { sets, create: None, updates: Vec::new(), delete: Vec::new(), own_steps: Vec::new(), reporting }
     }
 
     /// The new ReplicaSet at the next revision is created, or the sync fails for the reason why it cannot be.
@@ -42,20 +42,20 @@ impl Work {
     }
 
     fn failing(failure: Failure, sets: Sets, reporting: Reporting) -> Self {
-        Self { own: vec![Step::Fail(failure)], ..Self::nothing(sets, reporting) }
+        Self { own_steps: vec![Step::Fail(failure)], ..Self::nothing(sets, reporting) }
     }
 
     /// Whether nothing is scaled and nothing has failed, so that the next step may be taken.
     fn goes_on(&self) -> bool {
-        self.updates.is_empty() && self.own.is_empty()
+        self.updates.is_empty() && self.own_steps.is_empty()
     }
 }
 
 /// A Deployment that selects everything would take all ReplicaSets of its namespace.
 pub(super) fn select_all(sets: Sets) -> Work {
     let message = "This deployment is selecting all pods. A non-empty selector is required.".to_owned();
-    let own = vec![Step::Tell(Announcement { warning: true, reason: "SelectingAll", message })];
-    Work { own, ..Work::nothing(sets, Reporting::Observed) }
+    let own_steps = vec![Step::Tell(Announcement { warning: true, reason: "SelectingAll", message })];
+    Work { own_steps, ..Work::nothing(sets, Reporting::Observed) }
 }
 
 /// Nothing is started any more.
@@ -104,8 +104,8 @@ pub(super) fn roll_back(deployment: &Deployment, sets: Sets, revision: i64) -> W
         return Work::creating(created, sets, Reporting::Counts);
     }
     let (sets, upkeep) = kept_up(deployment, sets);
-    let own = rollback::roll_back(deployment, &sets, revision);
-    Work { updates: upkeep.into_iter().collect(), own, ..Work::nothing(sets, Reporting::Nothing) }
+    let own_steps = rollback::roll_back(deployment, &sets, revision);
+    Work { updates: upkeep.into_iter().collect(), own_steps, ..Work::nothing(sets, Reporting::Nothing) }
 }
 
 /// A rolling update: up, or else down.
@@ -143,7 +143,7 @@ pub(super) fn recreate(snapshot: &Snapshot, sets: Sets) -> Work {
             Work { updates, ..Work::nothing(sets, Reporting::Rollout) }
         }
     };
-    if !waits && work.own.is_empty() {
+    if !waits && work.own_steps.is_empty() {
         work.delete = clean_up_when_complete(deployment, &work.sets);
     }
     work.updates = together(upkeep, work.updates);
@@ -156,7 +156,7 @@ pub(super) fn fail_for_its_strategy(deployment: &Deployment, sets: Sets) -> Work
         Strategy::Other(name) => Some(Failure::local(format!("unexpected deployment strategy type: {name}"))),
         Strategy::RollingUpdate { .. } | Strategy::Recreate => None,
     };
-    Work { own: failure.map(Step::Fail).into_iter().collect(), ..Work::nothing(sets, Reporting::Rollout) }
+    Work { own_steps: failure.map(Step::Fail).into_iter().collect(), ..Work::nothing(sets, Reporting::Rollout) }
 }
 
 fn create(deployment: &Deployment, sets: Sets) -> Work {

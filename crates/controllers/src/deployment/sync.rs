@@ -11,7 +11,9 @@ use super::identity::as_planned;
 use super::snapshot::Snapshot;
 use super::status::{SYNC_ERROR, write};
 use crate::pause::put_off;
-use crate::plan::{ClaimOutcome, Failure, Holder, Next, Outcome, Owner, Report, Requeue, StatusWrite, Sync, Verdict};
+use crate::plan::{
+    ClaimOutcome, Failure, Holder, Next, Outcome, Owner, Report, Requeue, StatusWrite, SyncSteps, Verdict,
+};
 
 /// The longest backoff of a sync that fails again and again (B-06).
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(5 * 60);
@@ -77,7 +79,7 @@ impl DeploymentSync {
         let (status, requeue, counts_wait) = put_off(status, requeue, wait);
         self.counts_wait = counts_wait;
         // What was left alone is no longer what the snapshot took it for.
-        self.end(status, Verdict::done(if outcome.left_alone > 0 { Requeue::Now } else { requeue }))
+        self.end(status, Verdict::done(if outcome.no_longer_owned > 0 { Requeue::Now } else { requeue }))
     }
 
     /// The name of the new ReplicaSet is taken (DEP-05): by a ReplicaSet of this Deployment that the cache did not show
@@ -131,7 +133,7 @@ fn failed(error: Failure) -> Verdict {
     Verdict { requeue: Requeue::RateLimited { at_most: Some(longest) }, error: Some(error) }
 }
 
-impl Sync for DeploymentSync {
+impl SyncSteps for DeploymentSync {
     fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -153,7 +155,7 @@ impl Sync for DeploymentSync {
                 None => self.manage(&claims, now),
             },
             Report::Performed(outcome) => self.performed(outcome, now),
-            // What the sync failed with before is the more telling failure of the two.
+            // What the sync failed with before is the more events failure of the two.
             Report::StatusWritten(Err(failure)) if self.verdict.error.is_none() => Next::Done(failed(failure)),
             Report::StatusWritten(_) => Next::Done(self.verdict.clone()),
         }

@@ -7,7 +7,7 @@ use muster_objects::{Annotations, Deployment, ReplicaSet};
 use serde_json::{Value, json};
 
 use super::revision::{replicas_need_update, with_replicas};
-use crate::plan::{Patch, PatchType, Resource, Telling, Words};
+use crate::plan::{EventText, EventTexts, Patch, PatchType, Resource};
 
 /// A change of a ReplicaSet's replicas, minReadySeconds or annotations.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,19 +75,19 @@ impl SetUpdate {
             subresource: None,
             patch_type: PatchType::Json,
             body: Bytes::from(Value::Array(operations).to_string()),
-            telling: self.telling(),
+            events: self.events(),
             purpose: self.purpose(),
         }
     }
 
-    fn telling(&self) -> Telling {
+    fn events(&self) -> EventTexts {
         if !self.is_scaling() {
-            return Telling::SILENT;
+            return EventTexts::SILENT;
         }
         let (name, from, to) = (&self.before.meta.name, self.before.replicas, self.after.replicas);
         let way = if from < to { "up" } else { "down" };
         let words = format!("Scaled {way} replica set {name} from {from} to {to}");
-        Telling { success: Some(("ScalingReplicaSet", Words::Exactly(words))), ..Telling::SILENT }
+        EventTexts { success: Some(("ScalingReplicaSet", EventText::Exactly(words))), ..EventTexts::SILENT }
     }
 
     fn purpose(&self) -> String {

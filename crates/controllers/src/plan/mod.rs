@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!                 Report::Begin                 Report::Claimed              Report::Performed
-//!   snapshot ───► Sync::next ──► Next::Claim ──► Sync::next ──► Next::Perform ──► Sync::next ──► ...
+//!   snapshot ───► SyncSteps::next ──► Next::Claim ──► SyncSteps::next ──► Next::Perform ──► SyncSteps::next ──► ...
 //!                                                                            Next::WriteStatus, Next::Done
 //! ```
 //!
@@ -67,8 +67,8 @@ pub use claim::{ClaimAction, ClaimOutcome, ClaimPatch, ClaimPlan};
 pub use failure::{Failure, Refusal};
 pub use outcome::{Holder, Outcome, Settled, Settlement, Written};
 pub use resource::Resource;
-pub use sync::{Next, Report, Sync, Verdict};
-pub use write::{AfterConflict, Creation, Deletion, Ownership, Patch, PatchType, StatusWrite, Telling, Words};
+pub use sync::{Next, Report, SyncSteps, Verdict};
+pub use write::{AfterConflict, Creation, Deletion, EventText, EventTexts, Ownership, Patch, PatchType, StatusWrite};
 
 /// What one sync intends: the writes in order, the status that follows, and when to look again.
 #[derive(Debug, Clone, PartialEq)]

@@ -55,7 +55,7 @@ pub enum Settlement {
     /// The object to delete was not there.
     AlreadyGone,
     /// The object to delete turned out not to be ours any more.
-    LeftAlone,
+    NoLongerOwned,
     /// It failed.
     Failed(Failure),
 }
@@ -72,7 +72,7 @@ pub struct Outcome {
     /// Objects that were not there any more when they were to be deleted.
     pub already_gone: u32,
     /// Objects that were not ours any more when they were to be deleted: the owner is decided again.
-    pub left_alone: u32,
+    pub no_longer_owned: u32,
     /// Creations that were refused because the namespace is terminating, or not sent because the owner is gone or being
     /// deleted.
     pub not_needed: u32,
@@ -119,7 +119,7 @@ impl Outcome {
                 return;
             }
             Settlement::AlreadyGone => &mut self.already_gone,
-            Settlement::LeftAlone => &mut self.left_alone,
+            Settlement::NoLongerOwned => &mut self.no_longer_owned,
             Settlement::Failed(failure) => {
                 if failure.is_uncertain() {
                     self.unaccounted += 1;

@@ -6,9 +6,9 @@ use super::{ClaimOutcome, ClaimPlan, Failure, Outcome, Owner, Plan, Requeue, Sta
 
 /// One sync of one owner, from a snapshot to its verdict.
 ///
-/// Plain state, without I/O or a clock: the caller performs what [`Sync::next`] returns and hands the
+/// Plain state, without I/O or a clock: the caller performs what [`SyncSteps::next`] returns and hands the
 /// result back. `next` is called with [`Report::Begin`] first and never again after [`Next::Done`].
-pub trait Sync {
+pub trait SyncSteps {
     /// Whose sync this is.
     fn owner(&self) -> &Owner;
 

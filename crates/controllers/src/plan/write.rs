@@ -27,7 +27,7 @@ pub struct Creation {
     /// [`Settlement::NameTaken`].
     pub name: Option<Arc<str>>,
     /// The Events on the owner.
-    pub telling: Telling,
+    pub events: EventTexts,
 }
 
 impl Creation {
@@ -39,7 +39,7 @@ impl Creation {
     pub fn settle(&self, result: &Result<Written, Failure>) -> Settled {
         match result {
             Ok(written) => Settled {
-                announcement: self.telling.succeeded(&written.name),
+                announcement: self.events.succeeded(&written.name),
                 wrote: written.resource_version,
                 ..Settled::of(Settlement::Created)
             },
@@ -50,7 +50,7 @@ impl Creation {
                 Settled { lowers: true, ends_round: true, ..Settled::of(Settlement::NameTaken(failure.clone())) }
             }
             Err(failure) => Settled {
-                announcement: self.telling.failed(&failure.message),
+                announcement: self.events.failed(&failure.message),
                 lowers: true,
                 ends_round: true,
                 ..Settled::of(Settlement::Failed(failure.clone()))
@@ -95,7 +95,7 @@ pub struct Deletion {
     /// What must hold of the object after a conflict for it to be deleted all the same.
     pub ownership: Arc<Ownership>,
     /// The Events on the owner.
-    pub telling: Telling,
+    pub events: EventTexts,
 }
 
 impl Deletion {
@@ -152,15 +152,15 @@ impl Deletion {
     pub fn settle(&self, result: &Result<Written, Failure>) -> Settled {
         match result {
             Ok(written) => Settled {
-                announcement: self.telling.succeeded(&self.key.name),
+                announcement: self.events.succeeded(&self.key.name),
                 wrote: written.resource_version,
                 ..Settled::of(Settlement::Deleted)
             },
             Err(failure) if failure.is_not_found() => Settled { lowers: true, ..Settled::of(Settlement::AlreadyGone) },
             Err(failure) => Settled {
-                announcement: self.telling.failed(&failure.message),
+                announcement: self.events.failed(&failure.message),
                 lowers: true,
-                ..Settled::of(Settlement::Failed(self.telling.error(failure)))
+                ..Settled::of(Settlement::Failed(self.events.error(failure)))
             },
         }
     }
@@ -171,9 +171,9 @@ impl Deletion {
     /// The version `seen` by the fresh read is recorded as if it had been written, so that the next
     /// decision waits for a cache that knows what the read knew, and does not choose the same object.
     #[must_use]
-    pub fn settle_left(&self, seen: Option<ResourceVersion>) -> Settled {
+    pub fn settle_no_longer_owned(&self, seen: Option<ResourceVersion>) -> Settled {
         match seen {
-            Some(_) => Settled { lowers: true, wrote: seen, ..Settled::of(Settlement::LeftAlone) },
+            Some(_) => Settled { lowers: true, wrote: seen, ..Settled::of(Settlement::NoLongerOwned) },
             None => Settled { lowers: true, ..Settled::of(Settlement::AlreadyGone) },
         }
     }
@@ -196,7 +196,7 @@ pub enum AfterConflict {
     /// It is still ours to delete: send this instead, at once, at most [`Deletion::MOST_ATTEMPTS`] in all.
     Again(Deletion),
     /// It is gone, another object, being deleted already, or no longer ours: leave it, and settle by
-    /// [`Deletion::settle_left`].
+    /// [`Deletion::settle_no_longer_owned`].
     Leave {
         /// The version that the fresh read saw; none where it found nothing.
         seen: Option<ResourceVersion>,
@@ -220,7 +220,7 @@ pub struct Patch {
     /// the patch depends on it.
     pub body: Bytes,
     /// The Events on the owner.
-    pub telling: Telling,
+    pub events: EventTexts,
     /// What the patch does, for the reader of a dry run: `scale up from 1 to 3`.
     pub purpose: String,
 }
@@ -231,14 +231,14 @@ impl Patch {
     pub fn settle(&self, result: &Result<Written, Failure>) -> Settled {
         match result {
             Ok(written) => Settled {
-                announcement: self.telling.succeeded(&written.name),
+                announcement: self.events.succeeded(&written.name),
                 wrote: written.resource_version,
                 ..Settled::of(Settlement::Patched)
             },
             Err(failure) => Settled {
-                announcement: self.telling.failed(&failure.message),
+                announcement: self.events.failed(&failure.message),
                 ends_round: true,
-                ..Settled::of(Settlement::Failed(self.telling.error(failure)))
+                ..Settled::of(Settlement::Failed(self.events.error(failure)))
             },
         }
     }
@@ -336,18 +336,18 @@ impl StatusWrite {
 
 /// The Events that a write causes, and the words that its error is told with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Telling {
+pub struct EventTexts {
     /// Reason and text of the Normal event on success.
-    pub success: Option<(&'static str, Words)>,
+    pub success: Option<(&'static str, EventText)>,
     /// Reason and text of the Warning event on failure.
-    pub failure: Option<(&'static str, Words)>,
+    pub failure: Option<(&'static str, EventText)>,
     /// What stands before the error's text in conditions and logs: `unable to delete pods`.
     pub error_context: Option<&'static str>,
 }
 
 /// The text of an Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Words {
+pub enum EventText {
     /// These words, then the object's name or the error: `Created pod: ` and `web-x2v4b`.
     Before(&'static str),
     /// The same with words that are made at run time.
@@ -356,7 +356,7 @@ pub enum Words {
     Exactly(String),
 }
 
-impl Words {
+impl EventText {
     fn with(&self, end: &str) -> String {
         match self {
             Self::Before(start) => format!("{start}{end}"),
@@ -366,7 +366,7 @@ impl Words {
     }
 }
 
-impl Telling {
+impl EventTexts {
     /// Tells of nothing.
     pub const SILENT: Self = Self { success: None, failure: None, error_context: None };
 

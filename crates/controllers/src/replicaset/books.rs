@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use muster_machinery::cache::Cache;
-use muster_machinery::consistency::Verdict;
+use muster_machinery::consistency::Freshness;
 use muster_machinery::{Backoff, Consistency, Expectations};
 use muster_objects::meta::{ObjectKey, ResourceVersion};
 use muster_objects::{Moment, Pod};
@@ -173,13 +173,13 @@ impl Books {
         };
         let verdict = self.record.as_mut().map(|record| record.check(key, newest, now));
         match verdict {
-            Some(Verdict::Behind { resource, wrote, read, remedy }) => {
+            Some(Freshness::Behind { resource, wrote, read, remedy }) => {
                 return Begin::Stale { resource, wrote, read, remedy };
             }
-            Some(Verdict::CaughtUp) if !self.unproved.contains(key) => {
+            Some(Freshness::CaughtUp) if !self.unproved.contains(key) => {
                 self.expectations.settle(key);
             }
-            Some(Verdict::CaughtUp | Verdict::Unrecorded) | None => {}
+            Some(Freshness::CaughtUp | Freshness::Unrecorded) | None => {}
         }
         let Some(owner) = owners.get(key) else {
             if let Some(record) = &mut self.record {
@@ -192,7 +192,7 @@ impl Books {
             self.brakes.fail(key, now);
         }
         // The cache shows the status as it was stored.
-        if self.reported.remove(key) && verdict == Some(Verdict::CaughtUp) {
+        if self.reported.remove(key) && verdict == Some(Freshness::CaughtUp) {
             self.stores_terminating = owner.status().terminating_replicas.is_some();
         }
         let (expected, creations_wait) = (self.expected(key, now), self.brakes.remaining(key, now));

@@ -21,8 +21,8 @@ use super::snapshot::{Expected, Snapshot};
 use super::status::{self, Counts};
 use crate::pause::put_off;
 use crate::plan::{
-    ClaimOutcome, ClaimPlan, Creation, Deletion, Expectation, Failure, Outcome, Ownership, Plan, Remark, Requeue,
-    Resource, StatusWrite, Step, Telling, Words,
+    ClaimOutcome, ClaimPlan, Creation, Deletion, EventText, EventTexts, Expectation, Failure, Outcome, Ownership, Plan,
+    Remark, Requeue, Resource, StatusWrite, Step,
 };
 
 /// What changes hands before anything is counted (RS-06).
@@ -124,7 +124,7 @@ fn create<O: ReplicaOwner>(snapshot: &Snapshot<O>, count: u32, plan: &mut Plan) 
                 count,
                 body: Bytes::from(body),
                 name: None,
-                telling: creation_telling(),
+                events: creation_events(),
             }));
         }
         // No pod was tried, so none is expected, and nobody is told by an Event.
@@ -153,7 +153,7 @@ fn delete<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32,
             uid: victim.uid().clone(),
             resource_version: victim.version,
             ownership: Arc::clone(&ownership),
-            telling: deletion_telling(),
+            events: deletion_events(),
         })
         .collect();
     plan.expectation = Some(Expectation::Deletions(deletions.iter().map(|deletion| deletion.key.clone()).collect()));
@@ -161,19 +161,19 @@ fn delete<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32,
 }
 
 /// The Events about created pods (RS-11).
-fn creation_telling() -> Telling {
-    Telling {
-        success: Some(("SuccessfulCreate", Words::Before("Created pod: "))),
-        failure: Some(("FailedCreate", Words::Before("Error creating: "))),
+fn creation_events() -> EventTexts {
+    EventTexts {
+        success: Some(("SuccessfulCreate", EventText::Before("Created pod: "))),
+        failure: Some(("FailedCreate", EventText::Before("Error creating: "))),
         error_context: None,
     }
 }
 
 /// The Events about deleted pods (RS-11).
-fn deletion_telling() -> Telling {
-    Telling {
-        success: Some(("SuccessfulDelete", Words::Before("Deleted pod: "))),
-        failure: Some(("FailedDelete", Words::Before("Error deleting: "))),
+fn deletion_events() -> EventTexts {
+    EventTexts {
+        success: Some(("SuccessfulDelete", EventText::Before("Deleted pod: "))),
+        failure: Some(("FailedDelete", EventText::Before("Error deleting: "))),
         error_context: Some("unable to delete pods"),
     }
 }
@@ -199,7 +199,7 @@ fn requeue<O: ReplicaOwner>(
 ) -> Requeue {
     // A pod that was left alone is no longer what the snapshot took it for: decide again. Where written
     // versions are recorded, that waits for a cache that knows it too; elsewhere its event will come.
-    if outcome.left_alone > 0 && O::IDENTITY.keeps_record {
+    if outcome.no_longer_owned > 0 && O::IDENTITY.keeps_record {
         return Requeue::Now;
     }
     let available = until_available(

@@ -5,7 +5,7 @@ use muster_objects::Timestamp;
 use super::decide::{decide, decide_claims, status_after};
 use super::identity::ReplicaOwner;
 use super::snapshot::Snapshot;
-use crate::plan::{ClaimOutcome, Next, Outcome, Owner, Report, Requeue, Sync, Verdict};
+use crate::plan::{ClaimOutcome, Next, Outcome, Owner, Report, Requeue, SyncSteps, Verdict};
 
 /// The sync of one ReplicaSet or ReplicationController.
 ///
@@ -61,7 +61,7 @@ impl<O: ReplicaOwner> ReplicaSync<O> {
     }
 }
 
-impl<O: ReplicaOwner> Sync for ReplicaSync<O> {
+impl<O: ReplicaOwner> SyncSteps for ReplicaSync<O> {
     fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -89,7 +89,7 @@ impl<O: ReplicaOwner> Sync for ReplicaSync<O> {
                 self.outcome = outcome;
                 self.write_status(now)
             }
-            // A status that could not be written is the more telling failure of the two (RS-17).
+            // A status that could not be written is the more events failure of the two (RS-17).
             Report::StatusWritten(Err(failure)) => Next::Done(Verdict::failed(failure)),
             Report::StatusWritten(Ok(_)) => self.finish(),
         }

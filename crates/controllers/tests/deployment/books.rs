@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster_controllers::deployment::{Begin, Books, DeploymentSync, Effect, as_planned};
 use muster_controllers::pause::COUNTS_PAUSE;
-use muster_controllers::plan::{Next, Report, Requeue, Resource, Sync};
+use muster_controllers::plan::{Next, Report, Requeue, Resource, SyncSteps};
 use muster_machinery::{Cache, Remedy};
 use muster_objects::meta::ObjectKey;
 use muster_objects::{Deployment, Moment, Object, Pod, PodPhase, ReplicaSet, ResourceVersion};

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use muster_controllers::deployment::{DeploymentSync, Snapshot};
 use muster_controllers::plan::{
     AfterConflict, Announcement, ClaimAction, ClaimOutcome, ClaimPlan, Creation, Deletion, Failure, Next, Outcome,
-    Patch, Plan, Report, Settled, StatusWrite, Step, Sync, Verdict, Written,
+    Patch, Plan, Report, Settled, StatusWrite, Step, SyncSteps, Verdict, Written,
 };
 use muster_machinery::Cache;
 use muster_objects::{Deployment, Pod, ReplicaSet, ResourceVersion, Timestamp, Uid};
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// Runs a sync to its end.
-    pub(crate) fn run(&mut self, sync: &mut impl Sync) -> Verdict {
+    pub(crate) fn run(&mut self, sync: &mut impl SyncSteps) -> Verdict {
         let mut report = Report::Begin;
         loop {
             report = match sync.next(report, self.now) {
@@ -230,7 +230,7 @@ impl World {
             let object = self.sets[&**name].to_string();
             return match deletion.after_conflict(Ok(object.as_bytes())) {
                 AfterConflict::Again(again) => self.delete(&again),
-                AfterConflict::Leave { seen } => deletion.settle_left(seen),
+                AfterConflict::Leave { seen } => deletion.settle_no_longer_owned(seen),
                 AfterConflict::Fail(failure) => deletion.settle(&Err(failure)),
             };
         }

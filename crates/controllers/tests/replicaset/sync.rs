@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use muster_controllers::pause::{COUNTS_PAUSE, CountsWait, LONGEST_COUNTS_WAIT};
-use muster_controllers::plan::{Announcement, Failure, Next, Outcome, Report, Requeue, Sync, Verdict};
+use muster_controllers::plan::{Announcement, Failure, Next, Outcome, Report, Requeue, SyncSteps, Verdict};
 use muster_controllers::replicaset::{Expected, ReplicaSync, Snapshot};
 use muster_objects::{Condition, ConditionStatus, Pod, ReplicaSet, ResourceVersion};
 use serde_json::{Value, json};
@@ -398,7 +398,7 @@ fn a_status_that_fails_twice_fails_the_sync() {
         ),
     ];
     for (statuses, read, expected) in cases {
-        // The creation fails as well: the status is the more telling of the two.
+        // The creation fails as well: the status is the more events of the two.
         let mut world = World { statuses: statuses.into(), creations: [Err(quota())].into(), ..World::default() };
         world.reads.insert("web".into(), read);
         let verdict = run(&mut world, snapshot(replica_set(2), pods(1)));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use muster_controllers::plan::{
     AfterConflict, Announcement, ClaimAction, ClaimOutcome, Creation, Deletion, Expectation, Failure, Next, Outcome,
-    Plan, Report, Settled, Step, Sync, Verdict, Written,
+    Plan, Report, Settled, Step, SyncSteps, Verdict, Written,
 };
 use muster_objects::ResourceVersion;
 use muster_objects::meta::Uid;
@@ -45,7 +45,7 @@ pub(crate) struct World {
 
 impl World {
     /// Runs a sync to its end.
-    pub(crate) fn run(&mut self, sync: &mut impl Sync) -> Verdict {
+    pub(crate) fn run(&mut self, sync: &mut impl SyncSteps) -> Verdict {
         let mut report = Report::Begin;
         loop {
             report = match sync.next(report, NOW) {
@@ -153,7 +153,7 @@ impl World {
                         deletion = again;
                         continue;
                     }
-                    AfterConflict::Leave { seen } => deletion.settle_left(seen),
+                    AfterConflict::Leave { seen } => deletion.settle_no_longer_owned(seen),
                     AfterConflict::Fail(failure) => deletion.settle(&Err(failure)),
                 }
             } else {

@@ -3,7 +3,7 @@
 //! ```text
 //!   books of one owner ──► begin ──► snapshot ──► claims, plan          (as a sync does)
 //!          │                            │             │
-//!       Memory                 Replicas or Rollout, with Next  ──►  Explanation  ──► JSON, text
+//!       Memory                 Replicas or Rollout, with NextSync  ──►  Explanation  ──► JSON, text
 //! ```
 //!
 //! Nothing is decided here: what would be done is asked of the very functions that a sync asks, on a snapshot like its
@@ -35,7 +35,7 @@ use muster_controllers::plan::Resource;
 use muster_controllers::replicaset::{ReplicaOwner, Snapshot};
 
 pub use memory::{Expectations, Memory, Queued, Written};
-pub use next::{Again, Changes, Expects, Next, Reason, Write};
+pub use next::{Again, Changes, Expects, NextSync, Reason, Write};
 pub use ranking::{DecidedBy, Place, Ranking};
 pub use replicas::{PodCounts, Replicas, ReplicasSpec};
 pub use rollout::{Bounds, Change, Condition, Progress, Rollout, RolloutSpec, Set, SetCounts};

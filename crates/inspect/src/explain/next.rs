@@ -1,4 +1,4 @@
-//! Next: what a sync would do now, why, and when it would look again.
+//! Next sync: what a sync would do now, why, and when it would look again.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use muster_controllers::plan::{ClaimAction, ClaimPlan, Expectation, Plan, Remark
 /// What a sync would do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Next {
+pub struct NextSync {
     /// In a few words, such as `delete 2 pods`.
     pub summary: String,
     /// Why this and no more, the first reason first.
@@ -101,7 +101,7 @@ pub enum Again {
     Backoff,
 }
 
-impl Next {
+impl NextSync {
     /// What these plans intend.
     pub(super) fn of(claims: &ClaimPlan, plan: &Plan, summary: String, why: Vec<Reason>) -> Self {
         Self {

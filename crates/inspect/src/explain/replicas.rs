@@ -4,7 +4,7 @@ use muster_objects::{Pod, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::memory::seconds;
-use super::next::{Next, Reason};
+use super::next::{NextSync, Reason};
 use super::ranking::{Ranking, short};
 use muster_controllers::plan::{ClaimAction, ClaimPlan, Plan, Step};
 use muster_controllers::replicaset::decide::claimed_pods;
@@ -28,7 +28,7 @@ pub struct Replicas {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creations_wait_seconds: Option<f64>,
     /// What it would do.
-    pub next: Next,
+    pub next: NextSync,
     /// In which order its pods would go.
     pub ranking: Ranking,
 }
@@ -104,7 +104,7 @@ impl Replicas {
 }
 
 /// The rules are asked in the order in which the decision asks them; what was decided is read off the plan.
-fn next<O: ReplicaOwner>(snapshot: &Snapshot<O>, claimed: usize, claims: &ClaimPlan, plan: &Plan) -> Next {
+fn next<O: ReplicaOwner>(snapshot: &Snapshot<O>, claimed: usize, claims: &ClaimPlan, plan: &Plan) -> NextSync {
     let wanted = snapshot.owner.replicas();
     let there = format!("{claimed} of {wanted} wanted pods are there");
     let mut why = Vec::new();
@@ -147,7 +147,7 @@ fn next<O: ReplicaOwner>(snapshot: &Snapshot<O>, claimed: usize, claims: &ClaimP
         1 => format!("settle 1 claim, then {summary}"),
         many => format!("settle {many} claims, then {summary}"),
     };
-    Next::of(claims, plan, summary, why)
+    NextSync::of(claims, plan, summary, why)
 }
 
 fn count(pods: usize) -> i64 {

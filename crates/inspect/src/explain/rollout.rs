@@ -6,7 +6,7 @@ use muster_objects::{Deployment, DeploymentStatus, ReplicaSet, Strategy, Timesta
 use serde::{Deserialize, Serialize};
 
 use super::memory::seconds;
-use super::next::Next;
+use super::next::NextSync;
 use super::rollout_reasons::{reasons, summary};
 use muster_controllers::deployment::progress::{TIMED_OUT, deadline, is_complete};
 use muster_controllers::deployment::requeue::time_left;
@@ -33,7 +33,7 @@ pub struct Rollout {
     /// ReplicaSets that its selector does not match any more, which would be released.
     pub released: Vec<String>,
     /// What it would do.
-    pub next: Next,
+    pub next: NextSync,
     /// How far the rollout is, and by when it must get on.
     pub progress: Progress,
     /// Its conditions as they would be, and those that would go.
@@ -209,7 +209,12 @@ impl Rollout {
                 })
                 .collect(),
             released: released.map(|patch| patch.key.name.to_string()).collect(),
-            next: Next::of(&claims, &plan, summary(snapshot, &claims, &decision), reasons(snapshot, &decision, &after)),
+            next: NextSync::of(
+                &claims,
+                &plan,
+                summary(snapshot, &claims, &decision),
+                reasons(snapshot, &decision, &after),
+            ),
             progress: Progress {
                 complete: is_complete(deployment, &after),
                 deadline_seconds: deadline(deployment).map(seconds),

@@ -35,10 +35,10 @@ pub(super) fn summary(snapshot: &Snapshot, claims: &ClaimPlan, decision: &Decisi
     for deleted in &decision.delete {
         parts.push(format!("delete ReplicaSet {}", deleted.meta.name));
     }
-    if decision.own.iter().any(|step| matches!(step, Step::Patch(_))) {
+    if decision.own_steps.iter().any(|step| matches!(step, Step::Patch(_))) {
         parts.push("write the Deployment itself".to_owned());
     }
-    if decision.own.iter().any(|step| matches!(step, Step::Fail(_))) {
+    if decision.own_steps.iter().any(|step| matches!(step, Step::Fail(_))) {
         parts.push("fail".to_owned());
     }
     if !parts.is_empty() {

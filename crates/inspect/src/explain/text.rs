@@ -3,7 +3,9 @@
 use std::fmt;
 
 use super::ranking::short;
-use super::{Again, Change, Explanation, Memory, Next, Ranking, Replicas, Role, Rollout, Source, Stale, Subject, View};
+use super::{
+    Again, Change, Explanation, Memory, NextSync, Ranking, Replicas, Role, Rollout, Source, Stale, Subject, View,
+};
 
 /// What is there, what would be done about it and why, and for a ReplicaSet the order of deletion.
 impl fmt::Display for Explanation {
@@ -135,7 +137,7 @@ fn write_stale(f: &mut fmt::Formatter<'_>, stale: &Stale) -> fmt::Result {
     writeln!(f, "  RS-19  the cache of {kind} is at {read}, {wrote} was written")
 }
 
-fn write_next(f: &mut fmt::Formatter<'_>, next: &Next) -> fmt::Result {
+fn write_next(f: &mut fmt::Formatter<'_>, next: &NextSync) -> fmt::Result {
     writeln!(f, "\nNext: {}", next.summary)?;
     for reason in &next.why {
         writeln!(f, "  {:<7}{}", reason.rule, reason.text)?;

@@ -14,7 +14,7 @@ use super::fields::changed;
 use super::intent::{Intent, Target};
 use muster_controllers::plan::{
     ClaimAction, ClaimOutcome, ClaimPlan, Creation, Failure, Next, Outcome, Patch, Plan, Remark, Report, Requeue,
-    Resource, StatusWrite, Step, Sync, Written,
+    Resource, StatusWrite, Step, SyncSteps, Written,
 };
 
 /// What a sync would do.
@@ -41,7 +41,7 @@ pub struct Known {
 }
 
 /// Runs a sync to its end, answering that everything was done, or refused where that is known.
-pub fn record(mut sync: impl Sync, known: &Known, now: Timestamp) -> Recorded {
+pub fn record(mut sync: impl SyncSteps, known: &Known, now: Timestamp) -> Recorded {
     let mut recorded = Recorded::default();
     let mut report = Report::Begin;
     let mut acted = false;

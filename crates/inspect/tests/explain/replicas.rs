@@ -7,7 +7,7 @@ use muster_controllers::begin::Begin;
 use muster_controllers::plan::{Expectation, Outcome, Resource};
 use muster_controllers::replicaset::ranking::{Colocation, Rank, Rule};
 use muster_controllers::replicaset::{Books, Effect, Expected, Identity, ReplicaOwner, Snapshot, preview};
-use muster_inspect::explain::{Explanation, Memory, Next, Ranking, Replicas, Role, Source, View};
+use muster_inspect::explain::{Explanation, Memory, NextSync, Ranking, Replicas, Role, Source, View};
 use muster_machinery::queue::Place;
 use muster_machinery::{Cache, Remedy};
 use muster_objects::meta::{ObjectKey, ResourceVersion};
@@ -142,7 +142,7 @@ fn of_a_long_order_the_beginning_is_told() {
 /// Contract: RS-06, RS-09, RS-13, RS-14, EX-07, B-08
 #[test]
 fn each_state_has_its_reason() {
-    let next = |change: fn(&mut Snapshot<ReplicaSet>), replicas_wanted: i32, pods: Vec<Pod>| -> Next {
+    let next = |change: fn(&mut Snapshot<ReplicaSet>), replicas_wanted: i32, pods: Vec<Pod>| -> NextSync {
         let mut snapshot = snapshot(replica_set(replicas_wanted), pods);
         change(&mut snapshot);
         replicas(snapshot).next

@@ -33,24 +33,24 @@ fn newest(pods: u64, sets: u64) -> impl Fn(Kind) -> ResourceVersion {
     move |kind| version(if kind == Pods { pods } else { sets })
 }
 
-fn behind(resource: Kind, wrote: u64, read: u64, remedy: Remedy) -> Verdict<Kind> {
-    Verdict::Behind { resource, wrote: version(wrote), read: version(read), remedy }
+fn behind(resource: Kind, wrote: u64, read: u64, remedy: Remedy) -> Freshness<Kind> {
+    Freshness::Behind { resource, wrote: version(wrote), read: version(read), remedy }
 }
 
 /// Contract: RS-19
 #[test]
 fn a_sync_waits_for_the_highest_version_written() {
     let mut record = Consistency::default();
-    assert_eq!(record.check(&key("rs"), newest(1, 1), at(0)), Verdict::Unrecorded);
+    assert_eq!(record.check(&key("rs"), newest(1, 1), at(0)), Freshness::Unrecorded);
     for number in [10, 12, 11] {
         record.wrote_at(&key("rs"), &uid(1), Pods, version(number));
     }
     record.wrote_at(&key("rs"), &uid(1), ReplicaSets, version(20));
     assert_eq!(record.check(&key("rs"), newest(11, 20), at(0)), behind(Pods, 12, 11, Remedy::Woken));
     assert_eq!(record.check(&key("rs"), newest(12, 19), at(0)), behind(ReplicaSets, 20, 19, Remedy::Woken));
-    assert_eq!(record.check(&key("other"), newest(1, 1), at(0)), Verdict::Unrecorded, "owners do not share");
-    assert_eq!(record.check(&key("rs"), newest(12, 20), at(0)), Verdict::CaughtUp);
-    assert_eq!(record.check(&key("rs"), newest(1, 1), at(0)), Verdict::Unrecorded, "the record was cleared");
+    assert_eq!(record.check(&key("other"), newest(1, 1), at(0)), Freshness::Unrecorded, "owners do not share");
+    assert_eq!(record.check(&key("rs"), newest(12, 20), at(0)), Freshness::CaughtUp);
+    assert_eq!(record.check(&key("rs"), newest(1, 1), at(0)), Freshness::Unrecorded, "the record was cleared");
     assert!(record.is_empty() && record.waiting.is_empty() && record.deadlines.is_empty());
 }
 
@@ -68,9 +68,9 @@ fn a_copy_is_of_one_owner_and_apart() {
     let mut copy = record.only(&key("rs"));
     assert_eq!((copy.len(), copy.written(&key("rs")).collect::<Vec<_>>()), (1, vec![(Pods, version(12))]));
     assert_eq!(copy.check(&key("rs"), newest(11, 1), late), behind(Pods, 12, 11, Remedy::Retry));
-    assert_eq!(copy.check(&key("rs"), newest(12, 1), late), Verdict::CaughtUp);
+    assert_eq!(copy.check(&key("rs"), newest(12, 1), late), Freshness::CaughtUp);
     assert_eq!(record.caught_up(Pods, version(12)), [key("rs")], "it still waits");
-    assert_eq!(record.check(&key("rs"), newest(12, 1), late), Verdict::CaughtUp);
+    assert_eq!(record.check(&key("rs"), newest(12, 1), late), Freshness::CaughtUp);
 }
 
 /// Contract: RS-19
@@ -83,7 +83,7 @@ fn a_record_belongs_to_one_object_and_not_to_a_name() {
     record.wrote_at(&key("rs"), &uid(2), Pods, version(50));
     assert_eq!(
         record.check(&key("rs"), newest(60, 0), at(0)),
-        Verdict::CaughtUp,
+        Freshness::CaughtUp,
         "the old object's writes are forgotten"
     );
     record.wrote_at(&key("rs"), &uid(2), Pods, version(100));
@@ -102,13 +102,13 @@ fn a_record_belongs_to_one_object_and_not_to_a_name() {
 fn only_known_versions_prove_anything() {
     let mut record = Consistency::default();
     record.wrote_at(&key("rs"), &uid(1), Pods, version(10));
-    assert_eq!(record.check(&key("rs"), newest(0, 0), at(0)), Verdict::Unrecorded);
+    assert_eq!(record.check(&key("rs"), newest(0, 0), at(0)), Freshness::Unrecorded);
     record.wrote_at(&key("rs"), &uid(1), Pods, version(10));
     record.wrote_at(&key("rs"), &uid(1), Pods, ResourceVersion::UNKNOWN);
     assert_eq!(record.check(&key("rs"), newest(9, 0), at(0)), behind(Pods, 10, 9, Remedy::Woken));
-    assert_eq!(record.check(&key("rs"), newest(10, 0), at(0)), Verdict::Unrecorded);
+    assert_eq!(record.check(&key("rs"), newest(10, 0), at(0)), Freshness::Unrecorded);
     record.wrote_at(&key("rs"), &uid(1), Pods, version(11));
-    assert_eq!(record.check(&key("rs"), newest(11, 0), at(0)), Verdict::CaughtUp, "a new round is a new proof");
+    assert_eq!(record.check(&key("rs"), newest(11, 0), at(0)), Freshness::CaughtUp, "a new round is a new proof");
 }
 
 /// The reference retries at a rate limit until the cache has caught up; here the owner is named once,
@@ -126,7 +126,7 @@ fn an_owner_that_was_put_off_is_woken_when_the_cache_has_caught_up() {
     assert_eq!(record.caught_up(Pods, version(9)), []);
     assert_eq!(record.caught_up(Pods, version(17)), [key("a"), key("c")]);
     assert_eq!(record.caught_up(Pods, version(17)), [], "each is named once");
-    assert_eq!(record.check(&key("a"), newest(17, 5), at(0)), Verdict::CaughtUp);
+    assert_eq!(record.check(&key("a"), newest(17, 5), at(0)), Freshness::CaughtUp);
     assert_eq!(record.caught_up(Pods, version(20)), [key("b")]);
     assert_eq!(record.next_deadline(), None, "nobody waits");
 }
@@ -158,7 +158,7 @@ fn after_the_time_limit_the_reference_way_applies() {
     assert_eq!(record.expired(at(10)), []);
     assert_eq!(record.check(&key("rs"), newest(5, 0), at(10)), behind(Pods, 10, 5, Remedy::Retry));
     assert_eq!(record.check(&key("rs"), newest(6, 0), at(11)), behind(Pods, 10, 6, Remedy::Retry));
-    assert_eq!(record.check(&key("rs"), newest(10, 0), at(12)), Verdict::CaughtUp);
+    assert_eq!(record.check(&key("rs"), newest(10, 0), at(12)), Freshness::CaughtUp);
     record.wrote_at(&key("rs"), &uid(1), Pods, version(20));
     assert_eq!(record.check(&key("rs"), newest(10, 0), at(12)), behind(Pods, 20, 10, Remedy::Woken), "a fresh limit");
     assert_eq!(record.expired(at(100)), [key("late"), key("rs")]);
@@ -183,7 +183,7 @@ fn a_newest_version_that_falls_clears_what_was_written_of_its_kind() {
 
     assert_eq!(record.caught_up(Pods, version(50)), [key("retried"), key("unasked"), key("waits")]);
     for name in ["waits", "retried", "unasked"] {
-        assert_eq!(record.check(&key(name), newest(50, 95), at(10)), Verdict::Unrecorded, "{name}");
+        assert_eq!(record.check(&key(name), newest(50, 95), at(10)), Freshness::Unrecorded, "{name}");
     }
     assert_eq!(record.next_deadline(), None, "nobody waits");
     assert_eq!(record.check(&key("other kind"), newest(50, 95), at(10)), behind(ReplicaSets, 100, 95, Remedy::Woken));
@@ -192,7 +192,7 @@ fn a_newest_version_that_falls_clears_what_was_written_of_its_kind() {
     record.wrote_at(&key("waits"), &uid(1), Pods, version(52));
     assert_eq!(record.check(&key("waits"), newest(51, 95), at(10)), behind(Pods, 52, 51, Remedy::Woken));
     assert_eq!(record.caught_up(Pods, version(52)), [key("waits")]);
-    assert_eq!(record.check(&key("waits"), newest(52, 95), at(10)), Verdict::CaughtUp);
+    assert_eq!(record.check(&key("waits"), newest(52, 95), at(10)), Freshness::CaughtUp);
 }
 
 proptest! {
@@ -221,7 +221,7 @@ proptest! {
             while let Some(number) = queued.pop_first() {
                 let is_behind = (0..2).any(|side| highest[usize::from(number)][side] > seen[side]);
                 match record.check(&owner(number), newest(seen[1], seen[0]), at(0)) {
-                    Verdict::Behind { .. } => {
+                    Freshness::Behind { .. } => {
                         prop_assert!(is_behind);
                         put_off.insert(number);
                     }

@@ -29,7 +29,7 @@ fn lease(holder: &str, seconds: i32, transitions: i32, renewed: u64) -> Lease {
 }
 
 /// Gives the attempt's request the lease that it wrote as its answer.
-fn accept(election: &mut Election, request: Request, millis: u64) -> Next {
+fn accept(election: &mut Election, request: Request, millis: u64) -> ElectionStep {
     let (Request::Create(written) | Request::Replace(written)) = request else { panic!("{request:?} writes nothing") };
     election.answered(Answer::Lease(written), at(millis), wall(millis))
 }
@@ -38,8 +38,10 @@ fn accept(election: &mut Election, request: Request, millis: u64) -> Next {
 fn leader(identity: &str, millis: u64) -> Election {
     let mut election = candidate(identity);
     assert_eq!(election.attempt(at(millis), wall(millis)), Request::Get);
-    let Next::Send(create) = election.answered(Answer::NotFound, at(millis), wall(millis)) else { panic!("create") };
-    assert_eq!(accept(&mut election, create, millis), Next::Leading);
+    let ElectionStep::Send(create) = election.answered(Answer::NotFound, at(millis), wall(millis)) else {
+        panic!("create")
+    };
+    assert_eq!(accept(&mut election, create, millis), ElectionStep::Leading);
     election
 }
 
@@ -73,7 +75,7 @@ fn durations_that_do_not_keep_leaders_apart_are_refused() {
 fn a_lease_that_is_not_there_is_created() {
     let mut election = candidate("a");
     election.attempt(at(0), wall(0));
-    let Next::Send(Request::Create(created)) = election.answered(Answer::NotFound, at(5), wall(5)) else {
+    let ElectionStep::Send(Request::Create(created)) = election.answered(Answer::NotFound, at(5), wall(5)) else {
         panic!("a create")
     };
     assert_eq!(created.metadata["namespace"], "kube-system");
@@ -84,7 +86,7 @@ fn a_lease_that_is_not_there_is_created() {
     assert_eq!(spec.lease_transitions, Some(0));
     assert_eq!((spec.acquire_time, spec.renew_time), (Some(wall(5).micro()), Some(wall(5).micro())));
     assert!(!election.leads(at(5)), "not before the server says so");
-    assert_eq!(election.answered(Answer::Lease(created), at(20), wall(20)), Next::Leading);
+    assert_eq!(election.answered(Answer::Lease(created), at(20), wall(20)), ElectionStep::Leading);
     // It counts from when the write was sent, not from when it was answered.
     assert!(election.leads(at(10_004)));
     assert!(!election.leads(at(10_005)));
@@ -100,8 +102,8 @@ fn anothers_lease_is_judged_by_when_it_was_seen_to_change() {
         for (millis, leads) in [(1_000, false), (8_000, false), (15_999, false), (16_000, true)] {
             assert_eq!(election.attempt(at(millis), wall(millis)), Request::Get);
             match election.answered(Answer::Lease(held.clone()), at(millis), wall(millis)) {
-                Next::Again => assert!(!leads, "{millis}"),
-                Next::Send(Request::Replace(taken)) => {
+                ElectionStep::Again => assert!(!leads, "{millis}"),
+                ElectionStep::Send(Request::Replace(taken)) => {
                     assert!(leads, "{millis}");
                     assert_eq!(taken.spec.holder_identity.as_deref(), Some("b"));
                     assert_eq!(taken.spec.lease_transitions, Some(4));
@@ -122,13 +124,13 @@ fn a_change_of_the_record_starts_the_wait_again_and_one_of_the_metadata_does_not
         election.attempt(at(millis), wall(millis));
         election.answered(Answer::Lease(lease.clone()), at(millis), wall(millis))
     };
-    assert_eq!(look(&lease("a", 15, 0, 1), 0), Next::Again);
-    assert_eq!(look(&lease("a", 15, 0, 2), 10_000), Next::Again);
+    assert_eq!(look(&lease("a", 15, 0, 1), 0), ElectionStep::Again);
+    assert_eq!(look(&lease("a", 15, 0, 2), 10_000), ElectionStep::Again);
     let mut labelled = lease("a", 15, 0, 2);
     labelled.metadata.insert("labels".to_owned(), serde_json::json!({"a": "b"}));
     labelled.metadata.insert("resourceVersion".to_owned(), "77".into());
-    assert_eq!(look(&labelled, 24_000), Next::Again);
-    let Next::Send(Request::Replace(taken)) = look(&labelled, 25_000) else { panic!("a take-over") };
+    assert_eq!(look(&labelled, 24_000), ElectionStep::Again);
+    let ElectionStep::Send(Request::Replace(taken)) = look(&labelled, 25_000) else { panic!("a take-over") };
     assert_eq!(taken.metadata, labelled.metadata);
     assert_eq!(election.runs_out(), Some(at(25_000)));
     assert_eq!(leader("b", 0).runs_out(), None, "its own");
@@ -141,11 +143,11 @@ fn a_released_lease_is_taken_at_once_and_its_own_duration_counts() {
         let mut election = candidate("b");
         election.attempt(at(0), wall(0));
         match election.answered(Answer::Lease(held.clone()), at(0), wall(0)) {
-            Next::Send(Request::Replace(taken)) => {
+            ElectionStep::Send(Request::Replace(taken)) => {
                 assert!(expected, "{held:?}");
                 assert_eq!(taken.spec.lease_transitions, Some(8));
             }
-            next => assert!(!expected && next == Next::Again, "{held:?}: {next:?}"),
+            next => assert!(!expected && next == ElectionStep::Again, "{held:?}: {next:?}"),
         }
     }
 }
@@ -158,7 +160,7 @@ fn a_renewal_keeps_the_time_of_acquisition_and_the_count_of_transitions() {
     assert_eq!(renewed.spec.acquire_time, Some(wall(1_000).micro()));
     assert_eq!(renewed.spec.renew_time, Some(wall(3_000).micro()));
     assert_eq!(renewed.spec.lease_transitions, Some(0));
-    assert_eq!(election.answered(Answer::Lease(renewed), at(3_010), wall(3_010)), Next::Leading);
+    assert_eq!(election.answered(Answer::Lease(renewed), at(3_010), wall(3_010)), ElectionStep::Leading);
     let term = election.term().unwrap();
     assert_eq!((term.renewed, term.until, term.wall_until), (at(3_000), at(13_000), wall(13_000)));
 }
@@ -169,30 +171,30 @@ fn a_renewal_that_fails_looks_again_and_finds_out() {
     let refused = |found: Answer| {
         let mut election = leader("a", 0);
         election.attempt(at(2_000), wall(2_000));
-        assert_eq!(election.answered(Answer::Failed, at(2_100), wall(2_100)), Next::Send(Request::Get));
+        assert_eq!(election.answered(Answer::Failed, at(2_100), wall(2_100)), ElectionStep::Send(Request::Get));
         let next = election.answered(found, at(2_200), wall(2_200));
         (next, election)
     };
     // Its own, touched by somebody: written once more, from what was read.
     let (next, mut election) = refused(Answer::Lease(lease("a", 15, 0, 9)));
-    let Next::Send(Request::Replace(renewed)) = next else { panic!("{next:?}") };
+    let ElectionStep::Send(Request::Replace(renewed)) = next else { panic!("{next:?}") };
     assert_eq!(renewed.metadata["resourceVersion"], "9");
     assert_eq!(renewed.spec.acquire_time, Some(wall(1).micro()));
-    assert_eq!(election.answered(Answer::Lease(renewed), at(2_300), wall(2_300)), Next::Leading);
+    assert_eq!(election.answered(Answer::Lease(renewed), at(2_300), wall(2_300)), ElectionStep::Leading);
     assert_eq!(election.term().unwrap().renewed, at(2_200));
     // Another's, or nobody's: lost, at once.
     for holder in ["b", ""] {
         let (next, election) = refused(Answer::Lease(lease(holder, 15, 1, 9)));
-        assert_eq!(next, Next::Lost);
+        assert_eq!(next, ElectionStep::Lost);
         assert_eq!(election.term(), None);
     }
     // No answer: it leads on until its deadline.
     let (next, election) = refused(Answer::Failed);
-    assert_eq!(next, Next::Again);
+    assert_eq!(next, ElectionStep::Again);
     assert!(election.leads(at(9_999)) && !election.leads(at(10_000)));
     // Deleted: made anew.
     let (next, _) = refused(Answer::NotFound);
-    assert!(matches!(next, Next::Send(Request::Create(_))), "{next:?}");
+    assert!(matches!(next, ElectionStep::Send(Request::Create(_))), "{next:?}");
 }
 
 /// Contract: CM-05
@@ -202,10 +204,10 @@ fn a_lease_that_was_deleted_is_not_taken_before_its_holder_must_have_noticed() {
     election.attempt(at(0), wall(0));
     election.answered(Answer::Lease(lease("a", 15, 0, 1)), at(0), wall(0));
     election.attempt(at(2_000), wall(2_000));
-    assert_eq!(election.answered(Answer::NotFound, at(2_000), wall(2_000)), Next::Again);
+    assert_eq!(election.answered(Answer::NotFound, at(2_000), wall(2_000)), ElectionStep::Again);
     election.attempt(at(15_000), wall(15_000));
     let next = election.answered(Answer::NotFound, at(15_000), wall(15_000));
-    assert!(matches!(next, Next::Send(Request::Create(_))), "{next:?}");
+    assert!(matches!(next, ElectionStep::Send(Request::Create(_))), "{next:?}");
 }
 
 /// Contract: CM-05
@@ -213,13 +215,13 @@ fn a_lease_that_was_deleted_is_not_taken_before_its_holder_must_have_noticed() {
 fn an_answer_that_came_after_the_deadline_gives_no_leave_to_write() {
     let mut election = candidate("a");
     election.attempt(at(0), wall(0));
-    let Next::Send(create) = election.answered(Answer::NotFound, at(0), wall(0)) else { panic!("a create") };
-    assert_eq!(accept(&mut election, create, 10_000), Next::Again);
+    let ElectionStep::Send(create) = election.answered(Answer::NotFound, at(0), wall(0)) else { panic!("a create") };
+    assert_eq!(accept(&mut election, create, 10_000), ElectionStep::Again);
     assert_eq!(election.term(), None);
     // The lease is its own all the same, and the next attempt finds it so.
     election.attempt(at(12_000), wall(12_000));
     let next = election.answered(Answer::Lease(lease("a", 15, 0, 1)), at(12_000), wall(12_000));
-    let Next::Send(Request::Replace(renewed)) = next else { panic!("{next:?}") };
+    let ElectionStep::Send(Request::Replace(renewed)) = next else { panic!("{next:?}") };
     assert_eq!(renewed.spec.lease_transitions, Some(0));
 }
 
@@ -315,11 +317,11 @@ proptest! {
                 let (now, wall) = player.now(world);
                 let next = match player.flight.take() {
                     Some((_, answer)) => player.election.answered(answer, now, wall),
-                    None => Next::Send(player.election.attempt(now, wall)),
+                    None => ElectionStep::Send(player.election.attempt(now, wall)),
                 };
                 let (kind, delay) = draws.next().expect("an endless cycle");
                 match next {
-                    Next::Send(request) => {
+                    ElectionStep::Send(request) => {
                         // Of ten requests one is lost on its way and one on its way back, and some are slow.
                         let answer = match kind {
                             0..100 => Answer::Failed,
@@ -329,14 +331,14 @@ proptest! {
                         player.until = world + if kind % 10 == 0 { delay * 12 } else { delay / 4 };
                         player.flight = Some((request, answer));
                     }
-                    Next::Leading => {
+                    ElectionStep::Leading => {
                         terms += u64::from(!player.led);
                         player.led = true;
                         // Some leaders stop for longer than any lease.
                         player.until = world + if kind < 40 { 20_000 + delay } else { 2_000 };
                     }
-                    Next::Again => player.until = world + 2_000 + delay * 2,
-                    Next::Lost => {
+                    ElectionStep::Again => player.until = world + 2_000 + delay * 2,
+                    ElectionStep::Lost => {
                         player.led = false;
                         player.until = world + 2_000;
                     }

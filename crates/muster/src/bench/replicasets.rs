@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use muster_machinery::Change;
 use muster_objects::Pod;
 use muster_runtime::client::{Client, ClientError};
-use muster_runtime::informer::{Informers, Resource};
+use muster_runtime::informer::{Informers, WatchedResource};
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -88,7 +88,7 @@ pub(crate) async fn run(arguments: &BenchReplicasets) -> Result<()> {
     };
     let namespace = format!("muster-bench-{}", std::process::id());
     let mut informers = Informers::new(client.clone(), Duration::ZERO, 0);
-    let pods = informers.of::<Pod>(&Resource::pods());
+    let pods = informers.of::<Pod>(&WatchedResource::pods());
     let store = pods.store();
     pods.add_handler(counter(namespace.clone(), Arc::clone(&counts)));
     let reading: Vec<_> = informers.into_runs().into_iter().map(tokio::spawn).collect();

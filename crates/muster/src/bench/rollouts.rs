@@ -12,7 +12,7 @@ use futures::stream::{self, TryStreamExt as _};
 use muster_machinery::Change;
 use muster_objects::{Deployment, IntOrPercent, Pod, ReplicaSet};
 use muster_runtime::client::{Client, PatchType};
-use muster_runtime::informer::{Informers, Resource};
+use muster_runtime::informer::{Informers, WatchedResource};
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -119,10 +119,10 @@ async fn measure(arguments: &BenchRollouts, embedded: &Embedded) -> Result<Findi
 
     let mut informers = Informers::new(client.clone(), Duration::ZERO, 0);
     let (of_pods, of_sets, observer) = (Arc::clone(&watcher), Arc::clone(&watcher), Arc::clone(&complete));
-    informers.of::<Pod>(&Resource::pods()).add_handler(move |change: &Change<Pod>| of_pods.observe(change));
-    let sets = informers.of::<ReplicaSet>(&Resource::replicasets());
+    informers.of::<Pod>(&WatchedResource::pods()).add_handler(move |change: &Change<Pod>| of_pods.observe(change));
+    let sets = informers.of::<ReplicaSet>(&WatchedResource::replicasets());
     sets.add_handler(move |change: &Change<ReplicaSet>| of_sets.observe_set(change));
-    let deployments = informers.of::<Deployment>(&Resource::new("apps", "v1", "deployments"));
+    let deployments = informers.of::<Deployment>(&WatchedResource::new("apps", "v1", "deployments"));
     deployments.add_handler(move |change: &Change<Deployment>| observer.observe(change));
     let reading: Vec<_> = informers.into_runs().into_iter().map(tokio::spawn).collect();
 

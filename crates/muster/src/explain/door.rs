@@ -12,7 +12,7 @@ use kube::config::AuthInfo;
 use muster_objects::meta::ObjectKey;
 use muster_runtime::client::{ApiError, Client, ClientError, Form, Options};
 use muster_runtime::explain::Kind;
-use muster_runtime::informer::Resource;
+use muster_runtime::informer::WatchedResource;
 
 /// How long the API server has to decide.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -78,10 +78,10 @@ impl Door {
 async fn reads(client: &Client, kind: Kind, key: &ObjectKey) -> Result<(), ClientError> {
     let ObjectKey { namespace, name } = key;
     client.get_as(&kind.resource().path(namespace, name), Form::Metadata).await?;
-    let one = |resource: Resource| format!("{}?limit=1", resource.collection(Some(namespace)));
-    client.get_as(&one(Resource::pods()), Form::MetadataList).await?;
+    let one = |resource: WatchedResource| format!("{}?limit=1", resource.collection(Some(namespace)));
+    client.get_as(&one(WatchedResource::pods()), Form::MetadataList).await?;
     if kind == Kind::Deployment {
-        client.get_as(&one(Resource::replicasets()), Form::MetadataList).await?;
+        client.get_as(&one(WatchedResource::replicasets()), Form::MetadataList).await?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::{FutureExt, StreamExt, stream, stream::FuturesUnordered};
 use muster_controllers::plan::{
     AfterConflict, ClaimAction, ClaimOutcome, ClaimPatch, ClaimPlan, Creation, Deletion, Expectation, Failure, Next,
-    Outcome, Owner, Patch, Plan, Remark, Report, Resource, Settled, StatusWrite, Step, Sync, Verdict, Written,
+    Outcome, Owner, Patch, Plan, Remark, Report, Resource, Settled, StatusWrite, Step, SyncSteps, Verdict, Written,
 };
 use muster_controllers::plan::{Announcement, PatchType};
 use muster_machinery::SlowStart;
@@ -27,7 +27,7 @@ mod tests;
 const CLAIMS_AT_ONCE: usize = 100;
 
 /// Where a sync's effects are written down as they happen.
-pub trait Ledger: Send + std::marker::Sync {
+pub trait Ledger: Send + Sync {
     /// What the caches are to show of the round that begins; replaces the owner's earlier expectation (EX-01).
     fn expect(&self, owner: &Owner, expectation: &Expectation);
 
@@ -54,7 +54,7 @@ pub trait Ledger: Send + std::marker::Sync {
 ///
 /// `now` is wall time by the server's clock (B-11).
 pub async fn perform(
-    sync: &mut (impl Sync + ?Sized),
+    sync: &mut (impl SyncSteps + ?Sized),
     writer: &dyn Writer,
     ledger: &dyn Ledger,
     now: impl Fn() -> Timestamp,
@@ -218,7 +218,7 @@ impl Run<'_> {
             let read = self.writer.read(&current.resource, &current.key).await;
             match current.after_conflict(read.as_deref()) {
                 AfterConflict::Again(again) => current = std::borrow::Cow::Owned(again),
-                AfterConflict::Leave { seen } => return current.settle_left(seen),
+                AfterConflict::Leave { seen } => return current.settle_no_longer_owned(seen),
                 AfterConflict::Fail(failure) => return current.settle(&Err(failure)),
             }
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use muster_controllers::plan::{Ownership, Requeue, Telling, Words};
+use muster_controllers::plan::{EventText, EventTexts, Ownership, Requeue};
 use muster_objects::{Selector, meta::Uid};
 use serde_json::{Value, json};
 
@@ -154,7 +154,7 @@ struct Once {
     report: Option<Report>,
 }
 
-impl Sync for Once {
+impl SyncSteps for Once {
     fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -211,9 +211,9 @@ fn creation(count: u32) -> Creation {
         count,
         body: Bytes::from_static(br#"{"metadata":{"generateName":"web-"}}"#),
         name: None,
-        telling: Telling {
-            success: Some(("SuccessfulCreate", Words::Before("Created pod: "))),
-            failure: Some(("FailedCreate", Words::Before("Error creating: "))),
+        events: EventTexts {
+            success: Some(("SuccessfulCreate", EventText::Before("Created pod: "))),
+            failure: Some(("FailedCreate", EventText::Before("Error creating: "))),
             error_context: None,
         },
     }
@@ -230,9 +230,9 @@ fn deletion(name: &str) -> Deletion {
             selector: Selector::parse("app=web").unwrap(),
             generation: None,
         }),
-        telling: Telling {
-            success: Some(("SuccessfulDelete", Words::Before("Deleted pod: "))),
-            failure: Some(("FailedDelete", Words::Before("Error deleting: "))),
+        events: EventTexts {
+            success: Some(("SuccessfulDelete", EventText::Before("Deleted pod: "))),
+            failure: Some(("FailedDelete", EventText::Before("Error deleting: "))),
             error_context: Some("unable to delete pods"),
         },
     }

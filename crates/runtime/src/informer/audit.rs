@@ -21,8 +21,8 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use super::{
-    Resource, Store,
-    ledger::{Digest, Ledger, Verdict},
+    Store, WatchedResource,
+    audit_state::{AuditState, Digest, Finding},
     reflector::PAGE,
 };
 use crate::{
@@ -36,12 +36,12 @@ const BETWEEN_PAGES: Duration = Duration::from_millis(100);
 /// a watch that broke waits half a minute at most before it is opened again.
 pub(super) const CATCH_UP: Duration = Duration::from_secs(180);
 
-/// Audits one store, whenever its ledger is opened.
+/// Audits one store, whenever its audit_state is opened.
 pub(super) struct Auditor<T: Cached> {
     pub(super) client: Client,
-    pub(super) resource: Resource,
+    pub(super) resource: WatchedResource,
     pub(super) store: Store<T>,
-    pub(super) ledger: Arc<watch::Sender<Ledger>>,
+    pub(super) audit_state: Arc<watch::Sender<AuditState>>,
     pub(super) metrics: Option<Metrics>,
 }
 
@@ -65,15 +65,15 @@ struct Listed {
 impl<T: Cached> Auditor<T> {
     /// Audits for as long as it is polled.
     pub(super) async fn run(self) -> Infallible {
-        let mut ledger = self.ledger.subscribe();
+        let mut audit_state = self.audit_state.subscribe();
         loop {
             // The sender lives as long as this auditor does.
-            let _ = ledger.wait_for(Ledger::is_open).await;
+            let _ = audit_state.wait_for(AuditState::is_open).await;
             if !self.audit().await {
-                self.ledger.send_replace(Ledger::Closed);
+                self.audit_state.send_replace(AuditState::Closed);
                 continue;
             }
-            self.ledger.send_replace(Ledger::Correcting);
+            self.audit_state.send_replace(AuditState::Correcting);
             self.store.read_anew().await;
         }
     }
@@ -89,15 +89,15 @@ impl<T: Cached> Auditor<T> {
             }
         };
         let verdict = self.compare(listed.digest).await;
-        let differs = matches!(verdict, Verdict::Differs { .. });
-        if let (Some(metrics), Verdict::Agrees | Verdict::Differs { .. }) = (&self.metrics, verdict) {
+        let differs = matches!(verdict, Finding::Differs { .. });
+        if let (Some(metrics), Finding::Agrees | Finding::Differs { .. }) = (&self.metrics, verdict) {
             metrics.audited(&self.resource.plural, differs);
         }
         let (version, objects) = (listed.version, listed.digest.objects());
         match verdict {
-            Verdict::Agrees => tracing::debug!(resource, %version, objects, "the cache is what the server has"),
-            Verdict::Overtaken => tracing::debug!(resource, %version, "the audit of the cache was overtaken by a list"),
-            Verdict::Differs { cached, reached } => tracing::warn!(
+            Finding::Agrees => tracing::debug!(resource, %version, objects, "the cache is what the server has"),
+            Finding::Overtaken => tracing::debug!(resource, %version, "the audit of the cache was overtaken by a list"),
+            Finding::Differs { cached, reached } => tracing::warn!(
                 resource,
                 %version,
                 listed = objects,
@@ -123,7 +123,7 @@ impl<T: Cached> Auditor<T> {
             };
             let version = page.resource_version;
             let so_far = listed.get_or_insert_with(|| {
-                self.ledger.send_modify(|ledger| ledger.compare_as_of(version));
+                self.audit_state.send_modify(|audit_state| audit_state.compare_as_of(version));
                 Listed { digest: Digest::default(), version }
             });
             if so_far.version != version {
@@ -142,12 +142,12 @@ impl<T: Cached> Auditor<T> {
     }
 
     /// Compares, and gives the watch its time where it may be behind.
-    async fn compare(&self, listed: Digest) -> Verdict {
-        let mut ledger = self.ledger.subscribe();
-        let told = ledger.wait_for(|ledger| ledger.verdict(listed).is_some());
-        // Whether it was in time is what the ledger shows.
+    async fn compare(&self, listed: Digest) -> Finding {
+        let mut audit_state = self.audit_state.subscribe();
+        let told = audit_state.wait_for(|audit_state| audit_state.verdict(listed).is_some());
+        // Whether it was in time is what the audit_state shows.
         let _ = tokio::time::timeout(CATCH_UP, told).await;
-        self.ledger.borrow().verdict_now(listed)
+        self.audit_state.borrow().verdict_now(listed)
     }
 }
 

@@ -28,7 +28,7 @@ struct Scene {
 
 impl Scene {
     /// An informer that has read the pods `a` at 5 and `b` at 6, as of 10, in this scope.
-    async fn start_in(resource: Resource) -> Self {
+    async fn start_in(resource: WatchedResource) -> Self {
         let (client, mut server) = server();
         let metrics = Metrics::new(Clock::system());
         let mut informers = Informers::new(client, RESYNC, 3).counted_by(&metrics);
@@ -60,7 +60,7 @@ impl Scene {
     }
 
     async fn start() -> Self {
-        Self::start_in(Resource::pods()).await
+        Self::start_in(WatchedResource::pods()).await
     }
 
     /// The first page that the audit asks for.
@@ -242,7 +242,7 @@ async fn an_audit_that_fails_does_no_harm() {
 /// Contract: B-07
 #[tokio::test(start_paused = true)]
 async fn it_asks_for_metadata_of_its_own_scope_page_by_page() {
-    let mut pods = Resource::pods();
+    let mut pods = WatchedResource::pods();
     pods.namespace = Some("ns".into());
     pods.label_selector = "app=web".into();
     let mut scene = Scene::start_in(pods).await;

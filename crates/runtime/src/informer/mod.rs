@@ -11,8 +11,8 @@
 //! At each resync, an audit compares the store with what the server has.
 
 mod audit;
+mod audit_state;
 mod backoff;
-mod ledger;
 mod once;
 mod reflector;
 mod resource;
@@ -31,10 +31,10 @@ use tokio::{sync::watch, time::Instant};
 
 use self::{
     audit::Auditor,
-    ledger::Ledger,
+    audit_state::AuditState,
     reflector::{Delta, Reflector, Target},
 };
-pub use self::{once::read_once, resource::Resource, store::Store};
+pub use self::{once::read_once, resource::WatchedResource, store::Store};
 use crate::{client::Client, metrics::Metrics};
 
 /// How many of the objects that an audit found to differ are named in the log.
@@ -59,7 +59,7 @@ impl<T, F: FnMut(&Change<T>) + Send + 'static> Handler<T> for F {
 /// Follows one resource into a store. Make it, add handlers, run it.
 pub struct Informer<T: Cached> {
     client: Client,
-    resource: Resource,
+    resource: WatchedResource,
     sink: Sink<T>,
     random: SmallRng,
     /// Where audits are counted.
@@ -75,7 +75,7 @@ struct Sink<T: Cached> {
     /// How often the store had been asked to be read anew when the list at hand began.
     listing: u64,
     /// What the audit at hand, if there is one, has to know of what happens to the store.
-    ledger: Arc<watch::Sender<Ledger>>,
+    audit_state: Arc<watch::Sender<AuditState>>,
     min_resync: Duration,
     resync_at: Instant,
     random: SmallRng,
@@ -87,14 +87,14 @@ impl<T: Cached> Informer<T> {
     /// Every `min_resync` times a random factor in [1, 2), each object is reported as updated (INF-06) and the
     /// store is compared with what the server has (B-07); zero never does.
     #[must_use]
-    pub fn new(client: Client, resource: Resource, min_resync: Duration, seed: u64) -> Self {
+    pub fn new(client: Client, resource: WatchedResource, min_resync: Duration, seed: u64) -> Self {
         let mut random = SmallRng::seed_from_u64(seed);
         let sink = Sink {
             store: Store::new(),
             handlers: Vec::new(),
             changes: Vec::new(),
             listing: 0,
-            ledger: Arc::default(),
+            audit_state: Arc::default(),
             min_resync,
             resync_at: Instant::now(),
             random: SmallRng::from_rng(&mut random),
@@ -117,9 +117,9 @@ impl<T: Cached> Informer<T> {
     pub async fn run(self) {
         let Self { client, resource, mut sink, random, metrics } = self;
         sink.plan_resync();
-        let (store, ledger) = (sink.store.clone(), Arc::clone(&sink.ledger));
+        let (store, audit_state) = (sink.store.clone(), Arc::clone(&sink.audit_state));
         let anew = store.asked();
-        let auditor = Auditor { client: client.clone(), resource: resource.clone(), store, ledger, metrics };
+        let auditor = Auditor { client: client.clone(), resource: resource.clone(), store, audit_state, metrics };
         let mut reflector = Reflector::new(client, resource, random);
         tokio::select! {
             biased;
@@ -159,9 +159,9 @@ impl<T: Cached> Target<T> for Sink<T> {
     fn replace(&mut self, objects: Vec<Arc<T>>, version: ResourceVersion) {
         self.changes = self.store.replace(objects, version);
         let mut audited = false;
-        self.ledger.send_modify(|ledger| audited = ledger.replaced());
+        self.audit_state.send_modify(|audit_state| audited = audit_state.replaced());
         if audited {
-            let examples = ledger::in_words(&self.changes, NAMED);
+            let examples = audit_state::in_words(&self.changes, NAMED);
             tracing::warn!(changes = self.changes.len(), ?examples, "the list after the audit corrected the cache");
         }
         self.tell(version);
@@ -170,9 +170,9 @@ impl<T: Cached> Target<T> for Sink<T> {
 
     fn apply(&mut self, batch: &mut Vec<Delta<T>>) {
         let mut version = ResourceVersion::UNKNOWN;
-        self.ledger.send_if_modified(|ledger| {
-            version = self.store.apply(batch, &mut self.changes, ledger);
-            ledger.reached(version)
+        self.audit_state.send_if_modified(|audit_state| {
+            version = self.store.apply(batch, &mut self.changes, audit_state);
+            audit_state.reached(version)
         });
         self.tell(version);
     }
@@ -187,7 +187,7 @@ impl<T: Cached> Target<T> for Sink<T> {
         self.changes.extend(unchanged);
         let version = self.store.newest();
         self.tell(version);
-        self.ledger.send_if_modified(|ledger| ledger.open(&self.store.read()));
+        self.audit_state.send_if_modified(|audit_state| audit_state.open(&self.store.read()));
         self.plan_resync();
     }
 }
@@ -202,7 +202,7 @@ pub struct Informers {
 }
 
 struct Entry {
-    resource: Resource,
+    resource: WatchedResource,
     /// An `Informer<T>`, until it is run.
     informer: Box<dyn Any + Send>,
     run: fn(Box<dyn Any + Send>) -> BoxFuture<'static, ()>,
@@ -224,7 +224,7 @@ impl Informers {
     }
 
     /// The informer of a resource in the form `T`, made at the first call.
-    pub fn of<T: Cached>(&mut self, resource: &Resource) -> &mut Informer<T> {
+    pub fn of<T: Cached>(&mut self, resource: &WatchedResource) -> &mut Informer<T> {
         let known =
             self.entries.iter().position(|entry| entry.resource == *resource && entry.informer.is::<Informer<T>>());
         let at = known.unwrap_or_else(|| {

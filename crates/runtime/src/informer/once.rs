@@ -7,7 +7,7 @@ use muster_objects::meta::ResourceVersion;
 use rand::{SeedableRng, rngs::SmallRng};
 use tokio::time::Instant;
 
-use super::Resource;
+use super::WatchedResource;
 use super::reflector::{Delta, Reflector, Target};
 use crate::client::{Client, ClientError};
 
@@ -15,7 +15,7 @@ use crate::client::{Client, ClientError};
 ///
 /// # Errors
 /// Where the server refuses, is not there, or answers with something else than a list.
-pub async fn read_once<T: Cached>(client: &Client, resource: Resource) -> Result<Cache<T>, ClientError> {
+pub async fn read_once<T: Cached>(client: &Client, resource: WatchedResource) -> Result<Cache<T>, ClientError> {
     let mut into = Once(Cache::new());
     // Nothing is drawn by a list.
     let random = SmallRng::seed_from_u64(0);

@@ -133,7 +133,9 @@ async fn a_frame_that_is_no_event_is_a_failure_and_an_unreadable_object_is_not()
 async fn what_carries_a_template_is_read_as_json() {
     let (client, mut server) = server();
     tokio::spawn(async move {
-        crate::informer::Informer::<ReplicaSet>::new(client, Resource::replicasets(), Duration::ZERO, 1).run().await;
+        crate::informer::Informer::<ReplicaSet>::new(client, WatchedResource::replicasets(), Duration::ZERO, 1)
+            .run()
+            .await;
     });
     assert_eq!(accept(&server.next().await), "application/json");
 }
@@ -143,7 +145,7 @@ async fn protobuf_can_be_turned_off() {
     let options = Options { clock: Clock::system(), protobuf: false, ..Options::default() };
     let (client, mut server) = server_with(&options);
     tokio::spawn(async move {
-        crate::informer::Informer::<Pod>::new(client, Resource::pods(), Duration::ZERO, 1).run().await;
+        crate::informer::Informer::<Pod>::new(client, WatchedResource::pods(), Duration::ZERO, 1).run().await;
     });
     assert_eq!(accept(&server.next().await), "application/json");
 }

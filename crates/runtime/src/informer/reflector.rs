@@ -23,7 +23,7 @@ use muster_objects::{
 use rand::{Rng, rngs::SmallRng};
 use tokio::{sync::watch, time::Instant};
 
-use super::{Resource, backoff::Backoff};
+use super::{WatchedResource, backoff::Backoff};
 use crate::client::{ApiError, BoxError, Client, ClientError, Encoding, Form, Frames, Received};
 
 /// Objects in one page of a list.
@@ -70,7 +70,7 @@ pub(super) trait Target<T> {
 /// Follows one resource.
 pub(super) struct Reflector<T> {
     client: Client,
-    resource: Resource,
+    resource: WatchedResource,
     random: SmallRng,
     interner: Interner,
     backoff: Backoff,
@@ -132,7 +132,7 @@ impl Ended {
 }
 
 impl<T: Object> Reflector<T> {
-    pub(super) fn new(client: Client, resource: Resource, random: SmallRng) -> Self {
+    pub(super) fn new(client: Client, resource: WatchedResource, random: SmallRng) -> Self {
         Self {
             client,
             resource,

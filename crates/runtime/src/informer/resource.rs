@@ -9,7 +9,7 @@ const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 
 /// A resource of the API and the part of it that is of interest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Resource {
+pub struct WatchedResource {
     /// The API group; empty for the core one.
     pub group: Cow<'static, str>,
     /// The version, such as `v1`.
@@ -26,7 +26,7 @@ pub struct Resource {
     pub metadata_only: bool,
 }
 
-impl Resource {
+impl WatchedResource {
     /// All objects of a resource.
     pub fn new(
         group: impl Into<Cow<'static, str>>,
@@ -146,7 +146,7 @@ mod tests {
     /// Contract: INF-01
     #[test]
     fn the_first_read_asks_for_what_is_consistent() {
-        let pods = Resource::pods();
+        let pods = WatchedResource::pods();
         // No resourceVersion: the server must not answer from an older cache.
         assert_eq!(pods.list(500, None), "/api/v1/pods?limit=500");
         assert_eq!(pods.list(500, Some("a/b=")), "/api/v1/pods?limit=500&continue=a%2Fb%3D");
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_selection_is_escaped() {
-        let mut sets = Resource::replicasets();
+        let mut sets = WatchedResource::replicasets();
         sets.namespace = Some("ns".into());
         sets.label_selector = "app in (a,b)".into();
         assert_eq!(

@@ -9,7 +9,7 @@ use muster_machinery::{Cache, Cached, Change};
 use muster_objects::meta::ResourceVersion;
 use tokio::sync::watch;
 
-use super::{ledger::Ledger, reflector::Delta};
+use super::{audit_state::AuditState, reflector::Delta};
 
 /// The objects of one kind as the watch last told them. Cloning shares it.
 pub struct Store<T: Cached> {
@@ -100,11 +100,11 @@ impl<T: Cached> Store<T> {
         &self,
         batch: &mut Vec<Delta<T>>,
         changes: &mut Vec<Change<T>>,
-        ledger: &mut Ledger,
+        audit_state: &mut AuditState,
     ) -> ResourceVersion {
         self.write(|cache| {
             for delta in batch.drain(..) {
-                ledger.note(cache, &delta);
+                audit_state.note(cache, &delta);
                 match delta {
                     Delta::Put(object) => changes.extend(cache.apply(object)),
                     Delta::Gone(last) => changes.extend(cache.delete(last)),

@@ -62,7 +62,7 @@ async fn settle() {
 /// An informer of pods that has been told of `a` at 5 and reached 10.
 async fn started(min_resync: Duration) -> (Server, Stream, Store<Pod>, Told) {
     let (client, mut server) = server();
-    let mut informer = Informer::<Pod>::new(client, Resource::pods(), min_resync, 3);
+    let mut informer = Informer::<Pod>::new(client, WatchedResource::pods(), min_resync, 3);
     let store = informer.store();
     let told = Told::default();
     informer.add_handler(Listener { told: told.clone(), store: store.clone() });
@@ -117,7 +117,7 @@ async fn what_a_relist_does_not_find_is_a_tombstone_of_its_last_known_state() {
 #[tokio::test(start_paused = true)]
 async fn read_anew_is_what_a_list_says_that_began_after_it_was_asked_for() {
     let (client, mut server) = server();
-    let informer = Informer::<Pod>::new(client, Resource::pods(), Duration::ZERO, 3);
+    let informer = Informer::<Pod>::new(client, WatchedResource::pods(), Duration::ZERO, 3);
     let store = informer.store();
     tokio::spawn(informer.run());
     let old = server.next().await.stream();
@@ -162,11 +162,13 @@ async fn one_watch_serves_everyone_who_asks() {
     let counts = Arc::new(Mutex::new([0; 2]));
     for reader in 0..2 {
         let counts = Arc::clone(&counts);
-        informers.of::<Pod>(&Resource::pods()).add_handler(move |_: &Change<Pod>| counts.lock().unwrap()[reader] += 1);
+        informers
+            .of::<Pod>(&WatchedResource::pods())
+            .add_handler(move |_: &Change<Pod>| counts.lock().unwrap()[reader] += 1);
     }
-    let first = informers.of::<Pod>(&Resource::pods()).store();
-    let second = informers.of::<Pod>(&Resource::pods()).store();
-    informers.of::<ReplicaSet>(&Resource::replicasets());
+    let first = informers.of::<Pod>(&WatchedResource::pods()).store();
+    let second = informers.of::<Pod>(&WatchedResource::pods()).store();
+    informers.of::<ReplicaSet>(&WatchedResource::replicasets());
     for run in informers.into_runs() {
         tokio::spawn(run);
     }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::metadata::Metadata;
 use crate::client::Client;
-use crate::informer::{Handler, Informers, Resource, Store};
+use crate::informer::{Handler, Informers, Store, WatchedResource};
 
 /// What a handler tells.
 pub(super) enum Message {
@@ -111,7 +111,7 @@ impl ToMerge {
     }
 
     /// Listens to the informer of a kind.
-    pub(super) fn follow<T: InShadow>(&self, informers: &mut Informers, resource: &Resource) -> Store<T> {
+    pub(super) fn follow<T: InShadow>(&self, informers: &mut Informers, resource: &WatchedResource) -> Store<T> {
         let informer = informers.of::<T>(resource);
         informer.add_handler(Follow { to: self.clone(), lost: Vec::new(), of: PhantomData });
         informer.store()
@@ -119,7 +119,7 @@ impl ToMerge {
 
     /// Listens for who writes the sizes of ReplicaSets.
     pub(super) fn follow_writers(&self, informers: &mut Informers) -> Store<Metadata> {
-        let informer = informers.of::<Metadata>(&Resource::replicasets().metadata());
+        let informer = informers.of::<Metadata>(&WatchedResource::replicasets().metadata());
         let to = self.clone();
         informer.add_handler(move |change: &Change<Metadata>| {
             let object = change.object();
@@ -133,7 +133,7 @@ impl ToMerge {
 
     /// Listens for namespaces that are being deleted.
     pub(super) fn follow_namespaces(&self, informers: &mut Informers) -> Store<Metadata> {
-        let informer = informers.of::<Metadata>(&Resource::new("", "v1", "namespaces").metadata());
+        let informer = informers.of::<Metadata>(&WatchedResource::new("", "v1", "namespaces").metadata());
         let to = self.clone();
         informer.add_handler(move |change: &Change<Metadata>| {
             let meta = change.object().meta();

@@ -11,7 +11,7 @@ use muster_cluster::kinds::Kinds;
 use muster_cluster::{Cluster, DelayRange, Options as ClusterOptions, namespaces, nodes};
 use muster_objects::{Deployment, Pod, ReplicaSet};
 use muster_runtime::client::{Client, ClientError, Form, PatchType};
-use muster_runtime::informer::{Informers, Resource, Store};
+use muster_runtime::informer::{Informers, Store, WatchedResource};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -97,13 +97,13 @@ impl Stage {
         self.create_account(&namespace).await?;
 
         let mut informers = Informers::new(self.client.clone(), Duration::ZERO, 0);
-        let here = |mut resource: Resource| {
+        let here = |mut resource: WatchedResource| {
             resource.namespace = Some(namespace.clone());
             resource
         };
-        let pods = informers.of::<Pod>(&here(Resource::pods())).store();
-        let sets = informers.of::<ReplicaSet>(&here(Resource::replicasets())).store();
-        let deployments = informers.of::<Deployment>(&here(Resource::deployments())).store();
+        let pods = informers.of::<Pod>(&here(WatchedResource::pods())).store();
+        let sets = informers.of::<ReplicaSet>(&here(WatchedResource::replicasets())).store();
+        let deployments = informers.of::<Deployment>(&here(WatchedResource::deployments())).store();
         let mut reading = JoinSet::new();
         for run in informers.into_runs() {
             reading.spawn(run);

@@ -28,7 +28,7 @@ pub(super) struct Digest {
 
 /// What is known of the cache for the audit at hand.
 #[derive(Debug, Default)]
-pub(super) enum Ledger {
+pub(super) enum AuditState {
     /// No audit is on.
     #[default]
     Closed,
@@ -55,7 +55,7 @@ pub(super) struct Book {
 
 /// What an audit has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Finding {
     /// The cache is what the server says.
     Agrees,
     /// It is not.
@@ -106,7 +106,7 @@ fn hash(uid: &Uid, version: ResourceVersion) -> u64 {
     hasher.finish()
 }
 
-impl Ledger {
+impl AuditState {
     /// Begins an audit of what the cache holds now, unless one is on. Says if it did.
     pub(super) fn open<T: Cached>(&mut self, cache: &Cache<T>) -> bool {
         if !matches!(self, Self::Closed) {
@@ -162,21 +162,21 @@ impl Ledger {
     }
 
     /// What a list of `listed` means; none where the watch may still tell what is missing.
-    pub(super) fn verdict(&self, listed: Digest) -> Option<Verdict> {
+    pub(super) fn verdict(&self, listed: Digest) -> Option<Finding> {
         match self.verdict_now(listed) {
-            Verdict::Differs { reached: false, .. } => None,
+            Finding::Differs { reached: false, .. } => None,
             verdict => Some(verdict),
         }
     }
 
     /// The same without patience.
-    pub(super) fn verdict_now(&self, listed: Digest) -> Verdict {
+    pub(super) fn verdict_now(&self, listed: Digest) -> Finding {
         match self {
-            Self::Open(Book { digest, .. }) if *digest == listed => Verdict::Agrees,
+            Self::Open(Book { digest, .. }) if *digest == listed => Finding::Agrees,
             Self::Open(Book { digest, as_of, seen, .. }) => {
-                Verdict::Differs { cached: digest.objects, reached: as_of.is_some_and(|as_of| *seen >= as_of) }
+                Finding::Differs { cached: digest.objects, reached: as_of.is_some_and(|as_of| *seen >= as_of) }
             }
-            Self::Closed | Self::Overtaken | Self::Correcting => Verdict::Overtaken,
+            Self::Closed | Self::Overtaken | Self::Correcting => Finding::Overtaken,
         }
     }
 
@@ -211,5 +211,5 @@ pub(super) fn in_words<T: Cached>(changes: &[Change<T>], at_most: usize) -> Vec<
 }
 
 #[cfg(test)]
-#[path = "ledger_tests.rs"]
+#[path = "audit_state_tests.rs"]
 mod tests;

@@ -28,14 +28,14 @@ fn told(steps: &[Step]) -> Vec<Delta<Pod>> {
     deltas.collect()
 }
 
-fn apply(cache: &mut Cache<Pod>, ledger: &mut Ledger, delta: Delta<Pod>) {
-    ledger.note(cache, &delta);
+fn apply(cache: &mut Cache<Pod>, audit_state: &mut AuditState, delta: Delta<Pod>) {
+    audit_state.note(cache, &delta);
     match delta {
         Delta::Put(pod) => drop(cache.apply(pod)),
         Delta::Gone(pod) => drop(cache.delete(pod)),
         Delta::Reached(version) => cache.saw(version),
     }
-    ledger.reached(cache.newest());
+    audit_state.reached(cache.newest());
 }
 
 proptest! {
@@ -55,33 +55,33 @@ proptest! {
 
         let mut server = Cache::<Pod>::new();
         for delta in told(&steps).into_iter().take(listed) {
-            apply(&mut server, &mut Ledger::Closed, delta);
+            apply(&mut server, &mut AuditState::Closed, delta);
         }
         let truth = Digest::of(&server);
 
-        let (mut cache, mut ledger) = (Cache::<Pod>::new(), Ledger::Closed);
+        let (mut cache, mut audit_state) = (Cache::<Pod>::new(), AuditState::Closed);
         for (at, delta) in told(&steps).into_iter().enumerate() {
             if at == opened {
-                prop_assert!(ledger.open(&cache));
+                prop_assert!(audit_state.open(&cache));
             }
             if at == learnt {
-                ledger.compare_as_of(as_of);
+                audit_state.compare_as_of(as_of);
             }
-            apply(&mut cache, &mut ledger, delta);
+            apply(&mut cache, &mut audit_state, delta);
         }
         if opened == steps.len() {
-            prop_assert!(ledger.open(&cache));
+            prop_assert!(audit_state.open(&cache));
         }
         if learnt == steps.len() {
-            ledger.compare_as_of(as_of);
+            audit_state.compare_as_of(as_of);
         }
-        prop_assert_eq!(ledger.verdict(truth), Some(Verdict::Agrees));
+        prop_assert_eq!(audit_state.verdict(truth), Some(Finding::Agrees));
 
         // One object more or less, or in another version, is another digest.
         let mut other = truth;
         other.add(&Uid::new("uid-other"), as_of);
-        let differs = Verdict::Differs { cached: truth.objects(), reached: true };
-        prop_assert_eq!(ledger.verdict(other), Some(differs));
+        let differs = Finding::Differs { cached: truth.objects(), reached: true };
+        prop_assert_eq!(audit_state.verdict(other), Some(differs));
     }
 }
 
