@@ -13,6 +13,8 @@
 //!
 //! Time comes from a [`clock::Clock`], uids and generated names from a [`generator::Generator`]: given both, the same
 //! requests give the same answers.
+//!
+//! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
 pub mod admission;
 pub mod clock;

@@ -21,6 +21,8 @@
 //! | [`kubelet`], [`fate`] | kubelet's pods | SIM-03 to SIM-05 |
 //! | [`garbage`] | the garbage collector | API-19 |
 //! | [`namespaces`] | namespace, service account and root CA controllers | API-20 |
+//!
+//! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
 mod api;
 mod cluster;

@@ -12,6 +12,8 @@
 //! Kubernetes decides can be read, and tested, as ordinary functions. [`plan`] is the language that
 //! decisions are written in; [`replicaset`] the controller behind ReplicaSet and ReplicationController,
 //! [`deployment`] the one behind Deployment. [`mod@claiming`] is what both do first.
+//!
+//! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
 pub mod begin;
 pub mod claiming;

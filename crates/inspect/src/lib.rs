@@ -8,6 +8,8 @@
 //! [`explain`] says of one object what its controller sees and would do. [`shadow`] holds what the controllers of a
 //! cluster did against what these would have done. Both ask the ordinary controllers of `muster-controllers`, and like
 //! these do no I/O and read no clock.
+//!
+//! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
 pub mod explain;
 pub mod shadow;

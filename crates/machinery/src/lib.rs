@@ -24,6 +24,8 @@
 //! None of them locks, waits, reads a clock, does I/O or draws a random number: the caller says what
 //! time it is, and the same calls give the same answers. They are built to be used by controllers
 //! that this project does not know.
+//!
+//! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
 pub mod backoff;
 pub mod cache;

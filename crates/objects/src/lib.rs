@@ -12,6 +12,8 @@
 //! cached pod stays small (INF-10).
 //!
 //! Nothing here does I/O, reads a clock or draws a random number.
+//!
+//! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
 pub mod condition;
 pub mod deployment;

@@ -9,6 +9,8 @@
 //!
 //! The decisions are in `muster-controllers`, the state machines in `muster-machinery`. What is here reads
 //! clocks, waits and does I/O, and decides nothing.
+//!
+//! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
 pub mod client;
 pub mod clock;
