@@ -11,6 +11,7 @@ mod failover;
 mod laws;
 mod mixed;
 mod story;
+#[path = "../common/weather.rs"]
 mod weather;
 
 /// The seeds to be tried: `cases` of them unless `MUSTER_CASES` says otherwise.

@@ -1,4 +1,5 @@
 //! Kinds of bad weather between controllers and server.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::ops::Range;
 use std::time::Duration;
