@@ -14,13 +14,40 @@ use crate::plan::{Requeue, StatusWrite};
 
 /// How long after a write counts are let change before they are written again.
 pub const COUNTS_PAUSE: Duration = Duration::from_millis(20);
+/// The longest that counts wait in all, where round after round puts them off again: a large ReplicaSet that grows is
+/// seen to grow.
+pub const LONGEST_COUNTS_WAIT: Duration = Duration::from_secs(1);
+
+/// How long counts that have changed may wait to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CountsWait {
+    /// For how long, where nothing is written before; none where they are due.
+    pub left: Option<Duration>,
+    /// How long they have waited already.
+    pub waited: Duration,
+}
+
+impl CountsWait {
+    /// For how long after a round of writes that took so long; none where they have waited long enough.
+    #[must_use]
+    pub fn after_a_round(self, took: Duration) -> Option<Duration> {
+        (self.waited + took + COUNTS_PAUSE <= LONGEST_COUNTS_WAIT).then_some(COUNTS_PAUSE)
+    }
+}
 
 /// When something was last written for each owner.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
-    written: BTreeMap<ObjectKey, Moment>,
+    written: BTreeMap<ObjectKey, Written>,
     /// The latest time that was told: writes are noted without one.
     latest: Moment,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Written {
+    last: Moment,
+    /// When the first of the writes came that no status has told of.
+    untold_since: Option<Moment>,
 }
 
 impl Pauses {
@@ -29,19 +56,32 @@ impl Pauses {
         self.latest = now;
     }
 
-    /// Something was written for the owner just now.
-    pub(crate) fn begin(&mut self, owner: &ObjectKey) {
-        self.written.insert(owner.clone(), self.latest);
+    /// The owner's status was written just now.
+    pub(crate) fn wrote_status(&mut self, owner: &ObjectKey) {
+        self.written.insert(owner.clone(), Written { last: self.latest, untold_since: None });
     }
 
-    /// How long counts may still wait; none where they are to be written now.
-    pub(crate) fn left(&mut self, owner: &ObjectKey) -> Option<Duration> {
-        let until = *self.written.get(owner)? + COUNTS_PAUSE;
-        if until <= self.latest {
+    /// Something that the status will tell of was written for the owner just now.
+    pub(crate) fn wrote(&mut self, owner: &ObjectKey) {
+        let before = self.written.get(owner).and_then(|written| written.untold_since);
+        let untold_since = Some(before.unwrap_or(self.latest));
+        self.written.insert(owner.clone(), Written { last: self.latest, untold_since });
+    }
+
+    /// How long counts may still wait.
+    pub(crate) fn wait(&mut self, owner: &ObjectKey) -> CountsWait {
+        let Some(Written { last, untold_since }) = self.written.get(owner).copied() else {
+            return CountsWait::default();
+        };
+        let pause = last + COUNTS_PAUSE;
+        let until = untold_since.map_or(pause, |since| pause.min(since + LONGEST_COUNTS_WAIT));
+        if until <= self.latest && untold_since.is_none() {
             self.written.remove(owner);
-            return None;
         }
-        Some(until.saturating_since(self.latest))
+        CountsWait {
+            left: (until > self.latest).then(|| until.saturating_since(self.latest)),
+            waited: untold_since.map_or(Duration::ZERO, |since| self.latest.saturating_since(since)),
+        }
     }
 
     /// A copy of what is known of one owner, and nothing of the others.

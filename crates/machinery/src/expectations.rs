@@ -68,11 +68,9 @@ impl Expectations {
     }
 
     /// A deletion was seen, by timestamp or by removal; or it failed, and will not be seen (EX-03,
-    /// EX-05). Counts once for each object that is expected to go (EX-04).
-    pub fn deletion_observed(&mut self, owner: &ObjectKey, object: &ObjectKey) {
-        if let Some(expectation) = self.owners.get_mut(owner) {
-            expectation.deletions.remove(object);
-        }
+    /// EX-05). Counts once for each object that is expected to go (EX-04). Answers whether it was expected.
+    pub fn deletion_observed(&mut self, owner: &ObjectKey, object: &ObjectKey) -> bool {
+        self.owners.get_mut(owner).is_some_and(|expectation| expectation.deletions.remove(object))
     }
 
     /// Whether the owner may create and delete: nothing was ever expected, all of it was seen, or it

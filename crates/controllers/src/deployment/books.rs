@@ -93,14 +93,18 @@ impl Books {
             return Begin::Gone;
         };
         match Snapshot::take(Arc::clone(deployment), sets, pods, failures) {
-            Ok(snapshot) => Begin::Ready(Snapshot { counts_wait: self.pauses.left(key), ..snapshot }),
+            Ok(snapshot) => Begin::Ready(Snapshot { counts_wait: self.pauses.wait(key), ..snapshot }),
             Err(error) => Begin::InvalidSelector(error),
         }
     }
 
     /// Records that an object of `resource` stands at `version` by a write for this Deployment (RS-19).
     pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
-        self.pauses.begin(&owner.key);
+        if resource == owner.resource {
+            self.pauses.wrote_status(&owner.key);
+        } else {
+            self.pauses.wrote(&owner.key);
+        }
         self.record.wrote_at(&owner.key, &owner.uid, resource, version);
     }
 

@@ -34,7 +34,7 @@ pub struct NewSet {
 ///
 /// Where it is not to be known how many replicas it may have.
 pub fn new_set(deployment: &Deployment, sets: &Sets, revision: i64) -> Result<NewSet, Failure> {
-    let replicas = new_set_replicas(deployment, 0, taken(&sets.old))?;
+    let replicas = new_set_replicas(deployment, 0, taken(&sets.old).unwrap_or(i64::MAX))?;
     sized_set(deployment, replicas, revision)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_objects::{Deployment, Pod, ReplicaSet};
 
 use super::handlers::is_finished;
-use super::sets::{Sets, actual};
+use super::sets::{Sets, is_reported};
 use super::update::{Refresh, SetUpdate};
 
 /// The old ReplicaSets that still want pods go to zero.
@@ -22,13 +22,15 @@ pub fn old_pods_running(sets: &Sets, pods: &[Arc<Pod>]) -> bool {
 
 /// Whether a pod of another ReplicaSet than `this` is left that runs, or may run.
 ///
-/// `pods` are those of all ReplicaSets. One that is being deleted still runs; one that is Failed or Succeeded does
-/// not, whoever may delete it (B-05). One whose phase is Unknown counts: its node may only be out of reach.
+/// Only the ReplicaSets of the Deployment count: pods of an orphan that it could not adopt are not waited for, and
+/// nothing would tell of their end. A ReplicaSet whose status does not answer to its size may have pods that no cache
+/// shows yet. Of the `pods`, one that is being deleted still runs; one that is Failed or Succeeded does not, whoever may
+/// delete it (B-05). One whose phase is Unknown counts: its node may only be out of reach.
 #[must_use]
 pub fn others_running(this: Option<&ReplicaSet>, sets: &Sets, pods: &[Arc<Pod>]) -> bool {
-    let others = sets.all().filter(|set| this.is_none_or(|this| set.meta.uid != this.meta.uid));
-    let of_this = |pod: &Pod| this.is_some_and(|this| pod.meta.is_controlled_by(&this.meta.uid));
-    actual(others) > 0 || pods.iter().any(|pod| !of_this(pod) && !is_finished(pod))
+    let mut others = sets.all().filter(|set| this.is_none_or(|this| set.meta.uid != this.meta.uid));
+    let runs = |set: &ReplicaSet| pods.iter().any(|pod| pod.meta.is_controlled_by(&set.meta.uid) && !is_finished(pod));
+    others.any(|set| !is_reported(set) || set.status.replicas > 0 || runs(set))
 }
 
 /// The new ReplicaSet takes the full count at once.

@@ -9,7 +9,7 @@ use muster_objects::int_or_percent::IntOrPercentError;
 use muster_objects::{Deployment, ReplicaSet, Strategy};
 
 use super::bounds::Bounds;
-use super::sets::{Sets, by_age, is_active, taken, wanted};
+use super::sets::{Sets, by_age, is_active, is_reported, taken, wanted};
 use super::update::{Refresh, SetUpdate};
 use crate::plan::Failure;
 
@@ -48,23 +48,24 @@ pub fn reconcile_new(deployment: &Deployment, sets: &Sets) -> Result<Option<SetU
     let replicas = if new.replicas >= deployment.replicas {
         deployment.replicas
     } else {
-        new_set_replicas(deployment, new.replicas, i64::from(new.replicas) + taken(&sets.old))?
+        let total = taken(&sets.old).map_or(i64::MAX, |taken| taken + i64::from(new.replicas));
+        new_set_replicas(deployment, new.replicas, total)?
     };
     Ok(SetUpdate::scale(deployment, new, replicas, Refresh::WhenScaled))
 }
 
-/// What is done about the old ReplicaSets: their unhealthy replicas go first, then so many of the others as are
-/// available beyond what must be.
+/// What is done about the old ReplicaSets: replicas that cannot cost an available pod go first, then so many of the
+/// others as are available beyond what must be.
 ///
-/// An unhealthy replica, one that is not ready, may go without making anything worse, and must: it would else hold the rollout up
-/// (kubernetes#16737). Pods of the new ReplicaSet that are not available yet are left out of account, so that
-/// a rollout whose new pods never start does not take the old ones with it.
+/// Pods of the new ReplicaSet that are not available yet are left out of account, so that a rollout whose new pods
+/// never start does not take the old ones with it.
 #[must_use]
 pub fn reconcile_old(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
-    let Ok(most_down) = most_down(deployment, sets) else { return Vec::new() };
+    let Ok(most) = most_down(deployment, sets) else { return Vec::new() };
     let mut old: Vec<Arc<ReplicaSet>> = sets.active_old().cloned().collect();
-    let mut updates = clean_up_unhealthy(deployment, &mut old, most_down);
-    updates.extend(scale_down_old(deployment, sets.new.as_ref(), &old));
+    let mut updates = clean_up_unhealthy(deployment, &mut old, most);
+    let left = most - updates.iter().map(SetUpdate::shrinks_by).sum::<i64>();
+    updates.extend(scale_down_old(deployment, sets.new.as_ref(), &old, left));
     updates
 }
 
@@ -113,20 +114,24 @@ pub fn certainly_available(sets: &Sets) -> i64 {
     sets.all().map(|set| available_within(set)).sum()
 }
 
-/// Whether the ReplicaSet has or wants pods, and its status does not answer to its size yet: how many of them are
-/// available is not known. One that shrank and grew again may say more than it has.
+/// Whether the ReplicaSet has or wants pods, and it is not known how many of them are available. One that shrank and
+/// grew again may say more than it has.
 fn is_unreported(set: &ReplicaSet) -> bool {
-    (is_active(set) || set.status.replicas > 0) && set.status.observed_generation < set.meta.generation
+    (is_active(set) || set.status.replicas > 0) && !is_reported(set)
 }
 
 /// Scales old ReplicaSets down by their unhealthy replicas, oldest first and by at most `most`. Whatever is scaled
-/// stands in `old` as it is after. A ReplicaSet takes its unhealthy pods first when it shrinks.
+/// stands in `old` as it is after.
+///
+/// Unhealthy are replicas that may go without an available pod going in their place, whichever pods the ReplicaSet
+/// takes: those that are not ready, which it takes first, and all of them where none is available. They must go, for
+/// they would else hold the rollout up (kubernetes#16737).
 pub fn clean_up_unhealthy(deployment: &Deployment, old: &mut [Arc<ReplicaSet>], most: i64) -> Vec<SetUpdate> {
     old.sort_by(|a, b| by_age(a, b));
     let mut left = most;
     let mut updates = Vec::new();
     for set in old.iter_mut() {
-        let unhealthy = i64::from(set.replicas) - healthy_within(set);
+        let unhealthy = i64::from(set.replicas) - if may_be_available(set) > 0 { ready_within(set) } else { 0 };
         let down = unhealthy.min(left);
         if down <= 0 {
             continue;
@@ -140,24 +145,29 @@ pub fn clean_up_unhealthy(deployment: &Deployment, old: &mut [Arc<ReplicaSet>], 
     updates
 }
 
-/// Scales old ReplicaSets down, oldest first, by what is available beyond the least that must be.
+/// Scales old ReplicaSets down, oldest first and by at most `most`, at the cost of no more pods than are available
+/// beyond the least that must be. One whose available pods can all be spared goes with those that are not available.
 #[must_use]
 pub fn scale_down_old(
     deployment: &Deployment,
     new: Option<&Arc<ReplicaSet>>,
     old: &[Arc<ReplicaSet>],
+    most: i64,
 ) -> Vec<SetUpdate> {
     let least = Bounds::of(deployment).least_available(deployment.replicas);
     let available: i64 = old.iter().chain(new).map(|set| available_within(set)).sum();
-    let mut left = available - least;
+    let mut spare = available - least;
+    let mut left = most;
     let mut oldest_first: Vec<&Arc<ReplicaSet>> = old.iter().filter(|set| is_active(set)).collect();
     oldest_first.sort_by(|a, b| by_age(a, b));
     let mut updates = Vec::new();
     for set in oldest_first {
-        let down = left.min(i64::from(set.replicas));
-        if down <= 0 {
+        if spare <= 0 || left <= 0 {
             break;
         }
+        let all = i64::from(set.replicas);
+        let down = if may_be_available(set) <= spare { all } else { spare.min(all) }.min(left);
+        spare -= down.min(may_be_available(set));
         left -= down;
         updates.extend(shrink(deployment, set, down));
     }
@@ -169,13 +179,18 @@ fn shrink(deployment: &Deployment, set: &Arc<ReplicaSet>, by: i64) -> Option<Set
     SetUpdate::scale(deployment, set, replicas, Refresh::WhenScaled)
 }
 
-/// The pods of a ReplicaSet that are ready, or available, of those that it will still have.
+/// How many pods of a ReplicaSet are ready, of those that it will still have.
 ///
-/// A ReplicaSet that shrinks takes pods that are not ready first, and knows no difference between those that are just
-/// ready and those that have been so for `minReadySeconds`. Were the former counted as unhealthy, as Kubernetes does,
-/// available ones could go in their place.
-fn healthy_within(set: &ReplicaSet) -> i64 {
+/// A ReplicaSet that shrinks takes pods that are not ready first. Of those that are ready it may take any: it has no
+/// rule for those that are not available yet, and a deletion cost can name the others. Kubernetes counts on it to take
+/// what is not available, and available pods can go in its place (B-19).
+fn ready_within(set: &ReplicaSet) -> i64 {
     i64::from(set.status.ready_replicas.max(set.status.available_replicas).min(set.replicas))
+}
+
+/// The available pods that a ReplicaSet may have at most once it has its size.
+fn may_be_available(set: &ReplicaSet) -> i64 {
+    i64::from(set.status.available_replicas.min(set.replicas).max(0))
 }
 
 /// The available pods that a ReplicaSet will have for certain once it has its size: a status that was reported before

@@ -70,6 +70,13 @@ pub fn is_active(set: &ReplicaSet) -> bool {
     set.replicas > 0
 }
 
+/// Whether the ReplicaSet's status answers to its size: only then is it known how many pods it has. One that was scaled
+/// since may have created pods, or deleted some, of which its status does not tell yet.
+#[must_use]
+pub fn is_reported(set: &ReplicaSet) -> bool {
+    set.status.observed_generation >= set.meta.generation
+}
+
 /// Oldest first; of those created in the same second, by name.
 #[must_use]
 pub fn by_age(a: &ReplicaSet, b: &ReplicaSet) -> Ordering {
@@ -94,11 +101,14 @@ pub fn wanted<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
     sets.into_iter().map(|set| i64::from(set.replicas)).sum()
 }
 
-/// How many pods the ReplicaSets have or want, whichever is more, in all: one that was scaled down and has not
-/// deleted its pods yet still takes their room. Kubernetes goes by what they want alone, and then has more pods than
-/// the surge allows for a moment.
-pub fn taken<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
-    sets.into_iter().map(|set| i64::from(set.replicas.max(set.status.replicas))).sum()
+/// How many pods the ReplicaSets have or want, whichever is more, in all; none where the status of one does not answer
+/// to its size, so that it may have any number.
+///
+/// One that was scaled down and has not deleted its pods yet still takes their room (B-18). A pod that is being deleted
+/// takes none, as in Kubernetes.
+pub fn taken<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> Option<i64> {
+    let taken = |set: &Arc<ReplicaSet>| is_reported(set).then(|| i64::from(set.replicas.max(set.status.replicas)));
+    sets.into_iter().map(taken).sum()
 }
 
 /// How many pods the ReplicaSets report, in all.

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use muster_machinery::cache::Cache;
-use muster_objects::meta::{ObjectKey, Uid};
+use muster_objects::meta::Uid;
 use muster_objects::{Deployment, Object, Pod, ReplicaSet, Selector, SelectorError, Strategy};
 
-use super::creation::new_set_name;
 use super::sets::{by_age, with_equal_template};
+use crate::pause::CountsWait;
 
 /// A Deployment and everything that a decision about it depends on.
 #[derive(Debug, Clone)]
@@ -23,13 +22,10 @@ pub struct Snapshot {
     pub sets: Vec<Arc<ReplicaSet>>,
     /// The uids of those whose template equals the Deployment's (DEP-03).
     pub current: BTreeSet<Uid>,
-    /// Where none of the templates is equal: the ReplicaSet that already bears the name which a new one would
-    /// get, whosever it is (DEP-05).
-    pub namesake: Option<Arc<ReplicaSet>>,
     /// The pods of the ReplicaSets, where the Deployment recreates rather than rolls (DEP-12); else none.
     pub pods: Vec<Arc<Pod>>,
     /// How long counts that have changed need not be written yet, because something was written a moment ago.
-    pub counts_wait: Option<Duration>,
+    pub counts_wait: CountsWait,
     /// How many syncs of this Deployment have failed in a row (B-06).
     pub failures: u32,
 }
@@ -53,12 +49,6 @@ impl Snapshot {
         let orphans = sets.orphans_matching(&meta.namespace, &selector);
         let found = owned.chain(orphans).cloned().collect();
         let mut snapshot = Self { failures, ..Self::of(deployment, selector, found) };
-        let deployment = &snapshot.deployment;
-        if snapshot.current.is_empty() {
-            let name = new_set_name(deployment);
-            let key = ObjectKey { namespace: Arc::clone(&deployment.meta.namespace), name: name.into() };
-            snapshot.namesake = sets.get(&key).cloned();
-        }
         if snapshot.deployment.strategy == Strategy::Recreate {
             let of_sets = snapshot.sets.iter().flat_map(|set| pods.owned_by(ReplicaSet::KIND, &set.meta));
             snapshot.pods = of_sets.cloned().collect();
@@ -71,6 +61,6 @@ impl Snapshot {
     pub fn of(deployment: Arc<Deployment>, selector: Selector, mut sets: Vec<Arc<ReplicaSet>>) -> Self {
         sets.sort_by(|a, b| by_age(a, b));
         let current = with_equal_template(&deployment, &sets).map(|set| set.meta.uid.clone()).collect();
-        Self { deployment, selector, sets, current, namesake: None, pods: Vec::new(), counts_wait: None, failures: 0 }
+        Self { deployment, selector, sets, current, pods: Vec::new(), counts_wait: CountsWait::default(), failures: 0 }
     }
 }

@@ -1,19 +1,17 @@
 //! One sync as the conversation that an executor understands: claim, perform, write the status, done.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use muster_objects::{ConditionStatus, DeploymentStatus, Timestamp};
-use muster_schema::template::equal_ignoring_hash;
 
 use super::conditions::{REPLICA_FAILURE, condition, set};
 use super::decide::{Decision, decide, decide_claims};
 use super::identity::as_planned;
 use super::snapshot::Snapshot;
 use super::status::{SYNC_ERROR, write};
-use crate::pause::{COUNTS_PAUSE, put_off};
-use crate::plan::{ClaimOutcome, Failure, Next, Outcome, Owner, Report, Requeue, StatusWrite, Sync, Verdict};
+use crate::pause::put_off;
+use crate::plan::{ClaimOutcome, Failure, Holder, Next, Outcome, Owner, Report, Requeue, StatusWrite, Sync, Verdict};
 
 /// The longest backoff of a sync that fails again and again (B-06).
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(5 * 60);
@@ -33,6 +31,8 @@ pub struct DeploymentSync {
     decision: Option<Decision>,
     /// How the sync ends once the status is written.
     verdict: Verdict,
+    /// When the sync began.
+    began: Timestamp,
 }
 
 impl DeploymentSync {
@@ -40,14 +40,14 @@ impl DeploymentSync {
     #[must_use]
     pub fn new(snapshot: Snapshot) -> Self {
         let owner = as_planned(&snapshot.deployment);
-        Self { snapshot, owner, decision: None, verdict: Verdict::done(Requeue::None) }
+        Self { snapshot, owner, decision: None, verdict: Verdict::done(Requeue::None), began: Timestamp::UNIX_EPOCH }
     }
 
     fn manage(&mut self, claims: &ClaimOutcome, now: Timestamp) -> Next {
         let decision = decide(&self.snapshot, claims);
         let mut plan = decision.plan(now);
         if plan.is_quiet() {
-            (plan.status, plan.requeue) = put_off(plan.status, plan.requeue, self.snapshot.counts_wait);
+            (plan.status, plan.requeue) = put_off(plan.status, plan.requeue, self.snapshot.counts_wait.left);
         }
         self.decision = Some(decision);
         if plan.is_quiet() { self.end(plan.status, Verdict::done(plan.requeue)) } else { Next::Perform(Box::new(plan)) }
@@ -59,37 +59,35 @@ impl DeploymentSync {
         if outcome.not_needed > 0 {
             return self.end(None, Verdict::done(Requeue::None));
         }
-        if let Some(taken) = outcome.name_taken.take() {
-            return self.name_taken(decision, taken, now);
-        }
         if let Some(error) = outcome.error.take() {
             let (after, annotations) = decision.status_after_failure(&outcome, &error, now);
             return self.fail(error, after, annotations, now);
         }
+        if let Some(taken) = outcome.name_taken.take() {
+            return self.name_taken(taken, outcome.holder.as_ref(), now);
+        }
         // The ReplicaSets will report in a moment what was written to them, and then the counts are worth writing.
         let (status, requeue) = decision.status(now);
-        let (status, requeue) = put_off(status, requeue, Some(COUNTS_PAUSE));
+        let took = now.saturating_since(self.began);
+        let (status, requeue) = put_off(status, requeue, self.snapshot.counts_wait.after_a_round(took));
         // What was left alone is no longer what the snapshot took it for.
         self.end(status, Verdict::done(if outcome.left_alone > 0 { Requeue::Now } else { requeue }))
     }
 
-    /// The name of the new ReplicaSet is taken (DEP-05): by a ReplicaSet that is the new one, or else by one of
-    /// another template with the same hash. The next try is then for another name.
-    fn name_taken(&mut self, mut decision: Decision, taken: Failure, now: Timestamp) -> Next {
-        let deployment = &self.snapshot.deployment;
-        let mut after = deployment.status.clone();
-        let Some(namesake) = &self.snapshot.namesake else {
-            // The cache has not shown it yet; it will have by the next try.
-            return self.fail(taken, after, BTreeMap::new(), now);
+    /// The name of the new ReplicaSet is taken (DEP-05): by a ReplicaSet of this Deployment that the cache did not show
+    /// yet, or else by one of another template with the same hash, or of another owner. The next try is then for
+    /// another name.
+    fn name_taken(&mut self, taken: Failure, holder: Option<&Holder>, now: Timestamp) -> Next {
+        let Snapshot { deployment, sets, .. } = &self.snapshot;
+        let is_new_to_us = |holder: &Holder| {
+            holder.controller.as_ref() == Some(&deployment.meta.uid)
+                && !sets.iter().any(|set| set.meta.uid == holder.uid)
         };
-        let is_ours = namesake.meta.is_controlled_by(&deployment.meta.uid)
-            && equal_ignoring_hash(deployment.template.raw(), namesake.template.raw());
-        if is_ours {
-            decision.create = None;
-            decision.sets.new = Some(Arc::clone(namesake));
-            let (status, _) = decision.status(now);
-            return self.end(status, Verdict::done(Requeue::Now));
+        // Where nobody holds it any more it is free; and the next sync begins when the cache knows what the read knew.
+        if holder.is_none_or(is_new_to_us) {
+            return self.end(None, Verdict::done(Requeue::Now));
         }
+        let mut after = deployment.status.clone();
         after.collision_count = Some(after.collision_count.unwrap_or(0).saturating_add(1));
         self.fail(taken, after, BTreeMap::new(), now)
     }
@@ -135,6 +133,7 @@ impl Sync for DeploymentSync {
     fn next(&mut self, report: Report, now: Timestamp) -> Next {
         match report {
             Report::Begin => {
+                self.began = now;
                 let claims = decide_claims(&self.snapshot);
                 if claims.is_empty() { self.manage(&ClaimOutcome::default(), now) } else { Next::Claim(claims) }
             }

@@ -46,6 +46,12 @@ impl SetUpdate {
         self.before.replicas != self.after.replicas
     }
 
+    /// By how many replicas it shrinks; less than none where it grows.
+    #[must_use]
+    pub fn shrinks_by(&self) -> i64 {
+        i64::from(self.before.replicas) - i64::from(self.after.replicas)
+    }
+
     /// The JSON patch that does it. It tests what the change depends on, the uid and the number of replicas, and
     /// touches nothing else: a status that the ReplicaSet's controller writes in between is no conflict, and a field
     /// that this version does not know stays (B-13).

@@ -92,11 +92,11 @@ impl Replicas {
                 released: names(ClaimAction::Release),
             },
             burst: snapshot.burst,
-            expecting_for_seconds: match snapshot.expected {
+            expecting_for_seconds: match snapshot.memory.expected {
                 Expected::Pending { expires_in } => Some(seconds(expires_in)),
                 Expected::Settled => None,
             },
-            creations_wait_seconds: snapshot.creations_wait.map(seconds),
+            creations_wait_seconds: snapshot.memory.creations_wait.map(seconds),
             next: next(snapshot, pods.len(), &claims, &plan),
             ranking: Ranking::of(&pods, &snapshot.colocation, &plan, &outcome, most, now),
         }
@@ -124,14 +124,14 @@ fn next<O: ReplicaOwner>(snapshot: &Snapshot<O>, claimed: usize, claims: &ClaimP
     } else if let Some(failure) = failed {
         why.push(Reason::new("RS-09", format!("{there}, but none can be made: {failure}")));
         "fail".to_owned()
-    } else if let Expected::Pending { expires_in } = snapshot.expected {
+    } else if let Expected::Pending { expires_in } = snapshot.memory.expected {
         let text = format!("events of the last round are still to come; given up in {}", short(expires_in));
         why.push(Reason::new("EX-07", text));
         "leave the pods as they are".to_owned()
     } else if snapshot.owner.meta().is_being_deleted() {
         why.push(Reason::new("RS-14", "it is being deleted"));
         "leave the pods as they are".to_owned()
-    } else if let (Need::Create(_), Some(wait)) = (need, snapshot.creations_wait) {
+    } else if let (Need::Create(_), Some(wait)) = (need, snapshot.memory.creations_wait) {
         let text = format!("{there}, but the last pods came to nothing at once: creations wait {}", short(wait));
         why.push(Reason::new("B-08", text));
         "wait before more pods are created".to_owned()

@@ -110,23 +110,25 @@ fn rolling(decision: &Decision, why: &mut Vec<Reason>) {
     };
     let name = &new.meta.name;
     let of_old = taken(&decision.sets.old);
+    let room = |of_new: i64| match of_old {
+        Some(of_old) => format!("{} pods are there or wanted and {most} allowed", of_old + of_new),
+        None => format!("an old ReplicaSet has not reported on its size yet, and {most} pods are allowed"),
+    };
     if is_created(decision, new) {
         why.push(Reason::new("DEP-04", "no ReplicaSet has its template"));
-        why.push(Reason::new("DEP-10", format!("{of_old} pods are there or wanted and {most} allowed")));
+        why.push(Reason::new("DEP-10", room(0)));
         if decision.updates.iter().any(SetUpdate::is_scaling) {
             why.push(availability(decision, "old ones can go"));
         }
         return;
     }
-    let there = i64::from(new.replicas) + of_old;
+    let there = room(new.replicas.into());
     // One sync scales up or down, not both: the first scaling tells which.
     let scaled = decision.updates.iter().find(|update| update.is_scaling());
     if let Some(update) = scaled {
         let (of_new, grows) = (update.before.meta.uid == new.meta.uid, update.before.replicas < update.after.replicas);
         why.push(match (of_new, grows) {
-            (true, true) => {
-                Reason::new("DEP-10", format!("{name} has room: {there} pods are there or wanted and {most} allowed"))
-            }
+            (true, true) => Reason::new("DEP-10", format!("{name} has room: {there}")),
             (true, false) => {
                 let wanted = deployment.replicas;
                 Reason::new("DEP-10", format!("{name} has {} replicas and {wanted} are wanted", new.replicas))
@@ -136,10 +138,7 @@ fn rolling(decision: &Decision, why: &mut Vec<Reason>) {
         return;
     }
     if new.replicas < deployment.replicas {
-        why.push(Reason::new(
-            "DEP-10",
-            format!("{name} cannot grow: {there} pods are there or wanted and {most} allowed"),
-        ));
+        why.push(Reason::new("DEP-10", format!("{name} cannot grow: {there}")));
     }
     match most_down(deployment, &decision.sets) {
         Err(Held::NothingToDo) => {}

@@ -24,6 +24,9 @@ impl fmt::Display for Plan {
         for remark in &self.remarks {
             writeln!(f, "  {remark}")?;
         }
+        if self.confirm_owner {
+            writeln!(f, "  read {} {} before the first creation", self.owner.resource, self.owner.key)?;
+        }
         if let Some(expectation) = &self.expectation {
             writeln!(f, "  {expectation}")?;
         }

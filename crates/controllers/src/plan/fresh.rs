@@ -36,7 +36,12 @@ impl FreshMeta {
 
     /// Whether `owner` is the controller.
     pub(super) fn is_controlled_by(&self, owner: &Uid) -> bool {
+        self.controller() == Some(owner)
+    }
+
+    /// The uid of the controller.
+    pub(super) fn controller(&self) -> Option<&Uid> {
         let references = self.owner_references.as_deref().unwrap_or_default();
-        references.iter().find(|reference| reference.controller == Some(true)).is_some_and(|it| it.uid == *owner)
+        references.iter().find(|reference| reference.controller == Some(true)).map(|reference| &reference.uid)
     }
 }

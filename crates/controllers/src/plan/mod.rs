@@ -22,11 +22,13 @@
 //! may run at once; a refused permission fails the adoptions without sending them) and give each result
 //! to [`ClaimOutcome::settle`]. Record every version written in the consistency record.
 //!
-//! [`Next::Perform`]: first set [`Plan::expectation`], before the first write of the round leaves. Then
+//! [`Next::Perform`]: where [`Plan::confirm_owner`], read the owner as above, and ask [`Owner::is_wanted`]; where it is
+//! not, the round is over ([`Outcome::unconfirmed`]). Set [`Plan::expectation`] before the first write leaves. Then
 //! the [`Plan::steps`] in order:
 //! - [`Step::Create`]: `count` identical POSTs in slow-start batches (1, 2, 4, ...), each batch at once.
 //!   A batch in which a write [ended the round](Settled::ends_round) is the last; the writes never
-//!   tried are counted by [`Outcome::not_tried`].
+//!   tried are counted by [`Outcome::not_tried`]. Where a [name was taken](Settlement::NameTaken), GET its holder and
+//!   ask [`Creation::holder`].
 //! - [`Step::Delete`]: every DELETE at once, with both preconditions. On a conflict, GET that object and
 //!   ask [`Deletion::after_conflict`].
 //! - [`Step::Patch`]: one by one in order, ending at the first that fails.
@@ -59,9 +61,11 @@ use std::time::Duration;
 
 use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
 
+use fresh::FreshMeta;
+
 pub use claim::{ClaimAction, ClaimOutcome, ClaimPatch, ClaimPlan};
 pub use failure::{Failure, Refusal};
-pub use outcome::{Outcome, Settled, Settlement, Written};
+pub use outcome::{Holder, Outcome, Settled, Settlement, Written};
 pub use resource::Resource;
 pub use sync::{Next, Report, Sync, Verdict};
 pub use write::{AfterConflict, Creation, Deletion, Ownership, Patch, PatchType, StatusWrite, Telling, Words};
@@ -71,6 +75,9 @@ pub use write::{AfterConflict, Creation, Deletion, Ownership, Patch, PatchType, 
 pub struct Plan {
     /// Whose sync this is.
     pub owner: Owner,
+    /// Whether the owner is read once, uncached, before the round: where it is gone or being deleted by now, no step is
+    /// taken ([`Owner::is_wanted`], B-23).
+    pub confirm_owner: bool,
     /// What the caches are expected to show before pods are managed again; to be set on the owner's
     /// key before the first write of the round. It replaces the earlier one (EX-01).
     pub expectation: Option<Expectation>,
@@ -88,7 +95,15 @@ impl Plan {
     /// A plan that does nothing.
     #[must_use]
     pub fn nothing(owner: Owner) -> Self {
-        Self { owner, expectation: None, steps: Vec::new(), status: None, requeue: Requeue::None, remarks: Vec::new() }
+        Self {
+            owner,
+            confirm_owner: false,
+            expectation: None,
+            steps: Vec::new(),
+            status: None,
+            requeue: Requeue::None,
+            remarks: Vec::new(),
+        }
     }
 
     /// Whether performing the plan sends no write (its status apart).
@@ -124,6 +139,24 @@ pub struct Owner {
     pub generation: i64,
     /// `source.component` and `reportingComponent` of the Events about it, such as `replicaset-controller`.
     pub component: &'static str,
+}
+
+impl Owner {
+    /// Whether the owner is still there and is to stay, from an uncached read of it.
+    ///
+    /// # Errors
+    ///
+    /// Where it could not be read.
+    pub fn is_wanted(&self, read: Result<&[u8], &Failure>) -> Result<bool, Failure> {
+        let json = match read {
+            Ok(json) => json,
+            Err(failure) if failure.is_not_found() => return Ok(false),
+            Err(failure) => return Err(failure.clone()),
+        };
+        let fresh = FreshMeta::decode(json)
+            .map_err(|error| Failure::local(format!("reading {} {}: {error}", self.resource, self.key)))?;
+        Ok(fresh.uid == self.uid && fresh.deletion_timestamp.is_none())
+    }
 }
 
 /// Writes that belong together.

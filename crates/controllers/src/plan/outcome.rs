@@ -73,11 +73,17 @@ pub struct Outcome {
     pub already_gone: u32,
     /// Objects that were not ours any more when they were to be deleted: the owner is decided again.
     pub left_alone: u32,
-    /// Creations that were refused because the namespace is terminating.
+    /// Creations that were refused because the namespace is terminating, or not sent because the owner is gone or being
+    /// deleted.
     pub not_needed: u32,
-    /// Why a creation by name was refused because that name is taken: whose it is must be looked up before
-    /// this is called a failure (DEP-05).
+    /// No step was taken: the read that was to [confirm the owner](super::Plan::confirm_owner) failed, or found that it
+    /// is gone or being deleted.
+    pub unconfirmed: bool,
+    /// Why a creation by name was refused because that name is taken: it depends on the holder whether this is a
+    /// failure (DEP-05).
     pub name_taken: Option<Failure>,
+    /// Which object holds that name, from a read after the refusal ([`Creation::holder`](super::Creation::holder)).
+    pub holder: Option<Holder>,
     /// Creations that were never tried, because an earlier batch ended the round (RS-09).
     pub not_tried: u32,
     /// Writes that failed.
@@ -87,6 +93,17 @@ pub struct Outcome {
     /// Whether every write that the server did, or may have done, has a known version: only then can a
     /// cache be said to have seen them all (B-01).
     pub unaccounted: u32,
+}
+
+/// The object that holds a name which another was to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Its uid.
+    pub uid: Uid,
+    /// The uid of its controller; none for an orphan.
+    pub controller: Option<Uid>,
+    /// The version at which it was read.
+    pub resource_version: ResourceVersion,
 }
 
 impl Outcome {
@@ -115,6 +132,15 @@ impl Outcome {
         let done = matches!(settled.settlement, Settlement::Created | Settlement::Deleted | Settlement::Patched);
         if done && settled.wrote.is_none() {
             self.unaccounted += 1;
+        }
+    }
+
+    /// Notes that the owner was not confirmed: why it could not be read, or that its `creations` are not needed.
+    pub fn unconfirmed(&mut self, creations: u32, failure: Option<Failure>) {
+        self.unconfirmed = true;
+        match failure {
+            Some(failure) => self.fail(failure),
+            None => self.not_needed += creations,
         }
     }
 

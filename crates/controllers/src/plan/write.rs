@@ -8,7 +8,7 @@ use muster_objects::Selector;
 use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
 
 use super::fresh::FreshMeta;
-use super::outcome::{Settled, Settlement, Written};
+use super::outcome::{Holder, Settled, Settlement, Written};
 use super::{Announcement, Failure, Resource};
 
 /// Identical objects to create.
@@ -56,6 +56,28 @@ impl Creation {
                 ..Settled::of(Settlement::Failed(failure.clone()))
             },
         }
+    }
+
+    /// Which object holds the name that was asked for, from a read of it after [`Settlement::NameTaken`]. None where it
+    /// has gone since.
+    ///
+    /// Its version is to be recorded as if it had been written: the next decision then waits for a cache that knows what
+    /// the read knew, and does not ask for the same name again.
+    ///
+    /// # Errors
+    ///
+    /// Where it could not be read.
+    pub fn holder(&self, read: Result<&[u8], &Failure>) -> Result<Option<Holder>, Failure> {
+        let json = match read {
+            Ok(json) => json,
+            Err(failure) if failure.is_not_found() => return Ok(None),
+            Err(failure) => return Err(failure.clone()),
+        };
+        let name = self.name.as_deref().unwrap_or_default();
+        let fresh = FreshMeta::decode(json)
+            .map_err(|error| Failure::local(format!("reading {} {}/{name}: {error}", self.resource, self.namespace)))?;
+        let controller = fresh.controller().cloned();
+        Ok(Some(Holder { uid: fresh.uid, controller, resource_version: fresh.resource_version }))
     }
 }
 

@@ -35,7 +35,7 @@ use muster_objects::{Moment, Pod};
 use super::backoff::creation_backoff;
 use super::handlers::{Effect, Owners};
 use super::identity::{Identity, ReplicaOwner};
-use super::snapshot::{Expected, Snapshot};
+use super::snapshot::{Expected, Remembered, Snapshot};
 use crate::pause::Pauses;
 use crate::plan::{Expectation, Outcome, Owner, Resource};
 
@@ -53,6 +53,12 @@ pub struct Books {
     /// Owners whose last creations met a namespace that is being deleted: the next wait too. No event
     /// comes of such a refusal and no error, so that every pod that goes would else try again.
     refused: BTreeSet<ObjectKey>,
+    /// Owners with pods that went though their deletion was not asked for here: they may be on their way out themselves.
+    unasked: BTreeSet<ObjectKey>,
+    /// Owners whose status was written and not looked at since.
+    reported: BTreeSet<ObjectKey>,
+    /// Whether the server stores `terminatingReplicas`: one before v1.35 does not, nor one with the feature gate off.
+    stores_terminating: bool,
     /// When the status of an owner was last written, or its pods managed.
     pauses: Pauses,
 }
@@ -79,6 +85,9 @@ impl Books {
             unproved: BTreeSet::new(),
             brakes: creation_backoff(),
             refused: BTreeSet::new(),
+            unasked: BTreeSet::new(),
+            reported: BTreeSet::new(),
+            stores_terminating: true,
             pauses: Pauses::default(),
         }
     }
@@ -94,6 +103,9 @@ impl Books {
             unproved: alone(&self.unproved),
             brakes: self.brakes.only(owner),
             refused: alone(&self.refused),
+            unasked: alone(&self.unasked),
+            reported: alone(&self.reported),
+            stores_terminating: self.stores_terminating,
             pauses: self.pauses.only(owner),
         }
     }
@@ -123,7 +135,11 @@ impl Books {
             Effect::Enqueue(owner) => return Some(Enqueue::Now(owner)),
             Effect::EnqueueAfter(owner, delay) => return Some(Enqueue::After(owner, delay)),
             Effect::CreationObserved(owner) => self.expectations.creation_observed(&owner),
-            Effect::DeletionObserved { owner, pod } => self.expectations.deletion_observed(&owner, &pod),
+            Effect::DeletionObserved { owner, pod, first } => {
+                if !self.expectations.deletion_observed(&owner, &pod) && first {
+                    self.unasked.insert(owner);
+                }
+            }
             Effect::FailedAtOnce(owner) => {
                 self.brakes.fail(&owner, now);
             }
@@ -155,7 +171,8 @@ impl Books {
             Resource::PODS => pods.newest(),
             _ => owners.newest(),
         };
-        match self.record.as_mut().map(|record| record.check(key, newest, now)) {
+        let verdict = self.record.as_mut().map(|record| record.check(key, newest, now));
+        match verdict {
             Some(Verdict::Behind { resource, wrote, read, remedy }) => {
                 return Begin::Stale { resource, wrote, read, remedy };
             }
@@ -174,10 +191,20 @@ impl Books {
         if self.refused.remove(key) {
             self.brakes.fail(key, now);
         }
-        let expected = self.expected(key, now);
-        let creations_wait = self.brakes.remaining(key, now);
-        let counts_wait = self.pauses.left(key);
-        match Snapshot::take(owner, owners, pods, expected, creations_wait, counts_wait, burst) {
+        // The cache shows the status as it was stored.
+        if self.reported.remove(key) && verdict == Some(Verdict::CaughtUp) {
+            self.stores_terminating = owner.status().terminating_replicas.is_some();
+        }
+        let (expected, creations_wait) = (self.expected(key, now), self.brakes.remaining(key, now));
+        let may_create = expected == Expected::Settled && creations_wait.is_none();
+        let memory = Remembered {
+            expected,
+            creations_wait,
+            confirm: may_create && self.unasked.remove(key),
+            counts_wait: self.pauses.wait(key),
+            stores_terminating: self.stores_terminating,
+        };
+        match Snapshot::take(owner, owners, pods, memory, burst) {
             Ok(snapshot) => Begin::Ready(snapshot),
             Err(error) => Begin::InvalidSelector(error),
         }
@@ -210,7 +237,8 @@ impl Books {
     /// Records that an object of `resource` stands at `version` by a write for this owner (RS-19).
     pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
         if resource == owner.resource {
-            self.pauses.begin(&owner.key);
+            self.pauses.wrote_status(&owner.key);
+            self.reported.insert(owner.key.clone());
         }
         if let Some(record) = &mut self.record {
             record.wrote_at(&owner.key, &owner.uid, resource, version);
@@ -221,13 +249,16 @@ impl Books {
     /// refused for good (RS-12).
     pub fn round_ended(&mut self, owner: &Owner, outcome: &Outcome) {
         if outcome.created + outcome.deleted > 0 {
-            self.pauses.begin(&owner.key);
+            self.pauses.wrote(&owner.key);
         }
         if !outcome.is_accounted_for() {
             self.unproved.insert(owner.key.clone());
         }
         if outcome.not_needed > 0 {
             self.refused.insert(owner.key.clone());
+        }
+        if outcome.unconfirmed {
+            self.unasked.insert(owner.key.clone());
         }
     }
 
@@ -264,6 +295,8 @@ impl Books {
         self.expectations.delete(owner);
         self.unproved.remove(owner);
         self.refused.remove(owner);
+        self.unasked.remove(owner);
+        self.reported.remove(owner);
         self.brakes.reset(owner);
     }
 }

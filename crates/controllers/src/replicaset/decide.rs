@@ -6,6 +6,7 @@
 //! is to be made, and the three are one pass.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use muster_objects::{ReplicaSetStatus, Timestamp};
@@ -18,7 +19,7 @@ use super::ranking::victims;
 use super::requeue::until_available;
 use super::snapshot::{Expected, Snapshot};
 use super::status::{self, Counts};
-use crate::pause::{COUNTS_PAUSE, put_off};
+use crate::pause::put_off;
 use crate::plan::{
     ClaimOutcome, ClaimPlan, Creation, Deletion, Expectation, Failure, Outcome, Ownership, Plan, Remark, Requeue,
     Resource, StatusWrite, Step, Telling, Words,
@@ -45,12 +46,14 @@ pub fn decide<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome, no
     let known = plan.steps.iter().find_map(|step| if let Step::Fail(failure) = step { Some(failure) } else { None });
     let after = calculate(snapshot, &pods, known, now);
     let requeue = requeue(snapshot, &pods, &after, &Outcome::default(), now);
-    let wait = snapshot.counts_wait.filter(|_| plan.is_quiet());
-    (plan.status, plan.requeue) = put_off(status::write(&*snapshot.owner, &after), requeue, wait);
+    let wait = snapshot.memory.counts_wait.left.filter(|_| plan.is_quiet());
+    (plan.status, plan.requeue) =
+        put_off(status::write(&*snapshot.owner, &after, snapshot.memory.stores_terminating), requeue, wait);
     plan
 }
 
-/// The status after the round, and when to look again; `outcome` is what came of the plan's steps.
+/// The status after the round, and when to look again; `outcome` is what came of the plan's steps, which `took` so
+/// long.
 ///
 /// Pods that the round created or deleted are not in it: they are counted when the watch shows them.
 #[must_use]
@@ -58,6 +61,7 @@ pub fn status_after<O: ReplicaOwner>(
     snapshot: &Snapshot<O>,
     claims: &ClaimOutcome,
     outcome: &Outcome,
+    took: Duration,
     now: Timestamp,
 ) -> (Option<StatusWrite>, Requeue) {
     let pods = claimed_pods(snapshot, claims);
@@ -65,7 +69,8 @@ pub fn status_after<O: ReplicaOwner>(
     let requeue = requeue(snapshot, &pods, &after, outcome, now);
     // The watch will show in a moment what the round has done, and then the counts are worth writing.
     let managed = outcome.error.is_none() && outcome.created + outcome.deleted > 0;
-    put_off(status::write(&*snapshot.owner, &after), requeue, managed.then_some(COUNTS_PAUSE))
+    let wait = snapshot.memory.counts_wait.after_a_round(took).filter(|_| managed);
+    put_off(status::write(&*snapshot.owner, &after, snapshot.memory.stores_terminating), requeue, wait)
 }
 
 /// The whole of a sync as a dry run shows it: the claims, and the plan that follows if all of them succeed.
@@ -84,7 +89,7 @@ pub fn claimed_pods<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutco
 
 /// Creates what is missing, or deletes what is too much (RS-09, RS-13).
 fn manage<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], now: Timestamp, plan: &mut Plan) {
-    if let Expected::Pending { .. } = snapshot.expected {
+    if let Expected::Pending { .. } = snapshot.memory.expected {
         plan.remarks.push(Remark::ExpectationsPending);
         return;
     }
@@ -93,7 +98,7 @@ fn manage<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], now: Timest
         return;
     }
     let (need, cut) = Need::of(pods.len(), snapshot.owner.replicas(), snapshot.burst);
-    if let (Need::Create(_), Some(wait)) = (need, snapshot.creations_wait) {
+    if let (Need::Create(_), Some(wait)) = (need, snapshot.memory.creations_wait) {
         plan.remarks.push(Remark::BackingOff(wait));
         return;
     }
@@ -111,6 +116,7 @@ fn create<O: ReplicaOwner>(snapshot: &Snapshot<O>, count: u32, plan: &mut Plan) 
     let owner = &snapshot.owner;
     match owner.template().pod_body(&owner.as_controller()) {
         Ok(body) => {
+            plan.confirm_owner = snapshot.memory.confirm;
             plan.expectation = Some(Expectation::Creations(count));
             plan.steps.push(Step::Create(Creation {
                 resource: Resource::PODS,
@@ -202,11 +208,11 @@ fn requeue<O: ReplicaOwner>(
         (after.ready_replicas, after.available_replicas),
         now,
     );
-    let expired = match snapshot.expected {
+    let expired = match snapshot.memory.expected {
         Expected::Pending { expires_in } => Some(expires_in),
         Expected::Settled => None,
     };
     let wanting = after.replicas < snapshot.owner.replicas() && !snapshot.owner.meta().is_being_deleted();
-    let braked = snapshot.creations_wait.filter(|_| wanting);
+    let braked = snapshot.memory.creations_wait.filter(|_| wanting);
     [available, expired, braked].into_iter().flatten().min().map_or(Requeue::None, Requeue::After)
 }

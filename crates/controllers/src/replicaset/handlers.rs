@@ -29,6 +29,8 @@ pub enum Effect {
         owner: ObjectKey,
         /// The pod.
         pod: ObjectKey,
+        /// Whether this is the first that is seen of it: a pod that goes slowly is seen to be deleted, and then gone.
+        first: bool,
     },
     /// The owner is gone: drop its expectations (EX-06), its backoff, and its record of written versions
     /// where that is of this uid.
@@ -107,11 +109,11 @@ pub fn pod_changed<O: ReplicaOwner>(change: &Change<Pod>, owners: &impl Owners<O
         Change::Added(pod) => pod_added(pod, owners, effect),
         // One pod went and another came under its name, and the watch showed only the second.
         Change::Updated { old, new } if old.meta.uid != new.meta.uid => {
-            pod_deleted(old, owners, &mut effect);
+            pod_deleted(old, !old.meta.is_being_deleted(), owners, &mut effect);
             pod_added(new, owners, effect);
         }
         Change::Updated { old, new } => pod_updated(old, new, owners, effect),
-        Change::Deleted { last, .. } => pod_deleted(last, owners, effect),
+        Change::Deleted { last, .. } => pod_deleted(last, !last.meta.is_being_deleted(), owners, effect),
     }
 }
 
@@ -143,7 +145,7 @@ pub fn pod_added<O: ReplicaOwner>(pod: &Pod, owners: &impl Owners<O>, mut effect
     // After a restart a pod can come up for the first time when it is on its way out already. It is no
     // creation that anyone waits for.
     if pod.meta.is_being_deleted() {
-        pod_deleted(pod, owners, effect);
+        pod_deleted(pod, true, owners, effect);
         return;
     }
     let Some(reference) = &pod.meta.controller else {
@@ -172,9 +174,10 @@ pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O
     // A graceful deletion shows itself by the timestamp long before the pod goes, and is to be made up
     // for at once.
     if new.meta.is_being_deleted() {
-        pod_deleted(new, owners, &mut effect);
+        let first = !old.meta.is_being_deleted();
+        pod_deleted(new, first, owners, &mut effect);
         if relabelled {
-            pod_deleted(old, owners, &mut effect);
+            pod_deleted(old, first, owners, &mut effect);
         }
         return;
     }
@@ -209,13 +212,14 @@ pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O
     }
 }
 
-/// A pod was deleted, is being deleted, or was not found any more by a relist (RS-04).
-pub fn pod_deleted<O: ReplicaOwner>(pod: &Pod, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
-    // Nobody's pods cannot have been anybody's expectation.
+/// A pod was deleted, is being deleted, or was not found any more by a relist (RS-04). `first`: nothing of its deletion
+/// was seen before.
+pub fn pod_deleted<O: ReplicaOwner>(pod: &Pod, first: bool, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
+    // An orphan was never counted by anyone's expectations.
     let Some(reference) = &pod.meta.controller else { return };
     let Some(owner) = resolve(pod, reference, owners) else { return };
     let owner = owner.meta().key();
-    effect(Effect::DeletionObserved { owner: owner.clone(), pod: pod.meta.key() });
+    effect(Effect::DeletionObserved { owner: owner.clone(), pod: pod.meta.key(), first });
     effect(Effect::Enqueue(owner));
 }
 

@@ -43,5 +43,5 @@ pub use books::{Begin, Books, Enqueue};
 pub use decide::{decide, decide_claims, preview, status_after};
 pub use handlers::{Effect, Owners, owner_changed, pod_changed};
 pub use identity::{Identity, ReplicaOwner};
-pub use snapshot::{Expected, Snapshot};
+pub use snapshot::{Expected, Remembered, Snapshot};
 pub use sync::ReplicaSync;

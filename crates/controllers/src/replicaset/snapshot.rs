@@ -11,6 +11,7 @@ use muster_objects::{Pod, Selector, SelectorError};
 use super::handlers::Owners;
 use super::identity::ReplicaOwner;
 use super::ranking::Colocation;
+use crate::pause::CountsWait;
 
 /// An owner and everything that a decision about it depends on.
 #[derive(Debug, Clone)]
@@ -24,15 +25,40 @@ pub struct Snapshot<O> {
     pub pods: Vec<Arc<Pod>>,
     /// Where the pods of related owners stand; empty where nothing is to be ranked by it (DEL-03).
     pub colocation: Colocation,
+    /// What the controller remembers of the owner.
+    pub memory: Remembered,
+    /// How many pods one sync creates or deletes at most.
+    pub burst: u32,
+}
+
+/// What the controller remembers of one owner between syncs, as far as a decision depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remembered {
     /// Whether the watch has shown what the last round wrote.
     pub expected: Expected,
     /// How long creations still wait, because the last pods failed as soon as they were created (B-08).
     pub creations_wait: Option<Duration>,
+    /// Whether the owner is to be read from the server before pods are created: pods went whose deletion was not asked
+    /// for here, and the cache may not show yet that the owner itself is being deleted (B-23).
+    pub confirm: bool,
     /// How long counts that have changed need not be written yet, because the status was written, or pods were
     /// managed, a moment ago: what comes of that is written together.
-    pub counts_wait: Option<Duration>,
-    /// How many pods one sync creates or deletes at most.
-    pub burst: u32,
+    pub counts_wait: CountsWait,
+    /// Whether the server stores `terminatingReplicas`.
+    pub stores_terminating: bool,
+}
+
+impl Default for Remembered {
+    /// Of an owner of which nothing is remembered.
+    fn default() -> Self {
+        Self {
+            expected: Expected::Settled,
+            creations_wait: None,
+            confirm: false,
+            counts_wait: CountsWait::default(),
+            stores_terminating: true,
+        }
+    }
 }
 
 /// Whether the expectations of the last round are met (EX-02).
@@ -59,9 +85,7 @@ impl<O: ReplicaOwner> Snapshot<O> {
         owner: Arc<O>,
         owners: &impl Owners<O>,
         pods: &Cache<Pod>,
-        expected: Expected,
-        creations_wait: Option<Duration>,
-        counts_wait: Option<Duration>,
+        memory: Remembered,
         burst: u32,
     ) -> Result<Self, SelectorError> {
         let selector = owner.selector().map_err(Clone::clone)?.clone();
@@ -73,9 +97,7 @@ impl<O: ReplicaOwner> Snapshot<O> {
             colocation: Colocation::default(),
             owner,
             selector,
-            expected,
-            creations_wait,
-            counts_wait,
+            memory,
             burst,
         };
         if snapshot.will_rank() {

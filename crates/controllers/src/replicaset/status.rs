@@ -91,11 +91,15 @@ pub fn calculate<O: ReplicaOwner>(
 /// The write does not depend on the version: whoever changes the spec meanwhile, as a Deployment does in every
 /// step of a rollout, does not touch what is written here, and the generation says which spec it answers to.
 /// Should it overtake a newer status, its own event brings about the sync that puts that right (RS-01).
+///
+/// A server that does not store `terminatingReplicas` is sent it all the same, with whatever else is written, so that a
+/// newer one is noticed; but the count alone is no difference.
 #[must_use]
-pub fn write<O: ReplicaOwner>(owner: &O, new: &ReplicaSetStatus) -> Option<StatusWrite> {
+pub fn write<O: ReplicaOwner>(owner: &O, new: &ReplicaSetStatus, stores_terminating: bool) -> Option<StatusWrite> {
     let meta = owner.meta();
     let old = owner.status();
-    if old == new {
+    let terminating_replicas = if stores_terminating { new.terminating_replicas } else { old.terminating_replicas };
+    if *old == (ReplicaSetStatus { terminating_replicas, ..new.clone() }) {
         return None;
     }
     Some(StatusWrite {

@@ -20,6 +20,8 @@ pub struct ReplicaSync<O> {
     outcome: Outcome,
     /// When to look again once the status is written.
     requeue: Requeue,
+    /// When the sync began.
+    began: Timestamp,
 }
 
 impl<O: ReplicaOwner> ReplicaSync<O> {
@@ -27,7 +29,8 @@ impl<O: ReplicaOwner> ReplicaSync<O> {
     #[must_use]
     pub fn new(snapshot: Snapshot<O>) -> Self {
         let owner = snapshot.owner.as_planned();
-        Self { snapshot, owner, claims: ClaimOutcome::default(), outcome: Outcome::default(), requeue: Requeue::None }
+        let (claims, outcome) = (ClaimOutcome::default(), Outcome::default());
+        Self { snapshot, owner, claims, outcome, requeue: Requeue::None, began: Timestamp::UNIX_EPOCH }
     }
 
     fn manage(&mut self, now: Timestamp) -> Next {
@@ -41,7 +44,8 @@ impl<O: ReplicaOwner> ReplicaSync<O> {
     }
 
     fn write_status(&mut self, now: Timestamp) -> Next {
-        let (status, requeue) = status_after(&self.snapshot, &self.claims, &self.outcome, now);
+        let took = now.saturating_since(self.began);
+        let (status, requeue) = status_after(&self.snapshot, &self.claims, &self.outcome, took, now);
         self.requeue = requeue;
         status.map_or_else(|| self.finish(), Next::WriteStatus)
     }
@@ -62,6 +66,7 @@ impl<O: ReplicaOwner> Sync for ReplicaSync<O> {
     fn next(&mut self, report: Report, now: Timestamp) -> Next {
         match report {
             Report::Begin => {
+                self.began = now;
                 let claims = decide_claims(&self.snapshot);
                 if claims.is_empty() { self.manage(now) } else { Next::Claim(claims) }
             }

@@ -115,7 +115,7 @@ fn explain_creation<O: ReplicaOwner + Clone>(views: &[&View<Snapshot<O>>], creat
         if !explains(view, most.max().unwrap_or(0)) {
             continue;
         }
-        if view.snapshot.creations_wait.is_none() {
+        if view.snapshot.memory.creations_wait.is_none() {
             return Explained::Agreed;
         }
         braked = true;

@@ -112,7 +112,6 @@ fn pairs<'a>(views: &'a [&View<Snapshot>]) -> impl Iterator<Item = Snapshot> + '
     });
     let pair = |one: &Snapshot, other: &Snapshot| Snapshot {
         pods: other.pods.clone(),
-        namesake: other.namesake.clone(),
         ..Snapshot::of(Arc::clone(&one.deployment), one.selector.clone(), other.sets.clone())
     };
     let differ = |one: &Snapshot, other: &Snapshot| {

@@ -112,7 +112,6 @@ fn the_snapshot_holds_what_the_deployment_may_own() {
     let names: Vec<&str> = snapshot.sets.iter().map(|set| &*set.meta.name).collect();
     assert_eq!(names, ["web-1", "web-2", "web-3", "web-4"], "oldest first");
     assert_eq!(snapshot.current.iter().collect::<Vec<_>>(), [&uid(102)]);
-    assert_eq!(snapshot.namesake, None);
     assert_eq!(snapshot.pods.iter().map(|pod| &*pod.meta.name).collect::<Vec<_>>(), ["x"]);
     assert_eq!(ReplicaSet::KIND, "ReplicaSet");
     let caches = Caches::of(deployment(1, |_| ()));

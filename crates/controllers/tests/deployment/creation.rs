@@ -1,11 +1,11 @@
 //! Creation: the new ReplicaSet and its name.
 
 use muster_controllers::deployment::creation::{new_set, new_set_name, set_name};
-use muster_controllers::plan::{Outcome, Settlement};
+use muster_controllers::plan::{Outcome, Requeue, Settlement, Verdict};
 use muster_objects::IntOrPercent;
 use serde_json::{Value, json};
 
-use crate::fixtures::{annotate, deployment, deployment_json, rolling, set, set_json, sets, template, uid};
+use crate::fixtures::{ago, annotate, deployment, deployment_json, rolling, set, set_json, sets, template, uid};
 use crate::world::{World, failure};
 
 /// Contract: DEP-04
@@ -118,33 +118,69 @@ fn a_collision_is_counted_and_avoided() {
     assert_eq!(world.set(&other).replicas, 2);
 }
 
-/// The cache has not seen who has the name: the next sync will know.
+/// An orphan with the same template that is being deleted is never adopted, and keeps the name until it has gone: the
+/// next try is for another name.
 ///
 /// Contract: DEP-05
 #[test]
-fn a_name_taken_by_an_unknown_set_is_tried_again() {
+fn an_orphan_on_its_way_out_that_holds_the_name_is_a_collision() {
+    let mut world = World::new(deployment_json(2), []);
+    let name = new_set_name(&world.deployment());
+    let mut orphan = set_json(1, "nginx:1", 2);
+    (orphan["metadata"]["name"], orphan["metadata"]["ownerReferences"]) = (json!(name), json!([]));
+    orphan["metadata"]["deletionTimestamp"] = json!(ago(5));
+    world.sets.insert(name.clone(), orphan);
+    assert!(world.sync().error.is_some_and(|error| error.is_already_exists()));
+    assert_eq!(world.deployment().status.collision_count, Some(1));
+    assert_eq!(world.sync().error, None);
+    let other = new_set_name(&world.deployment());
+    assert_ne!(other, name);
+    assert_eq!(world.set(&other).replicas, 2);
+}
+
+/// The holder of the name went before it could be looked at.
+///
+/// Contract: DEP-05
+#[test]
+fn a_name_that_is_free_again_is_tried_again_at_once() {
     let mut world = World::new(deployment_json(2), []);
     world.refusals.push_back(("CREATE", failure(409, "AlreadyExists", "replicasets.apps already exists")));
-    assert!(world.sync().error.is_some());
+    assert_eq!(world.sync(), Verdict::done(Requeue::Now));
     assert_eq!(world.deployment().status.collision_count, None);
     assert_eq!(world.sync().error, None);
     assert_eq!(world.sets.len(), 1);
 }
 
-/// The name is taken by a ReplicaSet that is this Deployment's and has its template, though it was not claimed.
+/// The name is taken by a ReplicaSet that is this Deployment's, of an earlier creation whose answer was lost, and that
+/// the cache does not show yet: the next sync, which begins when it does, takes it for what it is.
 ///
 /// Contract: DEP-05
 #[test]
-fn a_name_taken_by_the_new_set_itself_is_no_collision() {
+fn a_name_taken_by_an_own_set_that_the_cache_does_not_show_is_no_collision() {
     let mut world = World::new(deployment_json(2), []);
     world.sync();
     let mut snapshot = world.snapshot();
-    snapshot.namesake = snapshot.sets.pop();
+    snapshot.sets.clear();
     snapshot.current.clear();
-    world.take_requests();
     let verdict = world.run(&mut muster_controllers::deployment::DeploymentSync::new(snapshot));
-    assert_eq!(verdict.error, None);
+    assert_eq!(verdict, Verdict::done(Requeue::Now));
     assert_eq!(world.deployment().status.collision_count, None);
+    assert_eq!(world.sync().error, None);
+    assert_eq!(world.sets.len(), 1);
+}
+
+/// The Deployment's own ReplicaSet of another template has the name: two templates have one hash.
+///
+/// Contract: DEP-05
+#[test]
+fn a_name_taken_by_an_own_set_of_another_template_is_a_collision() {
+    let mut world = World::new(deployment_json(2), []);
+    let name = new_set_name(&world.deployment());
+    let mut other = set_json(1, "nginx:0", 0);
+    other["metadata"]["name"] = json!(name);
+    world.sets.insert(name, other);
+    assert!(world.sync().error.is_some_and(|error| error.is_already_exists()));
+    assert_eq!(world.deployment().status.collision_count, Some(1));
 }
 
 /// Contract: DEP-05
@@ -178,4 +214,19 @@ fn a_terminating_namespace_ends_the_sync_quietly() {
 fn bounds_that_cannot_be_read_make_no_set() {
     assert!(new_set(&rolling(4, "many", 1), &sets(None, []), 1).is_err());
     assert_eq!(IntOrPercent::from("many"), IntOrPercent::Other("many".into()));
+}
+
+/// An old ReplicaSet that has not reported on its size may have any number of pods: the new one is made without any.
+///
+/// Contract: DEP-10, B-18
+#[test]
+fn a_new_set_has_no_room_beside_an_old_one_that_has_not_reported() {
+    let old = |observed: i64| {
+        crate::fixtures::set_with(1, "a", 0, |json| {
+            json["metadata"]["generation"] = json!(2);
+            json["status"]["observedGeneration"] = json!(observed);
+        })
+    };
+    let size = |observed| new_set(&rolling(4, 1, 1), &sets(None, [old(observed)]), 2).expect("numbers").set.replicas;
+    assert_eq!((size(1), size(2)), (0, 4));
 }

@@ -51,6 +51,40 @@ fn old_pods_that_may_run_hold_the_new_ones() {
     assert!(old_pods_running(&sets(set(2, "b", 0), [emptied(1)]), &[Arc::new(leaving)]));
 }
 
+/// A ReplicaSet that was scaled down before its status told of the pods that it made may have any, though no cache shows
+/// one: the new pods wait for its answer.
+///
+/// Contract: DEP-12
+#[test]
+fn an_old_set_that_has_not_reported_on_its_size_holds_the_new_ones() {
+    let old = |observed: i64| {
+        set_with(1, "a", 0, |json| {
+            json["metadata"]["generation"] = json!(2);
+            json["status"] = json!({"observedGeneration": observed});
+        })
+    };
+    assert!(old_pods_running(&sets(set(2, "b", 0), [old(1)]), &[]));
+    assert!(old_pods_running(&sets(None, [old(1)]), &[]));
+    assert!(!old_pods_running(&sets(None, [old(2)]), &[]));
+}
+
+/// An orphan that is being deleted is never adopted. Its pods are nobody's here: no event of theirs would wake the
+/// Deployment when they have gone.
+///
+/// Contract: DEP-12
+#[test]
+fn pods_of_a_set_that_was_not_claimed_hold_nothing() {
+    let mut deployment = crate::fixtures::deployment_json(2);
+    deployment["spec"]["strategy"] = json!({"type": "Recreate"});
+    let mut orphan = crate::fixtures::set_json(1, "nginx:0", 2);
+    orphan["metadata"]["ownerReferences"] = json!([]);
+    orphan["metadata"]["deletionTimestamp"] = json!(ago(5));
+    let mut world = World::new(deployment, [orphan]);
+    world.pods = vec![pod("a", 1, PodPhase::Running)];
+    world.sync();
+    assert_eq!(world.sets.len(), 2, "the new one is made");
+}
+
 /// The whole of it: down, wait, then the new ReplicaSet with its full count. A failed pod that is left over holds nothing.
 ///
 /// Contract: DEP-12, B-05

@@ -85,8 +85,11 @@ fn the_oldest_shrink_first() {
     assert_eq!(sizes(&found), [("web-1", 3, 0), ("web-2", 4, 3)]);
     assert_eq!(old.iter().map(|set| set.replicas).collect::<Vec<_>>(), [0, 3], "as they are after");
     assert_eq!(sizes(&clean_up_unhealthy(&rolling(10, 0, 5), &mut old, 0)), []);
-    let found = scale_down_old(&rolling(10, 0, 5), Some(&set(3, "c", 6)), &[set(2, "b", 4), set(1, "a", 3)]);
+    let old = [set(2, "b", 4), set(1, "a", 3)];
+    let found = scale_down_old(&rolling(10, 0, 5), Some(&set(3, "c", 6)), &old, 9);
     assert_eq!(sizes(&found), [("web-1", 3, 0), ("web-2", 4, 0)]);
+    let found = scale_down_old(&rolling(10, 0, 5), Some(&set(3, "c", 6)), &old, 4);
+    assert_eq!(sizes(&found), [("web-1", 3, 0), ("web-2", 4, 3)]);
 }
 
 /// A status from before the last scaling down counts pods that are about to go. They are no reason to take more.
@@ -108,18 +111,33 @@ fn nothing_shrinks_without_a_new_set() {
     assert_eq!(reconcile_new(&deployment(3, |_| ()), &sets(None, [set(1, "a", 3)])).expect("no need"), None);
 }
 
-/// A ReplicaSet of some size, with some of it available. A status may be old, and say more than there is.
+/// A ReplicaSet of some size, with some of its pods ready and of these some available. It may have more pods than its
+/// size, or fewer.
 fn member(number: u64) -> impl Strategy<Value = Arc<ReplicaSet>> {
-    (0..12_i32, 0..14_i32)
-        .prop_map(move |(size, available)| set_available(number, &format!("v{number}"), size, available))
+    let pods = (0..14_i32).prop_flat_map(|pods| (Just(pods), 0..=pods));
+    let pods = pods.prop_flat_map(|(pods, ready)| (Just(pods), Just(ready), 0..=ready));
+    (0..12_i32, pods).prop_map(move |(size, (pods, ready, available))| {
+        set_with(number, &format!("v{number}"), size, |json| {
+            json["status"]["replicas"] = json!(pods);
+            json["status"]["readyReplicas"] = json!(ready);
+            json["status"]["availableReplicas"] = json!(available);
+        })
+    })
 }
 
+/// The pods that are available for certain once every ReplicaSet has its size: of the pods that are ready it may take any.
 fn available_after(sets: &Sets, updates: &[SetUpdate]) -> i64 {
     let size_after = |set: &ReplicaSet| {
         let last = updates.iter().rev().find(|update| update.before.meta.uid == set.meta.uid);
         last.map_or(set.replicas, |update| update.after.replicas)
     };
-    sets.all().map(|set| i64::from(set.status.available_replicas.min(set.replicas).min(size_after(set)))).sum()
+    let available = |set: &Arc<ReplicaSet>| {
+        let status = &set.status;
+        let goes = (status.replicas - size_after(set)).max(0);
+        let of_ready = (goes - (status.replicas - status.ready_replicas).max(0)).max(0);
+        i64::from((status.available_replicas - of_ready).clamp(0, size_after(set)))
+    };
+    sets.all().map(available).sum()
 }
 
 proptest! {
@@ -179,6 +197,41 @@ fn only_what_will_be_available_for_certain_counts() {
         let found = reconcile_old(&rolling(10, 0, 3), &sets(set(2, "b", 0), [old]));
         let found: Vec<i32> = found.iter().map(|update| update.after.replicas).collect();
         assert_eq!(found, after, "{available} available and {ready} ready of {pods}, to be {size}");
+    }
+}
+
+/// A canary that is ready and not available yet: an undo, and a step forward to a fix, take it away at once, as
+/// Kubernetes does. No available pod can go in its place, since it has none, or since all that it has can be spared.
+///
+/// Contract: DEP-11, B-19
+#[test]
+fn replicas_that_cannot_cost_an_available_pod_go_at_once() {
+    // Of ten replicas, three above and two unavailable. New: size, available. Old ones: size, ready, available; and
+    // their sizes after, those that shrink.
+    type Old = (i32, i32, i32);
+    let cases: [(&str, (i32, i32), &[Old], &[(&str, i32)]); 9] = [
+        ("undo while the canary bakes", (8, 8), &[(5, 5, 0)], &[("web-1", 0)]),
+        ("forward to a fix", (0, 0), &[(8, 8, 8), (5, 5, 0)], &[("web-2", 0)]),
+        ("two of the canary's pods may be spared, so all may go", (8, 8), &[(5, 5, 2)], &[("web-1", 0)]),
+        ("one of three may be spared, and it may be any", (8, 6), &[(5, 5, 3)], &[("web-1", 4)]),
+        ("none of three may be spared", (8, 5), &[(5, 5, 3)], &[]),
+        ("those not ready go first and cost nothing", (8, 5), &[(5, 3, 3)], &[("web-1", 3)]),
+        ("new ones that are not available hold as many back", (8, 6), &[(5, 5, 0)], &[("web-1", 2)]),
+        ("the oldest first", (5, 5), &[(4, 4, 0), (4, 4, 4)], &[("web-1", 0), ("web-2", 3)]),
+        ("nothing available anywhere", (3, 0), &[(10, 10, 0)], &[("web-1", 8)]),
+    ];
+    for (name, (size, available), old, after) in cases {
+        let old = old.iter().zip(1..).map(|(&(size, ready, available), number)| {
+            set_with(number, "a", size, |json| {
+                json["status"]["readyReplicas"] = json!(ready);
+                json["status"]["availableReplicas"] = json!(available);
+            })
+        });
+        let new = set_with(9, "b", size, |json| json["status"]["availableReplicas"] = json!(available));
+        let found = reconcile_old(&rolling(10, 3, 2), &sets(new, old));
+        let found: Vec<(&str, i32)> =
+            found.iter().map(|update| (&*update.before.meta.name, update.after.replicas)).collect();
+        assert_eq!(found, after, "{name}");
     }
 }
 

@@ -142,6 +142,12 @@ impl World {
                 Step::Create(creation) => {
                     let result = self.create(creation);
                     self.note(creation.settle(&result), &mut outcome);
+                    if outcome.name_taken.is_some() {
+                        let object =
+                            creation.name.as_deref().and_then(|name| self.sets.get(name)).map(Value::to_string);
+                        let read = object.as_deref().map(str::as_bytes).ok_or_else(not_found);
+                        outcome.holder = creation.holder(read.as_ref().map(|json| *json)).expect("metadata");
+                    }
                 }
                 Step::Patch(patches) => self.patch_each(patches, &mut outcome),
                 Step::Delete(deletions) => {

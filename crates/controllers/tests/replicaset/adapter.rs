@@ -1,9 +1,12 @@
 //! Another kind behind the same controller: what a ReplicationController will need, and nothing more.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_controllers::plan::{ClaimOutcome, Outcome, Step};
-use muster_controllers::replicaset::{Expected, Identity, ReplicaOwner, Snapshot, decide, decide_claims, status_after};
+use muster_controllers::replicaset::{
+    Identity, Remembered, ReplicaOwner, Snapshot, decide, decide_claims, status_after,
+};
 use muster_objects::{
     DecodeError, Interner, Meta, Object, ReplicaSet, ReplicaSetStatus, Selector, SelectorError, Template,
 };
@@ -59,9 +62,7 @@ fn controller(replicas: i32, pods: Vec<muster_objects::Pod>) -> Snapshot<Control
         selector,
         pods,
         colocation,
-        expected: Expected::Settled,
-        creations_wait: None,
-        counts_wait: None,
+        memory: Remembered::default(),
         burst: 500,
     }
 }
@@ -94,7 +95,7 @@ fn references_name_the_kind() {
 #[test]
 fn the_status_has_no_terminating_replicas() {
     let snapshot = controller(1, vec![pod("a", 11), terminating(pod("b", 12))]);
-    let (write, _) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), NOW);
+    let (write, _) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
     let status = write.expect("a difference").status;
     assert_eq!(status["replicas"], 1);
     assert_eq!(status.get("terminatingReplicas"), None);

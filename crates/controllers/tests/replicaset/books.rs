@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use muster_controllers::pause::{COUNTS_PAUSE, CountsWait};
 use muster_controllers::plan::{Expectation, Outcome, Requeue, Resource};
 use muster_controllers::replicaset::{
     Begin, Books, Effect, Enqueue, Expected, Identity, ReplicaOwner, Snapshot, decide,
@@ -78,19 +79,21 @@ fn unmet_expectations_hold_the_pods() {
     controller.books.expect(&owner, &Expectation::Creations(3), controller.now);
     assert_eq!(controller.note(Effect::CreationObserved(key())), None);
     controller.books.lower_creations(&owner, 1);
-    let Expected::Pending { expires_in } = controller.snapshot().expected else { panic!("one is still to come") };
+    let Expected::Pending { expires_in } = controller.snapshot().memory.expected else {
+        panic!("one is still to come")
+    };
     assert!(expires_in > Duration::from_secs(300) && expires_in < Duration::from_secs(301));
     controller.note(Effect::CreationObserved(key()));
-    assert_eq!(controller.snapshot().expected, Expected::Settled);
+    assert_eq!(controller.snapshot().memory.expected, Expected::Settled);
 
     let (a, b) = (ObjectKey::new("default", "a"), ObjectKey::new("default", "b"));
     controller.books.expect(&owner, &Expectation::Deletions(vec![a.clone(), b.clone()]), controller.now);
     for _ in 0..3 {
-        controller.note(Effect::DeletionObserved { owner: key(), pod: a.clone() });
+        controller.note(Effect::DeletionObserved { owner: key(), pod: a.clone(), first: true });
     }
-    assert!(matches!(controller.snapshot().expected, Expected::Pending { .. }), "one pod counts once (EX-04)");
+    assert!(matches!(controller.snapshot().memory.expected, Expected::Pending { .. }), "one pod counts once (EX-04)");
     controller.books.lower_deletion(&owner, &b);
-    assert_eq!(controller.snapshot().expected, Expected::Settled);
+    assert_eq!(controller.snapshot().memory.expected, Expected::Settled);
 }
 
 /// Contract: EX-02
@@ -99,9 +102,9 @@ fn expectations_expire_at_the_time_that_was_named() {
     let mut controller = Controller::new(replica_set(3), []);
     let owner = controller.snapshot().owner.as_planned();
     controller.books.expect(&owner, &Expectation::Creations(3), controller.now);
-    let Expected::Pending { expires_in } = controller.snapshot().expected else { panic!("nothing was seen") };
+    let Expected::Pending { expires_in } = controller.snapshot().memory.expected else { panic!("nothing was seen") };
     controller.now += expires_in;
-    assert_eq!(controller.snapshot().expected, Expected::Settled);
+    assert_eq!(controller.snapshot().memory.expected, Expected::Settled);
 }
 
 /// The sync is put off, and woken when the cache has come to the last version; it costs no retry.
@@ -169,7 +172,7 @@ fn a_cache_that_has_passed_every_write_settles_what_is_expected() {
         controller.pods.apply(pod);
     }
     let snapshot = controller.snapshot();
-    assert_eq!((snapshot.expected, snapshot.pods.len()), (Expected::Settled, 2));
+    assert_eq!((snapshot.memory.expected, snapshot.pods.len()), (Expected::Settled, 2));
     assert_eq!(decide(&snapshot, &Default::default(), NOW).creations(), 1);
 }
 
@@ -185,11 +188,11 @@ fn an_unaccounted_round_is_not_settled_by_versions() {
     controller.books.wrote(&owner, Resource::PODS, ResourceVersion(2_000));
     controller.books.round_ended(&owner, &Outcome { created: 1, unaccounted: 1, ..Outcome::default() });
     controller.pods.saw(ResourceVersion(2_000));
-    assert!(matches!(controller.snapshot().expected, Expected::Pending { .. }));
+    assert!(matches!(controller.snapshot().memory.expected, Expected::Pending { .. }));
     controller.books.wrote(&owner, Resource::REPLICA_SETS, ResourceVersion(100));
-    assert!(matches!(controller.snapshot().expected, Expected::Pending { .. }));
+    assert!(matches!(controller.snapshot().memory.expected, Expected::Pending { .. }));
     (0..3).for_each(|_| drop(controller.note(Effect::CreationObserved(key()))));
-    assert_eq!(controller.snapshot().expected, Expected::Settled);
+    assert_eq!(controller.snapshot().memory.expected, Expected::Settled);
 }
 
 /// A kind without a record never waits for its cache, and goes by its events alone.
@@ -201,9 +204,9 @@ fn a_kind_without_a_record_goes_by_events() {
     controller.books = Books::new(Identity::REPLICATION_CONTROLLER);
     controller.pods.saw(ResourceVersion(1));
     controller.create(3, 2_000);
-    assert!(matches!(controller.snapshot().expected, Expected::Pending { .. }));
+    assert!(matches!(controller.snapshot().memory.expected, Expected::Pending { .. }));
     controller.pods.saw(ResourceVersion(3_000));
-    assert!(matches!(controller.snapshot().expected, Expected::Pending { .. }));
+    assert!(matches!(controller.snapshot().memory.expected, Expected::Pending { .. }));
     assert_eq!(controller.books.next_deadline(), None);
 }
 
@@ -220,7 +223,7 @@ fn a_missing_owner_closes_its_books() {
     assert!(matches!(controller.begin(), Begin::Gone));
     controller.owners.apply(replica_set_named("web", 2, 3, &json!({"app": "web"})));
     let snapshot = controller.snapshot();
-    assert_eq!((snapshot.expected, snapshot.creations_wait), (Expected::Settled, None));
+    assert_eq!((snapshot.memory.expected, snapshot.memory.creations_wait), (Expected::Settled, None));
 }
 
 /// Upstream's `TestExpectationsOnRecreate`: by the handler, before the sync of the new owner.
@@ -231,7 +234,7 @@ fn a_recreated_owner_does_not_inherit() {
     let mut controller = Controller::new(replica_set(3), []);
     controller.create(3, 10);
     controller.note(Effect::Forget { owner: key(), uid: uid(1) });
-    assert_eq!(controller.snapshot().expected, Expected::Settled);
+    assert_eq!(controller.snapshot().memory.expected, Expected::Settled);
 }
 
 /// Contract: RS-20
@@ -248,21 +251,21 @@ fn an_invalid_selector_is_no_sync() {
 #[test]
 fn pods_that_fail_at_once_brake_creations() {
     let mut controller = Controller::new(replica_set(3), []);
-    assert_eq!(controller.snapshot().creations_wait, None);
+    assert_eq!(controller.snapshot().memory.creations_wait, None);
     for seconds in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
         // Five hundred pods that fail together are one failure.
         (0..500).for_each(|_| drop(controller.note(Effect::FailedAtOnce(key()))));
         let snapshot = controller.snapshot();
-        assert_eq!(snapshot.creations_wait, Some(Duration::from_secs(seconds)));
+        assert_eq!(snapshot.memory.creations_wait, Some(Duration::from_secs(seconds)));
         assert_eq!(decide(&snapshot, &Default::default(), NOW).creations(), 0);
         controller.pass(seconds);
         assert_eq!(decide(&controller.snapshot(), &Default::default(), NOW).creations(), 3);
     }
     controller.note(Effect::FailedAtOnce(key()));
     controller.note(Effect::TurnedReady(key()));
-    assert_eq!(controller.snapshot().creations_wait, None);
+    assert_eq!(controller.snapshot().memory.creations_wait, None);
     controller.note(Effect::FailedAtOnce(key()));
-    assert_eq!(controller.snapshot().creations_wait, Some(Duration::from_secs(1)));
+    assert_eq!(controller.snapshot().memory.creations_wait, Some(Duration::from_secs(1)));
 }
 
 /// Upstream tries again with every pod that goes, or not for five minutes; here with a growing wait.
@@ -275,11 +278,11 @@ fn a_terminating_namespace_is_not_tried_with_every_event() {
     for seconds in [1, 2, 4] {
         controller.books.round_ended(&owner, &Outcome { not_needed: 1, ..Outcome::default() });
         let snapshot = controller.snapshot();
-        assert_eq!(snapshot.creations_wait, Some(Duration::from_secs(seconds)));
+        assert_eq!(snapshot.memory.creations_wait, Some(Duration::from_secs(seconds)));
         let plan = decide(&snapshot, &Default::default(), NOW);
         assert_eq!(plan.requeue, Requeue::After(Duration::from_secs(seconds)));
         controller.pass(seconds);
-        assert_eq!(controller.snapshot().creations_wait, None);
+        assert_eq!(controller.snapshot().memory.creations_wait, None);
     }
 }
 
@@ -354,4 +357,89 @@ fn effects_become_keys() {
     let delay = Duration::from_secs(30);
     assert_eq!(controller.note(Effect::EnqueueAfter(key(), delay)), Some(Enqueue::After(key(), delay)));
     assert_eq!(controller.note(Effect::Overlap { pod: key(), owners: vec![] }), None);
+}
+
+/// Counts wait for a moment after each round; what was not told is known to wait since the first. A status begins it anew.
+///
+/// Contract: RS-17
+#[test]
+fn how_long_counts_have_waited_is_known_over_several_rounds() {
+    let mut controller = Controller::new(replica_set(3), []);
+    let owner = controller.snapshot().owner.as_planned();
+    let round = |controller: &mut Controller| {
+        controller.books.round_ended(&owner, &Outcome { created: 1, ..Outcome::default() });
+    };
+    let wait = |controller: &mut Controller| controller.snapshot().memory.counts_wait;
+    assert_eq!(wait(&mut controller), CountsWait::default());
+    round(&mut controller);
+    assert_eq!(wait(&mut controller), CountsWait { left: Some(COUNTS_PAUSE), waited: Duration::ZERO });
+    let step = Duration::from_millis(400);
+    for rounds in 1..=2 {
+        controller.now += step;
+        assert_eq!(wait(&mut controller), CountsWait { left: None, waited: step * rounds });
+        round(&mut controller);
+        assert_eq!(wait(&mut controller), CountsWait { left: Some(COUNTS_PAUSE), waited: step * rounds });
+    }
+    controller.now += Duration::from_millis(190);
+    wait(&mut controller);
+    round(&mut controller);
+    let left = Some(Duration::from_millis(10));
+    assert_eq!(wait(&mut controller), CountsWait { left, waited: Duration::from_millis(990) }, "a second in all");
+    controller.books.wrote(&owner, owner.resource, ResourceVersion(1));
+    assert_eq!(wait(&mut controller), CountsWait { left: Some(COUNTS_PAUSE), waited: Duration::ZERO });
+    controller.pass(60);
+    assert_eq!(wait(&mut controller), CountsWait::default());
+    round(&mut controller);
+    assert_eq!(wait(&mut controller), CountsWait { left: Some(COUNTS_PAUSE), waited: Duration::ZERO });
+}
+
+/// Pods that go though nobody here asked for it may be the first that is seen of their owner's deletion.
+///
+/// Contract: B-23
+#[test]
+fn an_owner_whose_pods_went_unasked_is_confirmed_before_they_are_replaced() {
+    let mut controller = Controller::new(replica_set(3), pods(3));
+    let owner = controller.snapshot().owner.as_planned();
+    let goes = |controller: &mut Controller, name: &str, first: bool| {
+        let pod = ObjectKey::new("default", name);
+        controller.note(Effect::DeletionObserved { owner: key(), pod, first });
+        controller.snapshot().memory.confirm
+    };
+    let asked = Expectation::Deletions(vec![ObjectKey::new("default", "web-0")]);
+    controller.books.expect(&owner, &asked, controller.now);
+    assert!(!goes(&mut controller, "web-0", true), "it was asked for");
+    assert!(!goes(&mut controller, "web-0", false), "its end was known to come");
+    assert!(goes(&mut controller, "web-1", true));
+    assert!(!controller.snapshot().memory.confirm, "once is enough");
+    // While creations wait, nothing is asked; and a look that brought no answer is to be repeated.
+    controller.books.expect(&owner, &Expectation::Creations(1), controller.now);
+    assert!(!goes(&mut controller, "web-2", true), "nothing is created now");
+    controller.books.lower_creations(&owner, 1);
+    assert!(controller.snapshot().memory.confirm);
+    controller.books.round_ended(&owner, &Outcome { unconfirmed: true, ..Outcome::default() });
+    assert!(controller.snapshot().memory.confirm);
+    goes(&mut controller, "web-2", true);
+    controller.note(Effect::Forget { owner: key(), uid: uid(1) });
+    assert!(!controller.snapshot().memory.confirm);
+}
+
+/// The answer to a status write does not tell what became of a field that the server does not know; the cache does.
+///
+/// Contract: RS-15
+#[test]
+fn a_server_that_does_not_store_terminating_replicas_is_noticed() {
+    let mut controller = Controller::new(replica_set(3), []);
+    let owner = controller.snapshot().owner.as_planned();
+    let report = |controller: &mut Controller, version: u64, stored: Option<i32>| {
+        controller.books.wrote(&owner, owner.resource, ResourceVersion(version));
+        let mut shown = replica_set(3);
+        shown.meta.resource_version = ResourceVersion(version);
+        shown.status.terminating_replicas = stored;
+        controller.owners.apply(shown);
+        controller.snapshot().memory.stores_terminating
+    };
+    assert!(report(&mut controller, 5_000, Some(0)));
+    assert!(!report(&mut controller, 5_001, None));
+    assert!(!controller.snapshot().memory.stores_terminating, "until another write shows otherwise");
+    assert!(report(&mut controller, 5_002, Some(1)), "the server was upgraded");
 }

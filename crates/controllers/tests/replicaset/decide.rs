@@ -8,7 +8,8 @@ use muster_objects::{Labels, ReplicaSet, Template};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    NOW, ago, decode, labels, orphan, pending, pod, pods, ready_since, replica_set, snapshot, terminating, uid,
+    NOW, ago, decode, labels, orphan, pending, pod, pods, ready_since, remembered, replica_set, snapshot, terminating,
+    uid,
 };
 
 fn planned(snapshot: &Snapshot<ReplicaSet>) -> Plan {
@@ -84,15 +85,20 @@ fn an_owner_being_deleted_neither_creates_nor_deletes() {
 fn unmet_expectations_stop_only_the_pods() {
     let expires_in = Duration::from_secs(200);
     for count in [0, 5] {
-        let snapshot = Snapshot { expected: Expected::Pending { expires_in }, ..snapshot(replica_set(2), pods(count)) };
+        let snapshot = Snapshot {
+            memory: remembered(|memory| memory.expected = Expected::Pending { expires_in }),
+            ..snapshot(replica_set(2), pods(count))
+        };
         let plan = planned(&snapshot);
         assert!(plan.is_quiet());
         assert_eq!((&plan.expectation, &plan.remarks), (&None, &vec![Remark::ExpectationsPending]));
         assert!(plan.status.is_some());
         assert_eq!(plan.requeue, Requeue::After(expires_in));
     }
-    let waiting =
-        Snapshot { expected: Expected::Pending { expires_in }, ..snapshot(replica_set(1), [orphan("a", 11)]) };
+    let waiting = Snapshot {
+        memory: remembered(|memory| memory.expected = Expected::Pending { expires_in }),
+        ..snapshot(replica_set(1), [orphan("a", 11)])
+    };
     assert_eq!(preview(&waiting, NOW).0.patches.len(), 1);
 }
 
@@ -102,7 +108,10 @@ fn unmet_expectations_stop_only_the_pods() {
 #[test]
 fn the_brake_holds_creations_only() {
     let wait = Duration::from_secs(4);
-    let braked = |replicas| Snapshot { creations_wait: Some(wait), ..snapshot(replica_set(replicas), pods(2)) };
+    let braked = |replicas| Snapshot {
+        memory: remembered(|memory| memory.creations_wait = Some(wait)),
+        ..snapshot(replica_set(replicas), pods(2))
+    };
     let plan = planned(&braked(3));
     assert!(plan.is_quiet());
     assert_eq!((plan.remarks, plan.requeue), (vec![Remark::BackingOff(wait)], Requeue::After(wait)));

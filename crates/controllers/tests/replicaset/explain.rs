@@ -167,7 +167,7 @@ fn each_state_has_its_reason() {
             ],
         ),
         (
-            |snapshot| snapshot.expected = Expected::Pending { expires_in: Duration::from_secs(90) },
+            |snapshot| snapshot.memory.expected = Expected::Pending { expires_in: Duration::from_secs(90) },
             5,
             pods(3),
             "leave the pods as they are",
@@ -181,7 +181,7 @@ fn each_state_has_its_reason() {
             &[("RS-14", "it is being deleted")],
         ),
         (
-            |snapshot| snapshot.creations_wait = Some(Duration::from_secs(4)),
+            |snapshot| snapshot.memory.creations_wait = Some(Duration::from_secs(4)),
             5,
             pods(3),
             "wait before more pods are created",
@@ -301,7 +301,10 @@ fn the_books_are_asked_on_a_copy() {
     assert_eq!(books.next_deadline(), None, "nobody waits for it");
     cache.saw(ResourceVersion(2_000));
     let Begin::Ready(settled) = books.only(&key).begin(&key, &owners, &cache, 500, now) else { panic!("caught up") };
-    assert_eq!((settled.expected, settled.creations_wait), (Expected::Settled, Some(Duration::from_secs(1))));
+    assert_eq!(
+        (settled.memory.expected, settled.memory.creations_wait),
+        (Expected::Settled, Some(Duration::from_secs(1)))
+    );
     assert_eq!(memory(&books), told, "as it was");
     assert_eq!(memory(&books.only(&ObjectKey::new("default", "other"))).expectations.expect("it counts").creations, 0);
 

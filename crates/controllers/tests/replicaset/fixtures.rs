@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_controllers::replicaset::{Expected, ReplicaOwner, Snapshot};
+use muster_controllers::replicaset::{Remembered, ReplicaOwner, Snapshot};
 use muster_objects::meta::{ControllerRef, ResourceVersion, Uid};
 use muster_objects::pod::{Readiness, Restarts};
 use muster_objects::{ConditionStatus, Interner, Labels, Meta, Object, Pod, PodPhase, ReplicaSet, Timestamp};
@@ -98,6 +98,13 @@ pub(crate) fn reference_to(name: &str, number: u64) -> ControllerRef {
     ControllerRef { api_version: "apps/v1".into(), kind: "ReplicaSet".into(), name: name.into(), uid: uid(number) }
 }
 
+/// What is remembered of an owner, otherwise than usual.
+pub(crate) fn remembered(change: impl FnOnce(&mut Remembered)) -> Remembered {
+    let mut memory = Remembered::default();
+    change(&mut memory);
+    memory
+}
+
 /// What a sync of `owner` looks at when nothing stands in its way.
 pub(crate) fn snapshot(owner: ReplicaSet, pods: impl IntoIterator<Item = Pod>) -> Snapshot<ReplicaSet> {
     Snapshot {
@@ -105,9 +112,7 @@ pub(crate) fn snapshot(owner: ReplicaSet, pods: impl IntoIterator<Item = Pod>) -
         owner: Arc::new(owner),
         pods: pods.into_iter().map(Arc::new).collect(),
         colocation: muster_controllers::replicaset::ranking::Colocation::default(),
-        expected: Expected::Settled,
-        creations_wait: None,
-        counts_wait: None,
+        memory: Remembered::default(),
         burst: 500,
     }
 }

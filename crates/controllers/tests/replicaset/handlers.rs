@@ -57,7 +57,7 @@ fn created(owner: &str) -> Vec<Effect> {
 }
 
 fn gone(owner: &str, pod: &str) -> Vec<Effect> {
-    vec![Effect::DeletionObserved { owner: key(owner), pod: key(pod) }, Effect::Enqueue(key(owner))]
+    vec![Effect::DeletionObserved { owner: key(owner), pod: key(pod), first: true }, Effect::Enqueue(key(owner))]
 }
 
 fn queued(owners: &[&str]) -> Vec<Effect> {
@@ -229,7 +229,9 @@ fn a_pod_that_turns_ready_is_looked_at_when_it_turns_available() {
 fn table_of_deleted_pods() {
     for tombstone in [false, true] {
         assert_eq!(deleted(pod("p", 11), tombstone), gone("web", "p"));
-        assert_eq!(deleted(terminating(pod("p", 11)), tombstone), gone("web", "p"));
+        // It was seen to be deleted before: this is not the first that is seen of it.
+        let last = Effect::DeletionObserved { owner: key("web"), pod: key("p"), first: false };
+        assert_eq!(deleted(terminating(pod("p", 11)), tombstone), [vec![last], queued(&["web"])].concat());
         assert_eq!(deleted(orphan("p", 11), tombstone), []);
         assert_eq!(deleted(misowned(|reference| reference.uid = uid(9)), tombstone), []);
     }

@@ -9,7 +9,8 @@ use serde_json::json;
 use std::time::Duration;
 
 use crate::fixtures::{
-    NOW, ago, labels, pending, pod, pods, ready_since, replica_set, replica_set_named, snapshot, terminating,
+    NOW, ago, labels, pending, pod, pods, ready_since, remembered, replica_set, replica_set_named, snapshot,
+    terminating,
 };
 
 fn counted(owner: &ReplicaSet, pods: &[Pod]) -> (i32, i32, i32, i32) {
@@ -85,7 +86,7 @@ fn terminating_replicas() {
         [terminating(pod("a", 11)), relabelled, finished, orphan, terminating(pending("b", 15)), pod("alive", 16)],
     );
     assert_eq!(snapshot.terminating(), 2);
-    let (write, _) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), NOW);
+    let (write, _) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
     let status = write.expect("a new status").status;
     assert_eq!((&status["terminatingReplicas"], &status["replicas"]), (&json!(2), &json!(1)));
 }
@@ -175,7 +176,7 @@ fn every_difference_is_written_by_itself() {
     for (name, change, differs) in cases {
         let mut owner = synced(2);
         change(&mut owner);
-        let (write, _) = status_after(&snapshot(owner, pods(2)), &ClaimOutcome::default(), &Outcome::default(), NOW);
+        let (write, _) = status_after(&snapshot(owner, pods(2)), &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
         assert_eq!(write.is_some(), differs, "{name}");
     }
 }
@@ -190,6 +191,7 @@ fn the_patch_says_everything_and_means_one_object() {
         &snapshot(owner, [Pod { ready: None, ..pod("a", 11) }]),
         &ClaimOutcome::default(),
         &Outcome::default(),
+        Duration::ZERO,
         NOW,
     );
     let write = write.expect("a difference");
@@ -210,7 +212,7 @@ fn the_patch_says_everything_and_means_one_object() {
 #[test]
 fn conditions_in_the_patch() {
     let status = |owner: ReplicaSet, outcome: &Outcome| {
-        let (write, _) = status_after(&snapshot(owner, pods(1)), &ClaimOutcome::default(), outcome, NOW);
+        let (write, _) = status_after(&snapshot(owner, pods(1)), &ClaimOutcome::default(), outcome, Duration::ZERO, NOW);
         write.expect("a difference").status
     };
     let failed = Outcome { error: Some(Failure::local("no")), ..Outcome::default() };
@@ -298,12 +300,35 @@ proptest! {
         prop_assert!(counts.available <= counts.ready && counts.ready <= counts.replicas);
         prop_assert!(counts.fully_labeled <= counts.replicas);
         let after = calculate(&*snapshot.owner, counts, Some(snapshot.terminating()), outcome.error.as_ref(), NOW);
-        let (first, _) = status_after(&snapshot, &ClaimOutcome::default(), &outcome, NOW);
-        prop_assert_eq!(&first, &write(&*snapshot.owner, &after));
+        let (first, _) = status_after(&snapshot, &ClaimOutcome::default(), &outcome, Duration::ZERO, NOW);
+        prop_assert_eq!(&first, &write(&*snapshot.owner, &after, true));
         let mut owner = (*snapshot.owner).clone();
         owner.status = after;
         let again = Snapshot { owner: owner.into(), ..snapshot };
-        let (second, _) = status_after(&again, &ClaimOutcome::default(), &outcome, NOW);
+        let (second, _) = status_after(&again, &ClaimOutcome::default(), &outcome, Duration::ZERO, NOW);
         prop_assert_eq!(second, None);
     }
+}
+
+/// On a server that does not store it, the number of terminating pods alone is nothing to write; with other changes it
+/// is sent all the same.
+///
+/// Contract: RS-15, RS-17
+#[test]
+fn terminating_replicas_that_do_not_stick_are_not_written_again_and_again() {
+    let mut owner = replica_set(2);
+    let status = json!({
+        "replicas": 2, "fullyLabeledReplicas": 2, "readyReplicas": 2, "availableReplicas": 2, "observedGeneration": 1,
+    });
+    owner.status = serde_json::from_value(status).expect("a status");
+    let written = |owner: &ReplicaSet, stores_terminating| {
+        let memory = remembered(|memory| memory.stores_terminating = stores_terminating);
+        let snapshot = Snapshot { memory, ..snapshot(owner.clone(), pods(2)) };
+        let (write, _) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
+        write.map(|write| write.status["terminatingReplicas"].clone())
+    };
+    assert_eq!(written(&owner, true), Some(json!(0)), "it may be a status of an older controller");
+    assert_eq!(written(&owner, false), None);
+    owner.status.replicas = 1;
+    assert_eq!(written(&owner, false), Some(json!(0)));
 }

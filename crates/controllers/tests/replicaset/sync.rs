@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use muster_controllers::pause::COUNTS_PAUSE;
-use muster_controllers::plan::{Announcement, Failure, Requeue, Sync, Verdict};
+use muster_controllers::pause::{COUNTS_PAUSE, CountsWait, LONGEST_COUNTS_WAIT};
+use muster_controllers::plan::{Announcement, Failure, Next, Outcome, Report, Requeue, Sync, Verdict};
 use muster_controllers::replicaset::{Expected, ReplicaSync, Snapshot};
 use muster_objects::{Condition, ConditionStatus, Pod, ReplicaSet, ResourceVersion};
 use serde_json::{Value, json};
 
-use crate::fixtures::{NOW, ago, labels, orphan, pending, pod, pods, ready_since, replica_set, snapshot, uid};
+use crate::fixtures::{
+    NOW, ago, labels, orphan, pending, pod, pods, ready_since, remembered, replica_set, snapshot, uid,
+};
 use crate::world::{World, conflict, failure, invalid, not_found};
 
 fn run(world: &mut World, snapshot: Snapshot<ReplicaSet>) -> Verdict {
@@ -70,7 +72,9 @@ fn nothing_to_do_is_nothing_done() {
 #[test]
 fn counts_wait_for_a_moment_and_conditions_do_not() {
     let wait = Duration::from_millis(7);
-    let waiting = |owner| Snapshot { counts_wait: Some(wait), ..snapshot(owner, pods(2)) };
+    let counts_wait = CountsWait { left: Some(wait), waited: Duration::ZERO };
+    let waiting =
+        |owner| Snapshot { memory: remembered(|memory| memory.counts_wait = counts_wait), ..snapshot(owner, pods(2)) };
     let mut world = World::default();
     assert_eq!(run(&mut world, waiting(replica_set(2))), Verdict::done(Requeue::After(wait)));
     assert_eq!(world.requests, Vec::<String>::new());
@@ -78,6 +82,40 @@ fn counts_wait_for_a_moment_and_conditions_do_not() {
     owner.status.conditions.push(Condition::new("ReplicaFailure", ConditionStatus::True, "FailedCreate", "no", NOW));
     assert_eq!(run(&mut world, waiting(owner)), Verdict::done(Requeue::None));
     assert_eq!(world.requests, ["PATCH web/status"]);
+}
+
+/// Rounds that follow upon each other put the counts off again and again, and each takes its time: after a second in
+/// all they are written.
+///
+/// Contract: RS-17
+#[test]
+fn counts_wait_no_longer_than_a_second_in_all() {
+    let growing = |waited| {
+        let counts_wait = CountsWait { left: None, waited };
+        ReplicaSync::new(Snapshot {
+            memory: remembered(|memory| memory.counts_wait = counts_wait),
+            ..snapshot(replica_set(3), pods(2))
+        })
+    };
+    let ends_after = |waited: Duration, took: Duration| {
+        let mut sync = growing(waited);
+        let Next::Perform(plan) = sync.next(Report::Begin, NOW) else { panic!("a pod is missing") };
+        assert_eq!(plan.creations(), 1);
+        sync.next(Report::Performed(Outcome { created: 1, ..Outcome::default() }), NOW + took)
+    };
+    let most = LONGEST_COUNTS_WAIT - COUNTS_PAUSE;
+    let second = Duration::from_millis(1);
+    for (waited, took) in [(Duration::ZERO, Duration::ZERO), (most, Duration::ZERO), (Duration::ZERO, most)] {
+        let end = ends_after(waited, took);
+        assert!(
+            matches!(&end, Next::Done(verdict) if *verdict == Verdict::done(Requeue::After(COUNTS_PAUSE))),
+            "{end:?}"
+        );
+    }
+    for (waited, took) in [(most + second, Duration::ZERO), (Duration::ZERO, most + second), (most, second)] {
+        let end = ends_after(waited, took);
+        assert!(matches!(&end, Next::WriteStatus(write) if write.status["replicas"] == 2), "{end:?}");
+    }
 }
 
 /// Contract: RS-09, RS-11, RS-19
@@ -382,8 +420,10 @@ fn a_sync_ends_with_a_note_for_the_next_available_pod() {
 #[test]
 fn a_sync_that_waits_for_events_only_tells() {
     let expires_in = Duration::from_secs(299);
-    let waiting =
-        Snapshot { expected: Expected::Pending { expires_in }, ..snapshot(replica_set(3), [pending("a", 11)]) };
+    let waiting = Snapshot {
+        memory: remembered(|memory| memory.expected = Expected::Pending { expires_in }),
+        ..snapshot(replica_set(3), [pending("a", 11)])
+    };
     let mut world = World::default();
     assert_eq!(run(&mut world, waiting), Verdict::done(Requeue::After(expires_in)));
     assert_eq!(world.requests, ["PATCH web/status"]);

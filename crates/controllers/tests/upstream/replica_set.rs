@@ -137,7 +137,7 @@ impl Controller {
     }
 
     fn is_settled(&mut self) -> bool {
-        self.snapshot(500).expected == Expected::Settled
+        self.snapshot(500).memory.expected == Expected::Settled
     }
 }
 

@@ -62,7 +62,7 @@ fn table_of_scaling_down() {
     let cases = [(0, 10, 10, Some(9)), (2, 10, 10, Some(8)), (2, 8, 10, None), (2, 10, 0, None), (2, 1, 10, None)];
     for (unavailable, available, size, expected) in cases {
         let old = [set_available(1, "a", size, available)];
-        let updates = scale_down_old(&rolling(10, 0, unavailable), None, &old);
+        let updates = scale_down_old(&rolling(10, 0, unavailable), None, &old, i64::MAX);
         let found: Vec<i32> = updates.iter().map(|update| update.after.replicas).collect();
         assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{available} of {size}, {unavailable} may lack");
     }

@@ -115,12 +115,16 @@ impl Run<'_> {
         for remark in &plan.remarks {
             self.ledger.remark(self.owner, remark);
         }
+        let mut outcome = Outcome::default();
+        if plan.confirm_owner {
+            self.confirm(plan, &mut outcome).await;
+        }
+        let steps = if outcome.unconfirmed { &[] } else { &plan.steps[..] };
         // Before the first write leaves: the watch may be faster than the answer.
-        if let Some(expectation) = &plan.expectation {
+        if let (Some(expectation), false) = (&plan.expectation, outcome.unconfirmed) {
             self.ledger.expect(self.owner, expectation);
         }
-        let mut outcome = Outcome::default();
-        for step in &plan.steps {
+        for step in steps {
             match step {
                 Step::Create(creation) => self.create(creation, &mut outcome).await,
                 Step::Delete(deletions) => self.delete(deletions, &mut outcome).await,
@@ -134,6 +138,16 @@ impl Run<'_> {
         }
         self.ledger.round_ended(self.owner, &outcome);
         outcome
+    }
+
+    /// Reads the owner, which the cache may still show as it was before its deletion (B-23).
+    async fn confirm(self, plan: &Plan, outcome: &mut Outcome) {
+        let read = self.writer.read(&self.owner.resource, &self.owner.key).await;
+        match self.owner.is_wanted(read.as_deref()) {
+            Ok(true) => {}
+            Ok(false) => outcome.unconfirmed(plan.creations(), None),
+            Err(failure) => outcome.unconfirmed(0, Some(failure)),
+        }
     }
 
     /// Creates in batches of 1, 2, 4, ..., each side by side, until one has a failure (RS-09).
@@ -158,6 +172,25 @@ impl Run<'_> {
         if skipped > 0 {
             outcome.not_tried(skipped);
             self.ledger.lower_creations(self.owner, skipped);
+        }
+        if outcome.name_taken.is_some() {
+            self.look_at_holder(creation, outcome).await;
+        }
+    }
+
+    /// Reads the object that holds the name of the one to create (DEP-05).
+    async fn look_at_holder(self, creation: &Creation, outcome: &mut Outcome) {
+        let Creation { resource, namespace, name: Some(name), .. } = creation else { return };
+        let key = ObjectKey { namespace: namespace.clone(), name: name.clone() };
+        let read = self.writer.read(resource, &key).await;
+        match creation.holder(read.as_deref()) {
+            Ok(holder) => {
+                if let Some(holder) = &holder {
+                    self.ledger.wrote(self.owner, resource, holder.resource_version);
+                }
+                outcome.holder = holder;
+            }
+            Err(failure) => outcome.fail(failure),
         }
     }
 

@@ -291,6 +291,41 @@ async fn a_terminating_namespace_is_no_error_and_no_event() {
     assert_eq!(book.count("lower"), 2, "all five are no longer expected: {:?}", book.lines());
 }
 
+/// Where pods went unasked the owner is read first. One that is gone, is another or is on its way out gets no pods, and
+/// nothing is expected of the round.
+///
+/// Contract: B-23
+#[tokio::test(start_paused = true)]
+async fn an_owner_is_confirmed_before_anything_is_created() {
+    let metadata = |uid: &str, deleted: Value| json!({"metadata": {"uid": uid, "deletionTimestamp": deleted}});
+    let plan = || Plan {
+        confirm_owner: true,
+        expectation: Some(Expectation::Creations(2)),
+        steps: vec![Step::Create(creation(2))],
+        ..Plan::nothing(owner())
+    };
+    let uid = owner().uid.to_string();
+    let gone = refusal(404, "NotFound");
+    for (name, answer, not_needed) in [
+        ("there", Ok(metadata(&uid, Value::Null)), None),
+        ("being deleted", Ok(metadata(&uid, json!("2026-01-01T00:00:00Z"))), Some(2)),
+        ("another", Ok(metadata("another", Value::Null)), Some(2)),
+        ("gone", Err(gone), Some(2)),
+        ("not to be read", Err(refusal(500, "InternalError")), Some(0)),
+    ] {
+        let (script, book) = (Script::default(), Book::default());
+        let read = format!("read {} {}", owner().resource.plural, owner().key);
+        script.on(&read, answer);
+        let owner = owner();
+        let outcome = Run { owner: &owner, writer: &script, ledger: &book }.round(&plan()).await;
+        assert_eq!(script.asked()[0], read, "{name}");
+        let found = outcome.unconfirmed.then_some(outcome.not_needed);
+        assert_eq!((found, outcome.created), (not_needed, if not_needed.is_none() { 2 } else { 0 }), "{name}");
+        assert_eq!(outcome.error.is_some(), not_needed == Some(0), "{name}");
+        assert_eq!(book.count("expect"), usize::from(not_needed.is_none()), "{name}");
+    }
+}
+
 /// A name that is taken ends the round without an Event: the steps behind it were planned for an object that is not
 /// there. What is only told sends no request.
 ///
@@ -302,10 +337,15 @@ async fn a_taken_name_ends_the_round_and_telling_sends_nothing() {
     let told = Announcement { warning: true, reason: "SelectingAll", message: "everything".into() };
     let named = Creation { name: Some("web".into()), ..creation(1) };
     let steps = vec![Step::Tell(told), Step::Create(named), Step::Delete(vec![deletion("a")])];
+    let holder = json!({"metadata": {"name": "web", "uid": "other", "resourceVersion": "7", "ownerReferences": []}});
+    script.on("read pods ns/web", Ok(holder));
     let (outcome, book) = round(steps, None, &script).await;
-    assert_eq!(script.asked(), ["create pods ns"]);
+    assert_eq!(script.asked(), ["create pods ns", "read pods ns/web"]);
     assert!(outcome.name_taken.is_some_and(|failure| failure.is_already_exists()));
     assert_eq!((outcome.error, outcome.deleted), (None, 0));
+    let holder = outcome.holder.expect("it was read");
+    assert_eq!((holder.uid, holder.controller), (Uid::new("other"), None));
+    assert_eq!(book.count("wrote pods 7"), 1, "the next sync waits for a cache that knows of it");
     assert_eq!(book.lines()[0], "Warning SelectingAll: everything");
     assert_eq!(book.count("Warning"), 1);
 }

@@ -1,0 +1,119 @@
+//! Reporting: what a sync says in the Deployment's status once its writes are done, or have failed.
+
+use std::collections::BTreeMap;
+
+use muster_objects::{DeploymentStatus, Timestamp};
+
+use super::conditions::{REPLICA_FAILURE, reason, remove, set};
+use super::creation::NewSet;
+use super::decide::Decision;
+use super::progress::{estimate, note_create_error, note_created, note_found, note_pause};
+use super::requeue::until_deadline;
+use super::revision::REVISION;
+use super::status::{self, SYNC_ERROR, replica_failure};
+use crate::plan::{Failure, Outcome, Requeue, StatusWrite};
+
+/// What a sync reports in the status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reporting {
+    /// Nothing: the Deployment itself was written, and the sync that follows reports on that.
+    Nothing,
+    /// That the spec was seen, and no more.
+    Observed,
+    /// Counts and availability.
+    Counts,
+    /// The same, the progress of the rollout, and what its ReplicaSets fail with.
+    Rollout,
+}
+
+impl Decision {
+    /// The status after the writes, all of which have succeeded, and when to look again.
+    ///
+    /// Whatever was noted on the way (a pause, a new ReplicaSet, its revision) is in this one write.
+    #[must_use]
+    pub fn status(&self, now: Timestamp) -> (Option<StatusWrite>, Requeue) {
+        let deployment = &*self.deployment;
+        let after = self.reported(now);
+        match self.reporting {
+            Reporting::Nothing => (None, Requeue::None),
+            Reporting::Observed => (status::write_observed(deployment), Requeue::None),
+            Reporting::Counts => (status::write(deployment, &after, self.revision()), Requeue::None),
+            Reporting::Rollout => {
+                let requeue = until_deadline(deployment, &after, now).map_or(Requeue::None, Requeue::After);
+                (status::write(deployment, &after, self.revision()), requeue)
+            }
+        }
+    }
+
+    /// The whole status as it is once this sync has reported.
+    #[must_use]
+    pub fn reported(&self, now: Timestamp) -> DeploymentStatus {
+        let deployment = &*self.deployment;
+        match self.reporting {
+            Reporting::Nothing => deployment.status.clone(),
+            Reporting::Observed => {
+                let observed_generation = deployment.status.observed_generation.max(deployment.meta.generation);
+                DeploymentStatus { observed_generation, ..deployment.status.clone() }
+            }
+            Reporting::Counts => self.counts(now),
+            Reporting::Rollout => self.rollout(now),
+        }
+    }
+
+    /// The status after writes of which one failed, and annotations: as they were, but for what is certain.
+    #[must_use]
+    pub fn status_after_failure(
+        &self,
+        outcome: &Outcome,
+        error: &Failure,
+        now: Timestamp,
+    ) -> (DeploymentStatus, BTreeMap<String, String>) {
+        let deployment = &*self.deployment;
+        let mut after = deployment.status.clone();
+        if self.reporting != Reporting::Observed {
+            note_pause(deployment, &mut after.conditions, now);
+        }
+        // The creation comes before all other writes.
+        let Some(NewSet { set, .. }) = &self.create else { return (after, BTreeMap::new()) };
+        if outcome.created > 0 {
+            note_created(deployment, &mut after.conditions, set, now);
+            return (after, self.revision());
+        }
+        note_create_error(deployment, &mut after.conditions, &set.meta.name, &error.message, now);
+        (after, BTreeMap::new())
+    }
+
+    /// The revision of the new ReplicaSet, which the Deployment carries too (DEP-06).
+    #[must_use]
+    pub fn revision(&self) -> BTreeMap<String, String> {
+        let revision = self.sets.new.as_ref().and_then(|new| new.annotations.get(REVISION));
+        revision.map(|revision| (REVISION.to_owned(), revision.to_owned())).into_iter().collect()
+    }
+
+    fn counts(&self, now: Timestamp) -> DeploymentStatus {
+        let deployment = &*self.deployment;
+        let mut conditions = deployment.status.conditions.clone();
+        if !deployment.meta.is_being_deleted() {
+            note_pause(deployment, &mut conditions, now);
+        }
+        if let Some(new) = &self.sets.new {
+            let note = if self.create.is_some() { note_created } else { note_found };
+            note(deployment, &mut conditions, new, now);
+        }
+        let mut after = status::calculate(deployment, &self.sets, conditions, now);
+        if reason(&after.conditions, REPLICA_FAILURE) == Some(SYNC_ERROR) {
+            remove(&mut after.conditions, REPLICA_FAILURE);
+        }
+        after
+    }
+
+    fn rollout(&self, now: Timestamp) -> DeploymentStatus {
+        let mut after = self.counts(now);
+        estimate(&self.deployment, &mut after, self.sets.new.as_deref(), now);
+        match replica_failure(&self.sets) {
+            Some(failure) => set(&mut after.conditions, failure),
+            None => remove(&mut after.conditions, REPLICA_FAILURE),
+        }
+        after
+    }
+}
