@@ -38,7 +38,8 @@ pub(crate) struct Laws<'s> {
     pods: BTreeMap<&'s str, &'s Value>,
     /// The bounds that count: the newest last, behind it those that it has not replaced yet.
     bounds: Vec<Bounds>,
-    /// Available pods by name, as of the last write.
+    /// Ready pods, and available ones, by name, as of the last write.
+    ready: BTreeSet<&'s str>,
     available: BTreeSet<&'s str>,
     /// How many available pods were lost since the Deployment's status last told of no more than there are.
     lost: i64,
@@ -92,6 +93,7 @@ impl<'s> Laws<'s> {
             sets: BTreeMap::new(),
             pods: BTreeMap::new(),
             bounds: vec![Bounds { generation: 0, most: 0, least: 0 }],
+            ready: BTreeSet::new(),
             available: BTreeSet::new(),
             lost: 0,
             sizes: BTreeMap::new(),
@@ -122,15 +124,19 @@ impl<'s> Laws<'s> {
         let active: Vec<&Value> = self.pods.values().copied().filter(|pod| is_active(pod)).collect();
         let total = i64::try_from(active.len()).unwrap();
         let now = write.millis;
-        let available: BTreeSet<&str> =
-            active.iter().filter(|pod| is_available(pod, self.min_ready, now)).map(|pod| name(pod)).collect();
+        let told_late = now < self.evidence.told_from;
+        let names = |min_ready: i64| -> BTreeSet<&str> {
+            active.iter().filter(|pod| is_available(pod, min_ready, now)).map(|pod| name(pod)).collect()
+        };
+        let (ready, available) = (names(0), names(self.min_ready));
         let count = i64::try_from(available.len()).unwrap();
-        let went = self.available.difference(&available);
-        let (taken, lost): (Vec<&str>, Vec<&str>) = went.copied().partition(|name| self.is_taken(name));
-        self.lost += i64::try_from(lost.len()).unwrap();
-        self.available = available;
+        let taken = self.available.difference(&available).filter(|name| self.is_taken(name)).count();
+        // Who is told late that a pod is ready no more takes it for available once its time has come.
+        let went = if told_late { self.ready.difference(&ready) } else { self.available.difference(&available) };
+        self.lost += i64::try_from(went.filter(|name| !self.is_taken(name)).count()).unwrap();
+        (self.ready, self.available) = (ready, available);
         if write.kind == Kind::Deployment
-            && now >= self.evidence.told_from
+            && !told_late
             && number(deployment, "/status/availableReplicas") <= count
             && self.is_at_rest()
         {
@@ -148,7 +154,7 @@ impl<'s> Laws<'s> {
         if total > most + unknown {
             self.break_law(write, &format!("there are {total} pods, at most {most} are allowed"));
         }
-        if !taken.is_empty() && count + self.lost < least {
+        if taken > 0 && count + self.lost < least {
             let lost = self.lost;
             self.break_law(write, &format!("{count} pods are left available ({lost} lost), at least {least} must be"));
         }
