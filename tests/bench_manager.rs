@@ -1,15 +1,29 @@
 //! `muster bench manager` from outside, against a `muster up` without controllers: every phase with small sizes, and
 //! what it says where it cannot measure.
 
-#![cfg(target_os = "linux")]
+#![cfg_attr(not(target_os = "linux"), allow(unused, reason = "what a manager uses is read from /proc"))]
 
+mod harness;
 mod outside;
 
 use std::process::{Command, Output, Stdio};
 
+use harness::tests;
 use outside::manager::wait_for;
-use outside::{Cluster, MUSTER, has_kubectl, muster, text};
+use outside::{Cluster, MUSTER, muster, text};
 use serde_json::Value;
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}
+
+#[cfg(target_os = "linux")]
+tests! {
+    every_phase_gives_its_figures_and_leaves_nothing: "kubectl",
+    two_managers_stand_side_by_side_and_a_cluster_without_nodes_gets_some_meanwhile: "kubectl",
+    an_interrupt_leaves_nothing: "kubectl",
+    what_cannot_be_measured_is_told,
+    a_server_that_is_not_there_is_named_by_its_file,
+}
 
 /// A cluster whose controllers are left to others.
 fn cluster(arguments: &[&str]) -> Cluster {
@@ -33,11 +47,7 @@ fn left(cluster: &Cluster, kind: &str) -> Vec<String> {
     names.lines().filter(|name| name.contains("bench") || kind != "namespaces").map(str::to_owned).collect()
 }
 
-#[test]
 fn every_phase_gives_its_figures_and_leaves_nothing() {
-    if !has_kubectl("every_phase_gives_its_figures_and_leaves_nothing") {
-        return;
-    }
     let cluster = cluster(&[]);
     let sizes = ["--pods", "40", "--replicasets", "3", "--replicas", "7", "--deployments", "2"];
     let more = ["--deployment-replicas", "4", "--cached-pods", "25", "--rest", "1s", "-o", "json"];
@@ -72,11 +82,7 @@ fn every_phase_gives_its_figures_and_leaves_nothing() {
     assert_eq!(left(&cluster, "nodes").len(), 3, "the cluster's own stay");
 }
 
-#[test]
 fn two_managers_stand_side_by_side_and_a_cluster_without_nodes_gets_some_meanwhile() {
-    if !has_kubectl("two_managers_stand_side_by_side_and_a_cluster_without_nodes_gets_some_meanwhile") {
-        return;
-    }
     let cluster = cluster(&["--nodes", "0"]);
     let second =
         format!("again={MUSTER} controller-manager --kubeconfig {{kubeconfig}} --leader-elect=F --secure-port 0");
@@ -94,11 +100,7 @@ fn two_managers_stand_side_by_side_and_a_cluster_without_nodes_gets_some_meanwhi
     }
 }
 
-#[test]
 fn an_interrupt_leaves_nothing() {
-    if !has_kubectl("an_interrupt_leaves_nothing") {
-        return;
-    }
     let cluster = cluster(&[]);
     let child = Command::new(MUSTER)
         .args(["bench", "manager", "--phases", "rest", "--rest", "10m", "--kubeconfig"])
@@ -117,7 +119,6 @@ fn an_interrupt_leaves_nothing() {
     assert_eq!(left(&cluster, "namespaces"), [""; 0]);
 }
 
-#[test]
 fn what_cannot_be_measured_is_told() {
     let cluster = cluster(&[]);
     let manager = |command: &str| {
@@ -140,7 +141,6 @@ fn what_cannot_be_measured_is_told() {
     assert!(text(&twice.stderr).contains("two of them are called muster"), "{}", text(&twice.stderr));
 }
 
-#[test]
 fn a_server_that_is_not_there_is_named_by_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = outside::write(

@@ -1,11 +1,30 @@
 //! The program from outside: what it prints, how it ends, and what it says of bad input.
 
+mod harness;
 mod outside;
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
-use outside::{Cluster, has_kubectl, muster, text, write};
+use harness::tests;
+use outside::{Cluster, muster, text, write};
+
+tests! {
+    examples_come_to_ready,
+    a_workload_that_cannot_become_ready_is_named_with_its_reason,
+    every_rollout_is_shown_and_one_that_exceeds_its_deadline_is_told_with_the_reason: "kubectl",
+    waiting_ends_with_a_rollout_that_exceeds_its_deadline,
+    fates_of_a_template_are_those_of_its_pods,
+    a_bench_of_rollouts_counts_requests_and_holds_every_moment_against_the_bounds,
+    a_bench_of_replicasets_counts_requests,
+    without_a_controller_nothing_comes_and_the_reason_says_so,
+    bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left,
+    a_file_that_is_not_there_is_named,
+    a_port_in_use_is_named,
+    an_unknown_controller_is_refused_with_the_known_ones,
+    an_interrupt_ends_it_cleanly,
+    help_has_examples_and_completions_are_printed,
+}
 
 const SET: &str = "\
 apiVersion: apps/v1
@@ -33,7 +52,6 @@ fn example(name: &str) -> String {
     format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/{}"), name)
 }
 
-#[test]
 fn examples_come_to_ready() {
     let folder = tempfile::tempdir().unwrap();
     let files = ["web", "scale-down", "deployment", "recreate", "replicationcontroller"]
@@ -60,7 +78,6 @@ fn examples_come_to_ready() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-#[test]
 fn a_workload_that_cannot_become_ready_is_named_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "bad.yaml", &SET.replace("nginx", "nginx:404"));
@@ -71,11 +88,7 @@ fn a_workload_that_cannot_become_ready_is_named_with_its_reason() {
     assert!(said.contains("ImagePull"), "the reason of the pods: {said}");
 }
 
-#[test]
 fn every_rollout_is_shown_and_one_that_exceeds_its_deadline_is_told_with_the_reason() {
-    if !has_kubectl("every_rollout_is_shown_and_one_that_exceeds_its_deadline_is_told_with_the_reason") {
-        return;
-    }
     let mut cluster = Cluster::start(&["-f", &example("deployment.yaml")]);
     cluster.line_with("Deployment default/web: 10/10 available, revision 1 complete");
     cluster.kubectl(&["set", "image", "deployment/web", "nginx=nginx:1.30"]);
@@ -93,7 +106,6 @@ fn every_rollout_is_shown_and_one_that_exceeds_its_deadline_is_told_with_the_rea
     assert_eq!(cluster.interrupt(), Some(0), "what went wrong in between is no failure of the cluster");
 }
 
-#[test]
 fn waiting_ends_with_a_rollout_that_exceeds_its_deadline() {
     let folder = tempfile::tempdir().unwrap();
     let output = up(&folder, &["-f", &example("broken-rollout.yaml"), "--timeout", "5m"]);
@@ -105,7 +117,6 @@ fn waiting_ends_with_a_rollout_that_exceeds_its_deadline() {
 }
 
 /// Contract: SIM-04
-#[test]
 fn fates_of_a_template_are_those_of_its_pods() {
     let folder = tempfile::tempdir().unwrap();
     let output = up(&folder, &["-f", &example("fates.yaml"), "--timeout", "20s"]);
@@ -126,7 +137,6 @@ fn fates_of_a_template_are_those_of_its_pods() {
     assert!(shown.contains("Deployment default/slow-start: 2/2 available, revision 1 complete"), "{shown}");
 }
 
-#[test]
 fn a_bench_of_rollouts_counts_requests_and_holds_every_moment_against_the_bounds() {
     let arguments =
         ["bench", "rollouts", "--deployments", "3", "--replicas", "10", "--rollouts", "2", "--output", "json"];
@@ -151,7 +161,6 @@ fn a_bench_of_rollouts_counts_requests_and_holds_every_moment_against_the_bounds
     assert!((11.0..=13.0).contains(&number("/availability/highest_wanted")), "{seen}");
 }
 
-#[test]
 fn a_bench_of_replicasets_counts_requests() {
     let output = muster(&["bench", "replicasets", "--replicasets", "2", "--replicas", "20", "--output", "json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -160,7 +169,6 @@ fn a_bench_of_replicasets_counts_requests() {
     assert_eq!(findings.pointer("/direct/requests/total"), Some(&0.0.into()), "the bench's own are not counted");
 }
 
-#[test]
 fn without_a_controller_nothing_comes_and_the_reason_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "web.yaml", SET);
@@ -169,7 +177,6 @@ fn without_a_controller_nothing_comes_and_the_reason_says_so() {
     assert!(text(&output.stderr).contains("no controller runs"), "{}", text(&output.stderr));
 }
 
-#[test]
 fn bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let good = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n";
@@ -221,7 +228,6 @@ fn bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left() {
     }
 }
 
-#[test]
 fn a_file_that_is_not_there_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let output = up(&folder, &["-f", "/nowhere/web.yaml"]);
@@ -229,7 +235,6 @@ fn a_file_that_is_not_there_is_named() {
     assert!(text(&output.stderr).contains("/nowhere/web.yaml: cannot be read"), "{}", text(&output.stderr));
 }
 
-#[test]
 fn a_port_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -239,7 +244,6 @@ fn a_port_in_use_is_named() {
     assert!(said.contains(&address) && said.contains("in use"), "{said}");
 }
 
-#[test]
 fn an_unknown_controller_is_refused_with_the_known_ones() {
     let output = muster(&["up", "--listen", "127.0.0.1:0", "--controllers", "replicaset,nosuch", "--until-ready"]);
     assert_ne!(output.status.code(), Some(0));
@@ -248,13 +252,11 @@ fn an_unknown_controller_is_refused_with_the_known_ones() {
 }
 
 /// Contract: CM-07
-#[test]
 fn an_interrupt_ends_it_cleanly() {
     let cluster = Cluster::start(&[]);
     assert_eq!(cluster.interrupt(), Some(0));
 }
 
-#[test]
 fn help_has_examples_and_completions_are_printed() {
     for arguments in [
         &["--help"][..],

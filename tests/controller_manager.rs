@@ -1,14 +1,28 @@
 //! `muster controller-manager` from outside: processes with one Lease against an API server that another process
 //! serves.
 
+mod harness;
 mod outside;
 
 use std::net::TcpListener;
 use std::process::Command;
 
+use harness::tests;
 use outside::manager::{Manager, wait_for};
 use outside::workloads::{SET, WORKLOADS};
-use outside::{Cluster, has_kubectl, muster, text, write};
+use outside::{Cluster, muster, text, write};
+
+tests! {
+    another_takes_over_from_a_leader_that_was_killed: "kubectl",
+    a_leader_that_was_frozen_past_its_lease_ends_itself: "kubectl",
+    a_lease_reserved_by_hand_keeps_everyone_back_and_takes_the_lead_away: "kubectl",
+    a_second_signal_ends_it_at_once: "kubectl",
+    health_and_metrics_are_served_over_https: "kubectl",
+    without_an_election_it_works_at_once_and_leaves_no_lease: "kubectl",
+    all_controllers_work_whether_pods_come_as_json_or_protobuf: "kubectl",
+    a_bad_setting_is_named_with_what_was_found_and_what_was_expected,
+    the_help_has_every_flag_and_examples,
+}
 
 /// An election that is over within seconds, with room for a busy machine.
 const BRISK: &[&str] =
@@ -34,11 +48,7 @@ fn lease(cluster: &Cluster, field: &str) -> String {
 }
 
 /// Contract: CM-04, CM-05, CM-07, B-12
-#[test]
 fn another_takes_over_from_a_leader_that_was_killed() {
-    if !has_kubectl("another_takes_over_from_a_leader_that_was_killed") {
-        return;
-    }
     let cluster = cluster();
     let arguments = [BRISK, &["--secure-port=0"]].concat();
     let mut first = Manager::start(&cluster, &arguments);
@@ -79,11 +89,7 @@ fn another_takes_over_from_a_leader_that_was_killed() {
 }
 
 /// Contract: CM-05
-#[test]
 fn a_leader_that_was_frozen_past_its_lease_ends_itself() {
-    if !has_kubectl("a_leader_that_was_frozen_past_its_lease_ends_itself") {
-        return;
-    }
     let cluster = cluster();
     let arguments = [BRISK, &["--secure-port=0"]].concat();
     let mut first = Manager::start(&cluster, &arguments);
@@ -107,11 +113,7 @@ fn a_leader_that_was_frozen_past_its_lease_ends_itself() {
 }
 
 /// Contract: CM-04, CM-05, B-12
-#[test]
 fn a_lease_reserved_by_hand_keeps_everyone_back_and_takes_the_lead_away() {
-    if !has_kubectl("a_lease_reserved_by_hand_keeps_everyone_back_and_takes_the_lead_away") {
-        return;
-    }
     let cluster = cluster();
     let reserved = "apiVersion: coordination.k8s.io/v1\nkind: Lease\n\
         metadata: {name: muster-controller-manager, namespace: kube-system}\n\
@@ -136,11 +138,7 @@ fn a_lease_reserved_by_hand_keeps_everyone_back_and_takes_the_lead_away() {
 }
 
 /// Contract: CM-07
-#[test]
 fn a_second_signal_ends_it_at_once() {
-    if !has_kubectl("a_second_signal_ends_it_at_once") {
-        return;
-    }
     let cluster = cluster();
     let mut manager = Manager::start(&cluster, &["--secure-port=0"]);
     manager.says("starting workers");
@@ -160,11 +158,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 /// Contract: CM-06, CM-08
-#[test]
 fn health_and_metrics_are_served_over_https() {
-    if !has_kubectl("health_and_metrics_are_served_over_https") {
-        return;
-    }
     let cluster = cluster();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (secure_port, address) = (format!("--secure-port={port}"), format!("--server=https://127.0.0.1:{port}"));
@@ -212,11 +206,7 @@ fn health_and_metrics_are_served_over_https() {
 }
 
 /// Contract: CM-04
-#[test]
 fn without_an_election_it_works_at_once_and_leaves_no_lease() {
-    if !has_kubectl("without_an_election_it_works_at_once_and_leaves_no_lease") {
-        return;
-    }
     let cluster = cluster();
     let folder = tempfile::tempdir().unwrap();
     let config =
@@ -230,11 +220,7 @@ fn without_an_election_it_works_at_once_and_leaves_no_lease() {
 }
 
 /// Contract: CM-01, CM-02
-#[test]
 fn all_controllers_work_whether_pods_come_as_json_or_protobuf() {
-    if !has_kubectl("all_controllers_work_whether_pods_come_as_json_or_protobuf") {
-        return;
-    }
     for content in ["application/json", "application/vnd.kubernetes.protobuf"] {
         let cluster = cluster();
         let content = format!("--kube-api-content-type={content}");
@@ -254,7 +240,6 @@ fn all_controllers_work_whether_pods_come_as_json_or_protobuf() {
 }
 
 /// Contract: CM-01, CM-02, CM-03, CM-04, CM-06
-#[test]
 fn a_bad_setting_is_named_with_what_was_found_and_what_was_expected() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = format!("--secure-port={}", taken.local_addr().unwrap().port());
@@ -304,7 +289,6 @@ fn a_bad_setting_is_named_with_what_was_found_and_what_was_expected() {
     }
 }
 
-#[test]
 fn the_help_has_every_flag_and_examples() {
     let said = text(&muster(&["help", "controller-manager"]).stdout);
     for words in [

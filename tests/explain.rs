@@ -1,5 +1,6 @@
 //! `muster explain` from outside: of a cluster, of a manager that leads and of one that stands by, and what is refused.
 
+mod harness;
 mod outside;
 
 use std::fs;
@@ -7,9 +8,19 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use harness::tests;
 use outside::manager::{Manager, wait_for};
 use outside::workloads::{SET, WORKLOADS};
-use outside::{Cluster, has_kubectl, muster, text, write};
+use outside::{Cluster, muster, text, write};
+
+tests! {
+    a_replica_set_at_rest_is_explained_from_the_api,
+    a_deployment_and_a_replication_controller_are_explained_too,
+    where_no_controller_runs_it_says_what_one_would_do,
+    what_cannot_be_explained_says_why,
+    a_manager_explains_itself_to_whom_the_api_server_lets,
+    without_a_bearer_token_a_manager_says_nothing: "kubectl",
+}
 
 /// A cluster with the workloads, and the folder of their manifest.
 fn cluster(controllers: &str) -> (Cluster, tempfile::TempDir) {
@@ -73,7 +84,6 @@ fn redacted(told: &str) -> String {
     lines.join("\n")
 }
 
-#[test]
 fn a_replica_set_at_rest_is_explained_from_the_api() {
     let (cluster, _folder) = cluster("*");
     let config = cluster.kubeconfig();
@@ -111,7 +121,6 @@ fn a_replica_set_at_rest_is_explained_from_the_api() {
     assert!(order[0].get("decidedBy").is_none() && order[1]["decidedBy"]["rule"] == "DEL-04", "{order:?}");
 }
 
-#[test]
 fn a_deployment_and_a_replication_controller_are_explained_too() {
     let (cluster, _folder) = cluster("*");
     let config = cluster.kubeconfig();
@@ -134,7 +143,6 @@ fn a_deployment_and_a_replication_controller_are_explained_too() {
     says(&config, &["rc", "classic"], "2 of 2 wanted pods are there");
 }
 
-#[test]
 fn where_no_controller_runs_it_says_what_one_would_do() {
     let (cluster, _folder) = cluster("");
     let config = cluster.kubeconfig();
@@ -147,7 +155,6 @@ fn where_no_controller_runs_it_says_what_one_would_do() {
     assert_eq!(told["view"]["replicas"]["next"]["writes"][0]["count"], 2);
 }
 
-#[test]
 fn what_cannot_be_explained_says_why() {
     let (cluster, folder) = cluster("");
     let config = cluster.kubeconfig();
@@ -205,7 +212,6 @@ impl Asked {
 }
 
 /// Contract: CM-06
-#[test]
 fn a_manager_explains_itself_to_whom_the_api_server_lets() {
     let (cluster, folder) = cluster("");
     let config = cluster.kubeconfig();
@@ -246,11 +252,7 @@ fn a_manager_explains_itself_to_whom_the_api_server_lets() {
 }
 
 /// Contract: CM-06
-#[test]
 fn without_a_bearer_token_a_manager_says_nothing() {
-    if !has_kubectl("without_a_bearer_token_a_manager_says_nothing") {
-        return;
-    }
     let (cluster, _folder) = cluster("");
     let manager = Asked::start(&cluster, "starting workers");
     let output = Command::new("kubectl")

@@ -1,12 +1,19 @@
 //! Two processes with one Lease, and real signals: the leader is killed or frozen while it creates thousands of pods.
 
+mod harness;
 mod outside;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use harness::tests;
+use outside::Cluster;
 use outside::manager::Manager;
-use outside::{Cluster, has_kubectl};
+
+tests! {
+    a_leader_killed_in_a_scale_up_is_followed_without_a_pod_too_many: "kubectl",
+    a_leader_frozen_in_a_scale_up_wakes_up_and_writes_nothing: "kubectl",
+}
 
 const PODS: usize = 2_000;
 /// How many of them there are when the leader goes.
@@ -23,11 +30,7 @@ const FLAGS: &[&str] = &[
 ];
 
 /// Contract: CM-04, CM-05, B-12
-#[test]
 fn a_leader_killed_in_a_scale_up_is_followed_without_a_pod_too_many() {
-    if !has_kubectl("a_leader_killed_in_a_scale_up_is_followed_without_a_pod_too_many") {
-        return;
-    }
     let mut scene = Scene::start();
     scene.first.signal("-KILL");
     scene.first.ends();
@@ -36,11 +39,7 @@ fn a_leader_killed_in_a_scale_up_is_followed_without_a_pod_too_many() {
 }
 
 /// Contract: CM-04, CM-05, B-12
-#[test]
 fn a_leader_frozen_in_a_scale_up_wakes_up_and_writes_nothing() {
-    if !has_kubectl("a_leader_frozen_in_a_scale_up_wakes_up_and_writes_nothing") {
-        return;
-    }
     let mut scene = Scene::start();
     scene.first.signal("-STOP");
     scene.is_taken_over();

@@ -1,10 +1,20 @@
 //! The real kubectl against `muster up`: what a person does with ReplicaSets and pods, and what they see.
 //!
-//! Each test is skipped, by name, on a machine without kubectl.
+//! On a machine without kubectl each test is counted as ignored.
 
+mod harness;
 mod outside;
 
-use outside::{Cluster, has_kubectl, text, write};
+use harness::tests;
+use outside::{Cluster, text, write};
+
+tests! {
+    a_person_sees_kubernetes: "kubectl",
+    apply_label_annotate_edit_and_patch: "kubectl",
+    three_thousand_scaled_to_seven_keep_the_dear_ones: "kubectl",
+    orphans_are_adopted_strangers_released_and_the_lost_replaced: "kubectl",
+    a_namespace_goes_with_all_that_is_in_it: "kubectl",
+}
 
 const WEB: &str = "\
 apiVersion: apps/v1
@@ -67,11 +77,7 @@ fn pods(cluster: &Cluster, selector: &str) -> Vec<String> {
     said.lines().map(|line| line.trim_start_matches("pod/").to_owned()).collect()
 }
 
-#[test]
 fn a_person_sees_kubernetes() {
-    if !has_kubectl("a_person_sees_kubernetes") {
-        return;
-    }
     let cluster = cluster_with_web();
 
     let table = cluster.kubectl(&["get", "rs"]);
@@ -115,11 +121,7 @@ fn a_person_sees_kubernetes() {
 }
 
 /// Contract: API-04, API-12
-#[test]
 fn apply_label_annotate_edit_and_patch() {
-    if !has_kubectl("apply_label_annotate_edit_and_patch") {
-        return;
-    }
     let cluster = Cluster::start(&["--pod-startup", "0s", "--pod-shutdown", "0s"]);
     assert_eq!(cluster.kubectl_with(&["apply", "-f", "-"], WEB), "replicaset.apps/web created\n");
     assert_eq!(cluster.kubectl_with(&["apply", "-f", "-"], WEB), "replicaset.apps/web unchanged\n");
@@ -165,11 +167,7 @@ fn apply_label_annotate_edit_and_patch() {
 }
 
 /// Contract: DEL-02, RS-13
-#[test]
 fn three_thousand_scaled_to_seven_keep_the_dear_ones() {
-    if !has_kubectl("three_thousand_scaled_to_seven_keep_the_dear_ones") {
-        return;
-    }
     let cluster = cluster_with_web();
     cluster.kubectl(&["scale", "rs", "web", "--replicas", "3000"]);
     wait_ready(&cluster, 3000);
@@ -189,11 +187,7 @@ fn three_thousand_scaled_to_seven_keep_the_dear_ones() {
 }
 
 /// Contract: RS-06, RS-08, API-19
-#[test]
 fn orphans_are_adopted_strangers_released_and_the_lost_replaced() {
-    if !has_kubectl("orphans_are_adopted_strangers_released_and_the_lost_replaced") {
-        return;
-    }
     let cluster = cluster_with_web();
     let owner = |pod: &str| cluster.kubectl(&["get", "pod", pod, "-o", "jsonpath={.metadata.ownerReferences[*].name}"]);
 
@@ -239,11 +233,7 @@ fn orphans_are_adopted_strangers_released_and_the_lost_replaced() {
 }
 
 /// Contract: API-20
-#[test]
 fn a_namespace_goes_with_all_that_is_in_it() {
-    if !has_kubectl("a_namespace_goes_with_all_that_is_in_it") {
-        return;
-    }
     let cluster = Cluster::start(&["--pod-startup", "0s", "--pod-shutdown", "0s"]);
     cluster.kubectl_with(&["create", "-f", "-"], "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n");
     cluster.kubectl_with(&["create", "-n", "shop", "-f", "-"], WEB);

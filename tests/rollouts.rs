@@ -1,10 +1,19 @@
 //! The real kubectl against `muster up`: what a person does with Deployments and ReplicationControllers.
 //!
-//! Each test is skipped, by name, on a machine without kubectl.
+//! On a machine without kubectl each test is counted as ignored.
 
+mod harness;
 mod outside;
 
-use outside::{Cluster, has_kubectl, text};
+use harness::tests;
+use outside::{Cluster, text};
+
+tests! {
+    a_deployment_is_created_rolled_described_and_rolled_back: "kubectl",
+    pausing_holds_a_new_template_and_scaling_goes_on: "kubectl",
+    a_broken_image_stops_at_the_bounds_and_undo_heals: "kubectl",
+    a_replication_controller_keeps_its_pods: "kubectl",
+}
 
 /// A cluster whose pods come and go at once.
 fn cluster() -> Cluster {
@@ -28,11 +37,7 @@ fn eventually(what: &str, mut so: impl FnMut() -> bool) {
 }
 
 /// Contract: DEP-04, DEP-06, DEP-10, DEP-13, DEP-16, DEP-17, API-05
-#[test]
 fn a_deployment_is_created_rolled_described_and_rolled_back() {
-    if !has_kubectl("a_deployment_is_created_rolled_described_and_rolled_back") {
-        return;
-    }
     let cluster = cluster();
     let said = cluster.kubectl(&["create", "deployment", "web", "--image=nginx:1.25", "--replicas=4"]);
     assert_eq!(said, "deployment.apps/web created\n");
@@ -94,11 +99,7 @@ fn a_deployment_is_created_rolled_described_and_rolled_back() {
 }
 
 /// Contract: DEP-02, DEP-09, DEP-19
-#[test]
 fn pausing_holds_a_new_template_and_scaling_goes_on() {
-    if !has_kubectl("pausing_holds_a_new_template_and_scaling_goes_on") {
-        return;
-    }
     let cluster = cluster();
     cluster.kubectl(&["create", "deployment", "web", "--image=nginx:1.25", "--replicas=4"]);
     rolled_out(&cluster, "web");
@@ -120,11 +121,7 @@ fn pausing_holds_a_new_template_and_scaling_goes_on() {
 }
 
 /// Contract: DEP-07, DEP-17, DEP-18
-#[test]
 fn a_broken_image_stops_at_the_bounds_and_undo_heals() {
-    if !has_kubectl("a_broken_image_stops_at_the_bounds_and_undo_heals") {
-        return;
-    }
     let cluster = cluster();
     cluster.kubectl(&["create", "deployment", "web", "--image=nginx:1.25", "--replicas=10"]);
     rolled_out(&cluster, "web");
@@ -145,11 +142,7 @@ fn a_broken_image_stops_at_the_bounds_and_undo_heals() {
 }
 
 /// Contract: RC-01, RC-02, RC-03
-#[test]
 fn a_replication_controller_keeps_its_pods() {
-    if !has_kubectl("a_replication_controller_keeps_its_pods") {
-        return;
-    }
     const WEB: &str = "\
 apiVersion: v1
 kind: ReplicationController

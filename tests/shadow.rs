@@ -1,11 +1,22 @@
 //! Watching before switching, from outside: the report of logs, good and bad, and a shadow beside controllers at work.
 
+mod harness;
 mod outside;
 
 use std::fs;
 
+use harness::tests;
 use outside::manager::{Manager, wait_for};
-use outside::{Cluster, has_kubectl, muster, text, write};
+use outside::{Cluster, muster, text, write};
+
+tests! {
+    where_nothing_is_unexplained_the_report_ends_with_0,
+    what_is_unexplained_is_told_with_both_sides,
+    a_line_that_is_no_record_is_named,
+    a_log_that_is_still_being_written_can_be_read,
+    the_help_says_how_it_ends,
+    beside_controllers_at_work_it_agrees_and_ends_with_a_summary: "kubectl",
+}
 
 const START: &str = r#"{"version":1,"time":"2026-01-01T00:00:00.000000Z","record":"start","muster":"0.1.0","kinds":["ReplicaSet"],"objects":1,"lookbackMillis":10000,"patienceMillis":10000}"#;
 const AGREEMENT: &str = r#"{"version":1,"time":"2026-01-01T00:00:05.000000Z","record":"agreement","kind":"ReplicaSet","namespace":"default","name":"web","uid":"u","resourceVersion":7,"action":"create-pod","did":"created pod web-1"}"#;
@@ -20,7 +31,6 @@ fn log(folder: &tempfile::TempDir, name: &str, lines: &[&str]) -> String {
     write(folder.path(), name, &content)
 }
 
-#[test]
 fn where_nothing_is_unexplained_the_report_ends_with_0() {
     let folder = tempfile::tempdir().unwrap();
     let log = log(&folder, "good.jsonl", &[START, AGREEMENT, AGREEMENT, BY_ROW, "", SUMMARY]);
@@ -37,7 +47,6 @@ fn where_nothing_is_unexplained_the_report_ends_with_0() {
     }
 }
 
-#[test]
 fn what_is_unexplained_is_told_with_both_sides() {
     let folder = tempfile::tempdir().unwrap();
     let log = log(&folder, "bad.jsonl", &[START, AGREEMENT, UNEXPLAINED]);
@@ -62,7 +71,6 @@ fn what_is_unexplained_is_told_with_both_sides() {
     assert_eq!(told["from"], "2026-01-01T00:00:00.000000Z");
 }
 
-#[test]
 fn a_line_that_is_no_record_is_named() {
     let folder = tempfile::tempdir().unwrap();
     for (bad, found) in [
@@ -83,7 +91,6 @@ fn a_line_that_is_no_record_is_named() {
     assert!(text(&output.stderr).contains("/nowhere/log.jsonl"));
 }
 
-#[test]
 fn a_log_that_is_still_being_written_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let log = write(folder.path(), "running.jsonl", &format!("{START}\n{AGREEMENT}\n{}", &UNEXPLAINED[..80]));
@@ -95,7 +102,6 @@ fn a_log_that_is_still_being_written_can_be_read() {
     assert_eq!(text(&muster(&["shadow", "report", &empty]).stdout), "no records\n");
 }
 
-#[test]
 fn the_help_says_how_it_ends() {
     let said = text(&muster(&["shadow", "report", "--help"]).stdout);
     for words in ["Examples:", "It exits 0", "1 where one is not", "--output"] {
@@ -107,11 +113,7 @@ fn the_help_says_how_it_ends() {
     }
 }
 
-#[test]
 fn beside_controllers_at_work_it_agrees_and_ends_with_a_summary() {
-    if !has_kubectl("beside_controllers_at_work_it_agrees_and_ends_with_a_summary") {
-        return;
-    }
     let cluster = Cluster::start(&["--nodes", "1", "--pod-startup", "0s"]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agreement.jsonl");

@@ -2,19 +2,37 @@
 //! flags are ours, and what is watched and alerted on is what a manager tells.
 
 mod chart;
+#[path = "../harness/mod.rs"]
+mod harness;
 mod metrics;
 mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use bytes::Bytes;
 use muster_apiserver::{ApiServer, Options};
 use muster_runtime::client::{Client, ClientError, Options as ClientOptions};
 use serde_json::{Value, json};
 
+use harness::tests;
 use objects::{Object, by_identity, documents, folder, is_of_its_type, manifests};
+
+tests! {
+    the_chart_with_its_own_values_is_the_manifests,
+    helm_renders_the_same: "helm",
+    every_object_is_one_that_kubernetes_knows,
+    the_embedded_server_takes_every_object_that_it_serves,
+    every_selector_meets_its_pods,
+    every_flag_is_one_of_ours_and_takes_its_value,
+    pods_have_no_more_than_they_need,
+    the_image_is_that_of_this_version,
+    the_notes_warn_of_two_writers,
+    the_schema_has_the_values_of_the_chart,
+    metrics::what_is_watched_and_alerted_on_is_told_by_a_manager,
+    metrics::the_monitor_scrapes_the_port_of_the_service,
+}
 
 /// Values that reach every branch of the templates, each with what the chart is called then.
 fn variants() -> Vec<(&'static str, Value)> {
@@ -55,7 +73,6 @@ fn everything() -> Vec<Object> {
     objects
 }
 
-#[test]
 fn the_chart_with_its_own_values_is_the_manifests() {
     let same = |values: &Value, folders: &[&str]| {
         let plain: Vec<Object> = folders.iter().flat_map(|folder| manifests(folder)).collect();
@@ -70,14 +87,9 @@ fn the_chart_with_its_own_values_is_the_manifests() {
     same(&monitored(), &["deploy/manifests", "deploy/monitoring"]);
 }
 
-/// What is rendered here is what Helm renders, where there is a Helm to ask.
-#[test]
+/// What is rendered here is what Helm renders.
 fn helm_renders_the_same() {
     let helm = || Command::new("helm");
-    if !helm().arg("version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        eprintln!("skipped: helm_renders_the_same: there is no helm on the PATH");
-        return;
-    }
     let folder = folder("deploy/chart/muster");
     for (variant, values) in variants() {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -96,7 +108,6 @@ fn helm_renders_the_same() {
     assert!(lint.status.success(), "{}", String::from_utf8_lossy(&lint.stdout));
 }
 
-#[test]
 fn every_object_is_one_that_kubernetes_knows() {
     let mut others = BTreeSet::new();
     for object in everything() {
@@ -109,7 +120,7 @@ fn every_object_is_one_that_kubernetes_knows() {
 }
 
 /// The server that is in the box takes whatever is of a kind that it serves, and finds no field that it does not know.
-#[tokio::test]
+#[tokio::main(flavor = "current_thread")]
 async fn the_embedded_server_takes_every_object_that_it_serves() {
     let mut taken: BTreeMap<String, usize> = BTreeMap::new();
     for object in everything() {
@@ -133,7 +144,6 @@ async fn the_embedded_server_takes_every_object_that_it_serves() {
     assert_eq!(kinds, ["ConfigMap", "Deployment", "Pod", "Service", "ServiceAccount"]);
 }
 
-#[test]
 fn every_selector_meets_its_pods() {
     for object in everything() {
         let labels = &object.value["spec"]["template"]["metadata"]["labels"];
@@ -173,7 +183,6 @@ fn pods() -> Vec<(String, Value)> {
     everything().into_iter().filter_map(pod).collect()
 }
 
-#[test]
 fn every_flag_is_one_of_ours_and_takes_its_value() {
     let run = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_muster")).args(arguments).arg("--help").output();
@@ -197,7 +206,6 @@ fn every_flag_is_one_of_ours_and_takes_its_value() {
     }
 }
 
-#[test]
 fn pods_have_no_more_than_they_need() {
     for (file, pod) in pods() {
         let container = &pod["containers"][0];
@@ -225,7 +233,6 @@ fn pods_have_no_more_than_they_need() {
     }
 }
 
-#[test]
 fn the_image_is_that_of_this_version() {
     let version = env!("CARGO_PKG_VERSION");
     for folder in ["deploy/manifests", "deploy/manifests-shadow", "deploy/static-pod"] {
@@ -246,7 +253,6 @@ fn the_image_is_that_of_this_version() {
     assert_eq!(rendered(json!({"image": {"tag": "canary", "digest": "sha256:0"}})), "muster@sha256:0");
 }
 
-#[test]
 fn the_notes_warn_of_two_writers() {
     let notes = chart::notes(&json!({"name": "apps"}));
     assert!(notes.contains("TWO WRITERS") && notes.contains("patch lease apps"), "{notes}");
@@ -255,7 +261,6 @@ fn the_notes_warn_of_two_writers() {
 }
 
 /// A value that the schema does not know cannot be set, and one that the chart does not have is of no use.
-#[test]
 fn the_schema_has_the_values_of_the_chart() {
     let schema = fs::read_to_string(folder("deploy/chart/muster/values.schema.json")).expect("the schema");
     let schema: Value = serde_json::from_str(&schema).expect("the schema is JSON");

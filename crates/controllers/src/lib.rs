@@ -11,16 +11,12 @@
 //! Nothing here does I/O, reads a clock, waits or draws a random number. Whatever a controller of
 //! Kubernetes decides can be read, and tested, as ordinary functions. [`plan`] is the language that
 //! decisions are written in; [`replicaset`] the controller behind ReplicaSet and ReplicationController,
-//! [`deployment`] the one behind Deployment. [`mod@claiming`] is what both do first. [`explain`] says of one object what
-//! its controller sees and would do, and by which rule; [`shadow`] holds what other controllers did against what
-//! these would have done.
+//! [`deployment`] the one behind Deployment. [`mod@claiming`] is what both do first.
 
 pub mod begin;
 pub mod claiming;
 pub mod deployment;
-pub mod explain;
 pub mod pause;
 pub mod plan;
 pub mod replicaset;
 pub mod replicationcontroller;
-pub mod shadow;

@@ -10,6 +10,10 @@
 //!                         |                     +----> Behind: wait (Remedy::Woken), or retry
 //!   cache --caught_up-----+--> owners to be queued at once
 //! ```
+//!
+//! Versions rise for as long as the server lives. One that was restored from a backup counts on from an earlier version,
+//! and what was written after the backup was taken is lost: what a cache then reads never reaches what was recorded. So a
+//! newest version that falls clears the record of that kind.
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +34,8 @@ pub struct Consistency<R> {
     waiting: BTreeSet<(R, ResourceVersion, ObjectKey)>,
     /// When each of them has waited long enough.
     deadlines: BTreeSet<(Moment, ObjectKey)>,
+    /// How far the cache of each kind had come when it last told.
+    newest: BTreeMap<R, ResourceVersion>,
     limit: Duration,
 }
 
@@ -94,7 +100,13 @@ impl<R: Copy + Ord> Consistency<R> {
     /// An empty record whose owners wait at most `limit` to be woken.
     #[must_use]
     pub fn new(limit: Duration) -> Self {
-        Self { owners: BTreeMap::new(), waiting: BTreeSet::new(), deadlines: BTreeSet::new(), limit }
+        Self {
+            owners: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            newest: BTreeMap::new(),
+            limit,
+        }
     }
 
     /// Notes that an object of a kind was written for an owner at a version. The highest counts. A
@@ -158,7 +170,13 @@ impl<R: Copy + Ord> Consistency<R> {
     /// The cache of a kind has seen everything up to `newest`: the owners that waited for no more
     /// than that, to be queued at once. Each is named once; its next check may put it off again for
     /// another kind, without a new time limit.
+    ///
+    /// Where `newest` is older than what was told before, nobody waits for the kind any longer: every owner of whom a
+    /// write of it is recorded is named, and nothing is proved of that write.
     pub fn caught_up(&mut self, resource: R, newest: ResourceVersion) -> Vec<ObjectKey> {
+        if self.newest.insert(resource, newest).is_some_and(|before| newest < before) {
+            return self.start_over(resource);
+        }
         let first = self.waiting.range((resource, ResourceVersion::UNKNOWN, no_key())..);
         let woken: Vec<ObjectKey> = first
             .take_while(|(kind, version, _)| *kind == resource && *version <= newest)
@@ -238,6 +256,23 @@ impl<R: Copy + Ord> Consistency<R> {
             unversioned: false,
             wait: Wait::None,
         })
+    }
+
+    /// Forgets the versions written of a kind; answers whose they were.
+    fn start_over(&mut self, resource: R) -> Vec<ObjectKey> {
+        let mut owners = Vec::new();
+        for (owner, record) in &mut self.owners {
+            let recorded = record.versions.len();
+            record.versions.retain(|(kind, _)| *kind != resource);
+            if record.versions.len() < recorded {
+                record.unversioned = true;
+                owners.push(owner.clone());
+            }
+        }
+        for owner in &owners {
+            self.wake(owner);
+        }
+        owners
     }
 
     fn wake(&mut self, owner: &ObjectKey) {

@@ -1,7 +1,6 @@
 //! Hash maps with a fixed key, so that nothing depends on a random seed.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 /// A hash map that hashes the same way in every process. It is never iterated where the order shows.
 pub(crate) type FixedMap<K, V> = hashbrown::HashMap<K, V, BuildHasherDefault<DefaultHasher>>;

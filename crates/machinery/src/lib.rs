@@ -18,6 +18,7 @@
 //! | [`slow_start`] | batches of 1, 2, 4, ... | RS-09 |
 //! | [`correlate`] | events counted, combined and held back | EV-02, EV-03 |
 //! | [`election`] | who leads, by a Lease | CM-04, CM-05 |
+//! | `work` | looks into the caches, counted for tests | B-15 |
 //! | [`rate`], [`backoff`] | a token bucket; a delay that doubles | WQ-03, B-08, B-09 |
 //!
 //! None of them locks, waits, reads a clock, does I/O or draws a random number: the caller says what
@@ -36,6 +37,8 @@ mod lru;
 pub mod queue;
 pub mod rate;
 pub mod slow_start;
+#[cfg_attr(not(feature = "work"), doc(hidden))]
+pub mod work;
 
 pub use backoff::Backoff;
 pub use cache::{Cache, Cached, Change};

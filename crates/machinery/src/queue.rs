@@ -172,8 +172,13 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
 
     /// The same with the key's own backoff at most `cap`: for failures whose cause can end (B-09).
     pub fn add_rate_limited_at_most(&mut self, key: K, cap: Duration, now: Moment) -> Duration {
+        self.add_rate_limited_between(key, Duration::ZERO, cap, now)
+    }
+
+    /// The same with the key's own backoff at least `floor`, whatever the cap: for failures that say when to come back.
+    pub fn add_rate_limited_between(&mut self, key: K, floor: Duration, cap: Duration, now: Moment) -> Duration {
         let state = self.keys.entry(key.clone()).or_default();
-        let own = own_backoff(state.requeues).min(cap);
+        let own = own_backoff(state.requeues).min(cap).max(floor);
         state.requeues = state.requeues.saturating_add(1);
         let delay = own.max(self.bucket.reserve(now));
         self.add_after(key, delay, now);

@@ -3,8 +3,7 @@
 //! A hundred thousand pods name a few hundred nodes and a thousand owners. Every decoder takes an
 //! [`Interner`] and asks it for these, so that the cache holds one allocation of each (INF-10).
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use hashbrown::HashTable;

@@ -12,8 +12,8 @@ use futures::future::BoxFuture;
 use muster_controllers::deployment::{
     Begin, Books, DeploymentSync, Effect, QUEUE, deployment_changed, pod_changed, replica_set_changed,
 };
-use muster_controllers::explain::{Explanation, Memory, Role, Source};
 use muster_controllers::plan::Resource as PlanResource;
+use muster_inspect::explain::{Explanation, Memory, Role, Source};
 use muster_machinery::{Cache, Change};
 use muster_objects::{
     Deployment, Pod, ReplicaSet,

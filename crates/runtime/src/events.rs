@@ -234,5 +234,5 @@ impl Lane {
 
 /// Whether the same Event may be taken later.
 fn may_pass(failure: &Failure) -> bool {
-    failure.code == 0 || failure.code == 429 || failure.code >= 500
+    failure.unanswered || failure.code == 429 || failure.code >= 500
 }

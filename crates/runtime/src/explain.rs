@@ -8,11 +8,10 @@
 //! Nothing is changed by being asked: a manager's books are asked on a copy of what they hold of that one object.
 
 use muster_controllers::{
-    deployment,
-    explain::{Explanation, Role, Source},
-    plan,
+    deployment, plan,
     replicaset::{self, Owners, ReplicaOwner},
 };
+use muster_inspect::explain::{Explanation, Role, Source};
 use muster_machinery::{Cache, Cached};
 use muster_objects::{Deployment, Pod, ReplicaSet, ReplicationController, meta::ObjectKey, time::Moment};
 

@@ -18,7 +18,7 @@ use crate::{
     explain::Explainer,
     informer::{Informers, Resource},
     metrics::Metrics,
-    process::of_the_same,
+    process::{of_the_same, pass_on_panic, watch_over},
     replicaset::ReplicaController,
     shell::Context,
     shutdown::{self, Shutdown},
@@ -253,7 +253,8 @@ impl Manager {
         self.controllers.iter().map(|controller| controller.name.name)
     }
 
-    /// How many controllers still wait for their caches: at 0, `/readyz` says ok.
+    /// How many controllers still wait for their caches: at 0, `/readyz` says ok. Closed once the manager has ended: then
+    /// no controller lives, and `/livez` fails.
     #[must_use]
     pub fn unsynced(&self) -> watch::Receiver<usize> {
         self.unsynced.subscribe()
@@ -261,6 +262,10 @@ impl Manager {
 
     /// Runs until `shutdown`, and then to an orderly end (CM-07): no new keys are taken, syncs in flight
     /// finish within their time, events are flushed.
+    ///
+    /// # Panics
+    /// Where one of its tasks does (an informer, a controller, the sender of Events), so that whoever runs it ends: what
+    /// is left would write and not see, or look alive and do nothing. A sync that panics is a failed sync, and no more.
     pub async fn run(self, shutdown: Shutdown) {
         let (_leading, always) = watch::channel(true);
         self.run_leading(always, shutdown).await;
@@ -270,6 +275,9 @@ impl Manager {
     /// that little is left to do when `leading` says so (B-12). A watch may lag or be dead unnoticed, and what the
     /// leader before wrote last must not be done again: at that moment everything is read anew, and workers start
     /// when it has been. They do not stop when `leading` says no: who loses the lead ends the process.
+    ///
+    /// # Panics
+    /// As [`Manager::run`].
     pub async fn run_leading(self, leading: watch::Receiver<bool>, mut shutdown: Shutdown) {
         let Self { context, informers, sender, controllers, explainer, options, unsynced } = self;
         // Nothing but the queues' own workers holds the other ends from here on.
@@ -280,7 +288,8 @@ impl Manager {
             reading.spawn(of_the_same(run));
         }
         let (stop_events, events_stop) = shutdown::channel();
-        let sending = tokio::spawn(of_the_same(sender.run(events_stop)));
+        let mut sending = JoinSet::new();
+        sending.spawn(of_the_same(sender.run(events_stop)));
 
         let mut working = JoinSet::new();
         for controller in controllers {
@@ -309,21 +318,18 @@ impl Manager {
         tokio::select! {
             biased;
             () = shutdown.stopped() => {}
-            Some(Err(ended)) = reading.join_next() => {
-                // Informers run for ever. One that panicked leaves controllers that write and do not see.
-                if ended.is_panic() {
-                    std::panic::resume_unwind(ended.into_panic());
-                }
-            }
+            never = watch_over(&mut reading) => match never {},
+            never = watch_over(&mut working) => match never {},
+            never = watch_over(&mut sending) => match never {},
         }
 
-        let finished = within(options.shutdown_timeout, async { while working.join_next().await.is_some() {} }).await;
+        let finished = within(options.shutdown_timeout, ended(&mut working)).await;
         if !finished {
             tracing::warn!("syncs did not finish in time and are given up");
         }
         working.shutdown().await;
         stop_events.stop();
-        if !within(options.shutdown_timeout, async { drop(sending.await) }).await {
+        if !within(options.shutdown_timeout, ended(&mut sending)).await {
             tracing::warn!("pending events were not sent in time and are given up");
         }
         reading.shutdown().await;
@@ -349,6 +355,13 @@ fn ready(
         led
     };
     ready.boxed().shared()
+}
+
+/// Waits for the end of every task.
+async fn ended(tasks: &mut JoinSet<()>) {
+    while let Some(ended) = tasks.join_next().await {
+        pass_on_panic(ended);
+    }
 }
 
 async fn within(timeout: Duration, work: impl Future<Output = ()>) -> bool {

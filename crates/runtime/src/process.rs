@@ -4,8 +4,12 @@
 //! whatever becomes ready meanwhile, and find when it goes on that time has passed. A task of a [`Process`] is a
 //! future that is not polled while the process is frozen; the tasks that it spawns are the same process's. Outside of
 //! a [`Process`], as in the program itself, tasks are just tasks.
+//!
+//! A task that panics takes the one that spawned it along ([`watch_over`]), and so in the end the whole process: a
+//! controller manager that lacks a part would look alive.
 
 use std::{
+    convert::Infallible,
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,7 +17,7 @@ use std::{
 };
 
 use futures::future::Either;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 tokio::task_local! {
     static PROCESS: Process;
@@ -72,6 +76,24 @@ pub(crate) fn of_the_same<F: Future>(future: F) -> impl Future<Output = F::Outpu
     match PROCESS.try_with(Clone::clone) {
         Ok(process) => Either::Left(process.task(future)),
         Err(_) => Either::Right(future),
+    }
+}
+
+/// Panics as soon as one of `tasks` has: who spawns tasks that the process cannot be without waits for this beside
+/// whatever else it does. Never returns.
+pub(crate) async fn watch_over(tasks: &mut JoinSet<()>) -> Infallible {
+    while let Some(ended) = tasks.join_next().await {
+        pass_on_panic(ended);
+    }
+    std::future::pending().await
+}
+
+/// Panics where the task has. One that was aborted has not.
+pub(crate) fn pass_on_panic(ended: Result<(), JoinError>) {
+    if let Err(ended) = ended
+        && ended.is_panic()
+    {
+        std::panic::resume_unwind(ended.into_panic());
     }
 }
 

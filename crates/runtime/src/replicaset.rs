@@ -8,11 +8,11 @@
 use std::{future::Future, sync::Arc};
 
 use futures::future::BoxFuture;
-use muster_controllers::explain::{Explanation, Memory, Role, Source};
 use muster_controllers::plan::Resource as PlanResource;
 use muster_controllers::replicaset::{
     Begin, Books, Effect, Owners, ReplicaOwner, ReplicaSync, owner_changed, pod_changed,
 };
+use muster_inspect::explain::{Explanation, Memory, Role, Source};
 use muster_machinery::{Cache, Cached, Change};
 use muster_objects::{
     Pod,

@@ -146,7 +146,7 @@ impl<B: Books> Shell<B> {
                     Remedy::Woken => Synced::PutOff,
                     Remedy::Retry => {
                         let why = format!("the cache of {resource} is at {read}, {wrote} was written");
-                        Synced::Done(Verdict::failed(Failure::local(why)))
+                        Synced::Done(Verdict::failed(Failure::unanswered(why)))
                     }
                 }
             }

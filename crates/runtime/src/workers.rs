@@ -18,7 +18,7 @@ use tokio::{sync::Notify, task::JoinSet};
 use crate::{
     clock::Clock,
     metrics::{Metrics, QueueMetrics},
-    process::of_the_same,
+    process::{of_the_same, pass_on_panic, watch_over},
     shutdown::Shutdown,
 };
 
@@ -132,19 +132,38 @@ impl Queue {
 
     /// Runs `workers` workers, a task each, until `shutdown`, and then until the syncs in work have ended
     /// (WQ-05, CM-07). Dropped, it takes the workers with it.
+    ///
+    /// # Panics
+    /// Where a worker does. A sync that panics is a failed sync, and no more.
     pub async fn work<C: Controller + Clone>(&self, controller: C, workers: usize, mut shutdown: Shutdown) {
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let (queue, controller) = (self.clone(), controller.clone());
             tasks.spawn(of_the_same(async move { queue.worker(&controller).await }));
         }
-        shutdown.stopped().await;
+        tokio::select! {
+            biased;
+            () = shutdown.stopped() => {}
+            never = watch_over(&mut tasks) => match never {},
+        }
         self.shut_down();
-        while tasks.join_next().await.is_some() {}
+        while let Some(ended) = tasks.join_next().await {
+            pass_on_panic(ended);
+        }
     }
 
     /// One worker; [`Queue::shut_down`] ends it.
     async fn worker(&self, controller: &impl Controller) {
+        while let Some(key) = self.next(controller).await {
+            self.serve(controller, key).await;
+        }
+    }
+
+    /// Waits for a key to be taken; none after a shutdown.
+    ///
+    /// Only an idle worker is registered for wake-ups. A registration that was notified and is dropped hands the
+    /// notification on, so a worker that leaves with a key takes no wake-up along that another could use.
+    async fn next(&self, controller: &impl Controller) -> Option<ObjectKey> {
         loop {
             // Before the look, so that what comes after it is not missed.
             let changed = self.inner.changed.notified();
@@ -158,30 +177,27 @@ impl Queue {
             let (key, wakeup) = {
                 let mut queue = self.lock();
                 if queue.is_shutting_down() {
-                    return;
+                    return None;
                 }
                 let key = queue.get(now);
                 (key, queue.next_wakeup(now))
             };
-            match key {
-                Some(key) => {
-                    if wakeup.is_some_and(|at| at <= now) {
-                        // There is more: pass it on, for several adds may have woken only one of us.
-                        self.inner.changed.notify_one();
-                    }
-                    self.serve(controller, key).await;
+            let next = [wakeup, controller.deadline()].into_iter().flatten().min();
+            if key.is_some() {
+                if next.is_some() {
+                    // Somebody idle must wait for it in this worker's place: several adds may have woken only one of
+                    // us, and of the delays only the one who was woken for them knows.
+                    self.inner.changed.notify_one();
                 }
-                None => {
-                    let deadline = [wakeup, controller.deadline()].into_iter().flatten().min();
-                    match deadline {
-                        Some(at) => tokio::select! {
-                            biased;
-                            () = changed => {}
-                            () = tokio::time::sleep_until(self.inner.clock.instant(at)) => {}
-                        },
-                        None => changed.await,
-                    }
-                }
+                return key;
+            }
+            match next {
+                Some(at) => tokio::select! {
+                    biased;
+                    () = changed => {}
+                    () = tokio::time::sleep_until(self.inner.clock.instant(at)) => {}
+                },
+                None => changed.await,
             }
         }
     }
@@ -207,7 +223,9 @@ impl Queue {
                     match verdict.requeue {
                         Requeue::RateLimited { at_most } => {
                             let cap = at_most.unwrap_or(muster_machinery::queue::MAX_DELAY);
-                            queue.add_rate_limited_at_most(key.clone(), cap, now);
+                            // What the server asks for counts before what we would do by ourselves (CM-03).
+                            let floor = verdict.error.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
+                            queue.add_rate_limited_between(key.clone(), floor, cap, now);
                         }
                         Requeue::None => queue.forget(&key),
                         Requeue::Now => {

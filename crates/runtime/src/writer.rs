@@ -113,8 +113,13 @@ pub fn failure(error: &ClientError) -> Failure {
             message: api.to_string(),
             causes: api.details.iter().flat_map(|details| &details.causes).map(|cause| cause.reason.clone()).collect(),
             retry_after: api.retry_after(),
+            unanswered: false,
         },
-        other => Failure::local(other.to_string()),
+        ClientError::Configuration { .. } => Failure::local(error.to_string()),
+        // The lease is held again or the process ends: a write that it held back is tried as soon as one that was lost.
+        ClientError::Transport { .. } | ClientError::Answer { .. } | ClientError::Fenced { .. } => {
+            Failure::unanswered(error.to_string())
+        }
     }
 }
 

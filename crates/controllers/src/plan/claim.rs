@@ -52,13 +52,15 @@ impl ClaimPlan {
     ///
     /// Why not: it could not be read, is another object of the same name, or is being deleted.
     pub fn permission(&self, read: Result<&[u8], &Failure>) -> Result<(), Failure> {
-        let unreadable = |message: String| AdoptionRefused::Unreadable { message };
-        let fresh = read
-            .map_err(|failure| unreadable(failure.message.clone()))
-            .and_then(|json| FreshMeta::decode(json).map_err(unreadable));
-        // Told as our own failure: a missing owner must not read as a missing pod, which would be skipped.
         let refused = |refused: AdoptionRefused| Failure::local(refused.to_string());
-        let FreshMeta { uid, deletion_timestamp, .. } = fresh.map_err(refused)?;
+        let unreadable = |message: String| refused(AdoptionRefused::Unreadable { message });
+        let json = read.map_err(|failure| {
+            let why = unreadable(failure.message.clone());
+            // A missing owner must not read as a missing pod, which would be skipped. What else the server says decides
+            // when it is asked again (B-09).
+            if failure.is_not_found() { why } else { Failure { message: why.message, ..failure.clone() } }
+        })?;
+        let FreshMeta { uid, deletion_timestamp, .. } = FreshMeta::decode(json).map_err(unreadable)?;
         let Owner { resource, key: ObjectKey { namespace, name }, uid: owner_uid, .. } = &self.owner;
         let meta = |uid: &Uid, deletion_timestamp| Meta {
             namespace: Arc::clone(namespace),

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 /// Why a request did not do what it was sent for.
 ///
-/// Where the server answered, the fields are those of its `Status`. Where it did not, `code` is 0 and
-/// `message` says what the transport found.
+/// Where the server answered, the fields are those of its `Status`. Where it did not, or was not asked, `code` is 0 and
+/// `message` says why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// The HTTP status; 0 where no answer came.
+    /// The HTTP status; 0 where there was no answer.
     pub code: u16,
     /// `Status.reason`, such as `NotFound`; empty where the server gave none.
     pub reason: String,
@@ -20,13 +20,28 @@ pub struct Failure {
     pub causes: Vec<String>,
     /// How long the server asks to wait, from `Retry-After` or `details.retryAfterSeconds`.
     pub retry_after: Option<Duration>,
+    /// The server was to be asked, and no answer came: it is away, or it may have acted without saying so.
+    pub unanswered: bool,
 }
 
 impl Failure {
-    /// A failure that no server is behind.
+    /// A failure of our own that the server has no part in: it stays until an object changes.
     #[must_use]
     pub fn local(message: impl Into<String>) -> Self {
-        Self { code: 0, reason: String::new(), message: message.into(), causes: Vec::new(), retry_after: None }
+        Self {
+            code: 0,
+            reason: String::new(),
+            message: message.into(),
+            causes: Vec::new(),
+            retry_after: None,
+            unanswered: false,
+        }
+    }
+
+    /// A failure to hear from the server: a request without an answer, or a watch that is behind. It ends by itself.
+    #[must_use]
+    pub fn unanswered(message: impl Into<String>) -> Self {
+        Self { unanswered: true, ..Self::local(message) }
     }
 
     /// The same failure, told with words in front: `unable to delete pods: ...`.
@@ -83,7 +98,7 @@ impl Failure {
     /// Whether the server may have done the write all the same: no answer came, or one that does not say.
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
-        self.code == 0 || matches!(self.code, 502 | 504)
+        self.unanswered || matches!(self.code, 502 | 504)
     }
 
     /// What kind of refusal this is, as far as it decides how long to wait before trying again.
@@ -95,7 +110,7 @@ impl Failure {
             Refusal::Quota
         } else if self.message.contains("admission webhook ") || self.message.contains("failed calling webhook") {
             Refusal::Webhook
-        } else if self.code == 0 || self.code >= 500 {
+        } else if self.unanswered || self.code >= 500 {
             Refusal::Unavailable
         } else {
             Refusal::Other

@@ -87,8 +87,6 @@ fn a_deployment_that_is_gone_or_unreadable_is_not_synced() {
 }
 
 /// By index: its own ReplicaSets and the orphans that it selects, and their pods only where it recreates.
-///
-/// Contract: B-15
 #[test]
 fn the_snapshot_holds_what_the_deployment_may_own() {
     let mut caches = Caches::of(recreating(1));

@@ -9,6 +9,7 @@ use muster_controllers::deployment::sets::Sets;
 use muster_objects::meta::{ControllerRef, Uid};
 use muster_objects::pod::Restarts;
 use muster_objects::{Deployment, Interner, Meta, Object, Pod, PodPhase, ReplicaSet, Timestamp};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// The wall clock of these tests.
@@ -61,6 +62,27 @@ pub(crate) fn deployment(replicas: i32, change: impl FnOnce(&mut Value)) -> Depl
 pub(crate) fn rolling(replicas: i32, surge: impl Into<Value>, unavailable: impl Into<Value>) -> Deployment {
     let bounds = json!({"maxSurge": surge.into(), "maxUnavailable": unavailable.into()});
     deployment(replicas, |json| json["spec"]["strategy"]["rollingUpdate"] = bounds)
+}
+
+/// The most pods of a Deployment, and the fewest available ones, by what the API says of `maxSurge` and
+/// `maxUnavailable`: each a number or a percentage, the first rounded up and the second down, not both zero.
+pub(crate) fn most_and_least(replicas: i32, surge: &Value, unavailable: &Value) -> (i64, i64) {
+    let replicas = i64::from(replicas);
+    let hundredths = |amount: &Value| match amount.as_str() {
+        Some(percentage) => replicas * percentage.trim_end_matches('%').parse::<i64>().expect("a percentage"),
+        None => 100 * amount.as_i64().expect("a number"),
+    };
+    let (surge, unavailable) = ((hundredths(surge) + 99) / 100, hundredths(unavailable) / 100);
+    let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
+    (replicas + surge, (replicas - unavailable).max(0))
+}
+
+/// A value of `maxSurge` or `maxUnavailable`.
+pub(crate) fn amount() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (0..5_i32).prop_map(Value::from),
+        prop::sample::select(vec!["0%", "1%", "25%", "30%", "34%", "75%", "100%"]).prop_map(Value::from),
+    ]
 }
 
 pub(crate) fn recreating(replicas: i32) -> Deployment {

@@ -4,7 +4,6 @@ mod books;
 mod bounds;
 mod creation;
 mod decide;
-mod explain;
 mod fixtures;
 mod handlers;
 mod history;

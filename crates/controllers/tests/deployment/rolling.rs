@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use muster_controllers::deployment::bounds::Bounds;
 use muster_controllers::deployment::rolling::{
     clean_up_unhealthy, new_set_replicas, reconcile_new, reconcile_old, scale_down_old,
 };
@@ -12,7 +11,7 @@ use muster_objects::ReplicaSet;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::fixtures::{deployment, recreating, rolling, set, set_available, set_with, sets};
+use crate::fixtures::{amount, deployment, most_and_least, recreating, rolling, set, set_available, set_with, sets};
 
 fn sizes(updates: &[SetUpdate]) -> Vec<(&str, i32, i32)> {
     updates.iter().map(|update| (&*update.before.meta.name, update.before.replicas, update.after.replicas)).collect()
@@ -149,20 +148,20 @@ proptest! {
         new in member(9), old in prop::collection::vec(0..3_u8, 0..4).prop_flat_map(|old| {
             old.into_iter().zip(1..).map(|(_, number)| member(number)).collect::<Vec<_>>()
         }),
-        replicas in 0..12_i32, surge in 0..4_i32, unavailable in 0..6_i32,
+        replicas in 0..12_i32, surge in amount(), unavailable in amount(),
     ) {
+        let (most, least) = most_and_least(replicas, &surge, &unavailable);
         let deployment = rolling(replicas, surge, unavailable);
-        let bounds = Bounds::of(&deployment);
         let sets = sets(new, old);
         let up = reconcile_new(&deployment, &sets).expect("numbers");
         let total = wanted(sets.all());
         if let Some(up) = &up {
             let after = total + i64::from(up.after.replicas) - i64::from(up.before.replicas);
-            prop_assert!(after <= bounds.most(replicas).max(total), "{after} of {}", bounds.most(replicas));
+            prop_assert!(after <= most.max(total), "{after} of {most}");
             prop_assert!(up.after.replicas <= replicas);
         }
         let down = reconcile_old(&deployment, &sets);
-        let least = bounds.least_available(replicas).min(available_after(&sets, &[]));
+        let least = least.min(available_after(&sets, &[]));
         prop_assert!(available_after(&sets, &down) >= least);
         for update in &down {
             prop_assert!((0..update.before.replicas).contains(&update.after.replicas), "{update:?}");

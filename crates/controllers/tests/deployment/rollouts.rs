@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use muster_controllers::deployment::bounds::Bounds;
 use muster_controllers::deployment::progress::is_complete;
 use muster_controllers::deployment::revision::revision;
 use muster_controllers::deployment::{Reporting, decide};
 use muster_controllers::plan::{ClaimOutcome, Requeue};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::fixtures::{deployment_json, template};
+use crate::fixtures::{amount, deployment_json, most_and_least, template};
 use crate::world::World;
 
-fn world(replicas: i32, surge: i32, unavailable: i32) -> World {
+fn world(replicas: i32, surge: impl Into<Value>, unavailable: impl Into<Value>) -> World {
     let mut json = deployment_json(replicas);
-    json["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": surge, "maxUnavailable": unavailable});
+    json["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": surge.into(), "maxUnavailable": unavailable.into()});
     json["metadata"]["annotations"] = json!({});
     World::new(json, [])
 }
@@ -122,7 +121,7 @@ fn a_broken_rollout_stops_and_is_told() {
 enum Act {
     Image(u8),
     Scale(i32),
-    Bounds(i32, i32),
+    Bounds(Value, Value),
     Pause(bool),
     Rest,
 }
@@ -131,7 +130,7 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => (0..4_u8).prop_map(Act::Image),
         2 => (0..12_i32).prop_map(Act::Scale),
-        1 => (0..4_i32, 0..4_i32).prop_map(|(surge, unavailable)| Act::Bounds(surge, unavailable)),
+        1 => (amount(), amount()).prop_map(|(surge, unavailable)| Act::Bounds(surge, unavailable)),
         1 => any::<bool>().prop_map(Act::Pause),
         4 => Just(Act::Rest),
     ]
@@ -184,7 +183,7 @@ proptest! {
     /// Contract: DEP-06, DEP-09, DEP-10, DEP-11, B-03
     #[test]
     fn every_history_stays_within_bounds_and_ends(
-        replicas in 0..10_i32, surge in 0..4_i32, unavailable in 0..4_i32,
+        replicas in 0..10_i32, surge in amount(), unavailable in amount(),
         acts in prop::collection::vec((act(), any::<u8>()), 1..24),
     ) {
         let mut world = world(replicas, surge, unavailable);
@@ -196,12 +195,13 @@ proptest! {
             let verdict = world.sync();
             prop_assert_eq!(verdict.error, None);
             let deployment = world.deployment();
-            let bounds = Bounds::of(&deployment);
-            prop_assert!(wanted(&world) <= bounds.most(deployment.replicas).max(wanted_before), "{:?}", world.told());
+            let amounts = &world.deployment["spec"]["strategy"]["rollingUpdate"];
+            let (most, least) =
+                most_and_least(deployment.replicas, &amounts["maxSurge"], &amounts["maxUnavailable"]);
+            prop_assert!(wanted(&world) <= most.max(wanted_before), "{:?}", world.told());
             // A change of size is shared by size and not by health.
             if rolls {
-                let least = bounds.least_available(deployment.replicas).min(lasting_before);
-                prop_assert!(lasting(&world) >= least, "{:?}", world.told());
+                prop_assert!(lasting(&world) >= least.min(lasting_before), "{:?}", world.told());
             }
             let now = revisions(&world);
             for (name, revision) in &now {

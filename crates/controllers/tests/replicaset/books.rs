@@ -288,7 +288,7 @@ fn a_terminating_namespace_is_not_tried_with_every_event() {
 
 /// The snapshot holds the owner's pods and the orphans it selects, and no other pod of the namespace.
 ///
-/// Contract: B-15, RS-06
+/// Contract: RS-06
 #[test]
 fn a_snapshot_holds_what_concerns_the_owner() {
     let mut stranger = orphan("stranger", 13);
@@ -308,7 +308,7 @@ fn a_snapshot_holds_what_concerns_the_owner() {
 /// Siblings share one owner; their pods on a node count together, each once, and only where some pods go
 /// and others stay.
 ///
-/// Contract: DEL-03, DEL-05, B-15
+/// Contract: DEL-03, DEL-05
 #[test]
 fn colocation_is_that_of_the_siblings() {
     let deployment = |mut set: ReplicaSet| {

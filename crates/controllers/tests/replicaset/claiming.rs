@@ -1,6 +1,6 @@
 //! Who owns which pod: the table of claims, the patches, and what their results mean.
 
-use muster_controllers::plan::{ClaimAction, ClaimOutcome, ClaimPlan, Failure, Written};
+use muster_controllers::plan::{ClaimAction, ClaimOutcome, ClaimPlan, Failure, Refusal, Written};
 use muster_controllers::replicaset::claiming::claimed;
 use muster_controllers::replicaset::{Snapshot, decide_claims};
 use muster_objects::{Pod, ReplicaSet, ResourceVersion};
@@ -165,6 +165,12 @@ fn permission_is_only_asked_for_adoptions_and_read_from_the_fresh_owner() {
     outcome.settle(&plan.patches[0], Err(error.clone()));
     assert_eq!(outcome.failures, [error]);
     assert!(plan.permission(Ok(b"not an object")).is_err());
+    // How soon it is tried again is decided by what the server said, or that it said nothing (B-09).
+    for failure in [Failure::unanswered("connection refused"), failure(503, "ServiceUnavailable", "x"), gone] {
+        let why = plan.permission(Err(&failure)).expect_err("refused");
+        let expected = if failure.is_not_found() { Refusal::Other } else { Refusal::Unavailable };
+        assert_eq!(plan.patches[0].refused(&why).refusal(), expected, "{failure}");
+    }
 }
 
 /// Contract: RS-08

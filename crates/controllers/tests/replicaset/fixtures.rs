@@ -7,6 +7,7 @@ use muster_controllers::replicaset::{Remembered, ReplicaOwner, Snapshot};
 use muster_objects::meta::{ControllerRef, ResourceVersion, Uid};
 use muster_objects::pod::{Readiness, Restarts};
 use muster_objects::{ConditionStatus, Interner, Labels, Meta, Object, Pod, PodPhase, ReplicaSet, Timestamp};
+use proptest::prelude::*;
 use serde_json::json;
 
 /// The wall clock of these tests.
@@ -120,4 +121,28 @@ pub(crate) fn snapshot(owner: ReplicaSet, pods: impl IntoIterator<Item = Pod>) -
 /// So many pods of [`replica_set`], named `web-0`, `web-1`, ...
 pub(crate) fn pods(count: u64) -> Vec<Pod> {
     (0..count).map(|n| pod(&format!("web-{n}"), 10 + n)).collect()
+}
+
+prop_compose! {
+    /// Pods with few different values in each field, so that ties are common.
+    pub(crate) fn any_pod()(
+        number in 0_u64..1_000_000,
+        node in prop::option::of(0_u8..3),
+        phase in prop::sample::select(vec![PodPhase::Unset, PodPhase::Pending, PodPhase::Running, PodPhase::Unknown]),
+        ready in prop::option::of(prop::option::of(0_i64..5_000_000_000)),
+        cost in -1_i32..2,
+        restarts in (0_i32..2, 0_i32..2),
+        created in prop::option::of(-1_000_i64..5_000_000_000),
+    ) -> Pod {
+        let mut pod = Pod {
+            node_name: node.map(|node| format!("node-{node}").into()),
+            phase,
+            ready: ready.and_then(|since| ready_since(since.map(|nanos| NOW.plus_nanos(-nanos)))),
+            deletion_cost: cost,
+            restarts: Restarts { regular: restarts.0, sidecar: restarts.1 },
+            ..pod(&format!("web-{number}"), number)
+        };
+        pod.meta.creation_timestamp = created.map(|nanos| NOW.plus_nanos(-nanos));
+        pod
+    }
 }

@@ -5,7 +5,6 @@ mod books;
 mod claiming;
 mod counting;
 mod decide;
-mod explain;
 mod fixtures;
 mod handlers;
 mod plan;

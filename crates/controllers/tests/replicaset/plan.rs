@@ -29,7 +29,8 @@ fn failures_are_known_by_reason() {
     assert!(!failure(409, "AlreadyExists", "x").is_conflict(), "the same code, another refusal");
     assert!(failure(422, "Invalid", "x").is_invalid());
     assert!(!Failure::local("x").is_not_found());
-    assert!(Failure::local("x").is_uncertain() && failure(504, "Timeout", "x").is_uncertain());
+    assert!(Failure::unanswered("x").is_uncertain() && failure(504, "Timeout", "x").is_uncertain());
+    assert!(!Failure::local("x").is_uncertain(), "nothing was asked of the server");
     assert!(!failure(500, "InternalError", "x").is_uncertain());
 }
 

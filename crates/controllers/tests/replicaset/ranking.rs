@@ -13,7 +13,7 @@ use muster_objects::pod::Restarts;
 use muster_objects::{Pod, PodPhase, Timestamp};
 use proptest::prelude::*;
 
-use crate::fixtures::{NOW, ago, pending, pod, pods, ready_since, replica_set, snapshot, terminating};
+use crate::fixtures::{NOW, ago, any_pod, pending, pod, pods, ready_since, replica_set, snapshot, terminating};
 
 const MONTH: u64 = 30 * 86_400;
 const HOUR: u64 = 3_600;
@@ -247,30 +247,6 @@ fn the_plan_carries_a_ratio_for_each_ready_victim() {
     all[1].ready = None;
     let plan = decide(&snapshot(replica_set(1), all), &ClaimOutcome::default(), NOW);
     assert_eq!(plan.remarks, [Remark::DeletionAgeRatio(1.0)]);
-}
-
-prop_compose! {
-    /// Pods with few different values in each field, so that ties are common.
-    pub(crate) fn any_pod()(
-        number in 0_u64..1_000_000,
-        node in prop::option::of(0_u8..3),
-        phase in prop::sample::select(vec![PodPhase::Unset, PodPhase::Pending, PodPhase::Running, PodPhase::Unknown]),
-        ready in prop::option::of(prop::option::of(0_i64..5_000_000_000)),
-        cost in -1_i32..2,
-        restarts in (0_i32..2, 0_i32..2),
-        created in prop::option::of(-1_000_i64..5_000_000_000),
-    ) -> Pod {
-        let mut pod = Pod {
-            node_name: node.map(|node| format!("node-{node}").into()),
-            phase,
-            ready: ready.and_then(|since| ready_since(since.map(|nanos| NOW.plus_nanos(-nanos)))),
-            deletion_cost: cost,
-            restarts: Restarts { regular: restarts.0, sidecar: restarts.1 },
-            ..pod(&format!("web-{number}"), number)
-        };
-        pod.meta.creation_timestamp = created.map(|nanos| NOW.plus_nanos(-nanos));
-        pod
-    }
 }
 
 /// Upstream's comparison of two pods, step by step; none where it leaves them equal.

@@ -176,7 +176,8 @@ fn every_difference_is_written_by_itself() {
     for (name, change, differs) in cases {
         let mut owner = synced(2);
         change(&mut owner);
-        let (write, _) = status_after(&snapshot(owner, pods(2)), &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
+        let (write, _) =
+            status_after(&snapshot(owner, pods(2)), &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
         assert_eq!(write.is_some(), differs, "{name}");
     }
 }
@@ -212,7 +213,8 @@ fn the_patch_says_everything_and_means_one_object() {
 #[test]
 fn conditions_in_the_patch() {
     let status = |owner: ReplicaSet, outcome: &Outcome| {
-        let (write, _) = status_after(&snapshot(owner, pods(1)), &ClaimOutcome::default(), outcome, Duration::ZERO, NOW);
+        let (write, _) =
+            status_after(&snapshot(owner, pods(1)), &ClaimOutcome::default(), outcome, Duration::ZERO, NOW);
         write.expect("a difference").status
     };
     let failed = Outcome { error: Some(Failure::local("no")), ..Outcome::default() };

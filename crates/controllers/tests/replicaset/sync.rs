@@ -167,7 +167,8 @@ fn table_of_refusals() {
         (failure(422, "Invalid", "Pod \"web-x\" is invalid: spec.containers: Required value"), None),
         (failure(500, "InternalError", "etcdserver: no leader"), half),
         (failure(503, "ServiceUnavailable", "the server is currently unable to handle the request"), half),
-        (Failure::local("connection refused"), half),
+        (Failure::unanswered("connection refused"), half),
+        (Failure::local("the Deployment's template cannot be read"), None),
     ];
     for (refusal, at_most) in cases {
         let mut world = World { creations: [Err(refusal.clone())].into(), ..World::default() };
@@ -434,7 +435,8 @@ fn a_sync_that_waits_for_events_only_tells() {
 /// Contract: B-01
 #[test]
 fn a_lost_answer_is_not_accounted_for() {
-    let mut world = World { creations: [Ok(()), Err(Failure::local("connection reset"))].into(), ..World::default() };
+    let mut world =
+        World { creations: [Ok(()), Err(Failure::unanswered("connection reset"))].into(), ..World::default() };
     run(&mut world, snapshot(replica_set(2), []));
     assert!(!world.outcome.is_accounted_for());
     let mut world = World { creations: [Ok(()), Err(quota())].into(), ..World::default() };

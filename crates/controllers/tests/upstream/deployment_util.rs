@@ -399,7 +399,7 @@ fn table_of_outdated_annotations() {
 
 /// `TestGetDeploymentsForReplicaSet`: three Deployments, each with a selector of its own.
 ///
-/// Contract: DEP-01, B-15
+/// Contract: DEP-01
 #[test]
 fn deployments_are_found_by_what_they_select() {
     let mut all = Cache::new();

@@ -244,7 +244,7 @@ fn of_deployment(number: u64, mut set: ReplicaSet) -> ReplicaSet {
 
 /// `TestGetReplicaSetsWithSameController`.
 ///
-/// Contract: DEL-03, B-15
+/// Contract: DEL-03
 #[test]
 fn table_of_siblings() {
     let some = || of_deployment(1, replica_set_named("some", 1, 1, &json!({"app": "a"})));
@@ -304,7 +304,7 @@ fn table_of_related_pods() {
 
 /// `TestPodControllerLookup`.
 ///
-/// Contract: RS-02, B-15
+/// Contract: RS-02
 #[test]
 fn table_of_selecting_owners() {
     let mut owners = Cache::new();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::hash::Hash;
 
 use crate::hash::FixedMap;
+use crate::work::look;
 
 /// An object's place in its [`Cache`](super::Cache), good until the object is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,7 +50,7 @@ impl<K: Hash + Eq> Index<K> {
 
     /// The slots of a key, in order.
     pub fn get(&self, key: &K) -> impl Iterator<Item = Slot> {
-        self.slots.get(key).into_iter().flatten().copied()
+        self.slots.get(key).into_iter().flatten().copied().inspect(|_| look(1))
     }
 
     /// How many slots a key has.

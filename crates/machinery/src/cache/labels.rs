@@ -12,6 +12,7 @@ use muster_objects::{Labels, Selector};
 
 use super::Slot;
 use crate::hash::{FixedMap, hash_of};
+use crate::work::look;
 
 /// The objects of each namespace by label set, and the label sets by label.
 #[derive(Debug, Default)]
@@ -65,7 +66,7 @@ impl LabelIndex {
     pub fn select(&self, namespace: &str, selector: &Selector) -> Vec<Slot> {
         let groups = self.candidates(namespace, selector);
         let matching = groups.into_iter().filter(|group| selector.matches(&group.labels));
-        matching.flat_map(|group| group.slots.iter().copied()).collect()
+        matching.flat_map(|group| group.slots.iter().copied()).inspect(|_| look(1)).collect()
     }
 
     /// The slots of every object in a namespace.
@@ -166,6 +167,7 @@ impl LabelIndex {
     }
 
     fn group(&self, at: u32) -> Option<&Group> {
+        look(1);
         self.groups.get(at as usize)?.as_ref()
     }
 

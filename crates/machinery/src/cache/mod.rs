@@ -32,6 +32,7 @@ pub use selecting::{Selecting, SelectingIndexes};
 pub use selectors::SelectorIndex;
 
 use crate::hash::hash_of;
+use crate::work::look;
 
 /// A kind that can be cached: it says which indexes it wants.
 pub trait Cached: Object {
@@ -231,13 +232,14 @@ impl<T: Cached> Cache<T> {
     /// The object in a slot that an index led to.
     #[must_use]
     pub fn get_slot(&self, slot: Slot) -> Option<&Arc<T>> {
+        look(1);
         self.slots.get(slot.at())?.as_ref()
     }
 
     /// Every object. The order is that of the slots: the same for the same history of calls, and
     /// nothing more. For resyncs, not for syncs.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.slots.iter().flatten()
+        self.slots.iter().flatten().inspect(|_| look(1))
     }
 
     /// The indexes, to be asked for slots.

@@ -11,6 +11,7 @@ use muster_objects::{Labels, Selector};
 
 use super::Slot;
 use crate::hash::FixedMap;
+use crate::work::look;
 
 /// Selectors by namespace, by the keys that they ask for, and by the values.
 #[derive(Debug, Default)]
@@ -76,6 +77,7 @@ impl SelectorIndex {
             return BTreeSet::new();
         };
         let mut slots = selectors.loose.clone();
+        look(slots.len() + selectors.exact.len());
         for (keys, by_values) in &selectors.exact {
             let values: Option<Words> = keys.iter().map(|key| labels.get(key).map(Box::from)).collect();
             slots.extend(values.and_then(|values| by_values.get(&values)).into_iter().flatten());

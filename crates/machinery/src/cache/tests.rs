@@ -188,7 +188,7 @@ fn set_names<'a>(sets: impl Iterator<Item = &'a Arc<ReplicaSet>>) -> Vec<String>
 
 /// The reference walks every ReplicaSet of the namespace and evaluates its selector.
 ///
-/// Contract: B-15, RS-02, INF-07
+/// Contract: RS-02, INF-07
 #[test]
 fn replica_sets_are_found_by_what_they_select_and_by_who_controls_them() {
     let mut cache = Cache::new();
@@ -233,7 +233,6 @@ fn replica_sets_are_found_by_what_they_select_and_by_who_controls_them() {
     assert_eq!(selecting(&cache, &web), [""; 0]);
 }
 
-/// Contract: B-15
 #[test]
 fn orphaned_replica_sets_are_found_by_label() {
     let mut cache = Cache::new();
@@ -281,7 +280,7 @@ proptest! {
     /// The cache equals a fold of its events, what it reports is the difference between one state and
     /// the next, and every index answers what a walk over everything would.
     ///
-    /// Contract: INF-03, INF-04, INF-07, INF-09, B-15
+    /// Contract: INF-03, INF-04, INF-07, INF-09
     #[test]
     fn the_cache_is_a_fold_of_its_events(events in events(), selector in selectors()) {
         let mut interner = Interner::new();
@@ -364,8 +363,6 @@ proptest! {
     }
 
     /// Whatever a selector is made of, the index finds it for exactly the labels that it matches.
-    ///
-    /// Contract: B-15
     #[test]
     fn the_selector_index_answers_what_a_walk_would(
         texts in prop::collection::vec(prop::sample::select(vec![

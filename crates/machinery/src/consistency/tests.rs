@@ -164,6 +164,37 @@ fn after_the_time_limit_the_reference_way_applies() {
     assert_eq!(record.expired(at(100)), [key("late"), key("rs")]);
 }
 
+/// A server that was restored from a backup counts on from an earlier version, and never comes to what was written
+/// before. Whoever waits for that, or was retried for it, goes on, and nothing is proved of what was written.
+///
+/// Contract: RS-19, B-01
+#[test]
+fn a_newest_version_that_falls_clears_what_was_written_of_its_kind() {
+    let mut record = Consistency::default();
+    assert_eq!(record.caught_up(Pods, version(95)), []);
+    for name in ["waits", "retried", "unasked"] {
+        record.wrote_at(&key(name), &uid(1), Pods, version(100));
+    }
+    record.wrote_at(&key("other kind"), &uid(1), ReplicaSets, version(100));
+    record.check(&key("retried"), newest(95, 95), at(0));
+    assert_eq!(record.expired(at(10)), [key("retried")]);
+    assert_eq!(record.check(&key("retried"), newest(95, 95), at(10)), behind(Pods, 100, 95, Remedy::Retry));
+    assert_eq!(record.check(&key("waits"), newest(95, 95), at(10)), behind(Pods, 100, 95, Remedy::Woken));
+
+    assert_eq!(record.caught_up(Pods, version(50)), [key("retried"), key("unasked"), key("waits")]);
+    for name in ["waits", "retried", "unasked"] {
+        assert_eq!(record.check(&key(name), newest(50, 95), at(10)), Verdict::Unrecorded, "{name}");
+    }
+    assert_eq!(record.next_deadline(), None, "nobody waits");
+    assert_eq!(record.check(&key("other kind"), newest(50, 95), at(10)), behind(ReplicaSets, 100, 95, Remedy::Woken));
+
+    // From here on the versions of the restored server count.
+    record.wrote_at(&key("waits"), &uid(1), Pods, version(52));
+    assert_eq!(record.check(&key("waits"), newest(51, 95), at(10)), behind(Pods, 52, 51, Remedy::Woken));
+    assert_eq!(record.caught_up(Pods, version(52)), [key("waits")]);
+    assert_eq!(record.check(&key("waits"), newest(52, 95), at(10)), Verdict::CaughtUp);
+}
+
 proptest! {
     /// An owner is put off exactly while some cache has not seen its highest write, and everyone who
     /// was put off is woken by the time the caches have.

@@ -94,7 +94,7 @@ impl Endpoint {
 /// What is asked for the answers.
 struct Health {
     controllers: Vec<&'static str>,
-    /// How many controllers still wait for their caches.
+    /// How many controllers still wait for their caches; closed once they have ended.
     unsynced: watch::Receiver<usize>,
     /// None where there is no election.
     leadership: Option<Leadership>,
@@ -113,7 +113,12 @@ impl Health {
             checks.push(("leaderElection", leadership.health()));
         }
         match path {
-            "healthz" | "livez" => checks.extend(self.controllers.iter().map(|name| (*name, Ok(())))),
+            "healthz" | "livez" => {
+                // After a stop that is as it should be, and the endpoint closes last.
+                let ended = self.unsynced.has_changed().is_err() && !self.stopping.is_stopped();
+                let alive = || if ended { Err("the controllers have ended".to_owned()) } else { Ok(()) };
+                checks.extend(self.controllers.iter().map(|name| (*name, alive())));
+            }
             "readyz" => {
                 let unsynced = *self.unsynced.borrow();
                 let synced =
@@ -271,6 +276,22 @@ mod tests {
         let excluded = "[+]ping ok\n[+]informer-sync ok\n[+]shutdown excluded: ok\n\
                         warn: some health checks cannot be excluded: no matches for \"nothing\"\nreadyz check passed\n";
         assert_eq!(told, (200, excluded.to_owned()));
+    }
+
+    /// Contract: CM-06
+    #[tokio::test]
+    async fn not_alive_once_the_controllers_have_ended_without_being_told() {
+        for path in ["/healthz", "/livez"] {
+            let (health, unsynced, trigger) = health();
+            drop(unsynced);
+            let name = path.trim_start_matches('/');
+            let told = format!("[+]ping ok\n[-]replicaset-controller failed: reason withheld\n{name} check failed\n");
+            assert_eq!(asked(&health, path).await, (500, told));
+            let why = "internal server error: the controllers have ended\n";
+            assert_eq!(asked(&health, &format!("{path}/replicaset-controller")).await, (500, why.to_owned()));
+            trigger.stop();
+            assert_eq!(asked(&health, path).await.0, 200, "an orderly end is none to restart for");
+        }
     }
 
     /// Contract: CM-06

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::Full;
-use muster_controllers::explain::Role;
+use muster_inspect::explain::Role;
 use muster_objects::meta::ObjectKey;
 use muster_objects::names::is_dns1123_subdomain;
 use muster_runtime::client::ApiError;

@@ -15,7 +15,7 @@ mod manager;
 mod target;
 
 use anyhow::{Result, anyhow, bail};
-use muster_controllers::explain::{Explanation, FORMAT};
+use muster_inspect::explain::{Explanation, FORMAT};
 use muster_objects::meta::ObjectKey;
 use muster_runtime::client::{Client, Options, configuration};
 use muster_runtime::explain::{NotExplained, explain_afresh};

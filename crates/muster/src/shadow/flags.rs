@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use muster_cluster::parse_duration;
-use muster_controllers::shadow::Options;
+use muster_inspect::shadow::Options;
 
 use crate::controller_manager::flags::parse_bool;
 

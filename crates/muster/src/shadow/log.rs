@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use muster_controllers::shadow::Line;
+use muster_inspect::shadow::Line;
 
 /// Where the lines go.
 pub(super) struct Log {

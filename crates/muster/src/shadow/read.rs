@@ -5,10 +5,10 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use muster_controllers::shadow::Tally;
-use muster_controllers::shadow::record::Difference;
-use muster_controllers::shadow::record::VERSION;
-use muster_controllers::shadow::{Line, Record};
+use muster_inspect::shadow::Tally;
+use muster_inspect::shadow::record::Difference;
+use muster_inspect::shadow::record::VERSION;
+use muster_inspect::shadow::{Line, Record};
 use muster_objects::Timestamp;
 use serde::Deserialize;
 

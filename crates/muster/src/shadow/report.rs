@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use muster_controllers::shadow::record::Difference;
-use muster_controllers::shadow::tally::Counts;
+use muster_inspect::shadow::record::Difference;
+use muster_inspect::shadow::tally::Counts;
 use muster_objects::Timestamp;
 use serde_json::{Value, json};
 

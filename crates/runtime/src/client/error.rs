@@ -7,6 +7,9 @@ use serde::Deserialize;
 
 use super::{encoding::Encoding, protobuf};
 
+/// The longest that a server's wish to be left alone is followed.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+
 /// Any boxed error, as tower services have them.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -228,11 +231,20 @@ impl ApiError {
         self.has_cause("NamespaceTerminating")
     }
 
-    /// How long the server asks to wait before the next try, where its Status says so.
+    /// How long the server asks to wait before the next try, where its `Retry-After` or its Status says so; 60 s where
+    /// it asks for more (CM-03).
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let seconds = self.details.as_ref()?.retry_after_seconds;
-        (seconds > 0).then(|| Duration::from_secs(seconds))
+        (seconds > 0).then(|| Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER))
+    }
+
+    /// Takes in the answer's `Retry-After`, which comes before what the Status says.
+    pub(super) fn with_retry_after(mut self, seconds: Option<u64>) -> Self {
+        if let Some(seconds) = seconds {
+            self.details.get_or_insert_default().retry_after_seconds = seconds;
+        }
+        self
     }
 
     fn generic(method: &Method, status: StatusCode, said: &str) -> Self {

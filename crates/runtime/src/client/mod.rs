@@ -6,7 +6,8 @@
 //!
 //! What is sent twice (CM-03): an answer of 429 is a sure refusal, so the request is sent again, whatever
 //! its verb, after the `Retry-After`. A 503 with a `Retry-After` is sent again unless it is a POST, which
-//! something on the way may have let through. Nothing else is ever sent twice.
+//! something on the way may have let through. Nothing else is ever sent twice. All of this takes no more than
+//! 10 s: who is asked to wait for longer is told so by the error, and has other things to do meanwhile.
 
 mod config;
 mod encoding;
@@ -34,6 +35,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use muster_objects::time::Timestamp;
+use tokio::time::Instant;
 use tower::Service;
 
 pub use self::{
@@ -54,6 +56,8 @@ use crate::clock::Clock;
 
 /// How many times a request that the server refused for load is sent again.
 const RETRIES: u32 = 10;
+/// How long a request may take with its repetitions, for one more to be begun.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait where a 429 does not say.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How long an answer may take: the server's own limit is 60 s, after which it says so.
@@ -397,6 +401,7 @@ impl Client {
         content_type: Option<HeaderValue>,
         body: &Bytes,
     ) -> Result<Response<ResponseBody>, ClientError> {
+        let begun = Instant::now();
         let mut retries = 0;
         loop {
             let (error, wait) =
@@ -404,7 +409,8 @@ impl Client {
                     Ok(answer) => return Ok(answer),
                     Err(refusal) => refusal,
                 };
-            let Some(wait) = wait.filter(|_| retries < RETRIES) else {
+            let in_time = |wait: &Duration| retries < RETRIES && begun.elapsed() + *wait <= PATIENCE;
+            let Some(wait) = wait.filter(in_time) else {
                 return Err(ClientError::Api(Box::new(error)));
             };
             retries += 1;
@@ -461,12 +467,11 @@ impl Client {
             // The status alone is an answer.
             Ok(Err(_)) | Err(_) => Bytes::new(),
         };
-        let error = ApiError::read_in(Encoding::of(&parts.headers), method, parts.status, &said);
-        let asked = parts
-            .headers
-            .get(header::RETRY_AFTER)
-            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
-            .map(Duration::from_secs);
+        let after = parts.headers.get(header::RETRY_AFTER);
+        let after: Option<u64> = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let error =
+            ApiError::read_in(Encoding::of(&parts.headers), method, parts.status, &said).with_retry_after(after);
+        let asked = after.is_some().then(|| error.retry_after().unwrap_or_default());
         let wait = match parts.status {
             StatusCode::TOO_MANY_REQUESTS => Some(asked.or(error.retry_after()).unwrap_or(DEFAULT_RETRY_AFTER)),
             StatusCode::SERVICE_UNAVAILABLE if *method != Method::POST => asked,

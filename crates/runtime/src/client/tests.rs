@@ -54,21 +54,43 @@ async fn no_post_is_sent_again_where_it_may_have_been_received() {
 #[tokio::test(start_paused = true)]
 async fn a_503_is_retried_after_its_retry_after_and_not_for_ever() {
     let (client, mut server) = server();
-    let start = Instant::now();
     let got = tokio::spawn({
         let client = client.clone();
         async move { client.get("/x").await }
     });
     for _ in 0..=RETRIES {
-        server.next().await.answer_with(503, &[("Retry-After", "4")], "");
+        server.next().await.answer_with(503, &[("Retry-After", "0")], "");
     }
     assert_eq!(got.await.unwrap().unwrap_err().code(), Some(503));
-    assert_eq!(start.elapsed(), Duration::from_secs(4) * RETRIES);
+    assert!(server.try_next().await.is_none());
 
     // One that names no time is the caller's to judge.
     let got = tokio::spawn(async move { client.get("/x").await });
     server.next().await.answer(503, "");
     assert_eq!(got.await.unwrap().unwrap_err().code(), Some(503));
+}
+
+/// Who is asked to wait for long does not wait here.
+///
+/// Contract: CM-03
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_is_waited_for_ten_seconds_in_all_and_told_up_to_a_minute() {
+    // Retry-After in seconds, after how many requests and seconds the caller has the refusal, what it is told to wait
+    let cases =
+        [("4", 3, 8, 4), ("10", 2, 10, 10), ("11", 1, 0, 11), ("3600", 1, 0, 60), ("18446744073709551615", 1, 0, 60)];
+    for (after, requests, seconds, told) in cases {
+        let (client, mut server) = server();
+        let start = Instant::now();
+        let posted = tokio::spawn(async move { client.create("/api/v1/namespaces/a/pods", "{}".into()).await });
+        for _ in 0..requests {
+            server.next().await.answer_with(429, &[("Retry-After", after)], "");
+        }
+        let error = posted.await.unwrap().unwrap_err();
+        assert_eq!(start.elapsed(), Duration::from_secs(seconds), "Retry-After: {after}");
+        let ClientError::Api(error) = error else { panic!("{error}") };
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(told)), "Retry-After: {after}");
+        assert!(server.try_next().await.is_none());
+    }
 }
 
 /// Contract: B-11

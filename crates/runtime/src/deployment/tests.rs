@@ -195,7 +195,8 @@ async fn no_worker_starts_before_all_three_caches_have_synced() {
     cluster.deployments.as_ref().unwrap().event("ADDED", &deployment(10));
     cluster.deployments.as_ref().unwrap().bookmark(10, true);
     cluster.sets.as_ref().unwrap().bookmark(10, true);
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    // Not so long that the streaming list is given up.
+    tokio::time::sleep(Duration::from_secs(25)).await;
     cluster.nothing_more().await;
     cluster.pods.as_ref().unwrap().bookmark(10, true);
     assert_eq!(cluster.next().await.method.as_str(), "POST");

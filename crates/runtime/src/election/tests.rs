@@ -232,7 +232,7 @@ async fn every_write_asks_right_before_it_is_sent() {
     let writing = tokio::spawn(write(fenced.clone()));
     let asked = world.next("PATCH", "/api/v1/namespaces/ns/pods/a").await;
     // It is to be sent again after the lease has ended.
-    asked.answer_with(429, &[("Retry-After", "30")], "");
+    asked.answer_with(429, &[("Retry-After", "10")], "");
     let refused = writing.await.unwrap().unwrap_err();
     assert_eq!(refused.to_string(), "PATCH /api/v1/namespaces/ns/pods/a: not sent, for the leader's lease is not held");
     assert!(!refused.may_have_been_received());

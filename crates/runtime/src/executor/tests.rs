@@ -235,7 +235,7 @@ fn deletion(name: &str) -> Deletion {
 }
 
 fn refusal(code: u16, reason: &str) -> Failure {
-    Failure { code, reason: reason.into(), message: format!("{reason}!"), causes: vec![], retry_after: None }
+    Failure { code, reason: reason.into(), ..Failure::local(format!("{reason}!")) }
 }
 
 /// A pod of ours as it is read again.
@@ -354,7 +354,7 @@ async fn a_taken_name_ends_the_round_and_telling_sends_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_write_without_an_answer_leaves_the_round_unaccounted() {
     let script = Script::default();
-    script.on("create pods ns", Err(Failure::local("connection reset")));
+    script.on("create pods ns", Err(Failure::unanswered("connection reset")));
     let (outcome, book) = round(vec![Step::Create(creation(1))], None, &script).await;
     assert!(!outcome.is_accounted_for());
     assert_eq!(book.lines().last().unwrap(), "round ended, accounted for false");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use muster_controllers::explain::View;
+use muster_inspect::explain::View;
 use serde_json::{Value, json};
 
 use super::*;

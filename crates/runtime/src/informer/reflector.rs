@@ -1,10 +1,10 @@
 //! The protocol by which a cache follows the server: list, watch, resume, list again (INF-01, INF-05).
 //!
 //! ```text
-//!              +-- streaming list --(not understood)--> paged list --+
-//!   no version |        |                                            |
-//!   +----------+        +--(end-of-list bookmark, same stream)--+    |
-//!   |                                                           v    v
+//!              +-- streaming list --(failed, or silent)--> paged list --+
+//!   no version |        |                                              |
+//!   +----------+        +--(end-of-list bookmark, same stream)--+      |
+//!   |                                                           v      v
 //!   +<--(410)-- watch from the last version seen <---(ended)-- following
 //!   +<--(asked to)-- whatever it does
 //! ```
@@ -24,7 +24,7 @@ use rand::{Rng, rngs::SmallRng};
 use tokio::{sync::watch, time::Instant};
 
 use super::{Resource, backoff::Backoff};
-use crate::client::{ApiError, BoxError, Client, ClientError, Encoding, Form, Frames};
+use crate::client::{ApiError, BoxError, Client, ClientError, Encoding, Form, Frames, Received};
 
 /// Objects in one page of a list.
 pub(super) const PAGE: u32 = 500;
@@ -34,6 +34,11 @@ const BATCH: usize = 256;
 const WATCH_SECONDS: std::ops::Range<u64> = 300..600;
 /// How long after its time a watch that did not end is given up: its connection is dead.
 const GRACE: Duration = Duration::from_secs(30);
+/// How long a streaming list may take for its first byte, and for its end once all that there was has come. A server
+/// lets a request queue for 15 s under load, and then for some seconds until its own cache is as new as its storage.
+const FIRST_BYTE: Duration = Duration::from_secs(30);
+/// How long a streaming list may be silent on its way. client-go warns after this long, and goes on waiting.
+const SILENCE: Duration = Duration::from_secs(10);
 /// A watch that ends sooner than this without having said anything counts as a failure.
 const SHORT: Duration = Duration::from_secs(1);
 
@@ -85,9 +90,6 @@ enum Ended {
     /// The version to resume from is no longer, or is none that the server knows.
     #[error("the watch cannot be resumed: {0}")]
     Expired(Box<ApiError>),
-    /// The server does not take streaming lists.
-    #[error("no streaming list: {0}")]
-    NotStreaming(ClientError),
     /// A watch that said nothing and did not last.
     #[error("the watch ended at once")]
     AtOnce,
@@ -103,6 +105,30 @@ enum Ended {
     /// What came is no watch.
     #[error("the watch cannot be read: {0}")]
     Unreadable(#[from] DecodeError),
+}
+
+impl Ended {
+    /// Whether the server is not there or busy, so that another request now is of no use.
+    fn is_away(&self) -> bool {
+        match self {
+            Self::Refused(ClientError::Transport { received, .. }) => *received == Received::Never,
+            Self::Refused(error) => error.code() == Some(429),
+            _ => false,
+        }
+    }
+
+    /// Whether the server does not know the parameters of a streaming list, or has none of this resource.
+    fn is_not_understood(&self) -> bool {
+        matches!(self, Self::Refused(error) if matches!(error.code(), Some(400 | 405 | 406 | 415 | 422)))
+    }
+
+    /// How long the server asks to be left alone.
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(ClientError::Api(error)) => error.retry_after(),
+            _ => None,
+        }
+    }
 }
 
 impl<T: Object> Reflector<T> {
@@ -160,11 +186,6 @@ impl<T: Object> Reflector<T> {
                     tracing::trace!(%resource, "watch ended");
                     continue;
                 }
-                Ended::NotStreaming(error) => {
-                    tracing::info!(%resource, %error, "the server takes no streaming lists, listing by pages");
-                    self.streaming = false;
-                    continue;
-                }
                 Ended::Expired(error) => {
                     tracing::info!(%resource, %error, "relisting");
                     self.position = None;
@@ -174,7 +195,7 @@ impl<T: Object> Reflector<T> {
                 }
             }
             let wait = self.backoff.next(Instant::now(), &mut self.random);
-            tokio::time::sleep(wait).await;
+            tokio::time::sleep(wait.max(ended.retry_after().unwrap_or_default())).await;
         }
     }
 
@@ -184,11 +205,7 @@ impl<T: Object> Reflector<T> {
         let deadline = Instant::now() + Duration::from_secs(seconds) + GRACE;
         let opened = match self.position {
             Some(version) => self.watch_from(version, seconds).await,
-            None if self.streaming => self.streaming_list(target, seconds, deadline).await,
-            None => match self.paged_list(target).await {
-                Ok(version) => self.watch_from(version, seconds).await,
-                Err(error) => Err(error),
-            },
+            None => self.list(target, seconds, deadline).await,
         };
         match opened {
             Ok(frames) => self.follow(frames, target, deadline).await,
@@ -204,6 +221,27 @@ impl<T: Object> Reflector<T> {
         })
     }
 
+    /// Reads everything and opens a watch from there: in one by a streaming list, else by pages. As in client-go, a
+    /// streaming list that fails in whatever way is followed by pages at once, bar where the server is not there or busy.
+    async fn list(&mut self, target: &mut impl Target<T>, seconds: u64, deadline: Instant) -> Result<Frames, Ended> {
+        if self.streaming {
+            let ended = match self.streaming_list(target, seconds, deadline).await {
+                Ok(frames) => return Ok(frames),
+                Err(ended) if ended.is_away() => return Err(ended),
+                Err(ended) => ended,
+            };
+            let resource = &self.resource.plural;
+            if ended.is_not_understood() {
+                tracing::info!(%resource, error = %ended, "the server takes no streaming lists, listing by pages");
+                self.streaming = false;
+            } else {
+                tracing::warn!(%resource, error = %ended, "the streaming list failed, listing by pages");
+            }
+        }
+        let version = self.paged_list(target).await?;
+        self.watch_from(version, seconds).await
+    }
+
     /// Reads everything as the beginning of a watch, which then goes on.
     async fn streaming_list(
         &mut self,
@@ -213,22 +251,26 @@ impl<T: Object> Reflector<T> {
     ) -> Result<Frames, Ended> {
         let path = self.resource.watch(None, seconds);
         target.listing();
-        let opened = self.client.watch_in(&path, self.watch_form(), self.encoding()).await;
-        let mut frames = opened.map_err(|error| match error.code() {
-            // The server does not know the parameters, or does not do it for this resource.
-            Some(400 | 405 | 406 | 415 | 422) => Ended::NotStreaming(error),
-            _ => Ended::Refused(error),
-        })?;
+        let mut limit = Instant::now() + FIRST_BYTE;
+        let opening = self.client.watch_in(&path, self.watch_form(), self.encoding());
+        let opened = tokio::time::timeout_at(limit, opening).await;
+        let mut frames = opened.map_err(|_| Ended::Broken("the list did not begin".into()))??;
         let encoding = frames.encoding();
         let mut objects = Vec::new();
+        // Whether something came that is no part of what there was.
+        let mut past = false;
         loop {
-            let frame = tokio::time::timeout_at(deadline, frames.next()).await;
-            let frame = match frame.ok().flatten() {
-                Some(Ok(frame)) => frame,
-                Some(Err(error)) => return Err(Ended::Broken(error)),
-                None => return Err(Ended::Broken("the list did not come to its end".into())),
+            let frame = tokio::time::timeout_at(limit.min(deadline), frames.next()).await;
+            let frame = match frame {
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(error))) => return Err(Ended::Broken(error)),
+                Ok(None) | Err(_) => return Err(Ended::Broken("the list did not come to its end".into())),
             };
             let event = event(encoding, &frame)?;
+            if !past {
+                past = event.kind != WatchEventType::Added;
+                limit = Instant::now() + if past { FIRST_BYTE } else { SILENCE };
+            }
             match event.kind {
                 WatchEventType::Added | WatchEventType::Modified => {
                     objects.extend(self.decode(encoding, event.object).map(Arc::new));

@@ -152,6 +152,85 @@ async fn a_server_without_streaming_lists_is_listed_by_pages_of_500() {
     assert_eq!(server.next().await.path, "/api/v1/pods?limit=500");
 }
 
+/// Whatever goes wrong with a streaming list, the objects are listed by pages at once, and the next list is a streaming
+/// one again.
+///
+/// Contract: INF-01
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_fails_is_followed_by_pages() {
+    type Fault = fn(Asked);
+    let faults: [(&str, Fault); 7] = [
+        ("403", |asked| asked.refuse(403, "Forbidden", "no")),
+        ("500", |asked| asked.refuse(500, "InternalError", "no")),
+        ("an answer that was lost", Asked::fail),
+        ("a stream that ends", |asked| drop(asked.stream())),
+        ("a stream that breaks", |asked| asked.stream().fail()),
+        ("an error in the stream", |asked| {
+            asked.stream().event("ERROR", &json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "x"}));
+        }),
+        ("no watch", |asked| asked.stream().raw("no\n")),
+    ];
+    for (name, fault) in faults {
+        let (mut server, log, _task) = start(1);
+        let before = Instant::now();
+        fault(server.next().await);
+        let pages = server.next().await;
+        assert_eq!((pages.path.as_str(), before.elapsed()), ("/api/v1/pods?limit=500", Duration::ZERO), "{name}");
+        pages.answer(200, list(&[pod("a", 1)], 10, ""));
+        let watch = server.next().await;
+        assert_eq!(query(&watch, "resourceVersion").as_deref(), Some("10"), "{name}");
+        settle().await;
+        assert_eq!(log.take(), ["all a at 10"], "{name}");
+        watch.refuse(410, "Expired", "too old");
+        assert_eq!(query(&server.next().await, "sendInitialEvents").as_deref(), Some("true"), "{name}");
+    }
+}
+
+/// Contract: INF-01, CM-03
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_busy_is_not_asked_for_pages_instead() {
+    let (mut server, _log, _task) = start(1);
+    let before = Instant::now();
+    server.next().await.answer_with(429, &[("Retry-After", "45")], "");
+    let again = server.next().await;
+    assert_eq!(query(&again, "sendInitialEvents").as_deref(), Some("true"));
+    assert_eq!(before.elapsed(), Duration::from_secs(45));
+}
+
+/// What a streaming list has to say, and after how many seconds of no more it is given up.
+///
+/// Contract: INF-01
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_never_ends_is_given_up_in_seconds() {
+    let given_up = async |says: &[&str]| {
+        let (mut server, log, _task) = start(1);
+        let asked = server.next().await;
+        let mut stream = None;
+        let mut waiting = Some(asked);
+        for what in says {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let stream = stream.get_or_insert_with(|| waiting.take().unwrap().stream());
+            match *what {
+                "headers" => {}
+                "bookmark" => stream.bookmark(8, false),
+                kind => stream.event(kind, &pod("a", 7)),
+            }
+        }
+        let said = Instant::now();
+        let pages = server.next().await;
+        assert_eq!(pages.path, "/api/v1/pods?limit=500", "{says:?}");
+        assert!(!stream.is_some_and(|stream| stream.is_open()), "{says:?}: it is let go");
+        pages.answer(200, list(&[pod("b", 9)], 10, ""));
+        settle().await;
+        assert_eq!(log.take(), ["all b at 10"], "{says:?}");
+        said.elapsed().as_secs()
+    };
+    assert_eq!(given_up(&[]).await, 30, "no answer");
+    assert_eq!(given_up(&["headers"]).await, 25, "30 s for the first byte of the list");
+    assert_eq!(given_up(&["headers", "ADDED", "ADDED", "ADDED"]).await, 10, "silence on the way");
+    assert_eq!(given_up(&["ADDED", "bookmark", "MODIFIED", "bookmark", "ADDED"]).await, 15, "30 s for the end");
+}
+
 /// Contract: INF-01
 #[tokio::test(start_paused = true)]
 async fn pages_that_grow_too_old_are_read_again_in_one() {

@@ -150,7 +150,8 @@ async fn no_worker_starts_before_every_cache_has_synced() {
     sets.event("ADDED", &replica_set(10, 1));
     sets.bookmark(10, true);
     assert!(server.try_next().await.is_none(), "the pods are not known yet");
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    // Not so long that the streaming list is given up.
+    tokio::time::sleep(Duration::from_secs(25)).await;
     assert!(server.try_next().await.is_none());
     pods.bookmark(10, true);
     assert_eq!(server.next().await.path, "/api/v1/namespaces/ns/pods");
@@ -417,4 +418,84 @@ async fn a_new_leader_does_not_trust_a_watch_that_may_lag() {
     sets.bookmark(12, true);
     let asked = server.next().await;
     assert_eq!((asked.method.as_str(), &*asked.path), ("PATCH", "/apis/apps/v1/namespaces/ns/replicasets/web/status"));
+}
+
+/// A task without which the process would only look alive takes the process along: its own end is seen by who runs it,
+/// and no controller counts as alive from then on.
+///
+/// Contract: CM-06
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_panics_ends_the_manager() {
+    let (client, _server) = server();
+    let mut manager = Manager::new(&client, replicaset_only());
+    let broken = Prepared {
+        name: DEPLOYMENT,
+        synced: Box::pin(std::future::ready(())),
+        run: Box::new(|_| Box::pin(async { panic!("a worker's own fault") })),
+    };
+    manager.controllers.push(broken);
+    manager.unsynced.send_replace(2);
+    let unsynced = manager.unsynced();
+    let (_trigger, stop) = shutdown::channel();
+    let running = tokio::spawn(manager.run(stop));
+    let ended = tokio::time::timeout(Duration::from_secs(60), running).await.expect("it ends").unwrap_err();
+    assert!(ended.is_panic());
+    tokio::task::yield_now().await;
+    assert!(unsynced.has_changed().is_err(), "closed");
+}
+
+/// Contract: CM-06
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_panics_ends_its_queues_work() {
+    #[derive(Clone)]
+    struct Broken;
+    impl Controller for Broken {
+        fn sync<'a>(&'a self, _key: &'a muster_objects::meta::ObjectKey) -> BoxFuture<'a, crate::workers::Synced> {
+            Box::pin(std::future::pending())
+        }
+
+        fn deadline(&self) -> Option<muster_objects::time::Moment> {
+            panic!("the books are broken")
+        }
+    }
+    let clock = crate::clock::Clock::system();
+    let queue = Queue::new("broken", clock, &Metrics::new(clock));
+    let (_trigger, stop) = shutdown::channel();
+    let working = tokio::spawn(async move { queue.work(Broken, 2, stop).await });
+    let ended = tokio::time::timeout(Duration::from_secs(60), working).await.expect("it ends").unwrap_err();
+    assert!(ended.is_panic());
+}
+
+/// A server that asks to be left alone for an hour holds no worker, and is asked again after a minute.
+///
+/// Contract: CM-03
+#[tokio::test(start_paused = true)]
+async fn a_long_retry_after_puts_the_key_back_into_the_queue() {
+    let one = NonZeroUsize::MIN;
+    let (mut server, _trigger, _running, _metrics) =
+        launch(Options { concurrent_replicaset_syncs: one, ..replicaset_only() });
+    let (sets, pods) = both(&mut server).await;
+    let (sets, pods) = (sets.stream(), pods.stream());
+    let mut other = replica_set(11, 1);
+    other["metadata"]["name"] = json!("other");
+    other["metadata"]["uid"] = json!("00000000-0000-0000-0000-000000000002");
+    sets.event("ADDED", &replica_set(10, 1));
+    sets.event("ADDED", &other);
+    sets.bookmark(11, true);
+    pods.bookmark(11, true);
+    let start = tokio::time::Instant::now();
+    let mut created = Vec::new();
+    while created.len() < 4 {
+        let asked = server.next().await;
+        if asked.method == http::Method::POST && asked.path == "/api/v1/namespaces/ns/pods" {
+            let body: Value = serde_json::from_slice(&asked.body).unwrap();
+            created.push((start.elapsed().as_secs(), body["metadata"]["generateName"].as_str().unwrap().to_owned()));
+            asked.answer_with(429, &[("Retry-After", "3600")], "");
+        } else {
+            // A status or an Event.
+            asked.answer(200, r#"{"metadata":{"name":"x","uid":"u","resourceVersion":"1"}}"#);
+        }
+    }
+    let expected = [(0, "web-"), (0, "other-"), (60, "web-"), (60, "other-")];
+    assert_eq!(created, expected.map(|(at, name)| (at, name.to_owned())));
 }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use muster_controllers::shadow::{Seen, Watched};
+use muster_inspect::shadow::{Seen, Watched};
 use muster_machinery::{Cached, Change};
 use muster_objects::meta::{ResourceVersion, Uid};
 use muster_objects::{Deployment, Object, Pod, ReplicaSet, ReplicationController};

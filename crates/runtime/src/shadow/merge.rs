@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use muster_controllers::shadow::Seen;
+use muster_inspect::shadow::Seen;
 use muster_objects::{Timestamp, meta::ResourceVersion};
 
 use super::handlers::Kind;
@@ -61,7 +61,7 @@ impl Merge {
 mod tests {
     use std::sync::Arc;
 
-    use muster_controllers::shadow::Watched;
+    use muster_inspect::shadow::Watched;
     use muster_machinery::Change;
     use muster_objects::intern::Interner;
     use muster_objects::{Object, Pod};

@@ -1,6 +1,6 @@
 //! How often the shadow agreed and how often not, for Prometheus.
 
-use muster_controllers::shadow::Record;
+use muster_inspect::shadow::Record;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::{counter::Counter, family::Family};
 use prometheus_client::registry::Registry;

@@ -5,7 +5,7 @@
 //!   informers of metadata -- who wrote sizes, which namespaces are leaving -^
 //! ```
 //!
-//! Nothing here can write. What the controllers want done ends in a recorder of `muster_controllers::shadow`, which has
+//! Nothing here can write. What the controllers want done ends in a recorder of `muster_inspect::shadow`, which has
 //! no client; and the client that the informers read through refuses every write by its [fence](crate::client::Fence).
 
 mod handlers;
@@ -15,8 +15,8 @@ mod metrics;
 
 use std::time::Duration;
 
-use muster_controllers::shadow::record::{Line, Record, Start};
-use muster_controllers::shadow::{Options as Comparison, Watcher};
+use muster_inspect::shadow::record::{Line, Record, Start};
+use muster_inspect::shadow::{Options as Comparison, Watcher};
 use muster_objects::{Deployment, Pod, ReplicaSet, ReplicationController};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::sync::{mpsc, watch};
@@ -30,6 +30,7 @@ use self::metrics::ShadowMetrics;
 use crate::client::Client;
 use crate::informer::{Informers, Resource, Store};
 use crate::metrics::Metrics;
+use crate::process::watch_over;
 use crate::shutdown::Shutdown;
 
 /// How often settled changes are taken up.
@@ -146,6 +147,10 @@ impl Shadow {
     /// # Errors
     ///
     /// Where `sink` cannot take a line.
+    ///
+    /// # Panics
+    ///
+    /// Where an informer does: what is left would compare with what it no longer sees.
     pub async fn run<E>(self, mut sink: Sink<E>, mut shutdown: Shutdown) -> Result<(), E> {
         let Self { client, informers, messages, pods, sets, controllers, deployments, .. } = self;
         let (writers, namespaces) = (self.writers, self.namespaces);
@@ -166,6 +171,7 @@ impl Shadow {
         tokio::select! {
             biased;
             () = shutdown.stopped() => return Ok(()),
+            never = watch_over(&mut reading) => match never {},
             () = synced => {}
         }
         let burst = self.options.burst;
@@ -188,6 +194,7 @@ impl Shadow {
             let stopped = tokio::select! {
                 biased;
                 () = shutdown.stopped() => true,
+                never = watch_over(&mut reading) => match never {},
                 () = tokio::task::yield_now(), if more => false,
                 _ = turns.tick() => false,
             };

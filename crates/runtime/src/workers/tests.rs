@@ -104,6 +104,42 @@ async fn keys_of_one_batch_are_shared_among_the_workers() {
     assert_eq!(controller.log().last().unwrap(), "21 end d");
 }
 
+/// Syncs `long` for 75 s and everything else in no time.
+fn one_long_sync() -> Arc<Scripted> {
+    Scripted::new(|key| (if &*key.name == "long" { Duration::from_secs(75) } else { Duration::ZERO }, done()))
+}
+
+/// Contract: WQ-01
+#[tokio::test(start_paused = true)]
+async fn idle_workers_are_woken_beside_one_in_a_long_sync() {
+    let controller = one_long_sync();
+    let (queue, _trigger, _task) = start(&controller, 5);
+    tokio::time::sleep(millis(1)).await;
+    // More keys than workers, one at a time: each worker would have its turn to be woken.
+    for name in ["long", "a", "b", "c", "d", "e", "f"] {
+        queue.add([key(name)]);
+        tokio::time::sleep(millis(1)).await;
+    }
+    let begins: Vec<String> = controller.log().into_iter().filter(|line| line.contains("begin")).collect();
+    let expected = ["1 long", "2 a", "3 b", "4 c", "5 d", "6 e", "7 f"];
+    assert_eq!(begins, expected.map(|line| line.replace(' ', " begin ")));
+}
+
+/// Contract: WQ-02
+#[tokio::test(start_paused = true)]
+async fn a_delay_is_waited_for_by_an_idle_worker_when_the_one_that_knew_of_it_is_busy() {
+    let controller = one_long_sync();
+    let (queue, _trigger, _task) = start(&controller, 5);
+    tokio::time::sleep(millis(1)).await;
+    // One wake-up for both, so that only one of the workers knows of either.
+    queue.with(|queue, now| {
+        queue.add_after(key("long"), millis(100), now);
+        queue.add_after(key("a"), millis(200), now);
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(controller.log(), ["101 begin long", "201 begin a", "201 end a"]);
+}
+
 /// Contract: WQ-03, WQ-04
 #[tokio::test(start_paused = true)]
 async fn a_failed_sync_is_retried_without_limit_and_a_success_forgets() {
@@ -129,9 +165,7 @@ async fn a_refusal_whose_cause_can_end_is_retried_within_the_minute() {
     let quota = || Failure {
         code: 403,
         reason: "Forbidden".into(),
-        message: "pods \"a\" is forbidden: exceeded quota: q".into(),
-        causes: vec![],
-        retry_after: None,
+        ..Failure::local("pods \"a\" is forbidden: exceeded quota: q")
     };
     let controller = Scripted::new(move |_| (Duration::ZERO, Synced::Done(Verdict::failed(quota()))));
     let (queue, _trigger, _task) = start(&controller, 1);

@@ -126,7 +126,6 @@ fn settings() -> [Settings; 3] {
     [1, 2, 3].map(at_once)
 }
 
-/// Contract: RS-19
 #[test]
 fn a_deployment_of_ten_from_nothing_takes_at_most_33_requests() {
     for settings in settings() {
@@ -144,7 +143,6 @@ fn a_deployment_of_ten_from_nothing_takes_at_most_33_requests() {
     }
 }
 
-/// Contract: RS-19
 #[test]
 fn a_rollout_of_ten_pods_takes_at_most_82_requests() {
     for settings in settings() {

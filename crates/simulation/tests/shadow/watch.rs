@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use muster_controllers::shadow::record::Difference;
-use muster_controllers::shadow::{Line, Options as Comparison, Record, Tally};
+use muster_inspect::shadow::record::Difference;
+use muster_inspect::shadow::{Line, Options as Comparison, Record, Tally};
 use muster_runtime::shadow::{Options, Shadow};
 use muster_runtime::shutdown::{self, Trigger};
 use muster_simulation::World;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use muster_controllers::plan::{Failure, Resource, Written};
-use muster_controllers::shadow::record::Difference;
+use muster_inspect::shadow::record::Difference;
 use muster_objects::meta::{ObjectKey, Uid};
 use muster_runtime::client::Client;
 use muster_runtime::manager::{Manager, Options};

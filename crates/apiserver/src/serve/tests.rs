@@ -1,0 +1,179 @@
+//! Connections that say nothing, over pipes whose time is paused.
+
+use std::future::ready;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
+use hyper::client::conn::{http1, http2};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::time::Instant;
+
+use super::*;
+
+type Answer = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
+
+/// Answers `/watch` with a body that goes on for ever, `/slow` after five minutes, and everything else at once.
+#[derive(Clone)]
+struct Service;
+
+impl tower::Service<Request<Incoming>> for Service {
+    type Response = Response<Answer>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        async move {
+            let whole = || Full::new(Bytes::from_static(b"ok")).boxed_unsync();
+            Ok(Response::new(match request.uri().path() {
+                "/watch" => {
+                    let first = futures::stream::once(ready(Ok(http_body::Frame::data(Bytes::from_static(b"event")))));
+                    StreamBody::new(futures::StreamExt::chain(first, futures::stream::pending())).boxed_unsync()
+                }
+                "/slow" => {
+                    tokio::time::sleep(Duration::from_secs(300)).await;
+                    whole()
+                }
+                _ => whole(),
+            }))
+        }
+        .boxed()
+    }
+}
+
+/// The near end of a connection that is served, with TLS or without.
+fn connect(tls: Option<&Tls>) -> DuplexStream {
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
+    let (stop, stopping) = tokio::sync::watch::channel(false);
+    let peer = SocketAddr::from(([127, 0, 0, 1], 0));
+    tokio::spawn(async move {
+        connection(far, peer, Service, acceptor, Arc::new(builder()), stopping).await;
+        drop(stop);
+    });
+    near
+}
+
+/// After how many seconds the server closes the connection; none where it does not within a day.
+async fn closed_after(mut near: impl AsyncRead + Unpin) -> Option<u64> {
+    let start = Instant::now();
+    let closed = async { while near.read(&mut [0; 1024]).await.is_ok_and(|bytes| bytes > 0) {} };
+    let in_time = tokio::time::timeout(Duration::from_secs(24 * 3600), closed).await;
+    in_time.ok().map(|()| start.elapsed().as_secs())
+}
+
+async fn says(near: &mut DuplexStream, what: &[u8]) {
+    near.write_all(what).await.unwrap();
+}
+
+/// Contract: API-01, CM-06
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_does_not_finish_its_handshake_is_closed_after_ten_seconds() {
+    let tls = Tls::generate(&[]).unwrap();
+    assert_eq!(closed_after(connect(Some(&tls))).await, Some(10));
+    let mut near = connect(Some(&tls));
+    says(&mut near, b"\x16\x03\x01").await;
+    assert_eq!(closed_after(near).await, Some(10), "in the middle of its hello");
+}
+
+/// Contract: API-01, CM-06
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_asks_nothing_is_closed_after_32_seconds() {
+    // Nothing; a byte that may begin either protocol; a part of a head.
+    for said in [&b""[..], b"P", b"GET / HT", b"GET / HTTP/1.1\r\nHost: a\r\nX: "] {
+        let mut near = connect(None);
+        says(&mut near, said).await;
+        let closed = closed_after(near).await.expect("closed");
+        assert!(AFTER_HEAD.contains(&closed), "{}: after {closed} s", said.escape_ascii());
+    }
+    // A head that comes byte by byte takes no longer.
+    let mut near = connect(None);
+    let start = Instant::now();
+    while near.write_all(b"P").await.is_ok() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it goes on for ever");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(AFTER_HEAD.contains(&start.elapsed().as_secs()), "after {:?}", start.elapsed());
+}
+
+/// When a connection is closed that never asked, in seconds: where a part of a head has come, it may still be finished
+/// in the time of the farewell.
+const AFTER_HEAD: std::ops::RangeInclusive<u64> = 32..=37;
+
+fn request(path: &str) -> Request<Empty<Bytes>> {
+    Request::get(format!("http://host{path}")).body(Empty::new()).unwrap()
+}
+
+/// Contract: API-01, CM-06
+#[tokio::test(start_paused = true)]
+async fn a_connection_of_http_2_without_streams_is_closed() {
+    let (_sender, connection) =
+        http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), TokioIo::new(connect(None))).await.unwrap();
+    let start = Instant::now();
+    let _ = tokio::time::timeout(Duration::from_secs(3600), connection).await.expect("closed within the hour");
+    assert_eq!(start.elapsed().as_secs(), 32);
+}
+
+/// Contract: API-01, CM-06
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_idle_for_90_seconds_at_most() {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(connect(None))).await.unwrap();
+    let ended = tokio::spawn(connection);
+    let start = Instant::now();
+    // Each request begins the time anew, and one that is being answered does not count as idle.
+    for path in ["/", "/slow", "/", "/"] {
+        let answer = sender.send_request(request(path)).await.unwrap();
+        assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
+        tokio::time::sleep(Duration::from_secs(80)).await;
+    }
+    assert_eq!(start.elapsed().as_secs(), 300 + 4 * 80);
+    assert!(!ended.is_finished());
+    let _ = tokio::time::timeout(Duration::from_secs(3600), ended).await.expect("closed within the hour");
+    assert_eq!(start.elapsed().as_secs(), 300 + 3 * 80 + 90);
+}
+
+/// Contract: API-01, API-09
+#[tokio::test(start_paused = true)]
+async fn a_watch_is_not_idle() {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(connect(None))).await.unwrap();
+    tokio::spawn(connection);
+    let mut first = sender.send_request(request("/watch")).await.unwrap().into_body();
+    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(connect(None))).await.unwrap();
+    tokio::spawn(connection);
+    let mut second = sender.send_request(request("/watch")).await.unwrap().into_body();
+    let start = Instant::now();
+    for body in [&mut first, &mut second] {
+        assert!(body.frame().await.unwrap().is_ok());
+        let more = tokio::time::timeout(Duration::from_secs(3600), body.frame()).await;
+        assert!(more.is_err(), "still open after an hour");
+    }
+    assert_eq!(start.elapsed(), Duration::from_secs(7200));
+}
+
+/// Contract: API-01, CM-06
+#[tokio::test]
+async fn a_connection_too_many_waits_for_one_to_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_stop, stopping) = tokio::sync::watch::channel(false);
+    tokio::spawn(accept(listener, Arc::new(Semaphore::new(1)), Service, None, stopping));
+    let dial = async || {
+        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        (sender, tokio::spawn(connection))
+    };
+    let (mut first, _running) = dial().await;
+    first.send_request(request("/")).await.unwrap();
+    let (mut second, _running) = dial().await;
+    let mut answered = Box::pin(second.send_request(request("/")));
+    for _ in 0..100 {
+        first.send_request(request("/")).await.unwrap();
+        assert!((&mut answered).now_or_never().is_none(), "answered beside the first");
+    }
+    drop(first);
+    assert_eq!(answered.await.unwrap().status(), 200);
+}

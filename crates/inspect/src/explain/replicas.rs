@@ -1,0 +1,155 @@
+//! The view of a ReplicaSet or ReplicationController: its pods, their order, and what is missing or too much.
+
+use muster_objects::{Pod, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::memory::seconds;
+use super::next::{Next, Reason};
+use super::ranking::{Ranking, short};
+use muster_controllers::plan::{ClaimAction, ClaimPlan, Plan, Step};
+use muster_controllers::replicaset::decide::claimed_pods;
+use muster_controllers::replicaset::{Expected, ReplicaOwner, Snapshot, counting::Need, preview, status::Counts};
+
+/// What a sync would see of an owner of pods, and what it would do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Replicas {
+    /// What is asked for.
+    pub spec: ReplicasSpec,
+    /// What is there.
+    pub pods: PodCounts,
+    /// How many pods one sync creates or deletes at most.
+    pub burst: u32,
+    /// Whether the sync waits for events of an earlier round before it manages pods (EX-07), and for how long at most, in
+    /// seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expecting_for_seconds: Option<f64>,
+    /// How long its creations wait, in seconds (B-08).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub creations_wait_seconds: Option<f64>,
+    /// What it would do.
+    pub next: Next,
+    /// In which order its pods would go.
+    pub ranking: Ranking,
+}
+
+/// The spec in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicasSpec {
+    /// `spec.replicas`.
+    pub replicas: i32,
+    /// `spec.minReadySeconds`.
+    pub min_ready_seconds: i32,
+    /// `spec.selector` as `kubectl -l` takes it.
+    pub selector: String,
+    /// Whether it is being deleted.
+    pub being_deleted: bool,
+}
+
+/// Pods by what they count as.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodCounts {
+    /// Claimed and active: neither finished nor being deleted, and the owner's once the claims are done (RS-05, RS-06).
+    pub claimed: i32,
+    /// Of these, the ones that are ready.
+    pub ready: i32,
+    /// Of these, the ones that have been so for `minReadySeconds`.
+    pub available: i32,
+    /// The owner's that are being deleted.
+    pub terminating: i32,
+    /// Orphans that would be adopted: among those claimed.
+    pub adopted: Vec<String>,
+    /// The owner's that its selector does not match any more, which would be released: not among those claimed.
+    pub released: Vec<String>,
+}
+
+impl Replicas {
+    pub(super) fn of<O: ReplicaOwner>(snapshot: &Snapshot<O>, most: usize, now: Timestamp) -> Self {
+        let (claims, plan) = preview(snapshot, now);
+        let outcome = claims.if_all_succeed();
+        let pods = claimed_pods(snapshot, &outcome);
+        let counts = Counts::of(&*snapshot.owner, pods.iter().map(|claimed| -> &Pod { &claimed.pod }), now);
+        let names = |action: ClaimAction| {
+            let patches = claims.patches.iter().filter(|patch| patch.action == action);
+            patches.map(|patch| patch.key.name.to_string()).collect()
+        };
+        let owner = &*snapshot.owner;
+        Self {
+            spec: ReplicasSpec {
+                replicas: owner.replicas(),
+                min_ready_seconds: owner.min_ready_seconds(),
+                selector: snapshot.selector.to_string(),
+                being_deleted: owner.meta().is_being_deleted(),
+            },
+            pods: PodCounts {
+                claimed: counts.replicas,
+                ready: counts.ready,
+                available: counts.available,
+                terminating: snapshot.terminating(),
+                adopted: names(ClaimAction::Adopt),
+                released: names(ClaimAction::Release),
+            },
+            burst: snapshot.burst,
+            expecting_for_seconds: match snapshot.memory.expected {
+                Expected::Pending { expires_in } => Some(seconds(expires_in)),
+                Expected::Settled => None,
+            },
+            creations_wait_seconds: snapshot.memory.creations_wait.map(seconds),
+            next: next(snapshot, pods.len(), &claims, &plan),
+            ranking: Ranking::of(&pods, &snapshot.colocation, &plan, &outcome, most, now),
+        }
+    }
+}
+
+/// The rules are asked in the order in which the decision asks them; what was decided is read off the plan.
+fn next<O: ReplicaOwner>(snapshot: &Snapshot<O>, claimed: usize, claims: &ClaimPlan, plan: &Plan) -> Next {
+    let wanted = snapshot.owner.replicas();
+    let there = format!("{claimed} of {wanted} wanted pods are there");
+    let mut why = Vec::new();
+    if !claims.is_empty() {
+        why.push(Reason::new("RS-06", "what the selector matches is adopted, what it matches no more is released"));
+    }
+    let (need, cut) = Need::of(claimed, wanted, snapshot.burst);
+    let pods = |count: u32| format!("{count} pod{}", if count == 1 { "" } else { "s" });
+    let deleted = u32::try_from(plan.deletions().count()).unwrap_or(u32::MAX);
+    let failed = plan.steps.iter().find_map(|step| if let Step::Fail(failure) = step { Some(failure) } else { None });
+    let summary = if plan.creations() > 0 {
+        why.push(Reason::new("RS-09", format!("{there}: {} are missing", i64::from(wanted) - count(claimed))));
+        format!("create {}", pods(plan.creations()))
+    } else if deleted > 0 {
+        why.push(Reason::new("RS-13", format!("{claimed} pods are there and {wanted} wanted")));
+        format!("delete {}", pods(deleted))
+    } else if let Some(failure) = failed {
+        why.push(Reason::new("RS-09", format!("{there}, but none can be made: {failure}")));
+        "fail".to_owned()
+    } else if let Expected::Pending { expires_in } = snapshot.memory.expected {
+        let text = format!("events of the last round are still to come; given up in {}", short(expires_in));
+        why.push(Reason::new("EX-07", text));
+        "leave the pods as they are".to_owned()
+    } else if snapshot.owner.meta().is_being_deleted() {
+        why.push(Reason::new("RS-14", "it is being deleted"));
+        "leave the pods as they are".to_owned()
+    } else if let (Need::Create(_), Some(wait)) = (need, snapshot.memory.creations_wait) {
+        let text = format!("{there}, but the last pods came to nothing at once: creations wait {}", short(wait));
+        why.push(Reason::new("B-08", text));
+        "wait before more pods are created".to_owned()
+    } else {
+        why.push(Reason::new("RS-09", there));
+        "leave the pods as they are".to_owned()
+    };
+    if cut && !plan.is_quiet() {
+        why.push(Reason::new("CM-02", format!("one sync creates or deletes at most {}", snapshot.burst)));
+    }
+    let summary = match claims.patches.len() {
+        0 => summary,
+        1 => format!("settle 1 claim, then {summary}"),
+        many => format!("settle {many} claims, then {summary}"),
+    };
+    Next::of(claims, plan, summary, why)
+}
+
+fn count(pods: usize) -> i64 {
+    i64::try_from(pods).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,176 @@
+//! Action: what of a change was, by its form, done by a controller.
+
+use std::sync::Arc;
+
+use muster_machinery::Change;
+use muster_objects::meta::{ControllerRef, Meta, ResourceVersion, Uid};
+use muster_objects::{Deployment, Object, Pod, ReplicaSet, Timestamp};
+
+use super::intent::{Target, Wish};
+use muster_controllers::deployment::revision::REVISION;
+
+/// Something that somebody did for an owner, or to what is its.
+#[derive(Debug, Clone)]
+pub struct Action {
+    /// The kind of the owner.
+    pub owner_kind: Arc<str>,
+    /// The owner.
+    pub owner: Uid,
+    /// What was done.
+    pub did: Did,
+    /// To which object.
+    pub target: Target,
+    /// The metadata of the object before; of a new one, after.
+    pub meta: Meta,
+    /// The version that it made.
+    pub version: ResourceVersion,
+    /// When it was seen, by the server's clock.
+    pub at: Timestamp,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Did {
+    /// A pod came with the owner as its controller.
+    CreatePod,
+    /// An active pod is deleted, or being deleted.
+    DeletePod,
+    /// The owner was made the controller of an object.
+    Adopt,
+    /// The owner is no longer the controller of an object.
+    Release,
+    /// A ReplicaSet came with the owner as its controller.
+    CreateReplicaSet {
+        /// Its size.
+        replicas: i64,
+        /// Its revision; empty where it has none.
+        revision: String,
+    },
+    /// A ReplicaSet was given another size.
+    ScaleReplicaSet {
+        /// The size before.
+        from: i64,
+        /// The size now.
+        to: i64,
+    },
+    /// A ReplicaSet is deleted, or being deleted.
+    DeleteReplicaSet,
+}
+
+impl Action {
+    /// The wish that it answers.
+    #[must_use]
+    pub fn answers(&self) -> Wish {
+        let target = || self.target.clone();
+        match self.did {
+            Did::CreatePod => Wish::CreatePods,
+            Did::DeletePod => Wish::DeletePods,
+            Did::Adopt => Wish::Adopt(target()),
+            Did::Release => Wish::Release(target()),
+            Did::CreateReplicaSet { .. } => Wish::CreateReplicaSet,
+            Did::ScaleReplicaSet { .. } => Wish::ScaleReplicaSet(target()),
+            Did::DeleteReplicaSet => Wish::DeleteReplicaSet(target()),
+        }
+    }
+
+    /// What was done, for people.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let name = &self.target.key.name;
+        match &self.did {
+            Did::CreatePod => format!("created pod {name}"),
+            Did::DeletePod => format!("deleted pod {name}"),
+            Did::Adopt => format!("adopted {name}"),
+            Did::Release => format!("released {name}"),
+            Did::CreateReplicaSet { replicas, revision } => {
+                format!("created ReplicaSet {name} of {replicas} as revision {revision:?}")
+            }
+            Did::ScaleReplicaSet { from, to } => format!("scaled ReplicaSet {name} from {from} to {to}"),
+            Did::DeleteReplicaSet => format!("deleted ReplicaSet {name}"),
+        }
+    }
+}
+
+/// What a change of a pod shows to have been done.
+#[must_use]
+pub fn of_pod(change: &Change<Pod>, version: ResourceVersion, at: Timestamp) -> Vec<Action> {
+    let action = |owner: &ControllerRef, did, meta: &Meta| new(owner, did, meta, version, at);
+    match change {
+        // One that comes up on its way out already was created before anybody looked.
+        Change::Added(pod) if pod.meta.is_being_deleted() => Vec::new(),
+        Change::Added(pod) => {
+            pod.meta.controller.iter().map(|owner| action(owner, Did::CreatePod, &pod.meta)).collect()
+        }
+        Change::Updated { old, new } if old.meta.uid != new.meta.uid => {
+            let mut actions = of_pod(&Change::Deleted { last: Arc::clone(old), tombstone: true }, version, at);
+            actions.extend(of_pod(&Change::Added(Arc::clone(new)), version, at));
+            actions
+        }
+        Change::Updated { old, new } => {
+            let mut actions = changed_hands(&old.meta, &new.meta, version, at);
+            if old.is_active() && new.meta.is_being_deleted() {
+                actions.extend(old.meta.controller.iter().map(|owner| action(owner, Did::DeletePod, &old.meta)));
+            }
+            actions
+        }
+        Change::Deleted { last, .. } if last.is_active() => {
+            last.meta.controller.iter().map(|owner| action(owner, Did::DeletePod, &last.meta)).collect()
+        }
+        Change::Deleted { .. } => Vec::new(),
+    }
+}
+
+/// What a change of a ReplicaSet shows to have been done for a Deployment.
+#[must_use]
+pub fn of_replica_set(change: &Change<ReplicaSet>, version: ResourceVersion, at: Timestamp) -> Vec<Action> {
+    let action = |owner: &ControllerRef, did, meta: &Meta| new(owner, did, meta, version, at);
+    match change {
+        Change::Added(set) => {
+            let revision = set.annotations.get(REVISION).unwrap_or_default().to_owned();
+            let did = Did::CreateReplicaSet { replicas: set.replicas.into(), revision };
+            of_deployment(&set.meta).map(|owner| action(owner, did, &set.meta)).into_iter().collect()
+        }
+        Change::Updated { old, new } if old.meta.uid != new.meta.uid => {
+            let mut actions = of_replica_set(&Change::Deleted { last: Arc::clone(old), tombstone: true }, version, at);
+            actions.extend(of_replica_set(&Change::Added(Arc::clone(new)), version, at));
+            actions
+        }
+        Change::Updated { old, new } => {
+            let mut actions = changed_hands(&old.meta, &new.meta, version, at);
+            if let Some(owner) = of_deployment(&new.meta) {
+                if old.replicas != new.replicas {
+                    let did = Did::ScaleReplicaSet { from: old.replicas.into(), to: new.replicas.into() };
+                    actions.push(action(owner, did, &old.meta));
+                }
+                if !old.meta.is_being_deleted() && new.meta.is_being_deleted() {
+                    actions.push(action(owner, Did::DeleteReplicaSet, &old.meta));
+                }
+            }
+            actions
+        }
+        Change::Deleted { last, .. } if last.meta.is_being_deleted() => Vec::new(),
+        Change::Deleted { last, .. } => {
+            let owner = of_deployment(&last.meta);
+            owner.map(|owner| action(owner, Did::DeleteReplicaSet, &last.meta)).into_iter().collect()
+        }
+    }
+}
+
+fn changed_hands(old: &Meta, meta: &Meta, version: ResourceVersion, at: Timestamp) -> Vec<Action> {
+    let uid = |meta: &Meta| meta.controller.as_ref().map(|controller| controller.uid.clone());
+    if uid(old) == uid(meta) {
+        return Vec::new();
+    }
+    let released = old.controller.iter().map(|owner| new(owner, Did::Release, old, version, at));
+    released.chain(meta.controller.iter().map(|owner| new(owner, Did::Adopt, old, version, at))).collect()
+}
+
+fn of_deployment(meta: &Meta) -> Option<&ControllerRef> {
+    meta.controller.as_deref().filter(|owner| *owner.kind == *Deployment::KIND)
+}
+
+fn new(owner: &ControllerRef, did: Did, meta: &Meta, version: ResourceVersion, at: Timestamp) -> Action {
+    let target = Target { key: meta.key(), uid: meta.uid.clone() };
+    let (owner_kind, owner) = (Arc::clone(&owner.kind), owner.uid.clone());
+    Action { owner_kind, owner, did, target, meta: meta.clone(), version, at }
+}

@@ -1,0 +1,160 @@
+//! Deviation: what the reference's own rules do to ReplicaSets where rows of the contract depart from them.
+//!
+//! Each rule is the reference's, written out beside the row that departs from it. An action that only this explains
+//! is a difference by that row, and not a mistake of either side.
+
+use std::sync::Arc;
+
+use muster_machinery::claim::{Claim, claim};
+use muster_objects::{ReplicaSet, Strategy};
+
+use super::intent::{Intent, Target};
+use muster_controllers::deployment::Snapshot;
+use muster_controllers::deployment::bounds::Bounds;
+use muster_controllers::deployment::creation::new_set_name;
+use muster_controllers::deployment::progress::is_complete;
+use muster_controllers::deployment::revision::{max_revision, revision};
+use muster_controllers::deployment::rollback::rollback_to;
+use muster_controllers::deployment::rolling::new_set_replicas;
+use muster_controllers::deployment::scaling;
+use muster_controllers::deployment::sets::{Sets, available, by_age, wanted};
+use muster_controllers::deployment::update::SetUpdate;
+
+/// What the reference would do, each with the row that departs from its rule.
+#[must_use]
+pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
+    let deployment = &*snapshot.deployment;
+    if deployment.meta.is_being_deleted() || snapshot.selector.is_everything() {
+        return Vec::new();
+    }
+    let sets = claimed(snapshot);
+    let recreates = deployment.strategy == Strategy::Recreate;
+    let mut intents = Vec::new();
+    if deployment.paused || scaling::is_scaling_event(deployment, &sets) {
+        if recreates {
+            // Here nothing grows before the old pods have gone.
+            intents.extend(scaling::scale(deployment, &sets).iter().map(|update| (scaled(update), "B-20")));
+        }
+    } else if rollback_to(deployment).is_some() {
+        // Here the new ReplicaSet that is made to be one of the revisions has no pods where it is a Recreate's, and
+        // else no more than the pods of the old ones leave room for.
+        let row = if recreates { "B-20" } else { "B-18" };
+        intents.extend(create(snapshot, &sets).map(|create| (create, row)));
+    } else if recreates {
+        // Here an old ReplicaSet that has not reported on its size counts as one with pods.
+        if !old_pods_seen(snapshot, &sets) {
+            let new = create(snapshot, &sets).or_else(|| grow(snapshot, &sets));
+            intents.extend(new.map(|new| (new, "B-20")));
+        }
+    } else if matches!(deployment.strategy, Strategy::RollingUpdate { .. }) {
+        // Here what old ReplicaSets still report takes its room.
+        if sets.new.is_none() {
+            intents.extend(create(snapshot, &sets).map(|create| (create, "B-18")));
+        } else if let Some(grow) = grow(snapshot, &sets) {
+            intents.push((grow, "B-18"));
+        } else {
+            intents.extend(shrink(snapshot, &sets).into_iter().map(|shrink| (shrink, "B-19")));
+        }
+    }
+    if deployment.paused || is_complete(deployment, &deployment.status) {
+        intents.extend(clean_up(snapshot, &sets).map(|delete| (delete, "B-21")));
+    }
+    intents
+}
+
+/// Whether an old ReplicaSet wants or reports pods, or one of its pods is there that has not ended.
+fn old_pods_seen(snapshot: &Snapshot, sets: &Sets) -> bool {
+    let runs = |set: &ReplicaSet| {
+        let mut pods = snapshot.pods.iter().filter(|pod| pod.meta.is_controlled_by(&set.meta.uid));
+        set.replicas > 0 || set.status.replicas > 0 || pods.any(|pod| !pod.phase.is_terminal())
+    };
+    sets.old.iter().any(|set| runs(set))
+}
+
+fn claimed(snapshot: &Snapshot) -> Sets {
+    let Snapshot { deployment, selector, sets, current, .. } = snapshot;
+    let ours =
+        |set: &&Arc<ReplicaSet>| matches!(claim(&deployment.meta, selector, &set.meta), Claim::Keep | Claim::Adopt);
+    let mine: Vec<Arc<ReplicaSet>> = sets.iter().filter(ours).cloned().collect();
+    let new = mine.iter().find(|set| current.contains(&set.meta.uid)).cloned();
+    Sets::with_new(new, &mine)
+}
+
+fn target(set: &ReplicaSet) -> Target {
+    Target { key: set.meta.key(), uid: set.meta.uid.clone() }
+}
+
+fn scaled(update: &SetUpdate) -> Intent {
+    Intent::ScaleReplicaSet { set: target(&update.before), to: update.after.replicas.into() }
+}
+
+/// The room for a new ReplicaSet is what all of them want, whatever pods there are (DEP-10).
+fn create(snapshot: &Snapshot, sets: &Sets) -> Option<Intent> {
+    if sets.new.is_some() {
+        return None;
+    }
+    let deployment = &*snapshot.deployment;
+    Some(Intent::CreateReplicaSet {
+        name: new_set_name(deployment),
+        replicas: new_set_replicas(deployment, 0, wanted(&sets.old)).ok()?.into(),
+        revision: max_revision(&sets.old).saturating_add(1).to_string(),
+    })
+}
+
+fn grow(snapshot: &Snapshot, sets: &Sets) -> Option<Intent> {
+    let new = sets.new.as_ref()?;
+    let deployment = &*snapshot.deployment;
+    let to = if new.replicas >= deployment.replicas {
+        deployment.replicas
+    } else {
+        new_set_replicas(deployment, new.replicas, wanted(sets.all())).ok()?
+    };
+    (to != new.replicas).then(|| Intent::ScaleReplicaSet { set: target(new), to: to.into() })
+}
+
+/// Unhealthy is what is not available; statuses are believed, however old (DEP-11).
+fn shrink(snapshot: &Snapshot, sets: &Sets) -> Vec<Intent> {
+    let deployment = &*snapshot.deployment;
+    let Some(new) = &sets.new else { return Vec::new() };
+    let mut old: Vec<(&Arc<ReplicaSet>, i64)> = sets.active_old().map(|set| (set, set.replicas.into())).collect();
+    let least = Bounds::of(deployment).least_available(deployment.replicas);
+    let not_yet = i64::from(new.replicas) - i64::from(new.status.available_replicas);
+    let mut left = wanted(sets.all()) - least - not_yet;
+    if left <= 0 {
+        return Vec::new();
+    }
+    let mut intents = Vec::new();
+    old.sort_by(|(a, _), (b, _)| by_age(a, b));
+    for (set, size) in &mut old {
+        let down = (*size - i64::from(set.status.available_replicas)).min(left);
+        if down > 0 {
+            left -= down;
+            *size -= down;
+            intents.push(Intent::ScaleReplicaSet { set: target(set), to: *size });
+        }
+    }
+    let mut beyond = available(sets.all()) - least;
+    for (set, size) in &mut old {
+        let down = (*size).min(beyond);
+        if down > 0 {
+            beyond -= down;
+            *size -= down;
+            intents.push(Intent::ScaleReplicaSet { set: target(set), to: *size });
+        }
+    }
+    intents
+}
+
+/// A ReplicaSet whose pods are on their way out goes as well (DEP-14).
+fn clean_up(snapshot: &Snapshot, sets: &Sets) -> impl Iterator<Item = Intent> + use<> {
+    let limit = snapshot.deployment.revision_history_limit.filter(|limit| *limit != i32::MAX);
+    let mut kept: Vec<&Arc<ReplicaSet>> = sets.old.iter().filter(|set| !set.meta.is_being_deleted()).collect();
+    kept.sort_by(|a, b| revision(a).unwrap_or(0).cmp(&revision(b).unwrap_or(0)).then_with(|| by_age(a, b)));
+    let too_many = limit.map_or(0, |limit| kept.len().saturating_sub(usize::try_from(limit).unwrap_or(0)));
+    let done = |set: &&Arc<ReplicaSet>| {
+        set.replicas == 0 && set.status.replicas == 0 && set.meta.generation <= set.status.observed_generation
+    };
+    let gone: Vec<Intent> =
+        kept.into_iter().take(too_many).filter(done).map(|set| Intent::DeleteReplicaSet(target(set))).collect();
+    gone.into_iter()
+}

@@ -1,0 +1,172 @@
+//! Recorder: the other party of a sync that is only asked what it would do.
+//!
+//! It stands where an executor would, and takes down each thing that the sync wants done. It has no client and no
+//! writer, and no way to get one: [`record`] is a function of a sync, and this crate cannot do I/O.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use muster_objects::meta::{ObjectKey, Uid};
+use muster_objects::{Annotations, Timestamp};
+use serde_json::Value;
+
+use super::fields::changed;
+use super::intent::{Intent, Target};
+use muster_controllers::plan::{
+    ClaimAction, ClaimOutcome, ClaimPlan, Creation, Failure, Next, Outcome, Patch, Plan, Remark, Report, Requeue,
+    Resource, StatusWrite, Step, Sync, Written,
+};
+
+/// What a sync would do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recorded {
+    /// In the order in which it would.
+    pub intents: Vec<Intent>,
+    /// What it noticed on the way.
+    pub remarks: Vec<Remark>,
+    /// When time alone changes what it would do; none where it would act, since the act comes first.
+    pub look_again: Option<Duration>,
+}
+
+/// What the other side has to say, where it shows.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The owner's status as JSON.
+    pub status: Value,
+    /// The owner's annotations, as far as they are written with its status.
+    pub annotations: Annotations,
+    /// Why the server refuses the other side's creations, where the owner's status tells of it: ours would be refused
+    /// as well.
+    pub refused: Option<Failure>,
+}
+
+/// Runs a sync to its end, answering that everything was done, or refused where that is known.
+pub fn record(mut sync: impl Sync, known: &Known, now: Timestamp) -> Recorded {
+    let mut recorded = Recorded::default();
+    let mut report = Report::Begin;
+    let mut acted = false;
+    loop {
+        report = match sync.next(report, now) {
+            Next::Claim(claims) => {
+                acted = true;
+                Report::Claimed(recorded.claim(&claims))
+            }
+            Next::Perform(plan) => {
+                acted = true;
+                Report::Performed(recorded.perform(&plan, known))
+            }
+            Next::WriteStatus(write) => Report::StatusWritten(Ok(recorded.write_status(&write, known))),
+            Next::Done(verdict) => {
+                if let (Requeue::After(delay), false) = (verdict.requeue, acted) {
+                    recorded.look_again = Some(delay);
+                }
+                return recorded;
+            }
+        };
+    }
+}
+
+impl Recorded {
+    fn claim(&mut self, claims: &ClaimPlan) -> ClaimOutcome {
+        let mut outcome = ClaimOutcome::default();
+        for patch in &claims.patches {
+            let target = target(&patch.key, &patch.uid);
+            match patch.action {
+                ClaimAction::Adopt => {
+                    outcome.adopted.insert(patch.uid.clone(), None);
+                    self.intents.push(Intent::Adopt(target));
+                }
+                ClaimAction::Release => self.intents.push(Intent::Release(target)),
+            }
+        }
+        outcome
+    }
+
+    fn perform(&mut self, plan: &Plan, known: &Known) -> Outcome {
+        self.remarks.extend_from_slice(&plan.remarks);
+        let mut outcome = Outcome::default();
+        for step in &plan.steps {
+            match step {
+                Step::Create(creation) => {
+                    self.intents.push(of_creation(creation));
+                    match &known.refused {
+                        Some(failure) => outcome.fail(failure.clone()),
+                        None => outcome.created += creation.count,
+                    }
+                }
+                Step::Delete(deletions) => {
+                    outcome.deleted += u32::try_from(deletions.len()).unwrap_or(u32::MAX);
+                    let targets = deletions.iter().map(|deletion| target(&deletion.key, &deletion.uid));
+                    if deletions.iter().all(|deletion| deletion.resource == Resource::PODS) {
+                        self.intents.push(Intent::DeletePods(targets.collect()));
+                    } else {
+                        self.intents.extend(targets.map(Intent::DeleteReplicaSet));
+                    }
+                }
+                Step::Patch(patches) => {
+                    outcome.patched += u32::try_from(patches.len()).unwrap_or(u32::MAX);
+                    self.intents.extend(patches.iter().map(of_patch));
+                }
+                Step::Tell(_) => {}
+                Step::Fail(failure) => outcome.fail(failure.clone()),
+            }
+            if outcome.ends_round() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn write_status(&mut self, write: &StatusWrite, known: &Known) -> Written {
+        let fields = changed(&known.status, &write.status, &known.annotations, &write.annotations);
+        if !fields.is_empty() {
+            self.intents.push(Intent::WriteStatus(fields));
+        }
+        Written { name: write.key.name.clone(), uid: write.uid.clone(), resource_version: None }
+    }
+}
+
+fn target(key: &ObjectKey, uid: &Uid) -> Target {
+    Target { key: key.clone(), uid: uid.clone() }
+}
+
+fn of_creation(creation: &Creation) -> Intent {
+    let Some(name) = &creation.name else { return Intent::CreatePods(creation.count) };
+    let body: Value = serde_json::from_slice(&creation.body).unwrap_or_default();
+    let revision = body["metadata"]["annotations"][muster_controllers::deployment::revision::REVISION].as_str();
+    Intent::CreateReplicaSet {
+        name: name.to_string(),
+        replicas: body["spec"]["replicas"].as_i64().unwrap_or_default(),
+        revision: revision.unwrap_or_default().to_owned(),
+    }
+}
+
+/// Read from the very bytes that would be sent.
+fn of_patch(patch: &Patch) -> Intent {
+    if patch.resource != Resource::REPLICA_SETS {
+        return Intent::RollBack(patch.purpose.clone());
+    }
+    let operations: Value = serde_json::from_slice(&patch.body).unwrap_or_default();
+    let operations = operations.as_array().map(Vec::as_slice).unwrap_or_default();
+    let at = |op: &str, path: &str| {
+        let found = operations.iter().find(|operation| operation["op"] == op && operation["path"] == path);
+        found.map(|operation| &operation["value"])
+    };
+    let uid = at("test", "/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+    let set = target(&patch.key, &Uid::new(uid));
+    if let Some(to) = at("replace", "/spec/replicas").and_then(Value::as_i64) {
+        return Intent::ScaleReplicaSet { set, to };
+    }
+    let written = operations.iter().filter(|operation| operation["op"] != "test");
+    Intent::UpdateReplicaSet { set, fields: written.flat_map(names_of).collect() }
+}
+
+/// The fields that an operation of a JSON patch writes: annotations by their keys, others by their paths.
+fn names_of(operation: &Value) -> BTreeSet<String> {
+    let path = operation["path"].as_str().unwrap_or_default();
+    if path == "/metadata/annotations" {
+        return operation["value"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
+    }
+    let name = path.strip_prefix("/metadata/annotations/").unwrap_or(path);
+    BTreeSet::from([name.replace("~1", "/").replace("~0", "~")])
+}

@@ -1,0 +1,179 @@
+//! Replicas: what is done to pods, held against the plans of a ReplicaSet or a ReplicationController.
+//!
+//! The other side decides on caches that are filled by one watch for owners and another for pods: it may see an owner
+//! of one moment with pods of another. What no single view explains may be explained by two.
+
+use std::sync::Arc;
+
+use muster_machinery::claim::{Claim, claim};
+use muster_objects::meta::{Meta, Uid};
+use muster_objects::{Condition, Pod, Timestamp};
+
+use super::action::{Action, Did};
+use super::claims;
+use super::consider::{Considered, Explained};
+use super::intent::{Intent, Wish};
+use super::order;
+use super::recorder::{Known, Recorded, record};
+use super::views::View;
+use muster_controllers::plan::Failure;
+use muster_controllers::replicaset::ranking::Colocation;
+use muster_controllers::replicaset::status::REPLICA_FAILURE;
+use muster_controllers::replicaset::{ReplicaOwner, ReplicaSync, Snapshot};
+
+impl<O: ReplicaOwner + Clone> Considered for Snapshot<O> {
+    const KIND: &'static str = O::IDENTITY.resource.kind;
+
+    fn meta(&self) -> &Meta {
+        self.owner.meta()
+    }
+
+    fn consider(&self, now: Timestamp) -> Recorded {
+        let status = serde_json::to_value(self.owner.status()).unwrap_or_default();
+        let refused = self.refused(&Wish::CreatePods).map(Failure::local);
+        record(ReplicaSync::new(self.clone()), &Known { status, refused, ..Known::default() }, now)
+    }
+
+    fn explain(action: &Action, views: &[&View<Self>], created: u64) -> Explained {
+        match action.did {
+            Did::CreatePod => explain_creation(views, created),
+            Did::DeletePod => explain_deletion(action, views),
+            Did::Adopt | Did::Release => explain_claim(action, views),
+            _ => Explained::No,
+        }
+    }
+
+    fn left_undone_by(&self, _wish: &Wish, _intents: &[Intent]) -> Option<&'static str> {
+        None
+    }
+
+    fn refused(&self, wish: &Wish) -> Option<String> {
+        let failure = Condition::find(&self.owner.status().conditions, REPLICA_FAILURE)?;
+        let reason = match wish {
+            Wish::CreatePods => "FailedCreate",
+            Wish::DeletePods => "FailedDelete",
+            _ => return None,
+        };
+        (failure.reason == reason).then(|| failure.message.clone())
+    }
+
+    fn kept(mut self) -> Self {
+        self.pods.retain(|pod| pod.is_active());
+        self
+    }
+
+    fn ranked(&self, uid: &Uid) -> Option<String> {
+        self.pods.iter().find(|pod| pod.meta.uid == *uid).map(|pod| order::told(pod))
+    }
+
+    fn holds(&self, uid: &Uid) -> bool {
+        self.active().any(|pod| pod.meta.uid == *uid)
+    }
+}
+
+/// The owner's pods that count, its orphans among them that it would adopt.
+fn counted<'a, O: ReplicaOwner>(owner: &'a Snapshot<O>, pods: &'a Snapshot<O>) -> impl Iterator<Item = &'a Arc<Pod>> {
+    let ours =
+        |pod: &&Arc<Pod>| matches!(claim(owner.owner.meta(), &owner.selector, &pod.meta), Claim::Keep | Claim::Adopt);
+    pods.active().filter(ours)
+}
+
+/// The views whose owners differ: one for each state of the owner.
+fn owners<'a, O: ReplicaOwner + Clone>(views: &[&'a View<Snapshot<O>>]) -> Vec<&'a Snapshot<O>> {
+    let mut owners: Vec<&Snapshot<O>> = Vec::new();
+    for view in views {
+        let differs = |known: &&Snapshot<O>| known.meta().resource_version != view.snapshot.meta().resource_version;
+        if owners.iter().all(differs) {
+            owners.push(&view.snapshot);
+        }
+    }
+    owners
+}
+
+/// The pod that made it `created` in all is explained by a view that wanted at least as many as came since.
+fn explain_creation<O: ReplicaOwner + Clone>(views: &[&View<Snapshot<O>>], created: u64) -> Explained {
+    let since = |view: &View<Snapshot<O>>| created.saturating_sub(view.created);
+    let wants = |view: &View<Snapshot<O>>| {
+        let count = view.intents().iter().find_map(|intent| match intent {
+            Intent::CreatePods(count) => Some(u64::from(*count)),
+            _ => None,
+        });
+        count.unwrap_or(0)
+    };
+    // A state that came late may have been seen with what it caused.
+    let explains = |view: &View<Snapshot<O>>, most: u64| (1..=most).contains(&since(view));
+    if views.iter().any(|view| explains(view, wants(view))) {
+        return Explained::Agreed;
+    }
+    let owners = owners(views);
+    let mut braked = false;
+    for view in views {
+        let most = owners.iter().filter(|owner| !owner.meta().is_being_deleted()).map(|owner| {
+            let have = counted(owner, &view.snapshot).count();
+            u64::try_from(owner.owner.replicas()).unwrap_or(0).saturating_sub(have as u64)
+        });
+        if !explains(view, most.max().unwrap_or(0)) {
+            continue;
+        }
+        if view.snapshot.memory.creations_wait.is_none() {
+            return Explained::Agreed;
+        }
+        braked = true;
+    }
+    if braked { Explained::Departs("B-08") } else { Explained::No }
+}
+
+/// A deletion is explained where fewer pods go for certain before the pod than are too many.
+fn explain_deletion<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapshot<O>>]) -> Explained {
+    let uid = &action.target.uid;
+    let planned = |view: &&View<Snapshot<O>>| {
+        let chosen =
+            |intent: &Intent| matches!(intent, Intent::DeletePods(pods) if pods.iter().any(|pod| pod.uid == *uid));
+        view.intents().iter().any(chosen)
+    };
+    if views.iter().any(planned) {
+        return Explained::Agreed;
+    }
+    if goes(action, views, order::certain_before) {
+        Explained::Agreed
+    } else if goes(action, &views[..views.len().min(MOST_BY_PAIRS)], order::certain_before_by_pairs) {
+        Explained::Departs("B-22")
+    } else {
+        Explained::No
+    }
+}
+
+/// How many pods go for certain before a pod.
+type Before = fn(&Pod, &[&Arc<Pod>], &Colocation, Timestamp) -> usize;
+
+/// In how many views, the newest, all pairs of pods are compared.
+const MOST_BY_PAIRS: usize = 32;
+
+fn goes<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapshot<O>>], before: Before) -> bool {
+    let owners = owners(views);
+    // A view on which nothing was to be ranked has not looked where the pods of related owners stand.
+    let ranked = views.iter().map(|view| &view.snapshot.colocation).find(|seen| **seen != Colocation::default());
+    let none = Colocation::default();
+    views.iter().any(|view| {
+        let seen = &view.snapshot.colocation;
+        let colocation = if *seen == none { ranked.unwrap_or(&none) } else { seen };
+        owners.iter().any(|owner| {
+            let pods: Vec<&Arc<Pod>> = counted(owner, &view.snapshot).collect();
+            let wanted = usize::try_from(owner.owner.replicas()).unwrap_or(0);
+            let too_many = pods.len().saturating_sub(wanted);
+            if too_many == 0 || owner.meta().is_being_deleted() {
+                return false;
+            }
+            let Some(pod) = pods.iter().find(|pod| pod.meta.uid == action.target.uid) else { return false };
+            // Ages are told by powers of two, and one may have passed between the decision and its effect.
+            [view.at, action.at].iter().any(|now| before(pod, &pods, colocation, *now) < too_many)
+        })
+    })
+}
+
+fn explain_claim<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapshot<O>>]) -> Explained {
+    let owners = owners(views).into_iter().map(|owner| (owner.meta(), &owner.selector));
+    let pods = views.iter().flat_map(|view| &view.snapshot.pods).map(|pod| &pod.meta);
+    let states = pods.filter(|meta| meta.uid == action.target.uid).chain([&action.meta]);
+    if claims::explains(&action.did, owners, &states) { Explained::Agreed } else { Explained::No }
+}

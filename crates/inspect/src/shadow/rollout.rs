@@ -1,0 +1,144 @@
+//! Rollout: what is done to ReplicaSets, held against the plans of their Deployment.
+
+use std::sync::Arc;
+
+use muster_objects::meta::{Meta, Uid};
+use muster_objects::{Condition, Deployment, Object, Strategy, Timestamp};
+
+use super::action::{Action, Did};
+use super::claims;
+use super::consider::{Considered, Explained};
+use super::deviation;
+use super::intent::{Intent, Wish};
+use super::recorder::{Known, Recorded, record};
+use super::views::View;
+use muster_controllers::deployment::conditions::{PROGRESSING, REPLICA_FAILURE};
+use muster_controllers::deployment::progress::SET_CREATE_ERROR;
+use muster_controllers::deployment::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
+use muster_controllers::deployment::status::SYNC_ERROR;
+use muster_controllers::deployment::{DeploymentSync, Snapshot};
+use muster_controllers::plan::Failure;
+
+/// How many pairs of a Deployment's states and its ReplicaSets' are looked at for an action that no one state
+/// explains.
+const MOST_PAIRS: usize = 1024;
+
+impl Considered for Snapshot {
+    const KIND: &'static str = Deployment::KIND;
+
+    fn meta(&self) -> &Meta {
+        &self.deployment.meta
+    }
+
+    fn consider(&self, now: Timestamp) -> Recorded {
+        let status = serde_json::to_value(&self.deployment.status).unwrap_or_default();
+        let refused = self.refused(&Wish::CreateReplicaSet).map(Failure::local);
+        record(
+            DeploymentSync::new(self.clone()),
+            &Known { status, refused, annotations: self.deployment.annotations.clone() },
+            now,
+        )
+    }
+
+    fn explain(action: &Action, views: &[&View<Self>], _created: u64) -> Explained {
+        if matches!(action.did, Did::Adopt | Did::Release) {
+            return explain_claim(action, views);
+        }
+        if views.iter().any(|view| grants(view.intents(), action)) {
+            return Explained::Agreed;
+        }
+        let pairs: Vec<Self> = pairs(views).collect();
+        if pairs.iter().any(|pair| grants(&pair.consider(action.at).intents, action)) {
+            return Explained::Agreed;
+        }
+        let seen = views.iter().map(|view| &view.snapshot).chain(&pairs);
+        let mut by_rule = seen.flat_map(deviation::of_rollout);
+        let row = by_rule.find(|(intent, _)| grants(std::slice::from_ref(intent), action));
+        row.map_or(Explained::No, |(_, row)| Explained::Departs(row))
+    }
+
+    fn left_undone_by(&self, wish: &Wish, intents: &[Intent]) -> Option<&'static str> {
+        match wish {
+            Wish::UpdateReplicaSet(set) => {
+                let only_sizes = |intent: &Intent| {
+                    matches!(intent, Intent::UpdateReplicaSet { set: this, fields } if this == set
+                        && fields.iter().all(|field| field == DESIRED_REPLICAS || field == MAX_REPLICAS))
+                };
+                intents.iter().any(only_sizes).then_some("B-03")
+            }
+            Wish::CreateReplicaSet | Wish::ScaleReplicaSet(_) if self.deployment.strategy == Strategy::Recreate => {
+                self.pods.iter().any(|pod| pod.phase.is_terminal()).then_some("B-05")
+            }
+            Wish::Status(field) if *field == format!("condition {REPLICA_FAILURE}") => {
+                let failure = Condition::find(&self.deployment.status.conditions, REPLICA_FAILURE)?;
+                (failure.reason == SYNC_ERROR).then_some("B-06")
+            }
+            _ => None,
+        }
+    }
+
+    fn refused(&self, wish: &Wish) -> Option<String> {
+        let progressing = Condition::find(&self.deployment.status.conditions, PROGRESSING)?;
+        (*wish == Wish::CreateReplicaSet && progressing.reason == SET_CREATE_ERROR).then(|| progressing.message.clone())
+    }
+
+    fn kept(mut self) -> Self {
+        // One is enough to tell that there are any (B-05).
+        let finished = self.pods.iter().find(|pod| pod.phase.is_terminal()).cloned();
+        self.pods.retain(|pod| !pod.phase.is_terminal());
+        self.pods.extend(finished);
+        self
+    }
+
+    fn ranked(&self, uid: &Uid) -> Option<String> {
+        let set = self.sets.iter().find(|set| set.meta.uid == *uid)?;
+        Some(format!("{}: revision {}", set.meta.name, set.annotations.get(REVISION).unwrap_or("none")))
+    }
+
+    fn holds(&self, uid: &Uid) -> bool {
+        self.sets.iter().any(|set| set.meta.uid == *uid && !set.meta.is_being_deleted())
+    }
+}
+
+/// Each Deployment of one view with the ReplicaSets of another.
+fn pairs<'a>(views: &'a [&View<Snapshot>]) -> impl Iterator<Item = Snapshot> + 'a {
+    let mut seen = Vec::new();
+    let deployments = views.iter().map(|view| &view.snapshot).filter(move |snapshot| {
+        let version = snapshot.deployment.meta.resource_version;
+        !seen.contains(&version) && {
+            seen.push(version);
+            true
+        }
+    });
+    let pair = |one: &Snapshot, other: &Snapshot| Snapshot {
+        pods: other.pods.clone(),
+        ..Snapshot::of(Arc::clone(&one.deployment), one.selector.clone(), other.sets.clone())
+    };
+    let differ = |one: &Snapshot, other: &Snapshot| {
+        one.deployment.meta.resource_version != other.deployment.meta.resource_version
+    };
+    let pairs = deployments.flat_map(move |one| views.iter().map(move |view| (one, &view.snapshot)));
+    pairs.filter(move |(one, other)| differ(one, other)).map(move |(one, other)| pair(one, other)).take(MOST_PAIRS)
+}
+
+/// Whether what was done is one of the intents.
+fn grants(intents: &[Intent], action: &Action) -> bool {
+    intents.iter().any(|intent| match (intent, &action.did) {
+        (
+            Intent::CreateReplicaSet { name, replicas, revision },
+            Did::CreateReplicaSet { replicas: size, revision: at },
+        ) => *name == *action.target.key.name && replicas == size && revision == at,
+        (Intent::ScaleReplicaSet { set, to: wanted }, Did::ScaleReplicaSet { to, .. }) => {
+            set.uid == action.target.uid && wanted == to
+        }
+        (Intent::DeleteReplicaSet(set), Did::DeleteReplicaSet) => set.uid == action.target.uid,
+        _ => false,
+    })
+}
+
+fn explain_claim(action: &Action, views: &[&View<Snapshot>]) -> Explained {
+    let owners = views.iter().map(|view| (&view.snapshot.deployment.meta, &view.snapshot.selector));
+    let sets = views.iter().flat_map(|view| &view.snapshot.sets).map(|set| &set.meta);
+    let states = sets.filter(|meta| meta.uid == action.target.uid).chain([&action.meta]);
+    if claims::explains(&action.did, owners, &states) { Explained::Agreed } else { Explained::No }
+}

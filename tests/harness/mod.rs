@@ -1,0 +1,52 @@
+//! Tests of which some need a program that is not ours: where it is missing they are counted as ignored, by name and
+//! reason. libtest cannot ignore a test at run time, so a target with such tests has a `main` of its own.
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Completion, Trial};
+
+/// A test, and the program without which it cannot run.
+pub(crate) struct Test {
+    pub(crate) name: &'static str,
+    pub(crate) needs: Option<&'static str>,
+    pub(crate) run: fn(),
+}
+
+/// Makes the `main` of a target from its tests: `tests! { plain, other: "kubectl" }`.
+macro_rules! tests {
+    ($($test:path $(: $program:literal)?),* $(,)?) => {
+        fn main() -> std::process::ExitCode {
+            harness::run(&[$(harness::Test {
+                name: stringify!($test),
+                needs: Option::<&str>::None$(.or(Some($program)))?,
+                run: $test,
+            }),*])
+        }
+    };
+}
+pub(crate) use tests;
+
+/// Runs those tests that the arguments choose.
+pub(crate) fn run(tests: &[Test]) -> ExitCode {
+    let mut missing = BTreeMap::new();
+    let trials = tests.iter().map(|test| {
+        let run = test.run;
+        let reason = test.needs.and_then(|program| missing.entry(program).or_insert_with(|| lack(program)).clone());
+        Trial::ignorable_test(test.name, move || match reason {
+            Some(reason) => Ok(Completion::ignored_with(reason)),
+            None => {
+                run();
+                Ok(Completion::Completed)
+            }
+        })
+    });
+    let trials = trials.collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Why a program cannot be used, if it cannot.
+fn lack(program: &str) -> Option<String> {
+    let works = Command::new(program).arg("help").output().is_ok_and(|output| output.status.success());
+    (!works).then(|| format!("there is no {program} on the PATH"))
+}
