@@ -234,6 +234,11 @@ impl Faults {
         }
     }
 
+    /// One more was struck.
+    fn strike(&self) {
+        self.lock().strikes += 1;
+    }
+
     fn outages(&self) -> watch::Receiver<Outage> {
         self.outages.subscribe()
     }

@@ -104,6 +104,7 @@ where
     }
     let mut outages = faults.outages();
     if outages.borrow_and_update().away {
+        faults.strike();
         return Err(Broken::Refused.into());
     }
     match fate.end {

@@ -10,6 +10,8 @@ mod common;
 mod failover;
 mod laws;
 mod mixed;
+#[path = "../common/sizes.rs"]
+mod sizes;
 mod story;
 #[path = "../common/weather.rs"]
 mod weather;

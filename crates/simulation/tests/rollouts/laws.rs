@@ -15,6 +15,7 @@ use muster_objects::Timestamp;
 use serde_json::Value;
 
 use crate::common::{condition, is_being_deleted, name, number};
+use crate::sizes::Sizes;
 use crate::watcher::{Kind, Seen};
 
 const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
@@ -45,35 +46,9 @@ pub(crate) struct Laws<'s> {
     lost: i64,
     /// The sizes that each ReplicaSet's controller may be looking at.
     sizes: BTreeMap<&'s str, Sizes>,
+    /// How many pods each ReplicaSet lost since it was last at rest.
+    lost_of: BTreeMap<&'s str, i64>,
     broken: Vec<String>,
-}
-
-/// The sizes of a ReplicaSet since the generation that its controller has last observed.
-#[derive(Default)]
-struct Sizes {
-    /// Each with its generation.
-    seen: Vec<(i64, i64)>,
-    /// How many pods it lost since it was last at rest.
-    lost: i64,
-}
-
-impl Sizes {
-    fn note(&mut self, set: &Value) {
-        let generation = number(set, "/metadata/generation");
-        if self.seen.last().is_none_or(|(last, _)| *last < generation) {
-            self.seen.push((generation, number(set, "/spec/replicas")));
-        }
-        let observed = number(set, "/status/observedGeneration");
-        self.seen.retain(|(seen, _)| *seen >= observed.min(generation));
-    }
-
-    fn most(&self) -> i64 {
-        self.seen.iter().map(|(_, replicas)| *replicas).max().unwrap_or_default()
-    }
-
-    fn least(&self) -> i64 {
-        self.seen.iter().map(|(_, replicas)| *replicas).min().unwrap_or_default()
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +72,7 @@ impl<'s> Laws<'s> {
             available: BTreeSet::new(),
             lost: 0,
             sizes: BTreeMap::new(),
+            lost_of: BTreeMap::new(),
             broken: Vec::new(),
         };
         for write in seen {
@@ -178,13 +154,14 @@ impl<'s> Laws<'s> {
         let unknown = of_owner.clone().filter(|pod| self.is_unknown(pod, write.millis)).count();
         let [has, unknown] = [of_owner.count(), unknown].map(|count| i64::try_from(count).unwrap());
         let Some(sizes) = self.sizes.get(owner) else { return };
-        let (most, least, lost) = (sizes.most(), sizes.least(), sizes.lost);
+        let (most, least) = (sizes.most(), sizes.least());
+        let lost = self.lost_of.get(owner).copied().unwrap_or_default();
         if before.is_none() {
             if has > most + unknown {
                 self.break_law(write, &format!("its ReplicaSet has {has} pods ({unknown} unknown), and wants {most}"));
             }
         } else if was_active && !self.is_taken(name(pod)) {
-            self.sizes.entry(owner).or_default().lost += 1;
+            *self.lost_of.entry(owner).or_default() += 1;
         } else if was_active && has + lost < least {
             self.break_law(write, &format!("its ReplicaSet has {has} pods left ({lost} lost), and wants {least}"));
         }
@@ -198,9 +175,8 @@ impl<'s> Laws<'s> {
             && let Some(set) = set
             && has == number(set, "/spec/replicas")
             && has == number(set, "/status/replicas")
-            && let Some(sizes) = self.sizes.get_mut(owner)
         {
-            sizes.lost = 0;
+            self.lost_of.remove(owner);
         }
     }
 

@@ -6,6 +6,8 @@
 mod common;
 mod crossed;
 mod laws;
+#[path = "../common/sizes.rs"]
+mod sizes;
 mod story;
 mod timeline;
 mod watcher;
@@ -26,9 +28,6 @@ use laws::{Evidence, Laws};
 use story::{End, Story};
 use watcher::Watcher;
 
-/// How long after the weather all that has happened in it is told: a request that hangs is given up after 75 s.
-const NEWS_MILLIS: i64 = 80_000;
-
 /// What is left of a story.
 pub(crate) struct Told {
     sky: Sky,
@@ -37,7 +36,7 @@ pub(crate) struct Told {
     broken: Vec<String>,
     lines: Vec<String>,
     /// How many requests and watches were struck.
-    struck: usize,
+    strikes: u64,
 }
 
 /// However a rollout is disturbed: there are never more pods than replicas and surge allow, nor do the controllers
@@ -56,8 +55,8 @@ fn random_rollouts_keep_their_bounds_and_end() {
 /// Fails with what each of the seeds broke, if any did.
 pub(crate) fn judge(seeds: &[u64], told: &[Told]) {
     let ends = |end| told.iter().filter(|told| told.end == Some(end)).count();
-    let struck: usize = told.iter().map(|told| told.struck).sum();
-    println!("{} complete, {} at their deadline, {struck} struck", ends(End::Complete), ends(End::DeadlineExceeded));
+    let strikes: u64 = told.iter().map(|told| told.strikes).sum();
+    println!("{} complete, {} at their deadline, {strikes} strikes", ends(End::Complete), ends(End::DeadlineExceeded));
     let mut broken = String::new();
     for (seed, told) in seeds.iter().zip(told).filter(|(_, told)| !told.broken.is_empty()) {
         let some = told.broken.iter().take(4).map(|law| format!("\n  {law}"));
@@ -93,8 +92,9 @@ pub(crate) async fn tell(seed: u64, sky: Sky) -> Told {
     let watcher = Watcher::start(&world).await;
     story.live(&world).await;
     weather.await.unwrap();
+    // From here on, or from the beginning, what happens is told at once.
     let over = world.client().clock().now().as_nanos() / 1_000_000;
-    let told_from = if sky.is_clear() { 0 } else { over + NEWS_MILLIS };
+    let told_from = if sky.is_clear() { 0 } else { over } + i64::try_from(sky.news().as_millis()).unwrap();
     let ended = story.ends(&world, sky.is_clear()).await;
     let mut broken = Vec::new();
     let end = ended.map_err(|last| broken.push(format!("no end: {last}"))).ok();
@@ -107,7 +107,8 @@ pub(crate) async fn tell(seed: u64, sky: Sky) -> Told {
     if end == Some(End::Complete) && story.ends_well && !fated {
         // Long enough for statuses, Events and the history's end. An Event that was refused is tried again 11 times,
         // 10 s apart.
-        pass(Duration::from_secs(if sky.is_clear() { 30 } else { 180 })).await;
+        let events_end = Duration::from_secs(if sky.is_clear() { 30 } else { 180 });
+        pass(events_end.max(sky.news())).await;
         let before = world.history().len();
         pass(Duration::from_secs(300)).await;
         let after = world.history().since(before);
@@ -139,9 +140,9 @@ pub(crate) async fn tell(seed: u64, sky: Sky) -> Told {
         }
     }
     let lines = world.history().lines();
-    let struck = faults.struck().len();
+    let strikes = faults.strikes();
     world.stop().await;
-    Told { sky, end, broken, lines, struck }
+    Told { sky, end, broken, lines, strikes }
 }
 
 /// Whether a pod does not go on as its template has it.
