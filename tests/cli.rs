@@ -3,20 +3,24 @@
 mod harness;
 mod outside;
 
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 
 use harness::tests;
-use outside::{Cluster, muster, text, write};
+use outside::{Cluster, MUSTER, muster, text, write};
 
 tests! {
     examples_come_to_ready,
     a_workload_that_cannot_become_ready_is_named_with_its_reason,
     every_rollout_is_shown_and_one_that_exceeds_its_deadline_is_told_with_the_reason: "kubectl",
+    what_stands_still_is_told_with_the_reason,
     waiting_ends_with_a_rollout_that_exceeds_its_deadline,
     fates_of_a_template_are_those_of_its_pods,
     a_bench_of_rollouts_counts_requests_and_holds_every_moment_against_the_bounds,
     a_bench_of_replicasets_counts_requests,
+    a_bench_that_waits_says_what_for,
     without_a_controller_nothing_comes_and_the_reason_says_so,
     bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left,
     a_file_that_is_not_there_is_named,
@@ -167,6 +171,34 @@ fn a_bench_of_replicasets_counts_requests() {
     let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(findings.pointer("/controller/requests/by_purpose/pods created"), Some(&20.0.into()), "{findings:#}");
     assert_eq!(findings.pointer("/direct/requests/total"), Some(&0.0.into()), "the bench's own are not counted");
+}
+
+/// Not only where the time is over: who waits is told what for.
+fn what_stands_still_is_told_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = SET.replace("image: nginx", "image: nginx, resources: {requests: {cpu: '1000'}}");
+    let file = write(folder.path(), "web.yaml", &large);
+    let mut cluster = Cluster::start(&["-f", &file]);
+    let said = cluster.line_with("waiting");
+    assert!(said.contains("ReplicaSet default/web: waiting: 0 of 3 available: pod web-"), "{said}");
+    assert!(said.contains(" and 2 more: unschedulable: 0/3 nodes are available: 3 Insufficient cpu."), "{said}");
+}
+
+/// A bench makes the nodes that it needs; of another's cluster it says what is missing there.
+fn a_bench_that_waits_says_what_for() {
+    let cluster = Cluster::start(&["--nodes", "0"]);
+    let mut bench = Command::new(MUSTER)
+        .args(["bench", "replicasets", "--replicasets", "1", "--replicas", "3", "--kubeconfig"])
+        .arg(cluster.kubeconfig())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(bench.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let said: Vec<String> = lines.take(2).collect();
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    let waiting = "warming up: 0/3 pods ready, 3 not scheduled: no scheduler has looked at them";
+    assert_eq!(said, ["warming up: 3 pods ready", waiting]);
 }
 
 fn without_a_controller_nothing_comes_and_the_reason_says_so() {

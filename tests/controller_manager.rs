@@ -20,6 +20,8 @@ tests! {
     health_and_metrics_are_served_over_https: "kubectl",
     without_an_election_it_works_at_once_and_leaves_no_lease: "kubectl",
     all_controllers_work_whether_pods_come_as_json_or_protobuf: "kubectl",
+    a_plugin_for_credentials_is_run_once: "kubectl",
+    a_plugin_that_hangs_keeps_no_signal_from_working,
     a_bad_setting_is_named_with_what_was_found_and_what_was_expected,
     the_help_has_every_flag_and_examples,
 }
@@ -217,6 +219,58 @@ fn without_an_election_it_works_at_once_and_leaves_no_lease() {
     assert_eq!(cluster.kubectl(&["get", "leases", "-n", "kube-system", "-o", "name"]), "");
     manager.signal("-TERM");
     assert_eq!(manager.ends().code(), Some(0), "{}", manager.log());
+}
+
+/// A user of a kubeconfig whose credentials come from this script, as one line of YAML.
+fn plugin(script: &str) -> String {
+    let exec = serde_json::json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+        "command": "sh", "args": ["-c", script],
+    });
+    format!("exec: {exec}")
+}
+
+/// Every connection of the process, for watches, writes and the Lease, shares what the plugin said.
+///
+/// Contract: CM-03
+fn a_plugin_for_credentials_is_run_once() {
+    let cluster = cluster();
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let known = std::fs::read_to_string(cluster.kubeconfig()).unwrap();
+    let line = known.lines().find(|line| line.trim_start().starts_with("token: ")).expect("a token");
+    let token = line.trim_start().trim_start_matches("token: ").trim_matches(['"', '\'']);
+    let said = serde_json::json!({"kind": "ExecCredential", "status": {"token": token}});
+    let script = format!("echo run >> {}; echo '{said}'", runs.display());
+    let indent = &line[..line.len() - line.trim_start().len()];
+    let text = known.replace(line, &format!("{indent}{}", plugin(&script)));
+    let kubeconfig = write(folder.path(), "kubeconfig", &text);
+    let mut manager = Manager::start_as(kubeconfig.as_ref(), &["--secure-port=0"]);
+    manager.says("starting workers");
+    manager.signal("-TERM");
+    assert_eq!(manager.ends().code(), Some(0), "{}", manager.log());
+    assert_eq!(std::fs::read_to_string(&runs).unwrap(), "run\n");
+}
+
+/// Contract: CM-03, CM-07
+fn a_plugin_that_hangs_keeps_no_signal_from_working() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let text = format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], \
+         clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:1'}}}}], users: [{{name: u, user: {{{}}}}}]}}",
+        plugin(&format!("echo $$ >> {}; exec sleep 100000", runs.display()))
+    );
+    let kubeconfig = write(folder.path(), "kubeconfig", &text);
+    let mut manager = Manager::start_as(kubeconfig.as_ref(), &["--secure-port=0"]);
+    let plugin = wait_for("the plugin's run", || std::fs::read_to_string(&runs).ok().filter(|pid| !pid.is_empty()));
+    manager.signal("-TERM");
+    assert_eq!(manager.ends().code(), Some(0), "{}", manager.log());
+    // It is ended with the process that waits for it.
+    wait_for("the plugin's end", || {
+        let alive = Command::new("kill").args(["-0", plugin.trim()]).output().unwrap().status.success();
+        (!alive).then_some(())
+    });
 }
 
 /// Contract: CM-01, CM-02

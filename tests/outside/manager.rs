@@ -1,6 +1,7 @@
 //! `muster controller-manager` as a process: what it says, and how it ends.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::sleep;
@@ -20,10 +21,15 @@ pub struct Manager {
 
 impl Manager {
     pub fn start(cluster: &Cluster, arguments: &[&str]) -> Self {
+        Self::start_as(cluster.kubeconfig().as_ref(), arguments)
+    }
+
+    /// One that finds the server, and who it is there, in this kubeconfig.
+    pub fn start_as(kubeconfig: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new(MUSTER)
             .arg("controller-manager")
             .arg("--kubeconfig")
-            .arg(cluster.kubeconfig())
+            .arg(kubeconfig)
             .args(arguments)
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())

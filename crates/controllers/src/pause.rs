@@ -46,8 +46,8 @@ pub(crate) struct Pauses {
 #[derive(Debug, Clone, Copy)]
 struct Written {
     last: Moment,
-    /// When the first of the writes came that no status has told of.
-    untold_since: Option<Moment>,
+    /// When the first of the writes came after which counts wait.
+    waiting_since: Option<Moment>,
 }
 
 impl Pauses {
@@ -56,31 +56,33 @@ impl Pauses {
         self.latest = now;
     }
 
-    /// The owner's status was written just now.
-    pub(crate) fn wrote_status(&mut self, owner: &ObjectKey) {
-        self.written.insert(owner.clone(), Written { last: self.latest, untold_since: None });
+    /// The owner's status was written just now, or something that it will tell of.
+    pub(crate) fn wrote(&mut self, owner: &ObjectKey) {
+        let before = self.written.get(owner).and_then(|written| written.waiting_since);
+        let waiting_since = Some(before.unwrap_or(self.latest));
+        self.written.insert(owner.clone(), Written { last: self.latest, waiting_since });
     }
 
-    /// Something that the status will tell of was written for the owner just now.
-    pub(crate) fn wrote(&mut self, owner: &ObjectKey) {
-        let before = self.written.get(owner).and_then(|written| written.untold_since);
-        let untold_since = Some(before.unwrap_or(self.latest));
-        self.written.insert(owner.clone(), Written { last: self.latest, untold_since });
+    /// A sync of the owner has ended with a status in which every count is as it was found to be.
+    pub(crate) fn up_to_date(&mut self, owner: &ObjectKey) {
+        if let Some(written) = self.written.get_mut(owner) {
+            written.waiting_since = None;
+        }
     }
 
     /// How long counts may still wait.
     pub(crate) fn wait(&mut self, owner: &ObjectKey) -> CountsWait {
-        let Some(Written { last, untold_since }) = self.written.get(owner).copied() else {
+        let Some(Written { last, waiting_since }) = self.written.get(owner).copied() else {
             return CountsWait::default();
         };
         let pause = last + COUNTS_PAUSE;
-        let until = untold_since.map_or(pause, |since| pause.min(since + LONGEST_COUNTS_WAIT));
-        if until <= self.latest && untold_since.is_none() {
+        let until = waiting_since.map_or(pause, |since| pause.min(since + LONGEST_COUNTS_WAIT));
+        if until <= self.latest && waiting_since.is_none() {
             self.written.remove(owner);
         }
         CountsWait {
             left: (until > self.latest).then(|| until.saturating_since(self.latest)),
-            waited: untold_since.map_or(Duration::ZERO, |since| self.latest.saturating_since(since)),
+            waited: waiting_since.map_or(Duration::ZERO, |since| self.latest.saturating_since(since)),
         }
     }
 
@@ -97,17 +99,19 @@ impl Pauses {
 }
 
 /// Puts a write off that [can wait](StatusWrite::can_wait), where `wait` says for how long; the owner is then looked
-/// at again instead.
+/// at again instead. Says whether it did.
 pub(crate) fn put_off(
     write: Option<StatusWrite>,
     requeue: Requeue,
     wait: Option<Duration>,
-) -> (Option<StatusWrite>, Requeue) {
-    let (Some(StatusWrite { can_wait: true, .. }), Some(wait)) = (&write, wait) else { return (write, requeue) };
+) -> (Option<StatusWrite>, Requeue, bool) {
+    let (Some(StatusWrite { can_wait: true, .. }), Some(wait)) = (&write, wait) else {
+        return (write, requeue, false);
+    };
     let requeue = match requeue {
         Requeue::None => Requeue::After(wait),
         Requeue::After(delay) => Requeue::After(delay.min(wait)),
         Requeue::Now | Requeue::RateLimited { .. } => requeue,
     };
-    (None, requeue)
+    (None, requeue, true)
 }

@@ -10,7 +10,7 @@ use muster_apiserver::generator::Generator;
 use muster_apiserver::serve::{self, serve};
 use muster_apiserver::tls::Tls;
 use muster_apiserver::{ApiServer, Options as ServerOptions};
-use muster_cluster::{Cluster, DelayRange, Options as ClusterOptions};
+use muster_cluster::{Capacity, Cluster, DelayRange, Options as ClusterOptions};
 use muster_runtime::client::{Client, Options as ClientOptions};
 use muster_runtime::manager::{CONTROLLERS, Manager, Name, Options as ManagerOptions};
 use muster_runtime::shutdown::{self, Trigger};
@@ -35,6 +35,12 @@ pub(crate) fn known_controllers() -> Vec<Name> {
     let mut known = CONTROLLERS.to_vec();
     known.extend([GARBAGE_COLLECTOR, NAMESPACE, ROOT_CA, SERVICE_ACCOUNT]);
     known
+}
+
+/// How many simulated nodes hold so many small pods: three or more.
+pub(crate) fn nodes_for(pods: u64) -> u32 {
+    let nodes = pods.div_ceil(u64::from(Capacity::default().pods));
+    u32::try_from(nodes).unwrap_or(u32::MAX).max(Settings::default().nodes)
 }
 
 /// What an embedded cluster is made of.
@@ -195,4 +201,16 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         ip => ip,
     };
     SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_nodes_for_every_pod() {
+        for (pods, nodes) in [(0, 3), (15_360, 3), (15_361, 4), (200_000, 40), (u64::MAX, u32::MAX)] {
+            assert_eq!(nodes_for(pods), nodes, "{pods} pods");
+        }
+    }
 }

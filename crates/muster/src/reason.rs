@@ -1,6 +1,7 @@
 //! Why a workload is not further, in one line for a person.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use muster_objects::Labels;
 use muster_objects::selector::{LabelSelector, Selector};
@@ -9,6 +10,17 @@ use serde_json::Value;
 
 use crate::apply::Applied;
 use crate::workload::Progress;
+
+/// After how long without any progress a person is told what is waited for.
+pub(crate) const STALLED: Duration = Duration::from_secs(5);
+
+/// Why pods of a namespace have no node, by what the scheduler says of one of them; nothing where all have one.
+pub(crate) async fn unscheduled(client: &Client, namespace: &str) -> Option<String> {
+    let path = format!("/api/v1/namespaces/{namespace}/pods?fieldSelector=spec.nodeName%3D&limit=1");
+    let pods = get(client, &path).await.ok()?;
+    let pod = list(&pods, "/items").first()?;
+    Some(unschedulable(pod).unwrap_or_else(|| "not scheduled: no scheduler has looked at them".to_owned()))
+}
 
 /// Why a workload has not all its replicas, in one line for a person.
 pub(crate) async fn reason(client: &Client, workload: &Applied, progress: &Progress, controllers: bool) -> String {
@@ -86,8 +98,8 @@ fn pod_reason(pod: &Value) -> Option<String> {
         "Failed" => return Some(sentence("Failed", text(pod, "/status/reason"), text(pod, "/status/message"))),
         _ => {}
     }
-    if let Some(c) = condition("PodScheduled").filter(|c| text(c, "/status") == "False") {
-        return Some(sentence("not scheduled", text(c, "/reason"), text(c, "/message")));
+    if let Some(reason) = unschedulable(pod) {
+        return Some(reason);
     }
     for field in ["/status/initContainerStatuses", "/status/containerStatuses"] {
         for container in list(pod, field) {
@@ -104,6 +116,18 @@ fn pod_reason(pod: &Value) -> Option<String> {
         "Running" => "running, not ready".to_owned(),
         _ => "not started yet".to_owned(),
     })
+}
+
+/// What the scheduler says of a pod for which it finds no node.
+fn unschedulable(pod: &Value) -> Option<String> {
+    let conditions = list(pod, "/status/conditions").iter();
+    let condition = conditions
+        .filter(|c| text(c, "/type") == "PodScheduled" && text(c, "/status") == "False")
+        .find(|c| text(c, "/reason") == "Unschedulable")?;
+    let message = text(condition, "/message");
+    // What every node lacks for one more pod of the kind is had with more nodes.
+    let full = ["Too many pods", "no nodes available"].iter().any(|words| message.contains(words));
+    Some(sentence("unschedulable", if full { "too few nodes" } else { "" }, message))
 }
 
 fn sentence(what: &str, reason: &str, message: &str) -> String {
@@ -137,7 +161,11 @@ mod tests {
             (json!({"phase": "Failed", "reason": "Evicted", "message": "no room"}), Some("Failed: Evicted: no room")),
             (
                 json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]}),
-                Some("not scheduled: Unschedulable: 0/3 nodes"),
+                Some("unschedulable: 0/3 nodes"),
+            ),
+            (
+                json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available: 3 Too many pods."}]}),
+                Some("unschedulable: too few nodes: 0/3 nodes are available: 3 Too many pods."),
             ),
             (
                 json!({"phase": "Pending", "containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}),

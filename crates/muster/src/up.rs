@@ -4,8 +4,10 @@
 //! anybody else can reach the server, and only then is the kubeconfig written. Whatever fails before that
 //! point leaves nothing behind.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use muster_apiserver::tls::Tls;
@@ -20,6 +22,9 @@ use crate::embedded::{Server, Settings, addresses, known_controllers};
 use crate::follow::Follow;
 use crate::progress::Display;
 use crate::{kubeconfig, manifest, reason};
+
+/// How long after that what stands still is looked at again: of many pods that is a long list.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Runs `muster up`.
 ///
@@ -102,6 +107,8 @@ async fn run(
     let mut follow = Follow::new(client.clone(), applied);
     let deadline = begun + arguments.timeout;
     let mut told = false;
+    let mut stalls = Stalls::default();
+    let mut look = Instant::now() + reason::STALLED;
     loop {
         if follow.is_complete() && !told {
             told = true;
@@ -126,8 +133,33 @@ async fn run(
                 let what = format!("not ready after {:?}", arguments.timeout);
                 return Err(not_ready(what, client, &follow, controlled).await);
             }
-            (workload, progress) = follow.next() => display.update(workload, progress),
+            (workload, progress) = follow.next() => {
+                display.update(workload, progress);
+                look = Instant::now() + reason::STALLED;
+            }
+            () = tokio::time::sleep_until(look), if !follow.is_complete() => {
+                stalls.tell(client, &follow, controlled, &display).await;
+                look = Instant::now() + LOOK_AGAIN;
+            }
             () = display.catch_up() => {}
+        }
+    }
+}
+
+/// What was said of workloads that stand still, by their titles.
+#[derive(Default)]
+struct Stalls(BTreeMap<String, String>);
+
+impl Stalls {
+    /// Says of each workload that is not complete what it waits for, unless that was said last.
+    async fn tell(&mut self, client: &Client, follow: &Follow, controlled: bool, display: &Display) {
+        for (workload, progress) in follow.incomplete() {
+            let reason = reason::reason(client, workload, progress, controlled).await;
+            let title = workload.title();
+            if self.0.get(&title) != Some(&reason) {
+                display.say(&format!("{title}: waiting: {reason}"));
+                self.0.insert(title, reason);
+            }
         }
     }
 }

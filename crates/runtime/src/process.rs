@@ -5,7 +5,7 @@
 //! future that is not polled while the process is frozen; the tasks that it spawns are the same process's. Outside of
 //! a [`Process`], as in the program itself, tasks are just tasks.
 //!
-//! A task that panics takes the one that spawned it along ([`watch_over`]), and so in the end the whole process: a
+//! A task that panics takes the one that spawned it along (`watch_over`), and so in the end the whole process: a
 //! controller manager that lacks a part would look alive.
 
 use std::{

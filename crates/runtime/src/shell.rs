@@ -70,6 +70,9 @@ pub(crate) trait Books: Send + 'static {
     /// A write for this owner stands at this version of `resource` (RS-19).
     fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion);
 
+    /// A sync of the owner has ended with a status in which every count is as it was found to be.
+    fn status_is_up_to_date(&mut self, owner: &ObjectKey);
+
     /// The cache of `resource` has come to `newest`: who waited for no more than that (B-17).
     fn caught_up(&mut self, resource: Resource, newest: ResourceVersion) -> Vec<ObjectKey>;
 
@@ -136,7 +139,11 @@ impl<B: Books> Shell<B> {
         match begin {
             Begin::Ready(snapshot) => {
                 let mut sync = decide(snapshot);
-                Synced::Done(executor::perform(&mut sync, &*self.writer, self, &self.server_now).await)
+                let verdict = executor::perform(&mut sync, &*self.writer, self, &self.server_now).await;
+                if verdict.error.is_none() && !sync.puts_counts_off() {
+                    self.lock().status_is_up_to_date(key);
+                }
+                Synced::Done(verdict)
             }
             Begin::Gone => Synced::Done(Verdict::done(Requeue::None)),
             Begin::Stale { resource, wrote, read, remedy } => {
@@ -279,6 +286,10 @@ impl Books for replicaset::Books {
         self.wrote(owner, resource, version);
     }
 
+    fn status_is_up_to_date(&mut self, owner: &ObjectKey) {
+        self.status_is_up_to_date(owner);
+    }
+
     fn caught_up(&mut self, resource: Resource, newest: ResourceVersion) -> Vec<ObjectKey> {
         self.caught_up(resource, newest)
     }
@@ -305,6 +316,10 @@ impl Books for deployment::Books {
 
     fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
         self.wrote(owner, resource, version);
+    }
+
+    fn status_is_up_to_date(&mut self, owner: &ObjectKey) {
+        self.status_is_up_to_date(owner);
     }
 
     fn caught_up(&mut self, resource: Resource, newest: ResourceVersion) -> Vec<ObjectKey> {

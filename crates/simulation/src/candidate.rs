@@ -42,7 +42,7 @@ impl Candidate {
         let client = world.client_of(name, clock);
         let elector = Elector::new(Config { identity: name.to_owned(), ..config }, client.clone(), seed)?;
         let leadership: Leadership = elector.leadership();
-        let writer = client.fenced(leadership.fence()).expect("no connection is made to a server in this process");
+        let writer = client.fenced(leadership.fence());
         let manager = Manager::with_writer(&client, Arc::new(writer), options);
         let events = manager.context().events.clone();
         let (never, stopped) = shutdown::channel();

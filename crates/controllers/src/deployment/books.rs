@@ -100,12 +100,13 @@ impl Books {
 
     /// Records that an object of `resource` stands at `version` by a write for this Deployment (RS-19).
     pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
-        if resource == owner.resource {
-            self.pauses.wrote_status(&owner.key);
-        } else {
-            self.pauses.wrote(&owner.key);
-        }
+        self.pauses.wrote(&owner.key);
         self.record.wrote_at(&owner.key, &owner.uid, resource, version);
+    }
+
+    /// A sync of the owner has ended with a status in which every count is as it was found to be.
+    pub fn status_is_up_to_date(&mut self, owner: &ObjectKey) {
+        self.pauses.up_to_date(owner);
     }
 
     /// The cache of `resource` has come to `newest`: the Deployments that waited for no more than that, to be

@@ -31,6 +31,8 @@ pub struct DeploymentSync {
     decision: Option<Decision>,
     /// How the sync ends once the status is written.
     verdict: Verdict,
+    /// Whether the status waits for more counts to change.
+    counts_wait: bool,
     /// When the sync began.
     began: Timestamp,
 }
@@ -40,14 +42,16 @@ impl DeploymentSync {
     #[must_use]
     pub fn new(snapshot: Snapshot) -> Self {
         let owner = as_planned(&snapshot.deployment);
-        Self { snapshot, owner, decision: None, verdict: Verdict::done(Requeue::None), began: Timestamp::UNIX_EPOCH }
+        let (verdict, began) = (Verdict::done(Requeue::None), Timestamp::UNIX_EPOCH);
+        Self { snapshot, owner, decision: None, verdict, counts_wait: false, began }
     }
 
     fn manage(&mut self, claims: &ClaimOutcome, now: Timestamp) -> Next {
         let decision = decide(&self.snapshot, claims);
         let mut plan = decision.plan(now);
         if plan.is_quiet() {
-            (plan.status, plan.requeue) = put_off(plan.status, plan.requeue, self.snapshot.counts_wait.left);
+            (plan.status, plan.requeue, self.counts_wait) =
+                put_off(plan.status, plan.requeue, self.snapshot.counts_wait.left);
         }
         self.decision = Some(decision);
         if plan.is_quiet() { self.end(plan.status, Verdict::done(plan.requeue)) } else { Next::Perform(Box::new(plan)) }
@@ -69,7 +73,9 @@ impl DeploymentSync {
         // The ReplicaSets will report in a moment what was written to them, and then the counts are worth writing.
         let (status, requeue) = decision.status(now);
         let took = now.saturating_since(self.began);
-        let (status, requeue) = put_off(status, requeue, self.snapshot.counts_wait.after_a_round(took));
+        let wait = self.snapshot.counts_wait.after_a_round(took);
+        let (status, requeue, counts_wait) = put_off(status, requeue, wait);
+        self.counts_wait = counts_wait;
         // What was left alone is no longer what the snapshot took it for.
         self.end(status, Verdict::done(if outcome.left_alone > 0 { Requeue::Now } else { requeue }))
     }
@@ -128,6 +134,10 @@ fn failed(error: Failure) -> Verdict {
 impl Sync for DeploymentSync {
     fn owner(&self) -> &Owner {
         &self.owner
+    }
+
+    fn puts_counts_off(&self) -> bool {
+        self.counts_wait
     }
 
     fn next(&mut self, report: Report, now: Timestamp) -> Next {

@@ -85,6 +85,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The status that will be written if every step succeeds; none where nothing would differ.
     pub status: Option<StatusWrite>,
+    /// Whether there is none because counts alone differ, and may wait for others.
+    pub counts_wait: bool,
     /// When the owner is looked at again if every step succeeds.
     pub requeue: Requeue,
     /// What was noticed on the way: for metrics, logs and the reader of a dry run.
@@ -101,6 +103,7 @@ impl Plan {
             expectation: None,
             steps: Vec::new(),
             status: None,
+            counts_wait: false,
             requeue: Requeue::None,
             remarks: Vec::new(),
         }

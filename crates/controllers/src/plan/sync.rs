@@ -17,6 +17,9 @@ pub trait Sync {
     /// `now` is the wall clock of the API server: the local clock moved by the measured offset between
     /// the two (B-11), since the times it is compared with were written by servers and nodes.
     fn next(&mut self, report: Report, now: Timestamp) -> Next;
+
+    /// Whether the status is put off for a moment at the sync's end, though counts in it have changed.
+    fn puts_counts_off(&self) -> bool;
 }
 
 /// What came of the last round.

@@ -237,12 +237,17 @@ impl Books {
     /// Records that an object of `resource` stands at `version` by a write for this owner (RS-19).
     pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
         if resource == owner.resource {
-            self.pauses.wrote_status(&owner.key);
+            self.pauses.wrote(&owner.key);
             self.reported.insert(owner.key.clone());
         }
         if let Some(record) = &mut self.record {
             record.wrote_at(&owner.key, &owner.uid, resource, version);
         }
+    }
+
+    /// A sync of the owner has ended with a status in which every count is as it was found to be.
+    pub fn status_is_up_to_date(&mut self, owner: &ObjectKey) {
+        self.pauses.up_to_date(owner);
     }
 
     /// Notes whether every write of a round has a known version (B-01), and whether its creations were

@@ -47,12 +47,12 @@ pub fn decide<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome, no
     let after = calculate(snapshot, &pods, known, now);
     let requeue = requeue(snapshot, &pods, &after, &Outcome::default(), now);
     let wait = snapshot.memory.counts_wait.left.filter(|_| plan.is_quiet());
-    (plan.status, plan.requeue) =
+    (plan.status, plan.requeue, plan.counts_wait) =
         put_off(status::write(&*snapshot.owner, &after, snapshot.memory.stores_terminating), requeue, wait);
     plan
 }
 
-/// The status after the round, and when to look again; `outcome` is what came of the plan's steps, which `took` so
+/// The status after the round, when to look again, and whether counts alone differ and wait; `outcome` is what came of the plan's steps, which `took` so
 /// long.
 ///
 /// Pods that the round created or deleted are not in it: they are counted when the watch shows them.
@@ -63,7 +63,7 @@ pub fn status_after<O: ReplicaOwner>(
     outcome: &Outcome,
     took: Duration,
     now: Timestamp,
-) -> (Option<StatusWrite>, Requeue) {
+) -> (Option<StatusWrite>, Requeue, bool) {
     let pods = claimed_pods(snapshot, claims);
     let after = calculate(snapshot, &pods, outcome.error.as_ref(), now);
     let requeue = requeue(snapshot, &pods, &after, outcome, now);

@@ -20,6 +20,8 @@ pub struct ReplicaSync<O> {
     outcome: Outcome,
     /// When to look again once the status is written.
     requeue: Requeue,
+    /// Whether the status waits for more counts to change.
+    counts_wait: bool,
     /// When the sync began.
     began: Timestamp,
 }
@@ -30,7 +32,8 @@ impl<O: ReplicaOwner> ReplicaSync<O> {
     pub fn new(snapshot: Snapshot<O>) -> Self {
         let owner = snapshot.owner.as_planned();
         let (claims, outcome) = (ClaimOutcome::default(), Outcome::default());
-        Self { snapshot, owner, claims, outcome, requeue: Requeue::None, began: Timestamp::UNIX_EPOCH }
+        let (requeue, began) = (Requeue::None, Timestamp::UNIX_EPOCH);
+        Self { snapshot, owner, claims, outcome, requeue, counts_wait: false, began }
     }
 
     fn manage(&mut self, now: Timestamp) -> Next {
@@ -39,14 +42,14 @@ impl<O: ReplicaOwner> ReplicaSync<O> {
             return Next::Perform(Box::new(plan));
         }
         // Nothing can fail, so what the plan foresees is what will be.
-        self.requeue = plan.requeue;
+        (self.requeue, self.counts_wait) = (plan.requeue, plan.counts_wait);
         plan.status.map_or_else(|| self.finish(), Next::WriteStatus)
     }
 
     fn write_status(&mut self, now: Timestamp) -> Next {
         let took = now.saturating_since(self.began);
-        let (status, requeue) = status_after(&self.snapshot, &self.claims, &self.outcome, took, now);
-        self.requeue = requeue;
+        let (status, requeue, counts_wait) = status_after(&self.snapshot, &self.claims, &self.outcome, took, now);
+        (self.requeue, self.counts_wait) = (requeue, counts_wait);
         status.map_or_else(|| self.finish(), Next::WriteStatus)
     }
 
@@ -61,6 +64,10 @@ impl<O: ReplicaOwner> ReplicaSync<O> {
 impl<O: ReplicaOwner> Sync for ReplicaSync<O> {
     fn owner(&self) -> &Owner {
         &self.owner
+    }
+
+    fn puts_counts_off(&self) -> bool {
+        self.counts_wait
     }
 
     fn next(&mut self, report: Report, now: Timestamp) -> Next {

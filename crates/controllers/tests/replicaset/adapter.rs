@@ -95,7 +95,7 @@ fn references_name_the_kind() {
 #[test]
 fn the_status_has_no_terminating_replicas() {
     let snapshot = controller(1, vec![pod("a", 11), terminating(pod("b", 12))]);
-    let (write, _) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
+    let (write, ..) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
     let status = write.expect("a difference").status;
     assert_eq!(status["replicas"], 1);
     assert_eq!(status.get("terminatingReplicas"), None);

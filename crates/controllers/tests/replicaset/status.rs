@@ -86,7 +86,7 @@ fn terminating_replicas() {
         [terminating(pod("a", 11)), relabelled, finished, orphan, terminating(pending("b", 15)), pod("alive", 16)],
     );
     assert_eq!(snapshot.terminating(), 2);
-    let (write, _) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
+    let (write, ..) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
     let status = write.expect("a new status").status;
     assert_eq!((&status["terminatingReplicas"], &status["replicas"]), (&json!(2), &json!(1)));
 }
@@ -176,7 +176,7 @@ fn every_difference_is_written_by_itself() {
     for (name, change, differs) in cases {
         let mut owner = synced(2);
         change(&mut owner);
-        let (write, _) =
+        let (write, ..) =
             status_after(&snapshot(owner, pods(2)), &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
         assert_eq!(write.is_some(), differs, "{name}");
     }
@@ -188,7 +188,7 @@ fn every_difference_is_written_by_itself() {
 #[test]
 fn the_patch_says_everything_and_means_one_object() {
     let owner = replica_set(2);
-    let (write, _) = status_after(
+    let (write, ..) = status_after(
         &snapshot(owner, [Pod { ready: None, ..pod("a", 11) }]),
         &ClaimOutcome::default(),
         &Outcome::default(),
@@ -213,7 +213,7 @@ fn the_patch_says_everything_and_means_one_object() {
 #[test]
 fn conditions_in_the_patch() {
     let status = |owner: ReplicaSet, outcome: &Outcome| {
-        let (write, _) =
+        let (write, ..) =
             status_after(&snapshot(owner, pods(1)), &ClaimOutcome::default(), outcome, Duration::ZERO, NOW);
         write.expect("a difference").status
     };
@@ -302,12 +302,12 @@ proptest! {
         prop_assert!(counts.available <= counts.ready && counts.ready <= counts.replicas);
         prop_assert!(counts.fully_labeled <= counts.replicas);
         let after = calculate(&*snapshot.owner, counts, Some(snapshot.terminating()), outcome.error.as_ref(), NOW);
-        let (first, _) = status_after(&snapshot, &ClaimOutcome::default(), &outcome, Duration::ZERO, NOW);
+        let (first, ..) = status_after(&snapshot, &ClaimOutcome::default(), &outcome, Duration::ZERO, NOW);
         prop_assert_eq!(&first, &write(&*snapshot.owner, &after, true));
         let mut owner = (*snapshot.owner).clone();
         owner.status = after;
         let again = Snapshot { owner: owner.into(), ..snapshot };
-        let (second, _) = status_after(&again, &ClaimOutcome::default(), &outcome, Duration::ZERO, NOW);
+        let (second, ..) = status_after(&again, &ClaimOutcome::default(), &outcome, Duration::ZERO, NOW);
         prop_assert_eq!(second, None);
     }
 }
@@ -326,7 +326,7 @@ fn terminating_replicas_that_do_not_stick_are_not_written_again_and_again() {
     let written = |owner: &ReplicaSet, stores_terminating| {
         let memory = remembered(|memory| memory.stores_terminating = stores_terminating);
         let snapshot = Snapshot { memory, ..snapshot(owner.clone(), pods(2)) };
-        let (write, _) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
+        let (write, ..) = status_after(&snapshot, &ClaimOutcome::default(), &Outcome::default(), Duration::ZERO, NOW);
         write.map(|write| write.status["terminatingReplicas"].clone())
     };
     assert_eq!(written(&owner, true), Some(json!(0)), "it may be a status of an older controller");

@@ -6,7 +6,7 @@ use muster_machinery::Change;
 use muster_objects::meta::{ControllerRef, Meta, ResourceVersion, Uid};
 use muster_objects::{Deployment, Object, Pod, ReplicaSet, Timestamp};
 
-use super::intent::{Target, Wish};
+use super::intent::{IntendedWrite, Target};
 use muster_controllers::deployment::revision::REVISION;
 
 /// Something that somebody did for an owner, or to what is its.
@@ -17,7 +17,7 @@ pub struct Action {
     /// The owner.
     pub owner: Uid,
     /// What was done.
-    pub did: Did,
+    pub kind: ActionKind,
     /// To which object.
     pub target: Target,
     /// The metadata of the object before; of a new one, after.
@@ -30,7 +30,7 @@ pub struct Action {
 
 /// What was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Did {
+pub enum ActionKind {
     /// A pod came with the owner as its controller.
     CreatePod,
     /// An active pod is deleted, or being deleted.
@@ -58,35 +58,35 @@ pub enum Did {
 }
 
 impl Action {
-    /// The wish that it answers.
+    /// The write that it answers.
     #[must_use]
-    pub fn answers(&self) -> Wish {
+    pub fn answers(&self) -> IntendedWrite {
         let target = || self.target.clone();
-        match self.did {
-            Did::CreatePod => Wish::CreatePods,
-            Did::DeletePod => Wish::DeletePods,
-            Did::Adopt => Wish::Adopt(target()),
-            Did::Release => Wish::Release(target()),
-            Did::CreateReplicaSet { .. } => Wish::CreateReplicaSet,
-            Did::ScaleReplicaSet { .. } => Wish::ScaleReplicaSet(target()),
-            Did::DeleteReplicaSet => Wish::DeleteReplicaSet(target()),
+        match self.kind {
+            ActionKind::CreatePod => IntendedWrite::CreatePods,
+            ActionKind::DeletePod => IntendedWrite::DeletePods,
+            ActionKind::Adopt => IntendedWrite::Adopt(target()),
+            ActionKind::Release => IntendedWrite::Release(target()),
+            ActionKind::CreateReplicaSet { .. } => IntendedWrite::CreateReplicaSet,
+            ActionKind::ScaleReplicaSet { .. } => IntendedWrite::ScaleReplicaSet(target()),
+            ActionKind::DeleteReplicaSet => IntendedWrite::DeleteReplicaSet(target()),
         }
     }
 
     /// What was done, for people.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn text(&self) -> String {
         let name = &self.target.key.name;
-        match &self.did {
-            Did::CreatePod => format!("created pod {name}"),
-            Did::DeletePod => format!("deleted pod {name}"),
-            Did::Adopt => format!("adopted {name}"),
-            Did::Release => format!("released {name}"),
-            Did::CreateReplicaSet { replicas, revision } => {
+        match &self.kind {
+            ActionKind::CreatePod => format!("created pod {name}"),
+            ActionKind::DeletePod => format!("deleted pod {name}"),
+            ActionKind::Adopt => format!("adopted {name}"),
+            ActionKind::Release => format!("released {name}"),
+            ActionKind::CreateReplicaSet { replicas, revision } => {
                 format!("created ReplicaSet {name} of {replicas} as revision {revision:?}")
             }
-            Did::ScaleReplicaSet { from, to } => format!("scaled ReplicaSet {name} from {from} to {to}"),
-            Did::DeleteReplicaSet => format!("deleted ReplicaSet {name}"),
+            ActionKind::ScaleReplicaSet { from, to } => format!("scaled ReplicaSet {name} from {from} to {to}"),
+            ActionKind::DeleteReplicaSet => format!("deleted ReplicaSet {name}"),
         }
     }
 }
@@ -99,7 +99,7 @@ pub fn of_pod(change: &Change<Pod>, version: ResourceVersion, at: Timestamp) -> 
         // One that comes up on its way out already was created before anybody looked.
         Change::Added(pod) if pod.meta.is_being_deleted() => Vec::new(),
         Change::Added(pod) => {
-            pod.meta.controller.iter().map(|owner| action(owner, Did::CreatePod, &pod.meta)).collect()
+            pod.meta.controller.iter().map(|owner| action(owner, ActionKind::CreatePod, &pod.meta)).collect()
         }
         Change::Updated { old, new } if old.meta.uid != new.meta.uid => {
             let mut actions = of_pod(&Change::Deleted { last: Arc::clone(old), tombstone: true }, version, at);
@@ -109,12 +109,12 @@ pub fn of_pod(change: &Change<Pod>, version: ResourceVersion, at: Timestamp) -> 
         Change::Updated { old, new } => {
             let mut actions = changed_hands(&old.meta, &new.meta, version, at);
             if old.is_active() && new.meta.is_being_deleted() {
-                actions.extend(old.meta.controller.iter().map(|owner| action(owner, Did::DeletePod, &old.meta)));
+                actions.extend(old.meta.controller.iter().map(|owner| action(owner, ActionKind::DeletePod, &old.meta)));
             }
             actions
         }
         Change::Deleted { last, .. } if last.is_active() => {
-            last.meta.controller.iter().map(|owner| action(owner, Did::DeletePod, &last.meta)).collect()
+            last.meta.controller.iter().map(|owner| action(owner, ActionKind::DeletePod, &last.meta)).collect()
         }
         Change::Deleted { .. } => Vec::new(),
     }
@@ -127,7 +127,7 @@ pub fn of_replica_set(change: &Change<ReplicaSet>, version: ResourceVersion, at:
     match change {
         Change::Added(set) => {
             let revision = set.annotations.get(REVISION).unwrap_or_default().to_owned();
-            let did = Did::CreateReplicaSet { replicas: set.replicas.into(), revision };
+            let did = ActionKind::CreateReplicaSet { replicas: set.replicas.into(), revision };
             of_deployment(&set.meta).map(|owner| action(owner, did, &set.meta)).into_iter().collect()
         }
         Change::Updated { old, new } if old.meta.uid != new.meta.uid => {
@@ -139,11 +139,11 @@ pub fn of_replica_set(change: &Change<ReplicaSet>, version: ResourceVersion, at:
             let mut actions = changed_hands(&old.meta, &new.meta, version, at);
             if let Some(owner) = of_deployment(&new.meta) {
                 if old.replicas != new.replicas {
-                    let did = Did::ScaleReplicaSet { from: old.replicas.into(), to: new.replicas.into() };
+                    let did = ActionKind::ScaleReplicaSet { from: old.replicas.into(), to: new.replicas.into() };
                     actions.push(action(owner, did, &old.meta));
                 }
                 if !old.meta.is_being_deleted() && new.meta.is_being_deleted() {
-                    actions.push(action(owner, Did::DeleteReplicaSet, &old.meta));
+                    actions.push(action(owner, ActionKind::DeleteReplicaSet, &old.meta));
                 }
             }
             actions
@@ -151,7 +151,7 @@ pub fn of_replica_set(change: &Change<ReplicaSet>, version: ResourceVersion, at:
         Change::Deleted { last, .. } if last.meta.is_being_deleted() => Vec::new(),
         Change::Deleted { last, .. } => {
             let owner = of_deployment(&last.meta);
-            owner.map(|owner| action(owner, Did::DeleteReplicaSet, &last.meta)).into_iter().collect()
+            owner.map(|owner| action(owner, ActionKind::DeleteReplicaSet, &last.meta)).into_iter().collect()
         }
     }
 }
@@ -161,16 +161,16 @@ fn changed_hands(old: &Meta, meta: &Meta, version: ResourceVersion, at: Timestam
     if uid(old) == uid(meta) {
         return Vec::new();
     }
-    let released = old.controller.iter().map(|owner| new(owner, Did::Release, old, version, at));
-    released.chain(meta.controller.iter().map(|owner| new(owner, Did::Adopt, old, version, at))).collect()
+    let released = old.controller.iter().map(|owner| new(owner, ActionKind::Release, old, version, at));
+    released.chain(meta.controller.iter().map(|owner| new(owner, ActionKind::Adopt, old, version, at))).collect()
 }
 
 fn of_deployment(meta: &Meta) -> Option<&ControllerRef> {
     meta.controller.as_deref().filter(|owner| *owner.kind == *Deployment::KIND)
 }
 
-fn new(owner: &ControllerRef, did: Did, meta: &Meta, version: ResourceVersion, at: Timestamp) -> Action {
+fn new(owner: &ControllerRef, kind: ActionKind, meta: &Meta, version: ResourceVersion, at: Timestamp) -> Action {
     let target = Target { key: meta.key(), uid: meta.uid.clone() };
     let (owner_kind, owner) = (Arc::clone(&owner.kind), owner.uid.clone());
-    Action { owner_kind, owner, did, target, meta: meta.clone(), version, at }
+    Action { owner_kind, owner, kind, target, meta: meta.clone(), version, at }
 }

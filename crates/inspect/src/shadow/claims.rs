@@ -4,17 +4,17 @@ use muster_machinery::claim::{Claim, claim};
 use muster_objects::Selector;
 use muster_objects::meta::Meta;
 
-use super::action::Did;
+use super::action::ActionKind;
 
 /// Whether one of the states of the owner would have done it to one of the states of the object.
 pub fn explains<'a>(
-    did: &Did,
+    did: &ActionKind,
     owners: impl IntoIterator<Item = (&'a Meta, &'a Selector)>,
     objects: &(impl Iterator<Item = &'a Meta> + Clone),
 ) -> bool {
     let wanted = match did {
-        Did::Adopt => Claim::Adopt,
-        Did::Release => Claim::Release,
+        ActionKind::Adopt => Claim::Adopt,
+        ActionKind::Release => Claim::Release,
         _ => return false,
     };
     let would =

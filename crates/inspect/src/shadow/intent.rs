@@ -58,9 +58,9 @@ pub enum Intent {
     WriteStatus(Vec<Field>),
 }
 
-/// What is wanted by an intent, as far as it is the same wish from one state to the next.
+/// What is wanted by an intent, as far as it is the same write from one state to the next.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Wish {
+pub enum IntendedWrite {
     /// To adopt the object.
     Adopt(Target),
     /// To release the object.
@@ -83,7 +83,7 @@ pub enum Wish {
     Status(String),
 }
 
-impl Wish {
+impl IntendedWrite {
     /// What it is called in records and metrics.
     #[must_use]
     pub const fn action(&self) -> &'static str {
@@ -103,21 +103,21 @@ impl Wish {
 }
 
 impl Intent {
-    /// What it wishes for. A status is one wish for each field.
+    /// What it writes for. A status is one write for each field.
     #[must_use]
-    pub fn wishes(&self) -> Vec<Wish> {
+    pub fn writes(&self) -> Vec<IntendedWrite> {
         vec![match self {
-            Self::Adopt(target) => Wish::Adopt(target.clone()),
-            Self::Release(target) => Wish::Release(target.clone()),
-            Self::CreatePods(_) => Wish::CreatePods,
-            Self::DeletePods(_) => Wish::DeletePods,
-            Self::CreateReplicaSet { .. } => Wish::CreateReplicaSet,
-            Self::ScaleReplicaSet { set, .. } => Wish::ScaleReplicaSet(set.clone()),
-            Self::UpdateReplicaSet { set, .. } => Wish::UpdateReplicaSet(set.clone()),
-            Self::DeleteReplicaSet(set) => Wish::DeleteReplicaSet(set.clone()),
-            Self::RollBack(_) => Wish::RollBack,
+            Self::Adopt(target) => IntendedWrite::Adopt(target.clone()),
+            Self::Release(target) => IntendedWrite::Release(target.clone()),
+            Self::CreatePods(_) => IntendedWrite::CreatePods,
+            Self::DeletePods(_) => IntendedWrite::DeletePods,
+            Self::CreateReplicaSet { .. } => IntendedWrite::CreateReplicaSet,
+            Self::ScaleReplicaSet { set, .. } => IntendedWrite::ScaleReplicaSet(set.clone()),
+            Self::UpdateReplicaSet { set, .. } => IntendedWrite::UpdateReplicaSet(set.clone()),
+            Self::DeleteReplicaSet(set) => IntendedWrite::DeleteReplicaSet(set.clone()),
+            Self::RollBack(_) => IntendedWrite::RollBack,
             Self::WriteStatus(fields) => {
-                return fields.iter().map(|field| Wish::Status(field.name.clone())).collect();
+                return fields.iter().map(|field| IntendedWrite::Status(field.name.clone())).collect();
             }
         }]
     }
@@ -154,7 +154,7 @@ impl fmt::Display for Intent {
 
 /// Several intents as one text; `nothing` for none.
 #[must_use]
-pub fn told(intents: &[Intent]) -> String {
+pub fn text_of(intents: &[Intent]) -> String {
     if intents.is_empty() {
         return "nothing".to_owned();
     }

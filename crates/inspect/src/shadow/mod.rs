@@ -20,7 +20,7 @@
 //! Where no state explains an action, but the reference's own rule does at a place where a row of the contract
 //! departs from it on purpose, the difference carries the [row](deviation). Every other is a difference without.
 //!
-//! A **wish** is the other direction: what every state has wanted for longer than the patience that the other side is
+//! A **write** is the other direction: what every state has wanted for longer than the patience that the other side is
 //! granted, and nobody did. The status is judged by this alone: at rest there must be nothing left to write.
 //!
 //! What users, nodes and the garbage collector do looks like what controllers do. A pod that is deleted while no
@@ -30,26 +30,26 @@
 
 pub mod action;
 pub mod claims;
-pub mod consider;
+pub mod compared;
 pub mod deviation;
 pub mod fields;
 pub mod intent;
+pub mod observed_kind;
+pub mod observed_owner;
 pub mod order;
 mod owners;
 pub mod record;
 pub mod recorder;
 pub mod replicas;
 pub mod rollout;
-pub mod side;
-pub mod standing;
-pub mod tally;
+pub mod totals;
+pub mod unmet;
 pub mod views;
-pub mod ward;
 pub mod watcher;
 
-pub use action::{Action, Did};
-pub use consider::{Considered, Explained};
+pub use action::{Action, ActionKind};
+pub use compared::{Compared, Explained};
+pub use observed_kind::Options;
 pub use record::{Line, Record};
-pub use side::Options;
-pub use tally::Tally;
+pub use totals::Totals;
 pub use watcher::{Seen, Watched, Watcher};

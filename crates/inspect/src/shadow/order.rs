@@ -38,7 +38,7 @@ pub fn certain_before_by_pairs(pod: &Pod, pods: &[&Arc<Pod>], colocation: &Coloc
 
 /// What a pod is ranked by, for people.
 #[must_use]
-pub fn told(pod: &Pod) -> String {
+pub fn text_of(pod: &Pod) -> String {
     let time = |time: Option<Timestamp>| time.map_or_else(|| "never".to_owned(), |time| time.to_string());
     format!(
         "{}: node {}, {}, ready since {}, cost {}, restarts {} and {}, created {}, uid {}",

@@ -11,8 +11,8 @@ use muster_machinery::{Cache, Change};
 use muster_objects::meta::{ObjectKey, ResourceVersion};
 use muster_objects::{Deployment, Moment, Pod, ReplicaSet, Timestamp};
 
+use super::observed_kind::{ObservedKind, Options};
 use super::record::Record;
-use super::side::{Options, Side};
 use muster_controllers::begin::Begin;
 use muster_controllers::deployment::{self, deployment_changed, replica_set_changed};
 use muster_controllers::replicaset::{self, Effect, Enqueue, Owners, ReplicaOwner, owner_changed, pod_changed};
@@ -24,7 +24,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Replicas<O: ReplicaOwner + Cached + Clone> {
     pub(super) owners: Cache<O>,
     pub(super) books: replicaset::Books,
-    pub(super) side: Side<replicaset::Snapshot<O>>,
+    pub(super) observed: ObservedKind<replicaset::Snapshot<O>>,
     pub(super) due: Due,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Replicas<O: ReplicaOwner + Cached + Clone> {
 pub(super) struct Deployments {
     pub(super) deployments: Cache<Deployment>,
     pub(super) books: deployment::Books,
-    pub(super) side: Side<deployment::Snapshot>,
+    pub(super) observed: ObservedKind<deployment::Snapshot>,
     pub(super) due: Due,
 }
 
@@ -49,7 +49,7 @@ where
         Self {
             owners: Cache::new(),
             books: replicaset::Books::new(O::IDENTITY),
-            side: Side::new(start),
+            observed: ObservedKind::new(start),
             due: Due::default(),
         }
     }
@@ -67,7 +67,7 @@ where
             _ => None,
         };
         if let Some(gone) = gone {
-            self.side.gone(&gone.meta().uid, at);
+            self.observed.gone(&gone.meta().uid, at);
         }
         let mut effects = Vec::new();
         owner_changed(change, |effect| effects.push(effect));
@@ -96,7 +96,7 @@ where
         out: &mut Vec<Record>,
     ) {
         let Begin::Ready(snapshot) = self.books.begin(key, &self.owners, pods, burst, moment(at)) else { return };
-        if let Some(delay) = self.side.look(snapshot, version, at, options, out) {
+        if let Some(delay) = self.observed.look(snapshot, version, at, options, out) {
             self.due.add(at, delay, key.clone());
         }
     }
@@ -104,7 +104,12 @@ where
 
 impl Deployments {
     pub(super) fn new(start: Timestamp) -> Self {
-        Self { deployments: Cache::new(), books: deployment::Books::new(), side: Side::new(start), due: Due::default() }
+        Self {
+            deployments: Cache::new(),
+            books: deployment::Books::new(),
+            observed: ObservedKind::new(start),
+            due: Due::default(),
+        }
     }
 
     pub(super) fn changed(&mut self, change: &Change<Deployment>, at: Timestamp) -> Vec<ObjectKey> {
@@ -114,7 +119,7 @@ impl Deployments {
             _ => None,
         };
         if let Some(gone) = gone {
-            self.side.gone(&gone.meta.uid, at);
+            self.observed.gone(&gone.meta.uid, at);
         }
         let mut keys = Vec::new();
         let books = &mut self.books;
@@ -153,7 +158,7 @@ impl Deployments {
     ) {
         let begin = self.books.begin(key, &self.deployments, sets, pods, 0, moment(at));
         let Begin::Ready(snapshot) = begin else { return };
-        if let Some(delay) = self.side.look(snapshot, version, at, options, out) {
+        if let Some(delay) = self.observed.look(snapshot, version, at, options, out) {
             self.due.add(at, delay, key.clone());
         }
     }

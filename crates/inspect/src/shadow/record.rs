@@ -13,7 +13,7 @@ use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
 use muster_objects::time::Micro;
 use serde::{Deserialize, Serialize};
 
-use super::tally::Tally;
+use super::totals::Totals;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -45,7 +45,7 @@ pub enum Record {
     /// Something was done that is not to be judged: a user's doing, a node's, the garbage collector's.
     Other(Other),
     /// The counts since the start; written now and then, and at the end.
-    Summary(Tally),
+    Summary(Totals),
 }
 
 /// How a log begins.
@@ -60,7 +60,7 @@ pub struct Start {
     pub objects: u64,
     /// How old a state may be that explains an action, in milliseconds.
     pub lookback_millis: u64,
-    /// How long a wish may stand, in milliseconds.
+    /// How long a write may stand, in milliseconds.
     pub patience_millis: u64,
 }
 

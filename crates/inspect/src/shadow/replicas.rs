@@ -9,10 +9,10 @@ use muster_machinery::claim::{Claim, claim};
 use muster_objects::meta::{Meta, Uid};
 use muster_objects::{Condition, Pod, Timestamp};
 
-use super::action::{Action, Did};
+use super::action::{Action, ActionKind};
 use super::claims;
-use super::consider::{Considered, Explained};
-use super::intent::{Intent, Wish};
+use super::compared::{Compared, Explained};
+use super::intent::{IntendedWrite, Intent};
 use super::order;
 use super::recorder::{Known, Recorded, record};
 use super::views::View;
@@ -21,37 +21,37 @@ use muster_controllers::replicaset::ranking::Colocation;
 use muster_controllers::replicaset::status::REPLICA_FAILURE;
 use muster_controllers::replicaset::{ReplicaOwner, ReplicaSync, Snapshot};
 
-impl<O: ReplicaOwner + Clone> Considered for Snapshot<O> {
+impl<O: ReplicaOwner + Clone> Compared for Snapshot<O> {
     const KIND: &'static str = O::IDENTITY.resource.kind;
 
     fn meta(&self) -> &Meta {
         self.owner.meta()
     }
 
-    fn consider(&self, now: Timestamp) -> Recorded {
+    fn record(&self, now: Timestamp) -> Recorded {
         let status = serde_json::to_value(self.owner.status()).unwrap_or_default();
-        let refused = self.refused(&Wish::CreatePods).map(Failure::local);
+        let refused = self.refused(&IntendedWrite::CreatePods).map(Failure::local);
         record(ReplicaSync::new(self.clone()), &Known { status, refused, ..Known::default() }, now)
     }
 
     fn explain(action: &Action, views: &[&View<Self>], created: u64) -> Explained {
-        match action.did {
-            Did::CreatePod => explain_creation(views, created),
-            Did::DeletePod => explain_deletion(action, views),
-            Did::Adopt | Did::Release => explain_claim(action, views),
+        match action.kind {
+            ActionKind::CreatePod => explain_creation(views, created),
+            ActionKind::DeletePod => explain_deletion(action, views),
+            ActionKind::Adopt | ActionKind::Release => explain_claim(action, views),
             _ => Explained::No,
         }
     }
 
-    fn left_undone_by(&self, _wish: &Wish, _intents: &[Intent]) -> Option<&'static str> {
+    fn left_undone_by(&self, _wish: &IntendedWrite, _intents: &[Intent]) -> Option<&'static str> {
         None
     }
 
-    fn refused(&self, wish: &Wish) -> Option<String> {
+    fn refused(&self, write: &IntendedWrite) -> Option<String> {
         let failure = Condition::find(&self.owner.status().conditions, REPLICA_FAILURE)?;
-        let reason = match wish {
-            Wish::CreatePods => "FailedCreate",
-            Wish::DeletePods => "FailedDelete",
+        let reason = match write {
+            IntendedWrite::CreatePods => "FailedCreate",
+            IntendedWrite::DeletePods => "FailedDelete",
             _ => return None,
         };
         (failure.reason == reason).then(|| failure.message.clone())
@@ -63,7 +63,7 @@ impl<O: ReplicaOwner + Clone> Considered for Snapshot<O> {
     }
 
     fn ranked(&self, uid: &Uid) -> Option<String> {
-        self.pods.iter().find(|pod| pod.meta.uid == *uid).map(|pod| order::told(pod))
+        self.pods.iter().find(|pod| pod.meta.uid == *uid).map(|pod| order::text_of(pod))
     }
 
     fn holds(&self, uid: &Uid) -> bool {
@@ -175,5 +175,5 @@ fn explain_claim<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapsh
     let owners = owners(views).into_iter().map(|owner| (owner.meta(), &owner.selector));
     let pods = views.iter().flat_map(|view| &view.snapshot.pods).map(|pod| &pod.meta);
     let states = pods.filter(|meta| meta.uid == action.target.uid).chain([&action.meta]);
-    if claims::explains(&action.did, owners, &states) { Explained::Agreed } else { Explained::No }
+    if claims::explains(&action.kind, owners, &states) { Explained::Agreed } else { Explained::No }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use muster_objects::meta::{Meta, Uid};
 use muster_objects::{Condition, Deployment, Object, Strategy, Timestamp};
 
-use super::action::{Action, Did};
+use super::action::{Action, ActionKind};
 use super::claims;
-use super::consider::{Considered, Explained};
+use super::compared::{Compared, Explained};
 use super::deviation;
-use super::intent::{Intent, Wish};
+use super::intent::{IntendedWrite, Intent};
 use super::recorder::{Known, Recorded, record};
 use super::views::View;
 use muster_controllers::deployment::conditions::{PROGRESSING, REPLICA_FAILURE};
@@ -23,16 +23,16 @@ use muster_controllers::plan::Failure;
 /// explains.
 const MOST_PAIRS: usize = 1024;
 
-impl Considered for Snapshot {
+impl Compared for Snapshot {
     const KIND: &'static str = Deployment::KIND;
 
     fn meta(&self) -> &Meta {
         &self.deployment.meta
     }
 
-    fn consider(&self, now: Timestamp) -> Recorded {
+    fn record(&self, now: Timestamp) -> Recorded {
         let status = serde_json::to_value(&self.deployment.status).unwrap_or_default();
-        let refused = self.refused(&Wish::CreateReplicaSet).map(Failure::local);
+        let refused = self.refused(&IntendedWrite::CreateReplicaSet).map(Failure::local);
         record(
             DeploymentSync::new(self.clone()),
             &Known { status, refused, annotations: self.deployment.annotations.clone() },
@@ -41,14 +41,14 @@ impl Considered for Snapshot {
     }
 
     fn explain(action: &Action, views: &[&View<Self>], _created: u64) -> Explained {
-        if matches!(action.did, Did::Adopt | Did::Release) {
+        if matches!(action.kind, ActionKind::Adopt | ActionKind::Release) {
             return explain_claim(action, views);
         }
         if views.iter().any(|view| grants(view.intents(), action)) {
             return Explained::Agreed;
         }
         let pairs: Vec<Self> = pairs(views).collect();
-        if pairs.iter().any(|pair| grants(&pair.consider(action.at).intents, action)) {
+        if pairs.iter().any(|pair| grants(&pair.record(action.at).intents, action)) {
             return Explained::Agreed;
         }
         let seen = views.iter().map(|view| &view.snapshot).chain(&pairs);
@@ -57,19 +57,21 @@ impl Considered for Snapshot {
         row.map_or(Explained::No, |(_, row)| Explained::Departs(row))
     }
 
-    fn left_undone_by(&self, wish: &Wish, intents: &[Intent]) -> Option<&'static str> {
-        match wish {
-            Wish::UpdateReplicaSet(set) => {
+    fn left_undone_by(&self, write: &IntendedWrite, intents: &[Intent]) -> Option<&'static str> {
+        match write {
+            IntendedWrite::UpdateReplicaSet(set) => {
                 let only_sizes = |intent: &Intent| {
                     matches!(intent, Intent::UpdateReplicaSet { set: this, fields } if this == set
                         && fields.iter().all(|field| field == DESIRED_REPLICAS || field == MAX_REPLICAS))
                 };
                 intents.iter().any(only_sizes).then_some("B-03")
             }
-            Wish::CreateReplicaSet | Wish::ScaleReplicaSet(_) if self.deployment.strategy == Strategy::Recreate => {
+            IntendedWrite::CreateReplicaSet | IntendedWrite::ScaleReplicaSet(_)
+                if self.deployment.strategy == Strategy::Recreate =>
+            {
                 self.pods.iter().any(|pod| pod.phase.is_terminal()).then_some("B-05")
             }
-            Wish::Status(field) if *field == format!("condition {REPLICA_FAILURE}") => {
+            IntendedWrite::Status(field) if *field == format!("condition {REPLICA_FAILURE}") => {
                 let failure = Condition::find(&self.deployment.status.conditions, REPLICA_FAILURE)?;
                 (failure.reason == SYNC_ERROR).then_some("B-06")
             }
@@ -77,9 +79,10 @@ impl Considered for Snapshot {
         }
     }
 
-    fn refused(&self, wish: &Wish) -> Option<String> {
+    fn refused(&self, write: &IntendedWrite) -> Option<String> {
         let progressing = Condition::find(&self.deployment.status.conditions, PROGRESSING)?;
-        (*wish == Wish::CreateReplicaSet && progressing.reason == SET_CREATE_ERROR).then(|| progressing.message.clone())
+        (*write == IntendedWrite::CreateReplicaSet && progressing.reason == SET_CREATE_ERROR)
+            .then(|| progressing.message.clone())
     }
 
     fn kept(mut self) -> Self {
@@ -123,15 +126,15 @@ fn pairs<'a>(views: &'a [&View<Snapshot>]) -> impl Iterator<Item = Snapshot> + '
 
 /// Whether what was done is one of the intents.
 fn grants(intents: &[Intent], action: &Action) -> bool {
-    intents.iter().any(|intent| match (intent, &action.did) {
+    intents.iter().any(|intent| match (intent, &action.kind) {
         (
             Intent::CreateReplicaSet { name, replicas, revision },
-            Did::CreateReplicaSet { replicas: size, revision: at },
+            ActionKind::CreateReplicaSet { replicas: size, revision: at },
         ) => *name == *action.target.key.name && replicas == size && revision == at,
-        (Intent::ScaleReplicaSet { set, to: wanted }, Did::ScaleReplicaSet { to, .. }) => {
+        (Intent::ScaleReplicaSet { set, to: wanted }, ActionKind::ScaleReplicaSet { to, .. }) => {
             set.uid == action.target.uid && wanted == to
         }
-        (Intent::DeleteReplicaSet(set), Did::DeleteReplicaSet) => set.uid == action.target.uid,
+        (Intent::DeleteReplicaSet(set), ActionKind::DeleteReplicaSet) => set.uid == action.target.uid,
         _ => false,
     })
 }
@@ -140,5 +143,5 @@ fn explain_claim(action: &Action, views: &[&View<Snapshot>]) -> Explained {
     let owners = views.iter().map(|view| (&view.snapshot.deployment.meta, &view.snapshot.selector));
     let sets = views.iter().flat_map(|view| &view.snapshot.sets).map(|set| &set.meta);
     let states = sets.filter(|meta| meta.uid == action.target.uid).chain([&action.meta]);
-    if claims::explains(&action.did, owners, &states) { Explained::Agreed } else { Explained::No }
+    if claims::explains(&action.kind, owners, &states) { Explained::Agreed } else { Explained::No }
 }

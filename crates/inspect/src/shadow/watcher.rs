@@ -13,10 +13,10 @@ use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
 use muster_objects::{Deployment, Object, Pod, ReplicaSet, ReplicationController, Timestamp};
 
 use super::action::{self, Action};
+use super::observed_kind::{Known, ObservedKind, Options};
 use super::owners::{Deployments, Replicas};
 use super::record::{Line, Record};
-use super::side::{Known, Options, Side};
-use super::tally::Tally;
+use super::totals::Totals;
 
 /// A change of one of the kinds that are watched.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ pub struct Watcher {
     now: Timestamp,
     records: Vec<Record>,
     lines: Vec<Line>,
-    tally: Tally,
+    totals: Totals,
 }
 
 impl Watcher {
@@ -89,7 +89,7 @@ impl Watcher {
             now: start,
             records: Vec::new(),
             lines: Vec::new(),
-            tally: Tally::default(),
+            totals: Totals::default(),
         }
     }
 
@@ -107,9 +107,9 @@ impl Watcher {
     /// Everything that was there is loaded: the first state is looked at. Returns how many owners there are.
     pub fn begin(&mut self, at: Timestamp) -> u64 {
         self.now = at;
-        self.sets.side = Side::new(at);
-        self.controllers.side = Side::new(at);
-        self.deployments.side = Side::new(at);
+        self.sets.observed = ObservedKind::new(at);
+        self.controllers.observed = ObservedKind::new(at);
+        self.deployments.observed = ObservedKind::new(at);
         let keys: Vec<ObjectKey> = self.sets.owners.iter().map(|owner| owner.meta.key()).collect();
         keys.iter().for_each(|key| self.look_at_set(key, self.newest, at));
         let keys: Vec<ObjectKey> = self.controllers.owners.iter().map(|owner| owner.meta.key()).collect();
@@ -117,7 +117,7 @@ impl Watcher {
         let keys: Vec<ObjectKey> = self.deployments.deployments.iter().map(|owner| owner.meta.key()).collect();
         keys.iter().for_each(|key| self.look_at_deployment(key, self.newest, at));
         self.flush(at);
-        self.tally().objects.values().sum()
+        self.totals().objects.values().sum()
     }
 
     /// Takes in a change: judges what was done by it, and looks at the state that it made.
@@ -128,7 +128,7 @@ impl Watcher {
         let touched = match change {
             Watched::Pod(change) => {
                 let Some(change) = put(&mut self.pods, &change) else { return };
-                self.did(action::of_pod(&change, version, at));
+                self.observe(action::of_pod(&change, version, at));
                 Touched {
                     sets: self.sets.pod_changed(&change, at),
                     controllers: self.controllers.pod_changed(&change, at),
@@ -137,7 +137,7 @@ impl Watcher {
             }
             Watched::ReplicaSet(change) => {
                 let Some(change) = put(&mut self.sets.owners, &change) else { return };
-                self.did(action::of_replica_set(&change, version, at));
+                self.observe(action::of_replica_set(&change, version, at));
                 let (sets, deployments) = (self.sets.owner_changed(&change, at), self.deployments.set_changed(&change));
                 Touched { sets, deployments, ..Touched::default() }
             }
@@ -167,10 +167,10 @@ impl Watcher {
 
     /// Not everything that happened was seen, as when a kind had to be listed anew: what is done in the next seconds may
     /// have been decided on it.
-    pub fn lost_sight(&mut self, at: Timestamp) {
-        self.sets.side.lost_sight(at);
-        self.controllers.side.lost_sight(at);
-        self.deployments.side.lost_sight(at);
+    pub fn missed_changes_until(&mut self, at: Timestamp) {
+        self.sets.observed.missed_changes_until(at);
+        self.controllers.observed.missed_changes_until(at);
+        self.deployments.observed.missed_changes_until(at);
     }
 
     /// Who has last written the size of a ReplicaSet, as its version `version` says.
@@ -210,17 +210,17 @@ impl Watcher {
         }
         // Judging looks at every owner: once a second is often enough for waits of ten.
         if now.as_seconds() != self.now.as_seconds() {
-            let doubtful = Touched {
-                sets: self.sets.side.doubtful(now, &self.options, &self.leaving),
-                controllers: self.controllers.side.doubtful(now, &self.options, &self.leaving),
-                deployments: self.deployments.side.doubtful(now, &self.options, &self.leaving),
+            let with_overdue_writes = Touched {
+                sets: self.sets.observed.with_overdue_writes(now, &self.options, &self.leaving),
+                controllers: self.controllers.observed.with_overdue_writes(now, &self.options, &self.leaving),
+                deployments: self.deployments.observed.with_overdue_writes(now, &self.options, &self.leaving),
             };
-            self.look(&doubtful, self.newest, now);
+            self.look(&with_overdue_writes, self.newest, now);
             let Self { sets, controllers, deployments, options, writers, leaving, records, .. } = self;
             let writer = |uid: &Uid, version| writers.get(&(version, uid.clone())).cloned();
-            sets.side.pass(now, options, &Known { writers: &writer, leaving }, records);
-            controllers.side.pass(now, options, &Known { writers: &writer, leaving }, records);
-            deployments.side.pass(now, options, &Known { writers: &writer, leaving }, records);
+            sets.observed.pass(now, options, &Known { writers: &writer, leaving }, records);
+            controllers.observed.pass(now, options, &Known { writers: &writer, leaving }, records);
+            deployments.observed.pass(now, options, &Known { writers: &writer, leaving }, records);
         }
         self.now = now;
         self.flush(now);
@@ -233,24 +233,24 @@ impl Watcher {
 
     /// The counts since the beginning.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        let mut tally = self.tally.clone();
+    pub fn totals(&self) -> Totals {
+        let mut totals = self.totals.clone();
         let objects = [
-            (ReplicaSet::KIND, self.sets.side.seen),
-            (ReplicationController::KIND, self.controllers.side.seen),
-            (Deployment::KIND, self.deployments.side.seen),
+            (ReplicaSet::KIND, self.sets.observed.seen),
+            (ReplicationController::KIND, self.controllers.observed.seen),
+            (Deployment::KIND, self.deployments.observed.seen),
         ];
-        tally.objects = objects.into_iter().map(|(kind, seen)| (kind.to_owned(), seen)).collect();
-        tally
+        totals.objects = objects.into_iter().map(|(kind, seen)| (kind.to_owned(), seen)).collect();
+        totals
     }
 
-    fn did(&mut self, actions: Vec<Action>) {
+    fn observe(&mut self, actions: Vec<Action>) {
         let Self { sets, controllers, deployments, options, records, .. } = self;
         for action in actions.into_iter().filter(|action| options.kinds.contains(&*action.owner_kind)) {
             match &*action.owner_kind {
-                ReplicaSet::KIND => sets.side.did(action, options, records),
-                ReplicationController::KIND => controllers.side.did(action, options, records),
-                Deployment::KIND => deployments.side.did(action, options, records),
+                ReplicaSet::KIND => sets.observed.observe(action, options, records),
+                ReplicationController::KIND => controllers.observed.observe(action, options, records),
+                Deployment::KIND => deployments.observed.observe(action, options, records),
                 // Other owners have other controllers.
                 _ => {}
             }
@@ -283,7 +283,7 @@ impl Watcher {
 
     fn flush(&mut self, at: Timestamp) {
         for record in self.records.drain(..) {
-            self.tally.add(&record);
+            self.totals.add(&record);
             self.lines.push(Line::new(at, record));
         }
     }

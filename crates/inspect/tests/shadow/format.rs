@@ -1,8 +1,8 @@
 //! The format of the log: what is written is read again, and stays as it is documented.
 
-use muster_inspect::shadow::Tally;
+use muster_inspect::shadow::Totals;
 use muster_inspect::shadow::record::{Agreement, Difference, Line, Record, Subject};
-use muster_inspect::shadow::tally::Counts;
+use muster_inspect::shadow::totals::Counts;
 use muster_objects::Timestamp;
 use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
 use serde_json::json;
@@ -50,13 +50,13 @@ fn a_line_is_as_documented_and_reads_back() {
 
 #[test]
 fn the_tally_counts_what_can_be_counted() {
-    let mut tally = Tally::default();
+    let mut totals = Totals::default();
     for record in [agreement(), agreement(), difference(None), difference(Some("B-22"))] {
-        tally.add(&record);
+        totals.add(&record);
     }
-    tally.add(&Record::Summary(tally.clone()));
-    let Counts { agreed, by_row, unexplained, others } = tally.total();
+    totals.add(&Record::Summary(totals.clone()));
+    let Counts { agreed, by_row, unexplained, others } = totals.total();
     assert_eq!((agreed, unexplained, others), (2, 1, 0));
     assert_eq!(by_row.get("B-22"), Some(&1));
-    assert_eq!(tally.kinds["ReplicaSet"]["delete-pod"].differed(), 2);
+    assert_eq!(totals.kinds["ReplicaSet"]["delete-pod"].differed(), 2);
 }

@@ -4,4 +4,4 @@ mod format;
 mod replicas;
 mod rollout;
 mod stage;
-mod standing;
+mod unmet;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use futures::stream::{self, TryStreamExt as _};
+use indicatif::ProgressBar;
 use muster_machinery::Change;
 use muster_objects::Pod;
 use muster_runtime::client::{Client, ClientError};
@@ -18,7 +19,8 @@ use tokio::time::Instant;
 use super::report::{Column, REPLICASET_OF_1000, RequestCounts, table};
 use super::{LANES, bar, connect, create_namespace, pod, quiet, remove_namespace, replicaset};
 use crate::cli::{BenchReplicasets, Output};
-use crate::embedded::{Embedded, Settings};
+use crate::embedded::{Embedded, Settings, nodes_for};
+use crate::reason;
 use crate::requests::{Requests, Sender};
 use crate::usage;
 
@@ -75,7 +77,7 @@ pub(crate) async fn run(arguments: &BenchReplicasets) -> Result<()> {
         Some(path) => (connect(path).await?, path.display().to_string(), None),
         None => {
             let settings = Settings {
-                nodes: 3,
+                nodes: nodes_for(u64::from(arguments.replicasets) * u64::from(arguments.replicas)),
                 pod_startup: arguments.pod_startup,
                 pod_shutdown: Duration::ZERO,
                 ..Settings::default()
@@ -116,7 +118,37 @@ pub(crate) async fn run(arguments: &BenchReplicasets) -> Result<()> {
 struct Counts {
     present: AtomicU64,
     ready: AtomicU64,
+    /// Present, and on no node.
+    unassigned: AtomicU64,
     changed: Notify,
+}
+
+impl Counts {
+    fn seen(&self) -> Seen {
+        let [present, ready, unassigned] =
+            [&self.present, &self.ready, &self.unassigned].map(|count| count.load(Ordering::Relaxed));
+        Seen { present, ready, unassigned }
+    }
+}
+
+/// How many pods there are at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    present: u64,
+    ready: u64,
+    unassigned: u64,
+}
+
+impl Seen {
+    /// `15360/200000 pods ready, 184640 unschedulable: too few nodes`: how many of `pods` are ready, and why those
+    /// without a node have none, where that is known.
+    fn words(self, pods: u64, reason: Option<&str>) -> String {
+        let Self { present, ready, unassigned } = self;
+        match (unassigned, reason) {
+            (0, _) | (_, None) => format!("{ready}/{pods} pods ready, {present} created"),
+            (_, Some(reason)) => format!("{ready}/{pods} pods ready, {unassigned} {reason}"),
+        }
+    }
 }
 
 fn counter(namespace: String, counts: Arc<Counts>) -> impl FnMut(&Change<Pod>) + Send + 'static {
@@ -131,6 +163,8 @@ fn counter(namespace: String, counts: Arc<Counts>) -> impl FnMut(&Change<Pod>) +
         }
         step(&counts.present, old.is_some(), new.is_some());
         step(&counts.ready, old.is_some_and(|pod| pod.is_ready()), new.is_some_and(|pod| pod.is_ready()));
+        let on_none = |pod: &Pod| pod.node_name.is_none();
+        step(&counts.unassigned, old.is_some_and(|pod| on_none(pod)), new.is_some_and(|pod| on_none(pod)));
         counts.changed.notify_waiters();
     }
 }
@@ -188,12 +222,12 @@ impl Bench<'_> {
         };
         let wait = async {
             let mut created = None;
-            self.until(&format!("{what}: {pods} pods ready"), |present, ready| {
-                bar.set_position(ready);
-                if present >= pods {
+            self.until(what, pods, &bar, |seen| {
+                bar.set_position(seen.ready);
+                if seen.present >= pods {
                     created.get_or_insert_with(|| start.elapsed());
                 }
-                ready >= pods
+                seen.ready >= pods
             })
             .await?;
             Ok(created.unwrap_or_else(|| start.elapsed()))
@@ -264,32 +298,38 @@ impl Bench<'_> {
         ] {
             self.client.delete(&path, Some(options.clone())).await.with_context(|| format!("deleting {path}"))?;
         }
-        self.until("the pods gone", |present, _| present == 0).await
+        self.until("removing the pods", 0, &ProgressBar::hidden(), |seen| seen.present == 0).await
     }
 
-    /// Waits until the counts of present and ready pods satisfy `done`.
-    async fn until(&self, what: &str, mut done: impl FnMut(u64, u64) -> bool) -> Result<()> {
+    /// Waits until the counts of pods satisfy `done`. Where nothing changes for a while, it says what is waited for.
+    async fn until(&self, what: &str, pods: u64, bar: &ProgressBar, mut done: impl FnMut(Seen) -> bool) -> Result<()> {
         let wait = async {
+            let mut told = None;
             loop {
                 // Listen before looking, so that no change falls between the two.
                 let changed = self.counts.changed.notified();
-                let (present, ready) =
-                    (self.counts.present.load(Ordering::Relaxed), self.counts.ready.load(Ordering::Relaxed));
-                if done(present, ready) {
+                let seen = self.counts.seen();
+                if done(seen) {
                     return;
                 }
-                changed.await;
+                let stalled = tokio::time::timeout(reason::STALLED, changed).await.is_err();
+                if stalled && told != Some(seen) {
+                    let words = self.waiting(pods).await;
+                    bar.suspend(|| eprintln!("{what}: {words}"));
+                    told = Some(seen);
+                }
             }
         };
         if tokio::time::timeout(self.arguments.timeout, wait).await.is_err() {
-            let (present, ready) =
-                (self.counts.present.load(Ordering::Relaxed), self.counts.ready.load(Ordering::Relaxed));
-            bail!(
-                "after {:?} still waiting for {what}: {present} pods are there, {ready} are ready",
-                self.arguments.timeout
-            );
+            bail!("{what}: after {:?} {}", self.arguments.timeout, self.waiting(pods).await);
         }
         Ok(())
+    }
+
+    /// How many of `pods` are ready, and what the others wait for.
+    async fn waiting(&self, pods: u64) -> String {
+        let reason = reason::unscheduled(&self.client, &self.namespace).await;
+        self.counts.seen().words(pods, reason.as_deref())
     }
 }
 
@@ -311,5 +351,20 @@ fn print(f: &Findings) {
         let columns =
             [Column::Measured("measured", requests), Column::Against("reference, 1,000 pods", &REPLICASET_OF_1000)];
         println!("{}", table("requests a ReplicaSet", &columns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_say_what_is_waited_for() {
+        let full = Seen { present: 200_000, ready: 15_360, unassigned: 184_640 };
+        let reason = Some("unschedulable: too few nodes");
+        assert_eq!(full.words(200_000, reason), "15360/200000 pods ready, 184640 unschedulable: too few nodes");
+        assert_eq!(full.words(200_000, None), "15360/200000 pods ready, 200000 created");
+        let starting = Seen { unassigned: 0, ..full };
+        assert_eq!(starting.words(200_000, reason), "15360/200000 pods ready, 200000 created");
     }
 }

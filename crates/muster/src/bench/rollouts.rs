@@ -22,7 +22,7 @@ use super::report::{Column, DEPLOYMENT_OF_10, ROLLOUT_OF_10, RequestCounts, tabl
 use super::watcher::{self, Bounds, Watcher, name_of};
 use super::{LANES, bar, create_namespace, pod_spec, quiet, remove_namespace};
 use crate::cli::{BenchRollouts, Output};
-use crate::embedded::{Embedded, Settings};
+use crate::embedded::{Embedded, Settings, nodes_for};
 use crate::requests::{Requests, Sender, Tally};
 use crate::usage;
 
@@ -87,7 +87,9 @@ struct Availability {
 /// # Errors
 /// Where the Deployments are not complete in time, or a rollout left its bounds.
 pub(crate) async fn run(arguments: &BenchRollouts) -> Result<()> {
-    let settings = Settings { pod_startup: arguments.pod_startup, ..Settings::default() };
+    // Those above the wanted number, and those on their way out, take room too.
+    let pods = 2 * u64::from(arguments.deployments) * u64::from(arguments.replicas);
+    let settings = Settings { nodes: nodes_for(pods), pod_startup: arguments.pod_startup, ..Settings::default() };
     let embedded = Embedded::start(&settings).await?;
     let findings = measure(arguments, &embedded).await;
     embedded.stop().await;

@@ -72,12 +72,12 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
     if flags.shadow.is_on() {
         return crate::shadow::run(flags, &client, &options, &mut signals).await;
     }
-    let elector = if flags.leader_elect { Some(elector(flags, &config, agent)?) } else { None };
+    let elector = if flags.leader_elect { Some(elector(flags, &client, agent)?) } else { None };
 
     let leadership = elector.as_ref().map(Elector::leadership);
     let manager = match &leadership {
         Some(leadership) => {
-            let writer = client.fenced(leadership.fence()).map_err(whole)?;
+            let writer = client.fenced(leadership.fence());
             Manager::with_writer(&client, Arc::new(writer), options)
         }
         None => Manager::new(&client, options),
@@ -203,9 +203,9 @@ fn whole(error: ClientError) -> anyhow::Error {
     anyhow!("{error}")
 }
 
-fn elector(flags: &Flags, config: &kube::Config, agent: &str) -> Result<Elector> {
+fn elector(flags: &Flags, client: &Client, agent: &str) -> Result<Elector> {
     let options = ClientOptions { user_agent: format!("{agent} leader-election"), ..ClientOptions::default() };
-    let client = Client::connect(config, &options).map_err(whole)?;
+    let client = client.beside(&options);
     let election = flags.election(identity::identity()?);
     Elector::new(election, client, identity::seed())
         .context("--leader-elect-lease-duration, -renew-deadline, -retry-period")

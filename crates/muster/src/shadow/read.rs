@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use muster_inspect::shadow::Tally;
+use muster_inspect::shadow::Totals;
 use muster_inspect::shadow::record::Difference;
 use muster_inspect::shadow::record::VERSION;
 use muster_inspect::shadow::{Line, Record};
@@ -16,7 +16,7 @@ use serde::Deserialize;
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// The counts of all of them.
-    pub(crate) tally: Tally,
+    pub(crate) totals: Totals,
     /// From the first line to the last; none where there are no lines.
     pub(crate) first: Option<Timestamp>,
     pub(crate) last: Option<Timestamp>,
@@ -51,7 +51,7 @@ impl Found {
     pub(crate) fn take(&mut self, name: &str, mut log: impl BufRead) -> Result<()> {
         let mut text = Vec::new();
         // A process that was started anew begins its counts again; those before are not lost.
-        let mut objects = Tally::default();
+        let mut objects = Totals::default();
         for number in 1.. {
             text.clear();
             let length = log.read_until(b'\n', &mut text).with_context(|| format!("{name}, line {number}"))?;
@@ -61,8 +61,8 @@ impl Found {
             let is_whole = text.ends_with(b"\n");
             match parse(&text) {
                 Ok(Some(line)) => {
-                    if let Record::Summary(tally) = &line.record {
-                        objects.objects.clone_from(&tally.objects);
+                    if let Record::Summary(totals) = &line.record {
+                        objects.objects.clone_from(&totals.objects);
                     }
                     self.add(line);
                 }
@@ -72,7 +72,7 @@ impl Found {
             }
         }
         for (kind, count) in objects.objects {
-            *self.tally.objects.entry(kind).or_default() += count;
+            *self.totals.objects.entry(kind).or_default() += count;
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ impl Found {
         let time = line.time.0;
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
         self.last = Some(self.last.map_or(time, |last| last.max(time)));
-        self.tally.add(&line.record);
+        self.totals.add(&line.record);
         match line.record {
             Record::Plan(_) => self.plans += 1,
             Record::Difference(difference) if difference.row.is_none() => self.unexplained.push((time, difference)),

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use muster_inspect::shadow::record::Difference;
-use muster_inspect::shadow::tally::Counts;
+use muster_inspect::shadow::totals::Counts;
 use muster_objects::Timestamp;
 use serde_json::{Value, json};
 
@@ -82,17 +82,17 @@ fn text(found: &Found) -> String {
         return out;
     };
     let _ = writeln!(out, "from {first} to {last} ({} s)", last.saturating_since(first).as_secs());
-    let objects: Vec<String> = found.tally.objects.iter().map(|(kind, count)| format!("{count} {kind}s")).collect();
+    let objects: Vec<String> = found.totals.objects.iter().map(|(kind, count)| format!("{count} {kind}s")).collect();
     if !objects.is_empty() {
         let _ = writeln!(out, "watched {}", objects.join(", "));
     }
     let _ = writeln!(out, "{} plans\n", found.plans);
     let heads = ["KIND", "ACTION", "AGREED", "BY ROW", "UNEXPLAINED", "NOT JUDGED"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    for (kind, actions) in &found.tally.kinds {
+    for (kind, actions) in &found.totals.kinds {
         rows.extend(actions.iter().map(|(action, counts)| row(kind, action, counts)));
     }
-    rows.push(row("all", "", &found.tally.total()));
+    rows.push(row("all", "", &found.totals.total()));
     out.push_str(&table(&rows));
     if found.unexplained.is_empty() {
         out.push_str("\nnothing unexplained\n");
@@ -155,9 +155,9 @@ fn as_json(found: &Found) -> Value {
         "to": found.last.map(Timestamp::micro),
         "cut": found.cut,
         "plans": found.plans,
-        "objects": found.tally.objects,
-        "kinds": found.tally.kinds,
-        "total": found.tally.total(),
+        "objects": found.totals.objects,
+        "kinds": found.totals.kinds,
+        "total": found.totals.total(),
         "unexplained": unexplained,
     })
 }

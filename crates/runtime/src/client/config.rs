@@ -1,10 +1,12 @@
 //! Where the server is and who we are: `--kubeconfig`, else `KUBECONFIG`, else the service account (CM-03).
 
-use std::path::Path;
+use std::{env, path::Path};
 
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use http::Uri;
+use hyper_util::client::proxy::matcher::Matcher;
+use kube::config::{Cluster, Config, KubeConfigOptions, Kubeconfig};
 
-use super::{BoxError, ClientError};
+use super::{BoxError, ClientError, endpoint::is_here};
 
 /// Reads the configuration: the file given, else those that `KUBECONFIG` names, else what a pod in the
 /// cluster has.
@@ -13,19 +15,47 @@ use super::{BoxError, ClientError};
 /// [`ClientError::Configuration`] where the first of them that is there cannot be read or is not complete.
 pub async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, ClientError> {
     let unusable = |what, source: BoxError| ClientError::Configuration { what, source };
-    let options = KubeConfigOptions::default();
-    let mut config = if let Some(path) = kubeconfig {
-        let file = Kubeconfig::read_from(path).map_err(|error| unusable("--kubeconfig", error.into()))?;
-        let config = Config::from_custom_kubeconfig(file, &options).await;
-        config.map_err(|error| unusable("--kubeconfig", error.into()))?
-    } else if std::env::var_os("KUBECONFIG").is_some_and(|paths| !paths.is_empty()) {
-        Config::from_kubeconfig(&options).await.map_err(|error| unusable("KUBECONFIG", error.into()))?
+    let (what, found) = match kubeconfig {
+        Some(path) => ("--kubeconfig", Kubeconfig::read_from(path).map(Some)),
+        None => ("KUBECONFIG", Kubeconfig::from_env()),
+    };
+    let mut config = if let Some(file) = found.map_err(|error| unusable(what, error.into()))? {
+        let cluster = current_cluster(&file).cloned().unwrap_or_default();
+        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+        let mut config = config.map_err(|error| unusable(what, error.into()))?;
+        if cluster.certificate_authority_data.is_none() {
+            // Named, the file is read again while the process runs.
+            config.root_cert_file = cluster.certificate_authority.map(Into::into);
+        }
+        // kube holds NO_PROXY against the proxy's own address, and only where it was built with a proxy.
+        let no_proxy = ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| env::var(name).ok());
+        let asked_for = cluster.proxy_url.is_some_and(|url| !url.is_empty());
+        if !asked_for && goes_without_proxy(&config.cluster_url, &no_proxy.unwrap_or_default()) {
+            config.proxy_url = None;
+        }
+        config
     } else {
         Config::incluster().map_err(|error| unusable("no --kubeconfig, no KUBECONFIG, and no pod", error.into()))?
     };
     // What is sent twice is decided where the verb is in view.
     config.default_retry = false;
     Ok(config)
+}
+
+/// The cluster of the context that is in force.
+fn current_cluster(file: &Kubeconfig) -> Option<&Cluster> {
+    let context = file.contexts.iter().find(|context| Some(&context.name) == file.current_context.as_ref())?;
+    let name = &context.context.as_ref()?.cluster;
+    file.clusters.iter().find(|cluster| cluster.name == *name)?.cluster.as_ref()
+}
+
+/// Whether a proxy that the environment names is not for this server: as Go has it, `no_proxy` names the server, or it is
+/// on this machine.
+fn goes_without_proxy(server: &Uri, no_proxy: &str) -> bool {
+    let some_proxy = Matcher::builder().all("http://proxy.invalid").no(no_proxy).build();
+    // The matcher takes a star for names only.
+    let none_at_all = no_proxy.split(',').any(|name| name.trim() == "*");
+    none_at_all || is_here(server) || some_proxy.intercept(server).is_none()
 }
 
 #[cfg(test)]
@@ -50,6 +80,44 @@ mod tests {
 
         let error = configuration(Some(&directory.path().join("none"))).await.unwrap_err();
         assert!(error.to_string().starts_with("--kubeconfig: "), "{error}");
+    }
+
+    /// Contract: CM-03
+    #[tokio::test(start_paused = true)]
+    async fn an_authority_that_is_a_file_is_read_again_later() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, authority) = (directory.path().join("config"), directory.path().join("ca.crt"));
+        std::fs::write(&authority, "").unwrap();
+        let text = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:7443", AUTHORITY}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}"#;
+        for (named, file) in [
+            (r#""certificate-authority": "ca.crt""#, Some(authority)),
+            (r#""certificate-authority": "ca.crt", "certificate-authority-data": """#, None),
+        ] {
+            std::fs::write(&path, text.replace("AUTHORITY", named)).unwrap();
+            assert_eq!(configuration(Some(&path)).await.unwrap().root_cert_file, file, "{named}");
+        }
+    }
+
+    /// Contract: CM-03
+    #[test]
+    fn no_proxy_names_servers_by_name_domain_address_and_network() {
+        let cases = [
+            ("https://api.example.com:6443", "api.example.com", true),
+            ("https://api.example.com:6443", "other,.example.com", true),
+            ("https://api.example.com:6443", "example.org", false),
+            ("https://10.1.2.3:6443", "10.0.0.0/8", true),
+            ("https://10.1.2.3:6443", "10.1.2.4", false),
+            ("https://10.1.2.3:6443", "*", true),
+            ("https://10.1.2.3:6443", "", false),
+            ("https://127.0.0.1:6443", "", true),
+            ("https://localhost:6443", "", true),
+        ];
+        for (server, no_proxy, without) in cases {
+            assert_eq!(goes_without_proxy(&server.parse().unwrap(), no_proxy), without, "{server} {no_proxy:?}");
+        }
     }
 
     /// Contract: CM-03

@@ -4,11 +4,18 @@
 //! sent again is decided by [`Client`](super::Client), with the verb in view. At the bottom the connection
 //! speaks HTTP/2 where the server does, as every Kubernetes client should: a burst of 500 creates is 500
 //! streams on one connection, not 500 handshakes; and a ping notices a peer that is gone.
+//!
+//! The stack is made of credentials in which nothing is left to be found out ([`Credentials`]), and made anew when they
+//! have changed. What is on its way on older connections ends there: a watch within ten minutes.
 
-use std::{net::IpAddr, time::Duration};
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures::future::BoxFuture;
-use http::{Request, Response, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use hyper_util::{
     client::legacy::{
         Client as Pool,
@@ -16,18 +23,20 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
-use kube::client::ConfigExt;
+use kube::{client::ConfigExt, config::AuthInfo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower::{Service, ServiceBuilder, ServiceExt as _};
 
 use super::{
     Fence,
+    credentials::{Credentials, CredentialsError},
     error::{BoxError, ClientError},
     gate::Gated,
     gathered::Gathered,
     slices::Slices,
     transport::{RequestBody, ResponseBody, Through, Transport},
 };
+use crate::clock::Clock;
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -40,40 +49,108 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 const PING: Duration = Duration::from_secs(30);
 
 /// The transport to the server that `config` names. There is none that does not verify who the server is.
-pub(super) fn transport(config: &kube::Config) -> Result<Box<dyn Transport>, ClientError> {
+pub(super) fn transport(config: &kube::Config, clock: Clock) -> Result<Box<dyn Transport>, ClientError> {
     verified(config)?;
-    let tcp = tcp(config)?;
-    let sliced = tcp.clone().map_response(|io: TokioIo<_>| TokioIo::new(Slices::new(io.into_inner())));
-    let (watches, others) = (over(sliced, config)?, over(tcp, config)?);
-    Ok(Box::new(Endpoint { watches, others, config: config.clone() }))
+    let credentials = Arc::new(Credentials::new(config.auth_info.clone(), clock));
+    let server = Server { config: config.clone(), credentials, fence: None, ways: Mutex::default() };
+    // What is wrong is said at the start, where it can be known without running anything.
+    tcp(config)?;
+    if let Some(auth) = server.credentials.now() {
+        server.ways(&auth.map_err(|error| configuration("user", error))?)?;
+    }
+    Ok(Box::new(Endpoint(Arc::new(server))))
 }
 
-/// Connections to a server, and what it takes to make others to the same.
-struct Endpoint {
-    /// Watches have a connection of their own: it is read in slices, and no answer is to wait for that.
-    watches: Box<dyn Transport>,
-    others: Box<dyn Transport>,
+/// A server, as who is known to it now.
+struct Endpoint(Arc<Server>);
+
+struct Server {
     config: kube::Config,
+    credentials: Arc<Credentials>,
+    /// What each write to a socket asks first.
+    fence: Option<Fence>,
+    /// Made when credentials are known, and made anew when there are others.
+    ways: Mutex<Option<Ways>>,
+}
+
+/// Connections to a server.
+#[derive(Clone)]
+struct Ways {
+    /// By these credentials.
+    auth: Arc<AuthInfo>,
+    /// Watches have a connection of their own: it is read in slices, and no answer is to wait for that.
+    watches: Arc<dyn Transport>,
+    others: Arc<dyn Transport>,
 }
 
 impl Transport for Endpoint {
     fn call(&self, request: Request<RequestBody>) -> BoxFuture<'static, Result<Response<ResponseBody>, BoxError>> {
-        let query = request.uri().query().unwrap_or_default();
-        let is_watch = query.split('&').any(|parameter| parameter == "watch=true");
-        if is_watch { self.watches.call(request) } else { self.others.call(request) }
+        let server = Arc::clone(&self.0);
+        Box::pin(async move {
+            let auth = server.credentials.current().await?;
+            let Ways { watches, others, .. } = server.ways(&auth)?;
+            let query = request.uri().query().unwrap_or_default();
+            let is_watch = query.split('&').any(|parameter| parameter == "watch=true");
+            let answer = if is_watch { watches.call(request) } else { others.call(request) }.await?;
+            if answer.status() == StatusCode::UNAUTHORIZED {
+                server.credentials.refused(&auth);
+            }
+            Ok(answer)
+        })
     }
 
-    fn gated(&self, fence: &Fence) -> Result<Option<Box<dyn Transport>>, ClientError> {
-        let fence = fence.clone();
-        let gate = move |io: TokioIo<_>| TokioIo::new(Gated::new(io.into_inner(), fence.clone()));
-        over(tcp(&self.config)?.map_response(gate), &self.config).map(Some)
+    fn another(&self, fence: Option<&Fence>) -> Option<Box<dyn Transport>> {
+        let Server { config, credentials, .. } = &*self.0;
+        let (config, credentials) = (config.clone(), Arc::clone(credentials));
+        Some(Box::new(Endpoint(Arc::new(Server {
+            config,
+            credentials,
+            fence: fence.cloned(),
+            ways: Mutex::default(),
+        }))))
+    }
+}
+
+impl Server {
+    /// The connections for `auth`. Where they cannot be made of it (a certificate was renewed, and its key was not yet),
+    /// those that there are stay until there are other credentials.
+    fn ways(&self, auth: &Arc<AuthInfo>) -> Result<Ways, ClientError> {
+        let mut known = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ways) = known.as_ref().filter(|ways| Arc::ptr_eq(&ways.auth, auth)) {
+            return Ok(ways.clone());
+        }
+        let ways = match (self.open(auth), known.take()) {
+            (Ok(ways), _) => ways,
+            (Err(error), Some(ways)) => {
+                tracing::warn!(%error, "renewed credentials cannot be used");
+                Ways { auth: Arc::clone(auth), ..ways }
+            }
+            (Err(error), None) => return Err(error),
+        };
+        Ok(known.insert(ways).clone())
+    }
+
+    fn open(&self, auth: &Arc<AuthInfo>) -> Result<Ways, ClientError> {
+        let mut config = self.config.clone();
+        config.auth_info = AuthInfo::clone(auth);
+        let (auth, tcp) = (Arc::clone(auth), tcp(&config)?);
+        if let Some(fence) = self.fence.clone() {
+            let gate = move |io: TokioIo<_>| TokioIo::new(Gated::new(io.into_inner(), fence.clone()));
+            let gated: Arc<dyn Transport> = over(tcp.map_response(gate), &config)?.into();
+            return Ok(Ways { auth, watches: Arc::clone(&gated), others: gated });
+        }
+        let sliced = tcp.clone().map_response(|io: TokioIo<_>| TokioIo::new(Slices::new(io.into_inner())));
+        Ok(Ways { auth, watches: over(sliced, &config)?.into(), others: over(tcp, &config)?.into() })
     }
 }
 
 /// What opens a socket to the server.
 fn tcp(config: &kube::Config) -> Result<HttpConnector, ClientError> {
     if let Some(proxy) = &config.proxy_url {
-        let why = format!("connections through a proxy ({proxy}) are not supported");
+        let why = format!(
+            "connections through a proxy ({proxy}) are not supported; HTTPS_PROXY does not count for a server that \
+             NO_PROXY names"
+        );
         return Err(configuration("proxy-url", why));
     }
     let mut tcp = HttpConnector::new();
@@ -128,15 +205,19 @@ fn verified(config: &kube::Config) -> Result<(), ClientError> {
         ));
     }
     let server = &config.cluster_url;
-    let here = server.host().is_some_and(|host| {
-        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-        address.map_or(host == "localhost", |address| address.is_loopback())
-    });
-    if server.scheme() != Some(&http::uri::Scheme::HTTPS) && !here {
+    if server.scheme() != Some(&http::uri::Scheme::HTTPS) && !is_here(server) {
         let why = format!("found {server}, expected https: only a server on this machine may be reached without TLS");
         return Err(configuration("server", why));
     }
     Ok(())
+}
+
+/// Whether a server is on this machine.
+pub(super) fn is_here(server: &Uri) -> bool {
+    server.host().is_some_and(|host| {
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        address.map_or(host == "localhost", |address| address.is_loopback())
+    })
 }
 
 /// Whether an error of this transport says that the server has never seen the request.
@@ -148,7 +229,8 @@ pub(super) fn never_sent(error: &BoxError) -> bool {
         {
             return true;
         }
-        if let Some(kube::Error::Auth(_)) = error.downcast_ref::<kube::Error>() {
+        let unknown_who = matches!(error.downcast_ref::<kube::Error>(), Some(kube::Error::Auth(_)));
+        if unknown_who || error.is::<CredentialsError>() || error.is::<ClientError>() {
             return true;
         }
         next = error.source();
@@ -166,7 +248,88 @@ fn configuration(what: &'static str, source: impl Into<BoxError>) -> ClientError
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Full;
+    use kube::config::{ExecConfig, ExecInteractiveMode};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
+
+    /// Answers each request on each connection with 200; what the requests had as `Authorization`.
+    fn server(listener: tokio::net::TcpListener) -> tokio::sync::mpsc::UnboundedReceiver<String> {
+        let (sender, seen) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let sender = sender.clone();
+                tokio::spawn(async move {
+                    let mut head = String::new();
+                    while let Ok(byte) = stream.read_u8().await {
+                        head.push(char::from(byte));
+                        if head.ends_with("\r\n\r\n") {
+                            let line = head.lines().find_map(|line| line.strip_prefix("authorization: "));
+                            let _ = sender.send(line.unwrap_or_default().to_owned());
+                            head.clear();
+                            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
+                        }
+                    }
+                });
+            }
+        });
+        seen
+    }
+
+    /// Reads, writes and other clients of the process send what the plugin said last, and it is run for none of them in
+    /// particular.
+    ///
+    /// Contract: CM-03
+    #[tokio::test]
+    async fn requests_carry_what_the_plugin_said_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs").to_string_lossy().into_owned();
+        let says = |until: &str| {
+            let status = format!(r#"{{"expirationTimestamp": "{until}", "token": "t%s"}}"#);
+            format!(r#"echo x >> {runs}; printf '{{"status": {status}}}' $(wc -l < {runs})"#)
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut config = kube::Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+        let mut seen = server(listener);
+        let plugin = |until: &str| ExecConfig {
+            command: Some("sh".to_owned()),
+            args: Some(vec!["-c".to_owned(), says(until)]),
+            interactive_mode: Some(ExecInteractiveMode::Never),
+            ..ExecConfig::default()
+        };
+        let ask = async |transport: &dyn Transport, path: &str| {
+            let request = Request::get(path).body(Full::default()).unwrap();
+            assert_eq!(transport.call(request).await.unwrap().status(), 200);
+        };
+
+        config.auth_info.exec = Some(plugin("2999-01-01T00:00:00Z"));
+        let first = transport(&config, Clock::system()).unwrap();
+        let second = first.another(None).unwrap();
+        let gated = first.another(Some(&(Arc::new(|| true) as Fence))).unwrap();
+        for (transport, path) in [(&first, "/a"), (&first, "/a?watch=true"), (&second, "/b"), (&gated, "/c")] {
+            ask(&**transport, path).await;
+            assert_eq!(seen.recv().await.unwrap(), "Bearer t1", "{path}");
+        }
+
+        // What has expired is not sent.
+        config.auth_info.exec = Some(plugin("2000-01-01T00:00:00Z"));
+        let expiring = transport(&config, Clock::system()).unwrap();
+        for expected in ["Bearer t2", "Bearer t3"] {
+            ask(&*expiring, "/a").await;
+            assert_eq!(seen.recv().await.unwrap(), expected);
+        }
+    }
+
+    /// Contract: CM-03
+    #[tokio::test]
+    async fn what_is_known_to_be_wrong_is_said_at_the_start() {
+        let mut config = kube::Config::new("https://127.0.0.1:1".parse().unwrap());
+        config.auth_info.client_certificate = Some("/no/such.crt".to_owned());
+        config.auth_info.client_key = Some("/no/such.key".to_owned());
+        let error = transport(&config, Clock::system()).map_or_else(|error| error.to_string(), |_| String::new());
+        assert!(error.starts_with("user: credentials: /no/such.crt cannot be read: "), "{error}");
+    }
 
     /// What is wrong with a configuration; empty where nothing is.
     fn refused(server: &str, accept_invalid_certs: bool) -> String {

@@ -10,6 +10,7 @@
 //! 10 s: who is asked to wait for longer is told so by the error, and has other things to do meanwhile.
 
 mod config;
+mod credentials;
 mod encoding;
 mod endpoint;
 mod error;
@@ -18,6 +19,7 @@ mod gate;
 mod gathered;
 mod limit;
 mod offset;
+mod plugin;
 mod protobuf;
 mod slices;
 mod transport;
@@ -84,7 +86,7 @@ struct Gate {
 pub type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
 
 struct Inner {
-    transport: Box<dyn Transport>,
+    transport: Arc<dyn Transport>,
     clock: Clock,
     /// The server's clock against ours (B-11).
     offset: Mutex<ServerOffset>,
@@ -175,12 +177,23 @@ impl PatchType {
 }
 
 impl Client {
-    /// A client of the server that `config` names.
+    /// A client of the server that `config` names. A plugin for credentials is run when the first request is sent, and
+    /// when they have expired or were refused; files of certificates are read again each minute.
     ///
     /// # Errors
     /// [`ClientError::Configuration`] where certificates, credentials or headers cannot be used.
     pub fn connect(config: &kube::Config, options: &Options) -> Result<Self, ClientError> {
-        Ok(Self::new(endpoint::transport(config)?, config.default_namespace.clone(), options))
+        let transport = endpoint::transport(config, options.clock)?;
+        Ok(Self::new(transport.into(), config.default_namespace.clone(), options))
+    }
+
+    /// A client of the same server as the same user, set up in its own way and with connections of its own. What it takes
+    /// to know who that is (a plugin that is run, files that are read) is shared.
+    #[must_use]
+    pub fn beside(&self, options: &Options) -> Self {
+        let another = self.inner.transport.another(None).map(Arc::from);
+        let transport = another.unwrap_or_else(|| Arc::clone(&self.inner.transport));
+        Self::new(transport, self.inner.default_namespace.clone(), options)
     }
 
     /// A client of a server in this process: every request is a call of `service`, no socket between.
@@ -192,10 +205,10 @@ impl Client {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self::new(Box::new(Through(service)), "default".to_owned(), options)
+        Self::new(Arc::new(Through(service)), "default".to_owned(), options)
     }
 
-    fn new(transport: Box<dyn Transport>, default_namespace: String, options: &Options) -> Self {
+    fn new(transport: Arc<dyn Transport>, default_namespace: String, options: &Options) -> Self {
         let user_agent =
             HeaderValue::from_str(&options.user_agent).unwrap_or_else(|_| HeaderValue::from_static("muster"));
         Self {
@@ -215,12 +228,10 @@ impl Client {
     /// The same client, for one who may write at some times only: each write, a repeated one as well, asks
     /// `fence` after every wait of its own and is refused with [`ClientError::Fenced`] where that says no. Writes have a
     /// connection of their own, whose socket asks once more before it sends anything.
-    ///
-    /// # Errors
-    /// [`ClientError::Configuration`] where certificates or credentials can no longer be used.
-    pub fn fenced(&self, fence: Fence) -> Result<Self, ClientError> {
-        let transport = self.inner.transport.gated(&fence)?.map(Arc::from);
-        Ok(Self { inner: Arc::clone(&self.inner), gate: Some(Gate { fence, transport }) })
+    #[must_use]
+    pub fn fenced(&self, fence: Fence) -> Self {
+        let transport = self.inner.transport.another(Some(&fence)).map(Arc::from);
+        Self { inner: Arc::clone(&self.inner), gate: Some(Gate { fence, transport }) }
     }
 
     /// The same client, for one who only reads: a write is refused with [`ClientError::Fenced`] before it is sent.

@@ -6,10 +6,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use tower::{Service, ServiceExt};
 
-use super::{
-    Fence,
-    error::{BoxError, ClientError},
-};
+use super::{Fence, error::BoxError};
 
 /// The body of a request: all of it, or nothing.
 pub type RequestBody = Full<Bytes>;
@@ -21,13 +18,11 @@ pub(super) trait Transport: Send + Sync {
     /// Sends one request; the answer's body may still be on its way.
     fn call(&self, request: Request<RequestBody>) -> BoxFuture<'static, Result<Response<ResponseBody>, BoxError>>;
 
-    /// Another way to the same server, on which nothing is sent that the fence does not let pass at the last moment.
-    /// None where a request is with the server as soon as it is sent.
-    ///
-    /// # Errors
-    /// [`ClientError::Configuration`] where certificates or credentials can no longer be used.
-    fn gated(&self, _fence: &Fence) -> Result<Option<Box<dyn Transport>>, ClientError> {
-        Ok(None)
+    /// Another way to the same server, as the same user and with connections of its own; with a fence, nothing is sent on
+    /// it that the fence does not let pass at the last moment. None where a request is with the server as soon as it is
+    /// sent.
+    fn another(&self, _fence: Option<&Fence>) -> Option<Box<dyn Transport>> {
+        None
     }
 }
 

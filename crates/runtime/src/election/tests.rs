@@ -225,7 +225,7 @@ async fn an_orderly_end_releases_the_lease_and_a_standby_writes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn every_write_asks_right_before_it_is_sent() {
     let mut world = lead().await;
-    let fenced = world.client.fenced(world.leadership.fence()).unwrap();
+    let fenced = world.client.fenced(world.leadership.fence());
     let write = |client: Client| async move {
         client.patch("/api/v1/namespaces/ns/pods/a", PatchType::Merge, Bytes::from_static(b"{}")).await
     };

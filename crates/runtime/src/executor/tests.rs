@@ -159,6 +159,10 @@ impl Sync for Once {
         &self.owner
     }
 
+    fn puts_counts_off(&self) -> bool {
+        false
+    }
+
     fn next(&mut self, report: Report, _: Timestamp) -> Next {
         match self.next.take() {
             Some(next) => next,

@@ -260,7 +260,7 @@ impl Following {
                 Message::Reached { kind, version } => self.merge.reached(kind, version),
                 Message::Written { set, version, writer } => self.watcher.written_by(set, version, writer),
                 Message::Namespace { name, leaving } => self.watcher.namespace(name, leaving),
-                Message::Relisted => self.watcher.lost_sight(now),
+                Message::Relisted => self.watcher.missed_changes_until(now),
             }
         }
         let mut taken = 0;
@@ -285,7 +285,7 @@ impl Following {
         if behind > FAR_BEHIND {
             tracing::warn!(seconds = behind.as_secs(), "the shadow cannot keep up with the cluster");
         }
-        Line::new(now, Record::Summary(self.watcher.tally()))
+        Line::new(now, Record::Summary(self.watcher.totals()))
     }
 }
 

@@ -87,7 +87,7 @@ impl World {
         let config = Config::new("kube-system", "muster-controller-manager", name.to_owned());
         let elector = Elector::new(config, client.clone(), 7).unwrap();
         let leadership = elector.leadership();
-        let writer = Arc::new(client.fenced(leadership.fence()).unwrap());
+        let writer = Arc::new(client.fenced(leadership.fence()));
         let manager = Manager::with_writer(&client, writer, ManagerOptions { seed: 7, ..ManagerOptions::default() });
         let events = manager.context().events.clone();
         let (stop, stopped) = shutdown::channel();

@@ -34,7 +34,7 @@ fn through_random_operations_it_agrees_with_ours() {
     for (seed, told) in seeds.iter().zip(&told) {
         let differences: Vec<String> = told.differences().map(|difference| format!("{difference:#?}")).collect();
         assert!(differences.is_empty(), "seed {seed}:\n{}", differences.join("\n"));
-        agreed += told.tally.total().agreed;
+        agreed += told.totals.total().agreed;
         for action in ["create-pod", "delete-pod", "status"] {
             assert!(told.agreed("ReplicaSet", action) > 0, "seed {seed}: {action}");
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use muster_inspect::shadow::record::Difference;
-use muster_inspect::shadow::{Line, Options as Comparison, Record, Tally};
+use muster_inspect::shadow::{Line, Options as Comparison, Record, Totals};
 use muster_runtime::shadow::{Options, Shadow};
 use muster_runtime::shutdown::{self, Trigger};
 use muster_simulation::World;
@@ -25,7 +25,7 @@ pub(crate) struct Watch {
 /// What a shadow has told.
 pub(crate) struct Told {
     pub(crate) lines: Vec<Line>,
-    pub(crate) tally: Tally,
+    pub(crate) totals: Totals,
 }
 
 impl Watch {
@@ -54,11 +54,11 @@ impl Watch {
         self.stop.stop();
         let Ok(()) = self.running.await.unwrap();
         let lines = std::mem::take(&mut *self.lines.lock().unwrap());
-        let tally = lines.iter().rev().find_map(|line| match &line.record {
-            Record::Summary(tally) => Some(tally.clone()),
+        let totals = lines.iter().rev().find_map(|line| match &line.record {
+            Record::Summary(totals) => Some(totals.clone()),
             _ => None,
         });
-        Told { lines, tally: tally.expect("it ends with a summary") }
+        Told { lines, totals: totals.expect("it ends with a summary") }
     }
 }
 
@@ -71,6 +71,6 @@ impl Told {
     }
 
     pub(crate) fn agreed(&self, kind: &str, action: &str) -> u64 {
-        self.tally.kinds.get(kind).and_then(|actions| actions.get(action)).map_or(0, |counts| counts.agreed)
+        self.totals.kinds.get(kind).and_then(|actions| actions.get(action)).map_or(0, |counts| counts.agreed)
     }
 }

@@ -36,7 +36,7 @@ Phases, each with a process of its own that is started for it:
 
 CPU and memory are those of the manager's process, as /proc has them: this needs Linux, and managers that
 do not fork. No other process may run these controllers for that cluster. The pods of `rollouts` must turn
-Ready: where the cluster has no nodes, this program simulates three meanwhile. Everything happens in
+Ready: where the cluster has no nodes, this program simulates some meanwhile. Everything happens in
 namespaces of its own, which it removes in the end, after an interrupt as well.";
 
 /// What `muster bench manager` takes.

@@ -86,7 +86,14 @@ async fn measure(stage: &Stage, arguments: &BenchManager) -> Result<Findings> {
     let mut nodes_simulated = false;
     let run = Run::new(stage, arguments).await?;
     for phase in phases {
-        let simulated = if phase == Phase::Rollouts { stage.simulate_nodes().await? } else { None };
+        let simulated = match phase {
+            // Those above the wanted number, and those on their way out, take room too.
+            Phase::Rollouts => {
+                let pods = 2 * u64::from(arguments.deployments) * u64::from(arguments.deployment_replicas);
+                stage.simulate_nodes(pods).await?
+            }
+            _ => None,
+        };
         nodes_simulated |= simulated.is_some();
         let world = match phase {
             Phase::Restart => {

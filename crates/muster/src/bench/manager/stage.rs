@@ -18,13 +18,12 @@ use tokio::task::JoinSet;
 
 use super::super::rollouts::is_complete;
 use super::super::{LANES, create_namespace, pod, pod_spec, replicaset};
+use crate::embedded::nodes_for;
 
 /// How often is looked at what the watches have shown: the resolution of every duration.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long a namespace may take to be removed, where nobody waits for a figure any more.
 const REMOVAL: Duration = Duration::from_secs(600);
-/// How many nodes are simulated where the cluster has none.
-const NODES: u32 = 3;
 /// What is deleted goes at once, and takes nothing with it.
 const AT_ONCE: &[u8] =
     br#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background","gracePeriodSeconds":0}"#;
@@ -37,8 +36,8 @@ pub(super) struct Stage {
     namespaces: Mutex<Vec<String>>,
     /// How many there have been.
     made: AtomicUsize,
-    /// Whether nodes are simulated, or were.
-    simulated: Mutex<bool>,
+    /// How many nodes are simulated, or were.
+    simulated: Mutex<u32>,
     timeout: Duration,
 }
 
@@ -125,15 +124,16 @@ impl Stage {
         }
     }
 
-    /// Nodes on which pods turn Ready at once, until they are stopped and [`Stage::clear`] was called; none where the
+    /// Nodes for so many pods, on which these turn Ready at once, until they are stopped and [`Stage::clear`] was called; none where the
     /// cluster has its own.
-    pub(super) async fn simulate_nodes(&self) -> Result<Option<Cluster>> {
+    pub(super) async fn simulate_nodes(&self, pods: u64) -> Result<Option<Cluster>> {
         if self.count("/api/v1/nodes").await? > 0 {
             return Ok(None);
         }
-        *self.simulated.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        let nodes = nodes_for(pods);
+        *self.simulated.lock().unwrap_or_else(PoisonError::into_inner) = nodes;
         let options = ClusterOptions {
-            nodes: NODES,
+            nodes,
             pod_startup: DelayRange::ZERO,
             pod_shutdown: Duration::ZERO,
             events: false,
@@ -147,12 +147,11 @@ impl Stage {
 
     /// Removes whatever the bench has made.
     pub(super) async fn clear(&self) -> Result<()> {
-        if *self.simulated.lock().unwrap_or_else(PoisonError::into_inner) {
-            for node in (0..NODES).map(nodes::node_name) {
-                let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{node}", nodes::LEASE_NAMESPACE);
-                for path in [format!("/api/v1/nodes/{node}"), lease] {
-                    gone(self.client.delete(&path, None).await).with_context(|| format!("deleting {path}"))?;
-                }
+        let simulated = *self.simulated.lock().unwrap_or_else(PoisonError::into_inner);
+        for node in (0..simulated).map(nodes::node_name) {
+            let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{node}", nodes::LEASE_NAMESPACE);
+            for path in [format!("/api/v1/nodes/{node}"), lease] {
+                gone(self.client.delete(&path, None).await).with_context(|| format!("deleting {path}"))?;
             }
         }
         let namespaces = self.lock().clone();

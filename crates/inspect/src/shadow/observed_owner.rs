@@ -1,4 +1,4 @@
-//! Ward: one owner that is watched, with what was seen of it lately.
+//! ObservedOwner: one owner that is watched, with what was seen of it lately.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use muster_objects::Timestamp;
 use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
 
-use super::action::{Action, Did};
-use super::consider::{Considered, Explained};
-use super::intent::{Intent, Target, Wish, told};
+use super::action::{Action, ActionKind};
+use super::compared::{Compared, Explained};
+use super::intent::{IntendedWrite, Intent, Target, text_of};
+use super::observed_kind::Options;
 use super::record::{Agreement, Difference, Other, Planned, Record, Subject};
-use super::side::Options;
-use super::standing::Standing;
+use super::unmet::UnmetIntents;
 use super::views::{View, Views};
 
 /// Who has last written `spec.replicas` of an object, at one of its versions; none where it is not known.
 pub type Writers<'a> = dyn Fn(&Uid, ResourceVersion) -> Option<String> + 'a;
 
 /// One owner.
-pub struct Ward<S> {
+pub struct ObservedOwner<S> {
     key: ObjectKey,
     uid: Uid,
     views: Views<S>,
@@ -29,7 +29,7 @@ pub struct Ward<S> {
     deleted: u64,
     /// Actions that nothing has explained yet.
     pending: Vec<Pending>,
-    standing: Standing,
+    unmet: UnmetIntents,
     /// When the owner was seen to be gone.
     pub(super) gone: Option<Timestamp>,
 }
@@ -43,7 +43,7 @@ struct Pending {
     deleted: u64,
 }
 
-impl<S: Considered> Ward<S> {
+impl<S: Compared> ObservedOwner<S> {
     /// An owner that comes up.
     pub(super) fn new(key: ObjectKey, uid: Uid) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl<S: Considered> Ward<S> {
             created: 0,
             deleted: 0,
             pending: Vec::new(),
-            standing: Standing::default(),
+            unmet: UnmetIntents::default(),
             gone: None,
         }
     }
@@ -67,20 +67,21 @@ impl<S: Considered> Ward<S> {
         options: &Options,
         out: &mut Vec<Record>,
     ) -> Option<Duration> {
-        let recorded = snapshot.consider(at);
-        let wishes: BTreeSet<Wish> = recorded.intents.iter().flat_map(Intent::wishes).collect();
+        let recorded = snapshot.record(at);
+        let writes: BTreeSet<IntendedWrite> = recorded.intents.iter().flat_map(Intent::writes).collect();
         let before = self.views.last();
-        let wished: BTreeSet<Wish> = before.iter().flat_map(|view| view.intents()).flat_map(Intent::wishes).collect();
+        let intended_before: BTreeSet<IntendedWrite> =
+            before.iter().flat_map(|view| view.intents()).flat_map(Intent::writes).collect();
         let rewritten =
             before.is_some_and(|view| view.snapshot.meta().resource_version != snapshot.meta().resource_version);
         if rewritten {
-            self.settle_status(&wished, &wishes, version, out);
+            self.settle_status(&intended_before, &writes, version, out);
         }
-        if !wishes.is_subset(&wished) {
+        if !writes.is_subset(&intended_before) {
             let subject = self.subject(version);
-            out.push(Record::Plan(Planned { subject, would: told(&recorded.intents) }));
+            out.push(Record::Plan(Planned { subject, would: text_of(&recorded.intents) }));
         }
-        self.standing.are(&recorded.intents, at);
+        self.unmet.update(&recorded.intents, at);
         let look_again = recorded.look_again;
         let snapshot = snapshot.kept();
         self.views.push(View { version, at, snapshot, recorded, created: self.created }, options.keep());
@@ -90,15 +91,17 @@ impl<S: Considered> Ward<S> {
     /// The owner itself was written, and what was to be written in its status is there.
     fn settle_status(
         &mut self,
-        wished: &BTreeSet<Wish>,
-        wishes: &BTreeSet<Wish>,
+        intended_before: &BTreeSet<IntendedWrite>,
+        writes: &BTreeSet<IntendedWrite>,
         version: ResourceVersion,
         out: &mut Vec<Record>,
     ) {
-        let statuses = |wishes: &BTreeSet<Wish>| wishes.iter().filter(|wish| matches!(wish, Wish::Status(_))).count();
-        if statuses(wished) > 0 && statuses(wishes) == 0 {
-            let granted = wished.iter().filter_map(|wish| match wish {
-                Wish::Status(field) => Some(field.as_str()),
+        let statuses = |writes: &BTreeSet<IntendedWrite>| {
+            writes.iter().filter(|write| matches!(write, IntendedWrite::Status(_))).count()
+        };
+        if statuses(intended_before) > 0 && statuses(writes) == 0 {
+            let granted = intended_before.iter().filter_map(|write| match write {
+                IntendedWrite::Status(field) => Some(field.as_str()),
                 _ => None,
             });
             let did = format!("wrote status: {}", granted.collect::<Vec<_>>().join(", "));
@@ -107,8 +110,8 @@ impl<S: Considered> Ward<S> {
     }
 
     /// Takes in something that was done.
-    pub(super) fn did(&mut self, action: Action, options: &Options, out: &mut Vec<Record>) {
-        if action.did == Did::CreatePod {
+    pub(super) fn observe(&mut self, action: Action, options: &Options, out: &mut Vec<Record>) {
+        if action.kind == ActionKind::CreatePod {
             self.created += 1;
         }
         let explained = self.explain(&action, self.created, options);
@@ -116,14 +119,18 @@ impl<S: Considered> Ward<S> {
             self.settle(&action, &explained, options, out);
             return;
         }
-        if self.is_leaving() && matches!(action.did, Did::DeletePod | Did::DeleteReplicaSet | Did::Release) {
+        if self.is_leaving()
+            && matches!(action.kind, ActionKind::DeletePod | ActionKind::DeleteReplicaSet | ActionKind::Release)
+        {
             self.other(&action, "its owner is gone or being deleted", out);
             return;
         }
         let instead = self.instead(&action, options);
-        let by_somebody = match action.did {
-            Did::Release => Some("it was not to be released, and a controller would only take it back"),
-            Did::DeletePod | Did::DeleteReplicaSet if instead.is_empty() => Some("nothing was to be deleted"),
+        let by_somebody = match action.kind {
+            ActionKind::Release => Some("it was not to be released, and a controller would only take it back"),
+            ActionKind::DeletePod | ActionKind::DeleteReplicaSet if instead.is_empty() => {
+                Some("nothing was to be deleted")
+            }
             _ => None,
         };
         match by_somebody {
@@ -141,15 +148,20 @@ impl<S: Considered> Ward<S> {
     }
 
     /// Lets go what nothing has explained yet.
-    pub(super) fn forgive(&mut self, why: &str, out: &mut Vec<Record>) {
+    pub(super) fn discard_pending(&mut self, why: &str, out: &mut Vec<Record>) {
         for pending in std::mem::take(&mut self.pending) {
             self.other(&pending.action, why, out);
         }
     }
 
     /// The owner's key, where it is about to be told that nobody does what it wants.
-    pub(super) fn doubtful(&self, now: Timestamp, busy: Option<Timestamp>, options: &Options) -> Option<ObjectKey> {
-        let overdue = !self.is_leaving() && self.standing.is_overdue(now, options.patience, busy);
+    pub(super) fn with_overdue_writes(
+        &self,
+        now: Timestamp,
+        busy: Option<Timestamp>,
+        options: &Options,
+    ) -> Option<ObjectKey> {
+        let overdue = !self.is_leaving() && self.unmet.is_overdue(now, options.patience, busy);
         overdue.then(|| self.key.clone())
     }
 
@@ -172,8 +184,8 @@ impl<S: Considered> Ward<S> {
         if self.is_leaving() {
             return;
         }
-        for (wish, stood) in self.standing.overdue(now, options.patience, busy) {
-            self.tell_overdue(&wish, stood, out);
+        for (write, stood) in self.unmet.overdue(now, options.patience, busy) {
+            self.tell_overdue(&write, stood, out);
         }
     }
 
@@ -189,8 +201,8 @@ impl<S: Considered> Ward<S> {
             self.settle(action, &explained, options, out);
             return;
         }
-        let why = match action.did {
-            Did::DeletePod | Did::DeleteReplicaSet => {
+        let why = match action.kind {
+            ActionKind::DeletePod | ActionKind::DeleteReplicaSet => {
                 let after = usize::try_from(self.deleted - deleted).unwrap_or(usize::MAX);
                 let is_here = |target: &&Target| self.views.last().is_some_and(|view| view.snapshot.holds(&target.uid));
                 if after >= instead.len() || !instead.iter().any(|target| is_here(&target)) {
@@ -199,7 +211,7 @@ impl<S: Considered> Ward<S> {
                 }
                 self.ranks(action, instead, options)
             }
-            Did::ScaleReplicaSet { .. } => match writers(&action.target.uid, action.version) {
+            ActionKind::ScaleReplicaSet { .. } => match writers(&action.target.uid, action.version) {
                 Some(writer) if writer != options.manager => {
                     self.other(action, &format!("the size was written by {writer}"), out);
                     return;
@@ -210,7 +222,7 @@ impl<S: Considered> Ward<S> {
             _ => "no state had a plan with it".to_owned(),
         };
         let would = self.would_before(action, options);
-        let (subject, did) = (self.subject(action.version), action.told());
+        let (subject, did) = (self.subject(action.version), action.text());
         let name = action.answers().action().to_owned();
         out.push(Record::Difference(Difference { subject, action: name, would, did, why, row: None }));
     }
@@ -221,12 +233,12 @@ impl<S: Considered> Ward<S> {
     }
 
     fn settle(&mut self, action: &Action, explained: &Explained, options: &Options, out: &mut Vec<Record>) {
-        let wish = action.answers();
-        self.standing.progressed(&wish, action.at);
-        if matches!(action.did, Did::DeletePod | Did::DeleteReplicaSet) {
+        let write = action.answers();
+        self.unmet.progressed(&write, action.at);
+        if matches!(action.kind, ActionKind::DeletePod | ActionKind::DeleteReplicaSet) {
             self.deleted += 1;
         }
-        let (subject, did, action_name) = (self.subject(action.version), action.told(), wish.action().to_owned());
+        let (subject, did, action_name) = (self.subject(action.version), action.text(), write.action().to_owned());
         out.push(match explained {
             Explained::Departs(row) => Record::Difference(Difference {
                 subject,
@@ -240,24 +252,24 @@ impl<S: Considered> Ward<S> {
         });
     }
 
-    fn tell_overdue(&self, wish: &Wish, stood: Duration, out: &mut Vec<Record>) {
+    fn tell_overdue(&self, write: &IntendedWrite, stood: Duration, out: &mut Vec<Record>) {
         let Some(view) = self.views.last() else { return };
         let subject = self.subject(ResourceVersion::UNKNOWN);
-        let action = wish.action().to_owned();
-        if let Some(refusal) = view.snapshot.refused(wish) {
+        let action = write.action().to_owned();
+        if let Some(refusal) = view.snapshot.refused(write) {
             let did = "tried, and was refused".to_owned();
             out.push(Record::Other(Other { subject, action, did, why: refusal }));
             return;
         }
         let intents: Vec<Intent> =
-            view.intents().iter().filter(|intent| intent.wishes().contains(wish)).cloned().collect();
-        let would = match (wish, &intents[..]) {
-            (Wish::Status(name), [Intent::WriteStatus(fields)]) => {
+            view.intents().iter().filter(|intent| intent.writes().contains(write)).cloned().collect();
+        let would = match (write, &intents[..]) {
+            (IntendedWrite::Status(name), [Intent::WriteStatus(fields)]) => {
                 fields.iter().find(|field| field.name == *name).map(ToString::to_string).unwrap_or_default()
             }
-            _ => told(&intents),
+            _ => text_of(&intents),
         };
-        let row = view.snapshot.left_undone_by(wish, &intents).map(str::to_owned);
+        let row = view.snapshot.left_undone_by(write, &intents).map(str::to_owned);
         let did = "nothing".to_owned();
         let why = format!("every state wanted it for {} s", stood.as_secs());
         out.push(Record::Difference(Difference { subject, action, would, did, why, row }));
@@ -268,9 +280,9 @@ impl<S: Considered> Ward<S> {
         let Some(view) = self.views.before(action.version, action.at, options.lookback).next() else {
             return Vec::new();
         };
-        let targets = view.intents().iter().flat_map(|intent| match (intent, &action.did) {
-            (Intent::DeletePods(pods), Did::DeletePod) => pods.clone(),
-            (Intent::DeleteReplicaSet(set), Did::DeleteReplicaSet) => vec![set.clone()],
+        let targets = view.intents().iter().flat_map(|intent| match (intent, &action.kind) {
+            (Intent::DeletePods(pods), ActionKind::DeletePod) => pods.clone(),
+            (Intent::DeleteReplicaSet(set), ActionKind::DeleteReplicaSet) => vec![set.clone()],
             _ => Vec::new(),
         });
         targets.collect()
@@ -291,11 +303,11 @@ impl<S: Considered> Ward<S> {
 
     fn would_before(&self, action: &Action, options: &Options) -> String {
         let before = self.views.before(action.version, action.at, options.lookback).next();
-        before.map_or_else(|| "not known".to_owned(), |view| told(view.intents()))
+        before.map_or_else(|| "not known".to_owned(), |view| text_of(view.intents()))
     }
 
     fn other(&self, action: &Action, why: &str, out: &mut Vec<Record>) {
-        let (subject, did) = (self.subject(action.version), action.told());
+        let (subject, did) = (self.subject(action.version), action.text());
         let action = action.answers().action().to_owned();
         out.push(Record::Other(Other { subject, action, did, why: why.to_owned() }));
     }

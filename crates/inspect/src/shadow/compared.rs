@@ -4,12 +4,12 @@ use muster_objects::Timestamp;
 use muster_objects::meta::{Meta, Uid};
 
 use super::action::Action;
-use super::intent::{Intent, Wish};
+use super::intent::{IntendedWrite, Intent};
 use super::recorder::Recorded;
 use super::views::View;
 
 /// A snapshot of an owner that can be held against what was done.
-pub trait Considered: Clone {
+pub trait Compared: Clone {
     /// The kind of the owner, such as `ReplicaSet`.
     const KIND: &'static str;
 
@@ -17,17 +17,17 @@ pub trait Considered: Clone {
     fn meta(&self) -> &Meta;
 
     /// What a sync of it would do.
-    fn consider(&self, now: Timestamp) -> Recorded;
+    fn record(&self, now: Timestamp) -> Recorded;
 
     /// Whether one of the views, newest first, or an owner and objects of two of them, had a plan with the action.
     /// `created` is how many pods the owner had been seen to get, the action's own among them.
     fn explain(action: &Action, views: &[&View<Self>], created: u64) -> Explained;
 
-    /// The row of the contract by which the reference does not do what is wished for, where that is seen to be why.
-    fn left_undone_by(&self, wish: &Wish, intents: &[Intent]) -> Option<&'static str>;
+    /// The row of the contract by which the reference does not do what is intended_before for, where that is seen to be why.
+    fn left_undone_by(&self, write: &IntendedWrite, intents: &[Intent]) -> Option<&'static str>;
 
-    /// Why the server keeps everybody from doing what is wished for, where the owner's status tells of it.
-    fn refused(&self, wish: &Wish) -> Option<String>;
+    /// Why the server keeps everybody from doing what is intended_before for, where the owner's status tells of it.
+    fn refused(&self, write: &IntendedWrite) -> Option<String>;
 
     /// The snapshot without what explains nothing: pods that have finished may be thousands where a node rejects each.
     #[must_use]

@@ -1,4 +1,4 @@
-//! Tally: how often the two sides agreed, by kind and action.
+//! Totals: how often the two sides agreed, by kind and action.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::record::Record;
 
 /// The counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Tally {
+pub struct Totals {
     /// How many owners were looked at, by kind.
     #[serde(default)]
     pub objects: BTreeMap<String, u64>,
@@ -42,7 +42,7 @@ impl Counts {
     }
 }
 
-impl Tally {
+impl Totals {
     /// Counts a record in; plans and summaries count for nothing.
     pub fn add(&mut self, record: &Record) {
         match record {

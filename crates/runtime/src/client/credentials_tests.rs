@@ -1,0 +1,112 @@
+//! When plugins are run and files are read, under paused time.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+fn start() -> Timestamp {
+    Timestamp::parse("2026-01-01T00:00:00Z").unwrap()
+}
+
+/// Credentials whose plugin takes 20 s for the token `t1`, then `t2` and so on, each good for an hour; how often it was
+/// run. Its third run fails.
+fn of_a_plugin() -> (Arc<Credentials>, Arc<AtomicUsize>) {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let clock = Clock::starting_at(start());
+    let run: Runner = Box::new(move |_| {
+        let run = counted.fetch_add(1, Ordering::SeqCst) + 1;
+        async move {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            if run == 3 {
+                return Err(CredentialsError("no".to_owned()));
+            }
+            let expires = Some(clock.now().plus_nanos(3_600_000_000_000));
+            Ok(Secrets { token: Some(format!("t{run}")), certificate: None, expires })
+        }
+        .boxed()
+    });
+    let auth = AuthInfo { exec: Some(ExecConfig::default()), ..AuthInfo::default() };
+    (Arc::new(Credentials { run, ..Credentials::new(auth, clock) }), runs)
+}
+
+/// The bearer token of the credentials as they are now.
+async fn token(credentials: &Arc<Credentials>) -> String {
+    let auth = credentials.current().await.unwrap();
+    assert!(auth.exec.is_none(), "nothing is left to be run");
+    serde_json::to_value(&*auth).unwrap()["token"].as_str().unwrap().to_owned()
+}
+
+/// Contract: CM-03
+#[tokio::test(start_paused = true)]
+async fn a_plugin_is_run_once_for_all_who_ask_and_again_when_its_credentials_expire() {
+    let (credentials, runs) = of_a_plugin();
+    assert!(credentials.now().is_none());
+    // One who does not wait for it does not end it.
+    let impatient = tokio::time::timeout(Duration::from_secs(5), credentials.current()).await;
+    assert!(impatient.is_err());
+    let asking = (0..10).map(|_| token(&credentials));
+    assert_eq!(futures::future::join_all(asking).await, vec!["t1"; 10]);
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    tokio::time::sleep(Duration::from_secs(3_599)).await;
+    assert_eq!((token(&credentials).await.as_str(), runs.load(Ordering::SeqCst)), ("t1", 1));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!((token(&credentials).await.as_str(), runs.load(Ordering::SeqCst)), ("t2", 2));
+    // The third run fails: all who wait for it are told, and the next one is a new try.
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    let (one, other) = tokio::join!(credentials.current(), credentials.current());
+    assert_eq!((one.unwrap_err(), runs.load(Ordering::SeqCst)), (other.unwrap_err(), 3));
+    assert_eq!(token(&credentials).await, "t4");
+}
+
+/// Contract: CM-03
+#[tokio::test(start_paused = true)]
+async fn a_401_runs_the_plugin_again_but_not_over_and_over() {
+    let (credentials, runs) = of_a_plugin();
+    let first = credentials.current().await.unwrap();
+    credentials.refused(&first);
+    assert_eq!(token(&credentials).await, "t1", "they are new");
+    tokio::time::sleep(SETTLED).await;
+    assert_eq!(token(&credentials).await, "t2");
+    // What was refused before is no reason to doubt what came after it.
+    credentials.refused(&first);
+    tokio::time::sleep(SETTLED).await;
+    assert_eq!((token(&credentials).await.as_str(), runs.load(Ordering::SeqCst)), ("t2", 2));
+    // Where it fails, what is not known to be bad for good stays.
+    credentials.refused(&credentials.current().await.unwrap());
+    assert_eq!((token(&credentials).await.as_str(), runs.load(Ordering::SeqCst)), ("t2", 3));
+}
+
+/// Contract: CM-03
+#[tokio::test(start_paused = true)]
+async fn certificate_files_are_read_again_each_minute() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let write = |text: &str| {
+        std::fs::write(path("crt"), text).unwrap();
+        std::fs::write(path("key"), text).unwrap();
+    };
+    let (client_certificate, client_key) = (Some(path("crt")), Some(path("key")));
+    let auth = AuthInfo { client_certificate, client_key, ..AuthInfo::default() };
+    let credentials = Arc::new(Credentials::new(auth, Clock::starting_at(start())));
+    assert!(credentials.current().await.is_err(), "not there yet");
+    write("one");
+    let first = credentials.current().await.unwrap();
+    assert_eq!(first.client_certificate_data, Some(BASE64_STANDARD.encode("one")));
+    tokio::time::sleep(RELOAD).await;
+    assert!(Arc::ptr_eq(&first, &credentials.current().await.unwrap()), "unchanged");
+    write("two");
+    assert!(Arc::ptr_eq(&first, &credentials.current().await.unwrap()), "not before its time");
+    tokio::time::sleep(RELOAD).await;
+    let second = credentials.current().await.unwrap();
+    assert_eq!(second.client_certificate_data, Some(BASE64_STANDARD.encode("two")));
+    std::fs::remove_file(path("key")).unwrap();
+    tokio::time::sleep(RELOAD).await;
+    assert!(Arc::ptr_eq(&second, &credentials.current().await.unwrap()), "what is known stays");
+    // A 401 makes the files be read before their time.
+    write("three");
+    credentials.refused(&second);
+    tokio::time::sleep(SETTLED).await;
+    let third = credentials.current().await.unwrap();
+    assert_eq!(third.client_certificate_data, Some(BASE64_STANDARD.encode("three")));
+}
