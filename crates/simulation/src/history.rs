@@ -167,7 +167,7 @@ where
 }
 
 /// A digest with fixed keys: the same bytes give the same number in every run.
-fn digest(bytes: &[u8]) -> u64 {
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     hasher.finish()

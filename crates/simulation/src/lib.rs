@@ -6,7 +6,7 @@
 //! names, delays, jitter, timestamps.
 //!
 //! ```text
-//!   World ── one server ──┬── Recorded ─────────── nodes, scheduler, collectors   (muster-cluster)
+//!   World ── one server ──┬── Recorded ── Faulty ── nodes, scheduler, collectors   (muster-cluster)
 //!                         ├── Recorded ── Faulty ── controllers                    (muster-runtime)
 //!                         ├── Recorded ── Faulty ── Candidate: controllers that may lead, and may be frozen
 //!                         └── Recorded ─────────── the test itself: World::client

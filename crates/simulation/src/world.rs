@@ -90,13 +90,16 @@ impl World {
         let server = ApiServer::new(ServerOptions::seeded(settings.seed, epoch));
         let clock = Clock::starting_at(epoch);
         let history = History::default();
-        let client = |name: &'static str| recorded(&server, clock, &history, name);
-        let cluster = if settings.bare { None } else { Some(start_cluster(client(CLUSTER), &settings).await?) };
+        let connection = Connection { server: &server, history: &history, clock, faults: settings.faults.as_ref() };
+        let cluster = match settings.bare {
+            true => None,
+            false => Some(start_cluster(connection.open(CLUSTER, clock), &settings).await?),
+        };
         let (stop, stopped) = shutdown::channel();
         let options = ManagerOptions { seed: settings.seed, ..settings.manager };
-        let (test, faults) = (client(TEST), settings.faults);
-        let connection = Connection { server: &server, history: &history, clock, faults: faults.as_ref() };
+        let test = Connection { faults: None, ..connection }.open(TEST, clock);
         let manager = Manager::new(&connection.open(CONTROLLERS, settings.clock.unwrap_or(clock)), options);
+        let faults = settings.faults;
         let metrics = manager.metrics();
         let manager = tokio::spawn(manager.run(stopped));
         Ok(Self { client: test, server, cluster, manager, metrics, stop, history, clock, faults })
@@ -163,6 +166,7 @@ impl World {
 }
 
 /// What it takes to reach the server.
+#[derive(Clone, Copy)]
 struct Connection<'w> {
     server: &'w ApiServer,
     history: &'w History,
@@ -180,10 +184,6 @@ impl Connection<'_> {
             None => Client::in_process(service, &options(name, clock)),
         }
     }
-}
-
-fn recorded(server: &ApiServer, clock: Clock, history: &History, name: &'static str) -> Client {
-    Connection { server, history, clock, faults: None }.open(name, clock)
 }
 
 fn options(name: &str, clock: Clock) -> ClientOptions {

@@ -43,9 +43,12 @@ pub(super) fn refusal(refusal: Refusal, target: &Target) -> Response<ResponseBod
     if let Some(seconds) = refusal.retry_after() {
         details["retryAfterSeconds"] = json!(seconds);
     }
+    if refusal == Refusal::VersionTooLarge {
+        details["causes"] = json!([{"reason": "ResourceVersionTooLarge", "message": refusal.message(target)}]);
+    }
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": format!("{} {:?}: {reason}, as a fault would have it", target.resource, target.name),
+        "message": refusal.message(target),
         "reason": reason, "details": details, "code": code.as_u16(),
     });
     let mut answer = Response::new(whole(Bytes::from(status.to_string())));

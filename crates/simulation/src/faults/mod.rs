@@ -10,6 +10,7 @@
 //! back. The same seed and the same requests give the same faults.
 
 mod answer;
+mod bookmark;
 mod draw;
 mod memory;
 mod rule;
@@ -26,10 +27,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::DATE;
-use http::{HeaderMap, HeaderValue, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use muster_runtime::client::{BoxError, ResponseBody};
 use muster_runtime::clock::Clock;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::Service;
@@ -50,12 +52,23 @@ pub struct Faults {
 #[derive(Debug)]
 struct State {
     start: Instant,
-    rules: Vec<Rule>,
-    draw: Draw,
+    seed: u64,
+    rules: Vec<Active>,
+    /// How many requests and pieces of watches were struck.
+    strikes: u64,
     memory: Memory,
     struck: Vec<Struck>,
+    unanswered: Vec<Unanswered>,
     /// What answers say the time is; none where they do not.
     date: Option<Clock>,
+}
+
+/// A rule, and the chance by which it strikes: a stream of its own, so that taking away another rule, or what that
+/// one strikes, leaves this one as it was.
+#[derive(Debug)]
+struct Active {
+    rule: Rule,
+    draw: Draw,
 }
 
 /// Whether the server is there. Each change breaks every connection.
@@ -78,16 +91,31 @@ pub struct Struck {
     pub fault: Fault,
 }
 
+/// A write that the server took and whose sender was not told so.
+#[derive(Debug, Clone)]
+pub struct Unanswered {
+    /// When the server had acted, since the making of the [`Faults`].
+    pub at: Duration,
+    /// Whose request it was.
+    pub who: &'static str,
+    /// What it wanted.
+    pub target: Target,
+    /// What the server answered, as JSON; null where it is none.
+    pub answer: Value,
+}
+
 impl Faults {
     /// No faults yet; their time begins now.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let state = State {
             start: Instant::now(),
+            seed,
             rules: Vec::new(),
-            draw: Draw::seeded(seed),
+            strikes: 0,
             memory: Memory::default(),
             struck: Vec::new(),
+            unanswered: Vec::new(),
             date: None,
         };
         Self { state: Arc::new(Mutex::new(state)), outages: watch::Sender::new(Outage::default()) }
@@ -95,7 +123,9 @@ impl Faults {
 
     /// Adds a rule.
     pub fn add(&self, rule: Rule) {
-        self.lock().rules.push(rule);
+        let mut state = self.lock();
+        let draw = Draw::seeded(state.seed ^ rule.digest());
+        state.rules.push(Active { rule, draw });
     }
 
     /// Takes all rules away, and gives the server back where it is away.
@@ -121,10 +151,22 @@ impl Faults {
         self.lock().date = Some(clock);
     }
 
+    /// How many requests and pieces of watches were struck so far, by [`Fault::Lag`] too.
+    #[must_use]
+    pub fn strikes(&self) -> u64 {
+        self.lock().strikes
+    }
+
     /// What has struck so far.
     #[must_use]
     pub fn struck(&self) -> Vec<Struck> {
         self.lock().struck.clone()
+    }
+
+    /// The writes so far whose senders do not know that the server took them.
+    #[must_use]
+    pub fn unanswered(&self) -> Vec<Unanswered> {
+        self.lock().unanswered.clone()
     }
 
     /// How long ago they began.
@@ -136,42 +178,65 @@ impl Faults {
     /// What happens to a request that is sent now.
     fn fate(&self, who: &'static str, target: &Target) -> Fate {
         let mut state = self.lock();
-        let State { start, rules, draw, struck, .. } = &mut *state;
+        let State { start, rules, strikes, struck, .. } = &mut *state;
         let at = start.elapsed();
         let mut fate = Fate::default();
-        for rule in rules.iter().filter(|rule| !rule.is_about_pieces() && rule.applies(who, target, at)) {
-            if draw.strikes(rule.chance()) {
-                fate.add(&rule.fault, |range| draw.within(range));
-                struck.push(Struck { at, who, target: target.clone(), fault: rule.fault.clone() });
+        for Active { rule, draw } in rules.iter_mut().filter(|active| !active.rule.is_about_pieces()) {
+            if rule.applies(who, target, at) && draw.strikes(rule.chance()) {
+                fate.add(&rule.fault, draw);
+                // Whether there is an older list to answer with is not known yet.
+                if rule.fault != Fault::Stale {
+                    *strikes += 1;
+                    struck.push(Struck { at, who, target: target.clone(), fault: rule.fault.clone() });
+                }
             }
         }
         fate
     }
 
-    /// What happens to a piece of a watch that has so many bytes.
-    fn piece(&self, who: &'static str, target: &Target, bytes: usize) -> PieceFate {
+    /// What happens to a piece of a watch.
+    fn piece(&self, who: &'static str, target: &Target, piece: &[u8]) -> PieceFate {
         let mut state = self.lock();
-        let State { start, rules, draw, struck, .. } = &mut *state;
+        let State { start, rules, strikes, struck, .. } = &mut *state;
         let at = start.elapsed();
         let mut fate = PieceFate::default();
-        for rule in rules.iter().filter(|rule| rule.is_about_pieces() && rule.applies(who, target, at)) {
-            if !draw.strikes(rule.chance()) {
+        for Active { rule, draw } in rules.iter_mut().filter(|active| active.rule.is_about_pieces()) {
+            let applies = rule.applies(who, target, at) && rule.fault.is_about(piece);
+            if !applies || !draw.strikes(rule.chance()) {
                 continue;
             }
+            *strikes += 1;
             match &rule.fault {
                 Fault::Lag(range) => {
                     fate.lag += draw.within(range);
                     continue;
                 }
                 Fault::Cut => {
-                    let bytes = draw.below(u64::try_from(bytes).unwrap_or(u64::MAX));
+                    let bytes = draw.below(u64::try_from(piece.len()).unwrap_or(u64::MAX));
                     fate.cut = Some((usize::try_from(bytes).unwrap_or_default(), draw.strikes(500)));
                 }
+                Fault::BookmarkLost => fate.lost = true,
+                Fault::BookmarkOld => fate.old = true,
                 _ => fate.stalls = true,
             }
             struck.push(Struck { at, who, target: target.clone(), fault: rule.fault.clone() });
         }
         fate
+    }
+
+    /// Notes an answer that does not reach its sender, where the server took a write.
+    fn lose(&self, who: &'static str, target: &Target, status: StatusCode, answer: &Bytes) {
+        if status.is_success() && !matches!(target.verb, Verb::Get | Verb::List | Verb::Watch) {
+            let answer = serde_json::from_slice(answer).unwrap_or_default();
+            let mut state = self.lock();
+            let at = state.start.elapsed();
+            state.unanswered.push(Unanswered { at, who, target: target.clone(), answer });
+        }
+    }
+
+    /// One more was struck.
+    fn strike(&self) {
+        self.lock().strikes += 1;
     }
 
     fn outages(&self) -> watch::Receiver<Outage> {
@@ -180,13 +245,17 @@ impl Faults {
 
     fn remember(&self, uri: &Uri, headers: &HeaderMap, body: &Bytes) {
         let mut state = self.lock();
-        if state.rules.iter().any(|rule| rule.fault == Fault::Stale) {
+        if state.rules.iter().any(|active| active.rule.fault == Fault::Stale) {
             state.memory.keep(uri, headers, body);
         }
     }
 
-    fn recall(&self, uri: &Uri) -> Option<Response<ResponseBody>> {
-        let remembered = self.lock().memory.recall(uri)?;
+    fn recall(&self, who: &'static str, target: &Target, uri: &Uri) -> Option<Response<ResponseBody>> {
+        let mut state = self.lock();
+        let remembered = state.memory.recall(uri)?;
+        let at = state.start.elapsed();
+        state.strikes += 1;
+        state.struck.push(Struck { at, who, target: target.clone(), fault: Fault::Stale });
         let mut answer = Response::new(answer::whole(remembered.body));
         *answer.headers_mut() = remembered.headers;
         Some(answer)

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use super::bookmark;
 use super::target::{Target, Verb};
+use crate::history::digest;
 
 /// What can happen to a request, to its answer, or to what a watch delivers.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +29,16 @@ pub enum Fault {
     /// A list is answered with what it was like earlier, as by a cache that lags; only where the request permits
     /// what is older than now.
     Stale,
+    /// An admission webhook adds an annotation and a container to what is created.
+    Mutate,
+    /// Of several API servers, one whose cache is this far behind takes a watch, for as long as the watch lasts.
+    Behind(Range<Duration>),
+    /// A watch loses its bookmarks, the one at the end of a list too.
+    BookmarkLost,
+    /// A bookmark gives a version from before what the watch has delivered.
+    BookmarkOld,
+    /// What is sent and what is delivered waits until others that are ready have had their turn, so many times.
+    Reorder(u64),
     /// A watch breaks off somewhere in what it was about to deliver, in the middle of an event too.
     Cut,
     /// A watch delivers nothing more, and does not end.
@@ -42,6 +54,12 @@ pub enum Refusal {
     Conflict,
     /// 410: the resourceVersion is too old.
     Expired,
+    /// 403, by an admission webhook.
+    Denied,
+    /// 403, by a ResourceQuota.
+    QuotaExceeded,
+    /// 504 for a version that the cache of this API server has not come to: another one told it.
+    VersionTooLarge,
     /// 422, as by parameters that the server does not take.
     Invalid,
     /// 429, with the seconds after which to come back.
@@ -60,6 +78,25 @@ pub enum Refusal {
     Timeout,
 }
 
+impl Fault {
+    /// Whether this is possible for such a request at all.
+    fn can_strike(&self, target: &Target) -> bool {
+        match self {
+            Self::Mutate => target.verb == Verb::Create,
+            Self::Behind(_) => target.verb == Verb::Watch,
+            // A request that names no version is answered with the newest there is.
+            Self::Refuse(Refusal::VersionTooLarge) => target.verb == Verb::Watch && target.resumes,
+            Self::Stale => target.verb == Verb::List,
+            _ => true,
+        }
+    }
+
+    /// Whether this is possible for such a piece of a watch.
+    pub(super) fn is_about(&self, piece: &[u8]) -> bool {
+        !matches!(self, Self::BookmarkLost | Self::BookmarkOld) || bookmark::is_one(piece)
+    }
+}
+
 impl Refusal {
     /// The HTTP status.
     #[must_use]
@@ -67,11 +104,12 @@ impl Refusal {
         match self {
             Self::Conflict => StatusCode::CONFLICT,
             Self::Expired => StatusCode::GONE,
+            Self::Denied | Self::QuotaExceeded => StatusCode::FORBIDDEN,
             Self::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Timeout | Self::VersionTooLarge => StatusCode::GATEWAY_TIMEOUT,
         }
     }
 
@@ -81,11 +119,23 @@ impl Refusal {
         match self {
             Self::Conflict => "Conflict",
             Self::Expired => "Expired",
+            Self::Denied | Self::QuotaExceeded => "Forbidden",
             Self::Invalid => "Invalid",
             Self::TooManyRequests { .. } => "TooManyRequests",
             Self::InternalError => "InternalError",
             Self::Unavailable { .. } => "ServiceUnavailable",
-            Self::Timeout => "Timeout",
+            Self::Timeout | Self::VersionTooLarge => "Timeout",
+        }
+    }
+
+    /// The `Status.message`, by which Kubernetes' clients tell some refusals from others.
+    pub(super) fn message(self, target: &Target) -> String {
+        let Target { resource, name, .. } = target;
+        match self {
+            Self::Denied => "admission webhook \"policy.example.com\" denied the request: not today".to_owned(),
+            Self::QuotaExceeded => format!("{resource} {name:?} is forbidden: exceeded quota: compute"),
+            Self::VersionTooLarge => "Too large resource version".to_owned(),
+            _ => format!("{resource} {name:?}: {}, by a fault", self.reason()),
         }
     }
 
@@ -95,7 +145,14 @@ impl Refusal {
         match self {
             Self::TooManyRequests { retry_after } => Some(retry_after),
             Self::Unavailable { retry_after } => retry_after,
-            Self::Conflict | Self::Expired | Self::Invalid | Self::InternalError | Self::Timeout => None,
+            Self::VersionTooLarge => Some(1),
+            Self::Conflict
+            | Self::Denied
+            | Self::QuotaExceeded
+            | Self::Expired
+            | Self::Invalid
+            | Self::InternalError
+            | Self::Timeout => None,
         }
     }
 }
@@ -149,10 +206,17 @@ impl Rule {
         Self { who: Some(who), ..self }
     }
 
+    /// A number for the rule's own stream of chance: that of what it does and to whom, however often.
+    pub(super) fn digest(&self) -> u64 {
+        let Self { fault, verbs, resources, who, per_mille: _, window: _ } = self;
+        digest(format!("{fault:?} {verbs:?} {resources:?} {who:?}").as_bytes())
+    }
+
     /// Whether it may strike this at a time; chance has the last word.
     pub(super) fn applies(&self, who: &str, target: &Target, at: Duration) -> bool {
         self.window.contains(&at)
             && self.who.is_none_or(|only| only == who)
+            && self.fault.can_strike(target)
             && (self.verbs.is_empty() || self.verbs.contains(&target.verb))
             && (self.resources.is_empty() || self.resources.contains(&target.resource.as_str()))
     }
@@ -164,6 +228,6 @@ impl Rule {
 
     /// Whether it strikes pieces of a watch, and not requests.
     pub(super) fn is_about_pieces(&self) -> bool {
-        matches!(self.fault, Fault::Cut | Fault::Stall | Fault::Lag(_))
+        matches!(self.fault, Fault::Cut | Fault::Stall | Fault::Lag(_) | Fault::BookmarkLost | Fault::BookmarkOld)
     }
 }

@@ -32,6 +32,8 @@ pub struct Target {
     pub name: String,
     /// Such as `status`; empty for the object itself.
     pub subresource: String,
+    /// Whether it names a resourceVersion to go on from.
+    pub resumes: bool,
 }
 
 impl Target {
@@ -48,7 +50,8 @@ impl Target {
             _ if name.is_empty() => Verb::List,
             _ => Verb::Get,
         };
-        Self { verb, resource, name, subresource }
+        let resumes = parameter(uri, "resourceVersion").is_some();
+        Self { verb, resource, name, subresource, resumes }
     }
 }
 
@@ -87,7 +90,7 @@ mod tests {
     #[test]
     fn a_request_is_told_by_its_line() {
         let target = |method: Method, uri: &str| {
-            let Target { verb, resource, name, subresource } = Target::of(&method, &uri.parse().unwrap());
+            let Target { verb, resource, name, subresource, resumes: _ } = Target::of(&method, &uri.parse().unwrap());
             (verb, resource, name, subresource)
         };
         for (method, uri, verb, place) in [

@@ -8,12 +8,16 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use muster_runtime::client::{BoxError, ResponseBody};
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::{Service, ServiceExt as _};
 
 use super::Faults;
 use super::answer::{self, Broken};
+use super::bookmark;
+use super::draw::Draw;
 use super::rule::{Fault, Refusal};
 use super::target::{Target, Verb};
 
@@ -26,6 +30,11 @@ pub(super) struct Fate {
     /// Until its answer leaves.
     pub(super) after: Duration,
     pub(super) stale: bool,
+    pub(super) mutated: bool,
+    /// By how much a watch is behind, all the time.
+    pub(super) behind: Duration,
+    /// How many times others have their turn first.
+    pub(super) turns: u64,
 }
 
 /// What there is in place of the server's answer.
@@ -40,17 +49,20 @@ pub(super) enum End {
 
 impl Fate {
     /// Adds what strikes; of several ends the first counts.
-    pub(super) fn add(&mut self, fault: &Fault, draw: impl FnOnce(&std::ops::Range<Duration>) -> Duration) {
+    pub(super) fn add(&mut self, fault: &Fault, draw: &mut Draw) {
         let end = match fault {
-            Fault::Delay(range) => return self.before += draw(range),
-            Fault::Slow(range) => return self.after += draw(range),
+            Fault::Delay(range) => return self.before += draw.within(range),
+            Fault::Slow(range) => return self.after += draw.within(range),
             Fault::Stale => return self.stale = true,
+            Fault::Mutate => return self.mutated = true,
+            Fault::Behind(range) => return self.behind = draw.within(range),
+            Fault::Reorder(most) => return self.turns = draw.below(most + 1),
             Fault::Lost => End::Lost,
             Fault::Reset => End::Reset,
             Fault::AnswerLost => End::AnswerLost,
             Fault::Refuse(refusal) => End::Refused(*refusal),
             Fault::ActAndRefuse(refusal) => End::ActedAndRefused(*refusal),
-            Fault::Cut | Fault::Stall | Fault::Lag(_) => return,
+            Fault::Cut | Fault::Stall | Fault::Lag(_) | Fault::BookmarkLost | Fault::BookmarkOld => return,
         };
         self.end.get_or_insert(end);
     }
@@ -63,12 +75,16 @@ pub(super) struct PieceFate {
     /// Only so many bytes of it come, and then the end: an error or, where true, a quiet one.
     pub(super) cut: Option<(usize, bool)>,
     pub(super) stalls: bool,
+    /// It is left out.
+    pub(super) lost: bool,
+    /// Its version is an earlier one.
+    pub(super) old: bool,
 }
 
 /// Carries a request to the server and its answer back.
 pub(super) async fn carry<S, B>(
     server: S,
-    request: Request<Full<Bytes>>,
+    mut request: Request<Full<Bytes>>,
     who: &'static str,
     target: Target,
     fate: Fate,
@@ -80,9 +96,15 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    sleep(fate.before).await;
+    if fate.before > Duration::ZERO {
+        sleep(fate.before).await;
+    }
+    for _ in 0..fate.turns {
+        yield_now().await;
+    }
     let mut outages = faults.outages();
     if outages.borrow_and_update().away {
+        faults.strike();
         return Err(Broken::Refused.into());
     }
     match fate.end {
@@ -92,29 +114,43 @@ where
         Some(End::AnswerLost | End::ActedAndRefused(_)) | None => {}
     }
     if fate.stale
-        && target.verb == Verb::List
-        && let Some(answer) = faults.recall(request.uri())
+        && let Some(answer) = faults.recall(who, &target, request.uri())
     {
         return Ok(answer);
     }
+    if fate.mutated {
+        request = mutated(request).await;
+    }
     let uri = request.uri().clone();
     let answer = server.oneshot(request).await.map_err(Into::into)?;
-    sleep(fate.after).await;
-    match fate.end {
-        Some(End::AnswerLost) => return Err(Broken::Reset.into()),
-        Some(End::ActedAndRefused(refusal)) => return Ok(answer::refusal(refusal, &target)),
-        _ => {}
-    }
     let (mut head, body) = answer.into_parts();
-    faults.date(&mut head.headers);
     let body = body.map_err(Into::into).boxed_unsync();
+    if let Some(End::AnswerLost | End::ActedAndRefused(_)) = fate.end {
+        // A watch has no end to wait for.
+        if target.verb != Verb::Watch {
+            faults.lose(who, &target, head.status, &body.collect().await?.to_bytes());
+        }
+        sleep(fate.after).await;
+        return match fate.end {
+            Some(End::ActedAndRefused(refusal)) => Ok(answer::refusal(refusal, &target)),
+            _ => Err(Broken::Reset.into()),
+        };
+    }
+    if fate.after > Duration::ZERO {
+        sleep(fate.after).await;
+    }
+    for _ in 0..fate.turns {
+        yield_now().await;
+    }
+    faults.date(&mut head.headers);
     if target.verb == Verb::Watch && head.status.is_success() {
-        let body = deliver(body, who, target, faults, outages);
+        let body = deliver(body, who, target, fate.behind, faults, outages);
         return Ok(Response::from_parts(head, body));
     }
     let body = body.collect().await?.to_bytes();
     // It went away with the answer in its hands.
     if outages.has_changed().unwrap_or(true) {
+        faults.lose(who, &target, head.status, &body);
         return Err(Broken::Reset.into());
     }
     if target.verb == Verb::List && head.status.is_success() {
@@ -130,14 +166,17 @@ fn deliver(
     body: ResponseBody,
     who: &'static str,
     target: Target,
+    behind: Duration,
     faults: Faults,
     outages: watch::Receiver<super::Outage>,
 ) -> ResponseBody {
     let (sender, receiver) = mpsc::unbounded_channel();
-    tokio::spawn(read(body, who, target, faults, outages, sender));
+    tokio::spawn(read(body, who, target, behind, faults, outages, sender));
     let pieces = unfold(receiver, |mut receiver: mpsc::UnboundedReceiver<Piece>| async {
         let (due, piece) = receiver.recv().await?;
-        sleep_until(due).await;
+        if due > Instant::now() {
+            sleep_until(due).await;
+        }
         Some((piece.map(Frame::data), receiver))
     });
     StreamBody::new(pieces).boxed_unsync()
@@ -148,6 +187,7 @@ async fn read(
     mut body: ResponseBody,
     who: &'static str,
     target: Target,
+    behind: Duration,
     faults: Faults,
     mut outages: watch::Receiver<super::Outage>,
     out: mpsc::UnboundedSender<Piece>,
@@ -166,8 +206,12 @@ async fn read(
         let Some(Ok(piece)) = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default())) else {
             return;
         };
-        let fate = faults.piece(who, &target, piece.len());
-        due = due.max(Instant::now() + fate.lag);
+        let fate = faults.piece(who, &target, &piece);
+        due = due.max(Instant::now() + behind + fate.lag);
+        if fate.lost {
+            continue;
+        }
+        let piece = if fate.old { bookmark::older(&piece) } else { piece };
         if fate.stalls {
             // The client is left to find out.
             return out.closed().await;
@@ -183,4 +227,19 @@ async fn read(
         }
         return;
     }
+}
+
+/// The request as an admission webhook makes it: one more annotation, one more container.
+async fn mutated(request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+    let (head, body) = request.into_parts();
+    let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes);
+    let changed = serde_json::from_slice::<Value>(&body).ok().and_then(|mut object| {
+        object.get_mut("metadata")?.as_object_mut()?.entry("annotations").or_insert_with(|| json!({}))["injected"] =
+            json!("true");
+        if let Some(containers) = object.pointer_mut("/spec/containers").and_then(Value::as_array_mut) {
+            containers.push(json!({"name": "injected", "image": "sidecar:1"}));
+        }
+        Some(Bytes::from(object.to_string()))
+    });
+    Request::from_parts(head, Full::new(changed.unwrap_or(body)))
 }

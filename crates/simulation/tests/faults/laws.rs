@@ -1,23 +1,24 @@
 //! What must hold after every single write, whatever the weather.
 //!
-//! A controller acts on what it has seen, and in bad weather that may be as old as the weather. So the bounds of a phase
-//! are the laxest of what was asked in it: between two changes that is exactly what is asked. What nobody can know
-//! is counted apart: a pod that was created without an answer may be created again, once for each answer that was
-//! lost, and a pod that others took may have been counted on.
+//! A controller acts on what it has seen, and in bad weather that may be old. So the bounds of an owner are the laxest of
+//! the sizes that its controller may be looking at, by the generation that its status answers to: once that has come,
+//! exactly what is asked. What nobody can know is counted apart, owner by owner: a pod that was created without an
+//! answer, while it is there, and a pod that others took, or that was deleted without an answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use futures::StreamExt as _;
 use http::Method;
 use muster_runtime::client::Form;
-use muster_simulation::faults::Struck;
+use muster_simulation::faults::Unanswered;
 use muster_simulation::world::CONTROLLERS as MANAGER;
-use muster_simulation::{Fault, Verb, World, Write};
+use muster_simulation::{Verb, World, Write};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::common::{CONTROLLERS, DEPLOYMENTS, PODS, SETS, is_being_deleted, name, number};
+use crate::common::{CONTROLLERS, DEPLOYMENTS, PODS, SETS, is_being_deleted, name};
+use crate::sizes::Sizes;
 
 /// One write, as it was seen.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ pub(crate) struct Laws {
 /// What was sent, by whom, and what became of it on the way.
 pub(crate) struct Asked {
     pub(crate) writes: Vec<Write>,
-    pub(crate) struck: Vec<Struck>,
+    pub(crate) unanswered: Vec<Unanswered>,
 }
 
 /// The beginning of a phase: virtual milliseconds since the Unix epoch.
@@ -76,21 +77,20 @@ impl Laws {
     pub(crate) fn phase_ends(&self, phase: Phase, asked: &Asked) -> Vec<String> {
         let mut seen = self.seen.lock().unwrap().clone();
         seen.sort_by_key(|each| each.version);
-        let mut judge = Judge { unanswered: unanswered(&asked.struck), ..Judge::default() };
+        let unanswered = |verb| unanswered(&asked.unanswered, verb);
+        let deleted_unanswered = unanswered(Verb::Delete);
+        let mut judge = Judge { created_unanswered: unanswered(Verb::Create), ..Judge::default() };
         for write in &asked.writes {
             if write.method == Method::DELETE && write.status == 200 && write.resource() == "pods" {
                 let name = write.path.rsplit('/').next().unwrap().to_owned();
                 judge.deleted_by.entry(name).or_insert(write.who);
             }
         }
+        judge.deleted_by.retain(|pod, _| !deleted_unanswered.contains(pod));
         for each in &seen {
             if each.millis >= phase.0 && !judge.judges {
                 judge.judges = true;
-                judge.bounds.clear();
                 judge.lost.clear();
-                for owner in judge.wanted.clone() {
-                    judge.bound(owner.0, owner.1);
-                }
             }
             judge.take(each);
         }
@@ -104,13 +104,12 @@ impl Drop for Laws {
     }
 }
 
-/// How many pods were created of which nobody was told.
-fn unanswered(struck: &[Struck]) -> i64 {
-    let lost = |each: &&Struck| {
-        let acted = matches!(each.fault, Fault::AnswerLost | Fault::ActAndRefuse(_));
-        acted && each.target.verb == Verb::Create && each.target.resource == "pods"
-    };
-    i64::try_from(struck.iter().filter(lost).count()).unwrap()
+/// The pods that were created, or deleted, and whose sender was not told so.
+fn unanswered(all: &[Unanswered], verb: Verb) -> BTreeSet<String> {
+    let of_pods = all.iter().filter(|each| each.target.verb == verb && each.target.resource == "pods");
+    let name =
+        |each: &Unanswered| if verb == Verb::Create { name(&each.answer).to_owned() } else { each.target.name.clone() };
+    of_pods.map(name).collect()
 }
 
 /// Everything as of one write.
@@ -118,13 +117,12 @@ fn unanswered(struck: &[Struck]) -> i64 {
 struct Judge {
     /// Whether the phase has begun: what is before only leads up to it.
     judges: bool,
-    unanswered: i64,
-    /// Who deleted a pod first.
+    /// Pods that the controllers do not know that they have created.
+    created_unanswered: BTreeSet<String>,
+    /// Who deleted a pod first, where that was answered.
     deleted_by: BTreeMap<String, &'static str>,
-    /// Replicas of each owner, by its uid.
-    wanted: BTreeMap<String, i64>,
-    /// The most and the least that each owner has wanted in the phase.
-    bounds: BTreeMap<String, (i64, i64)>,
+    /// What the controller of each owner, by its uid, may be looking at.
+    sizes: BTreeMap<String, Sizes>,
     /// Active pods, each with its owner's uid.
     pods: BTreeMap<String, String>,
     /// Pods that each owner lost in the phase by nothing that the controllers did.
@@ -137,9 +135,7 @@ impl Judge {
         let object = &seen.object;
         let uid = object["metadata"]["uid"].as_str().unwrap().to_owned();
         if seen.path != PODS {
-            let replicas = number(object, "/spec/replicas");
-            self.wanted.insert(uid.clone(), replicas);
-            self.bound(uid, replicas);
+            self.sizes.entry(uid).or_default().note(object);
             return;
         }
         let owner = object["metadata"]["ownerReferences"][0]["uid"].as_str();
@@ -155,7 +151,7 @@ impl Judge {
         if let Some(owner) = owner {
             let count = self.count(&owner);
             // One that is adopted was there already; only a creation can be one too many.
-            let most = self.bounds.get(&owner).map_or(0, |bounds| bounds.0) + self.unanswered;
+            let most = self.sizes.get(&owner).map_or(0, Sizes::most) + self.unknown(&owner);
             if seen.added && count > most {
                 self.break_law(seen, &format!("{count} pods, at most {most} were asked for"));
             }
@@ -166,16 +162,17 @@ impl Judge {
             return;
         }
         let count = self.count(&before);
-        let least = self.bounds.get(&before).map_or(0, |bounds| bounds.1);
+        let least = self.sizes.get(&before).map_or(0, Sizes::least);
         let lost = self.lost.get(&before).copied().unwrap_or_default();
         if count + lost < least {
             self.break_law(seen, &format!("{count} pods are left ({lost} lost), at least {least} were asked for"));
         }
     }
 
-    fn bound(&mut self, owner: String, replicas: i64) {
-        let bounds = self.bounds.entry(owner).or_insert((replicas, replicas));
-        *bounds = (bounds.0.max(replicas), bounds.1.min(replicas));
+    /// How many pods of an owner were created without an answer and are there.
+    fn unknown(&self, owner: &str) -> i64 {
+        let unknown = self.pods.iter().filter(|(pod, each)| *each == owner && self.created_unanswered.contains(*pod));
+        i64::try_from(unknown.count()).unwrap()
     }
 
     fn count(&self, owner: &str) -> i64 {

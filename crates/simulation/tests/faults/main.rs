@@ -10,7 +10,10 @@ mod common;
 mod failover;
 mod laws;
 mod mixed;
+#[path = "../common/sizes.rs"]
+mod sizes;
 mod story;
+#[path = "../common/weather.rs"]
 mod weather;
 
 /// The seeds to be tried: `cases` of them unless `MUSTER_CASES` says otherwise.

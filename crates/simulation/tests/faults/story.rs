@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use muster_simulation::world::CONTROLLERS as MANAGER;
-use muster_simulation::{Faults, Settings, World, Write};
+use muster_simulation::{Fault, Faults, Settings, World, Write};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -27,7 +27,7 @@ pub(crate) struct Told {
     /// How long it took, at most, from the end of the weather until all was as asked.
     pub(crate) longest: Duration,
     /// How many requests and watches were struck.
-    pub(crate) struck: usize,
+    pub(crate) strikes: u64,
 }
 
 /// What a story is about.
@@ -73,12 +73,14 @@ pub(crate) async fn tell(seed: u64, plot: Plot, weather: impl Fn(&Faults, &mut R
         pass(QUIET).await;
         let after = world.history().since(before);
         broken.extend(after.iter().filter(|write| is_ours(write)).map(|write| format!("still writes: {write}")));
-        let asked = Asked { writes: world.history().since(0), struck: faults.struck() };
+        let asked = Asked { writes: world.history().since(0), unanswered: faults.unanswered() };
         broken.extend(laws.phase_ends(phase, &asked));
     }
-    let struck = faults.struck().len();
+    let strikes = faults.strikes();
+    let stale = faults.struck().into_iter().filter(|struck| struck.fault == Fault::Stale);
+    broken.extend(stale.map(|struck| format!("asked for an old list: {:?}", struck.target)));
     world.stop().await;
-    Told { broken, longest, struck }
+    Told { broken, longest, strikes }
 }
 
 fn is_ours(write: &Write) -> bool {

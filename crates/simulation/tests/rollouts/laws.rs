@@ -1,9 +1,13 @@
 //! What must hold after every write of a rollout.
 //!
 //! A bound can only hold for what the controllers have been told. So after a change of replicas or bounds the laxer
-//! of old and new count, until the controller has observed the change and the pods keep the new ones. And
-//! availability is what controllers may not take: a pod that fails, or that somebody else deletes, is a loss that
-//! they are not blamed for, until the Deployment's status shows that they know of it.
+//! of old and new count, until the controller has observed the change, the pods keep the new ones and none is on its way.
+//! And availability is what controllers may not take: a pod that fails, or that somebody else deletes, is a loss that
+//! they are not blamed for, until the Deployment's status shows that they know of it. While what happens is told late
+//! the status proves nothing, and every loss counts until the weather is over.
+//!
+//! A pod that was created without an answer is one more than the controllers know of, and one that was deleted without
+//! an answer is a loss: an allowance for just these pods, and for their owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +15,39 @@ use muster_objects::Timestamp;
 use serde_json::Value;
 
 use crate::common::{condition, is_being_deleted, name, number};
+use crate::sizes::Sizes;
 use crate::watcher::{Kind, Seen};
 
 const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
 
+/// What a watcher does not see.
+pub(crate) struct Evidence {
+    /// Pods whose first deletion was the controllers', and was answered.
+    pub(crate) deleted_by_controllers: BTreeSet<String>,
+    /// Pods that the controllers created without being told.
+    pub(crate) created_unanswered: BTreeSet<String>,
+    /// Virtual milliseconds since the Unix epoch from which on whatever happens is told to the controllers at once.
+    pub(crate) told_from: i64,
+}
+
 /// The state of one Deployment, built up write by write.
 pub(crate) struct Laws<'s> {
-    /// Pods whose first deletion was the controllers'.
-    deleted_by_controllers: &'s BTreeSet<String>,
+    evidence: &'s Evidence,
     min_ready: i64,
     deployment: Option<&'s Value>,
     sets: BTreeMap<&'s str, &'s Value>,
     pods: BTreeMap<&'s str, &'s Value>,
     /// The bounds that count: the newest last, behind it those that it has not replaced yet.
     bounds: Vec<Bounds>,
-    /// Available pods by name, as of the last write.
+    /// Ready pods, and available ones, by name, as of the last write.
+    ready: BTreeSet<&'s str>,
     available: BTreeSet<&'s str>,
     /// How many available pods were lost since the Deployment's status last told of no more than there are.
     lost: i64,
+    /// The sizes that each ReplicaSet's controller may be looking at.
+    sizes: BTreeMap<&'s str, Sizes>,
+    /// How many pods each ReplicaSet lost since it was last at rest.
+    lost_of: BTreeMap<&'s str, i64>,
     broken: Vec<String>,
 }
 
@@ -41,16 +60,19 @@ struct Bounds {
 
 impl<'s> Laws<'s> {
     /// Checks a history of one Deployment. What was broken, each with the write that broke it.
-    pub(crate) fn check(seen: &'s [Seen], deleted_by_controllers: &'s BTreeSet<String>, min_ready: i64) -> Vec<String> {
+    pub(crate) fn check(seen: &'s [Seen], evidence: &'s Evidence, min_ready: i64) -> Vec<String> {
         let mut laws = Self {
-            deleted_by_controllers,
+            evidence,
             min_ready,
             deployment: None,
             sets: BTreeMap::new(),
             pods: BTreeMap::new(),
             bounds: vec![Bounds { generation: 0, most: 0, least: 0 }],
+            ready: BTreeSet::new(),
             available: BTreeSet::new(),
             lost: 0,
+            sizes: BTreeMap::new(),
+            lost_of: BTreeMap::new(),
             broken: Vec::new(),
         };
         for write in seen {
@@ -67,22 +89,33 @@ impl<'s> Laws<'s> {
                 self.deployment = Some(object);
                 self.note_bounds(object);
             }
-            Kind::ReplicaSet => put(&mut self.sets, write),
-            Kind::Pod => put(&mut self.pods, write),
+            Kind::ReplicaSet => {
+                put(&mut self.sets, write);
+                self.sizes.entry(uid(object)).or_default().note(object);
+            }
+            Kind::Pod => self.take_pod(write),
         }
         let Some(deployment) = self.deployment else { return };
 
         let active: Vec<&Value> = self.pods.values().copied().filter(|pod| is_active(pod)).collect();
         let total = i64::try_from(active.len()).unwrap();
         let now = write.millis;
-        let available: BTreeSet<&str> =
-            active.iter().filter(|pod| is_available(pod, self.min_ready, now)).map(|pod| name(pod)).collect();
+        let told_late = now < self.evidence.told_from;
+        let names = |min_ready: i64| -> BTreeSet<&str> {
+            active.iter().filter(|pod| is_available(pod, min_ready, now)).map(|pod| name(pod)).collect()
+        };
+        let (ready, available) = (names(0), names(self.min_ready));
         let count = i64::try_from(available.len()).unwrap();
-        let went = self.available.difference(&available);
-        let (taken, lost): (Vec<&str>, Vec<&str>) = went.copied().partition(|name| self.is_taken(name));
-        self.lost += i64::try_from(lost.len()).unwrap();
-        self.available = available;
-        if write.kind == Kind::Deployment && number(deployment, "/status/availableReplicas") <= count {
+        let taken = self.available.difference(&available).filter(|name| self.is_taken(name)).count();
+        // Who is told late that a pod is ready no more takes it for available once its time has come.
+        let went = if told_late { self.ready.difference(&ready) } else { self.available.difference(&available) };
+        self.lost += i64::try_from(went.filter(|name| !self.is_taken(name)).count()).unwrap();
+        (self.ready, self.available) = (ready, available);
+        if write.kind == Kind::Deployment
+            && !told_late
+            && number(deployment, "/status/availableReplicas") <= count
+            && self.is_at_rest()
+        {
             self.lost = 0;
         }
 
@@ -93,16 +126,63 @@ impl<'s> Laws<'s> {
         if wanted > most {
             self.break_law(write, &format!("ReplicaSets want {wanted} pods, at most {most} are allowed"));
         }
-        if total > most {
+        let unknown = i64::try_from(active.iter().filter(|pod| self.is_unknown(pod, now)).count()).unwrap();
+        if total > most + unknown {
             self.break_law(write, &format!("there are {total} pods, at most {most} are allowed"));
         }
-        if !taken.is_empty() && count + self.lost < least {
+        if taken > 0 && count + self.lost < least {
             let lost = self.lost;
             self.break_law(write, &format!("{count} pods are left available ({lost} lost), at least {least} must be"));
         }
         if deployment["spec"]["strategy"]["type"] == "Recreate" {
             self.one_set_runs(write);
         }
+    }
+
+    /// A pod is created, changes or goes: its ReplicaSet makes none too many and takes none too many.
+    fn take_pod(&mut self, write: &'s Seen) {
+        let pod = &write.object;
+        let before = self.pods.get(name(pod)).copied();
+        put(&mut self.pods, write);
+        let Some(owner) = owner_uid(pod) else { return };
+        let was_active = before.is_some_and(is_active);
+        let is_active_now = !write.gone && is_active(pod);
+        if was_active == is_active_now {
+            return;
+        }
+        let of_owner = self.pods.values().filter(|pod| is_active(pod) && owner_uid(pod) == Some(owner));
+        let unknown = of_owner.clone().filter(|pod| self.is_unknown(pod, write.millis)).count();
+        let [has, unknown] = [of_owner.count(), unknown].map(|count| i64::try_from(count).unwrap());
+        let Some(sizes) = self.sizes.get(owner) else { return };
+        let (most, least) = (sizes.most(), sizes.least());
+        let lost = self.lost_of.get(owner).copied().unwrap_or_default();
+        if before.is_none() {
+            if has > most + unknown {
+                self.break_law(write, &format!("its ReplicaSet has {has} pods ({unknown} unknown), and wants {most}"));
+            }
+        } else if was_active && !self.is_taken(name(pod)) {
+            *self.lost_of.entry(owner).or_default() += 1;
+        } else if was_active && has + lost < least {
+            self.break_law(write, &format!("its ReplicaSet has {has} pods left ({lost} lost), and wants {least}"));
+        }
+        self.forget_losses(owner, has, write.millis);
+    }
+
+    /// What a ReplicaSet has lost counts no more once its controller has put it right.
+    fn forget_losses(&mut self, owner: &str, has: i64, now: i64) {
+        let set = self.sets.values().find(|set| uid(set) == owner);
+        if now >= self.evidence.told_from
+            && let Some(set) = set
+            && has == number(set, "/spec/replicas")
+            && has == number(set, "/status/replicas")
+        {
+            self.lost_of.remove(owner);
+        }
+    }
+
+    /// Whether the controllers have created this pod and do not know that they have.
+    fn is_unknown(&self, pod: &Value, now: i64) -> bool {
+        now < self.evidence.told_from && self.evidence.created_unanswered.contains(name(pod))
     }
 
     /// How many pods the ReplicaSets want.
@@ -112,7 +192,8 @@ impl<'s> Laws<'s> {
 
     /// Whether a pod is no longer available because the controllers deleted it.
     fn is_taken(&self, name: &str) -> bool {
-        self.deleted_by_controllers.contains(name) && self.pods.get(name).is_none_or(|pod| is_being_deleted(pod))
+        self.evidence.deleted_by_controllers.contains(name)
+            && self.pods.get(name).is_none_or(|pod| is_being_deleted(pod))
     }
 
     /// The bounds of the Deployment as it now is.
@@ -148,9 +229,20 @@ impl<'s> Laws<'s> {
         // What is available and not reported yet, no controller can keep.
         let known = available.min(number(deployment, "/status/availableReplicas"));
         let kept = total.max(self.wanted()) <= newest.most;
-        if observed && kept && known >= newest.least {
+        if observed && kept && known >= newest.least && self.is_at_rest() {
             self.bounds = vec![newest];
         }
+    }
+
+    /// Whether no pod is about to go or to come: every ReplicaSet has as many as it wants, and its controller knows how
+    /// many that are.
+    fn is_at_rest(&self) -> bool {
+        self.sets.values().all(|set| {
+            let pods = self.pods.values().filter(|pod| is_active(pod) && hash(pod) == hash(set));
+            let has = i64::try_from(pods.count()).unwrap();
+            let observed = number(set, "/status/observedGeneration") == number(set, "/metadata/generation");
+            observed && has == number(set, "/spec/replicas")
+        })
     }
 
     /// Of one ReplicaSet only there are pods that are not over; those being deleted still run.
@@ -192,6 +284,14 @@ fn put<'s>(objects: &mut BTreeMap<&'s str, &'s Value>, write: &'s Seen) {
     } else {
         objects.insert(name(&write.object), &write.object);
     }
+}
+
+fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
+}
+
+fn owner_uid(pod: &Value) -> Option<&str> {
+    pod["metadata"]["ownerReferences"][0]["uid"].as_str()
 }
 
 fn is_over(pod: &Value) -> bool {

@@ -4,29 +4,39 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod crossed;
 mod laws;
+#[path = "../common/sizes.rs"]
+mod sizes;
 mod story;
+mod timeline;
 mod watcher;
+#[path = "../common/weather.rs"]
+mod weather;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use http::Method;
 use muster_simulation::world::CONTROLLERS;
-use muster_simulation::{World, Write};
+use muster_simulation::{Faults, Settings, Verb, World, Write};
 use serde_json::Value;
 
 use common::{Api, PODS, SETS, each, in_virtual_time, name, pass};
-use laws::Laws;
+use crossed::{Forecast, Sky};
+use laws::{Evidence, Laws};
 use story::{End, Story};
 use watcher::Watcher;
 
 /// What is left of a story.
-struct Told {
+pub(crate) struct Told {
+    sky: Sky,
     end: Option<End>,
     /// The laws that it broke.
     broken: Vec<String>,
     lines: Vec<String>,
+    /// How many requests and watches were struck.
+    strikes: u64,
 }
 
 /// However a rollout is disturbed: there are never more pods than replicas and surge allow, nor do the controllers
@@ -39,20 +49,26 @@ struct Told {
 fn random_rollouts_keep_their_bounds_and_end() {
     let first = from_environment("MUSTER_SEED", 1);
     let seeds: Vec<u64> = (first..first + from_environment("MUSTER_CASES", 30)).collect();
-    let told = each(&seeds, |seed| in_virtual_time(tell(*seed)));
+    judge(&seeds, &each(&seeds, |seed| in_virtual_time(tell(*seed, Sky::Clear))));
+}
+
+/// Fails with what each of the seeds broke, if any did.
+pub(crate) fn judge(seeds: &[u64], told: &[Told]) {
     let ends = |end| told.iter().filter(|told| told.end == Some(end)).count();
-    println!("{} complete, {} at their deadline", ends(End::Complete), ends(End::DeadlineExceeded));
+    let strikes: u64 = told.iter().map(|told| told.strikes).sum();
+    println!("{} complete, {} at their deadline, {strikes} strikes", ends(End::Complete), ends(End::DeadlineExceeded));
     let mut broken = String::new();
-    for (seed, told) in seeds.iter().zip(&told).filter(|(_, told)| !told.broken.is_empty()) {
+    for (seed, told) in seeds.iter().zip(told).filter(|(_, told)| !told.broken.is_empty()) {
         let some = told.broken.iter().take(4).map(|law| format!("\n  {law}"));
-        broken += &format!("\nseed {seed}, {} in all:{}", told.broken.len(), some.collect::<String>());
+        let (sky, all) = (told.sky.name(), told.broken.len());
+        broken += &format!("\nseed {seed}, {sky}, {all} in all:{}", some.collect::<String>());
     }
     assert!(broken.is_empty(), "{broken}");
 }
 
 #[test]
 fn the_same_seed_gives_the_same_rollout_byte_for_byte() {
-    let told = each(&[3, 3, 4, 4], |seed| in_virtual_time(tell(*seed)).lines);
+    let told = each(&[3, 3, 4, 4], |seed| in_virtual_time(tell(*seed, Sky::Clear)).lines);
     for pair in told.chunks(2) {
         assert!(pair[0].len() > 100);
         assert_eq!(pair[0], pair[1]);
@@ -60,28 +76,39 @@ fn the_same_seed_gives_the_same_rollout_byte_for_byte() {
     assert_ne!(told[0], told[2]);
 }
 
-fn from_environment(name: &str, default: u64) -> u64 {
+pub(crate) fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
 }
 
 /// Lives the story of a seed and judges it.
-async fn tell(seed: u64) -> Told {
+pub(crate) async fn tell(seed: u64, sky: Sky) -> Told {
     let mut story = Story::of(seed);
-    let world = World::start(story.settings.clone()).await.unwrap();
+    let faults = Faults::seeded(seed);
+    // In good weather nothing stands between the controllers and the server.
+    let on_the_way = (!sky.is_clear()).then(|| faults.clone());
+    let settings = Settings { faults: on_the_way, ..story.settings.clone() };
+    let world = World::start(settings).await.unwrap();
+    let weather = tokio::spawn(Forecast::of(seed, sky).pass(faults.clone()));
     let watcher = Watcher::start(&world).await;
-    let lived = story.live(&world).await;
+    story.live(&world).await;
+    weather.await.unwrap();
+    // From here on, or from the beginning, what happens is told at once.
+    let over = world.client().clock().now().as_nanos() / 1_000_000;
+    let told_from = if sky.is_clear() { 0 } else { over } + i64::try_from(sky.news().as_millis()).unwrap();
+    let ended = story.ends(&world, sky.is_clear()).await;
     let mut broken = Vec::new();
-    let end = lived.map_err(|last| broken.push(format!("no end: {last}"))).ok();
+    let end = ended.map_err(|last| broken.push(format!("no end: {last}"))).ok();
 
     // A pod with a fate of its own goes on crashing, and is told of.
-    let pods = Api::of(&world).list(PODS).await;
-    let fated = pods.iter().any(|pod| pod["metadata"]["annotations"]["muster.dev/fate"].is_string());
+    let fated = is_any_fated(&world).await;
     if end == Some(End::DeadlineExceeded) && story.ends_well && !fated {
         broken.push("the last template is good, and was not rolled out in time".to_owned());
     }
     if end == Some(End::Complete) && story.ends_well && !fated {
-        // Long enough for statuses, Events and the history's end.
-        pass(Duration::from_secs(30)).await;
+        // Long enough for statuses, Events and the history's end. An Event that was refused is tried again 11 times,
+        // 10 s apart.
+        let events_end = Duration::from_secs(if sky.is_clear() { 30 } else { 180 });
+        pass(events_end.max(sky.news())).await;
         let before = world.history().len();
         pass(Duration::from_secs(300)).await;
         let after = world.history().since(before);
@@ -90,15 +117,38 @@ async fn tell(seed: u64) -> Told {
     let sets = Api::of(&world).list(SETS).await;
     broken.extend(templates_twice(&sets));
     let writes = world.history().since(0);
-    let conflicts = writes.iter().filter(is_ours).filter(|write| write.status == 409);
-    broken.extend(conflicts.map(|write| format!("conflict: {write}")));
+    if sky.is_clear() {
+        let conflicts = writes.iter().filter(is_ours).filter(|write| write.status == 409);
+        broken.extend(conflicts.map(|write| format!("conflict: {write}")));
+    }
 
-    let deleted = deleted_by_controllers(&writes);
+    let mut deleted_by_controllers = deleted_by_controllers(&writes);
+    // They do not know that these are gone.
+    let deleted_unanswered = unanswered(&faults, Verb::Delete);
+    deleted_by_controllers.retain(|pod| !deleted_unanswered.contains(pod));
+    let created_unanswered = unanswered(&faults, Verb::Create);
+    let evidence = Evidence { deleted_by_controllers, created_unanswered, told_from };
     let seen = watcher.end();
-    broken.extend(Laws::check(&seen, &deleted, story.min_ready));
+    broken.extend(Laws::check(&seen, &evidence, story.min_ready));
+    if std::env::var_os("MUSTER_TIMELINE").is_some() {
+        println!("{}", timeline::timeline(&seen));
+        for write in writes.iter().filter(|write| write.who == CONTROLLERS && write.resource() != "events") {
+            println!("{write}");
+        }
+        for struck in faults.struck() {
+            println!("{struck:?}");
+        }
+    }
     let lines = world.history().lines();
+    let strikes = faults.strikes();
     world.stop().await;
-    Told { end, broken, lines }
+    Told { sky, end, broken, lines, strikes }
+}
+
+/// Whether a pod does not go on as its template has it.
+pub(crate) async fn is_any_fated(world: &World) -> bool {
+    let pods = Api::of(world).list(PODS).await;
+    pods.iter().any(|pod| pod["metadata"]["annotations"]["muster.dev/fate"].is_string())
 }
 
 /// Whether the controllers sent it.
@@ -116,6 +166,14 @@ fn deleted_by_controllers(writes: &[Write]) -> BTreeSet<String> {
         }
     }
     first.into_iter().filter(|(_, who)| *who == CONTROLLERS).map(|(name, _)| name).collect()
+}
+
+/// The pods that the controllers have created, or deleted, without an answer.
+fn unanswered(faults: &Faults, verb: Verb) -> BTreeSet<String> {
+    let unanswered = faults.unanswered().into_iter();
+    let of_pods = unanswered.filter(|each| each.target.verb == verb && each.target.resource == "pods");
+    let names = of_pods.map(|each| if verb == Verb::Create { name(&each.answer).to_owned() } else { each.target.name });
+    names.collect()
 }
 
 /// ReplicaSets with the template of another.

@@ -1,9 +1,10 @@
 //! Kinds of bad weather between controllers and server.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::ops::Range;
 use std::time::Duration;
 
-use muster_simulation::world::CONTROLLERS as MANAGER;
+use muster_simulation::world::{CLUSTER, CONTROLLERS as MANAGER};
 use muster_simulation::{Fault, Faults, Refusal, Rule, Verb};
 
 use crate::common::Random;
@@ -23,13 +24,15 @@ pub(crate) struct Weather {
 impl Weather {
     /// Begins, with so many of a thousand struck at most.
     pub(crate) fn begin(self, faults: &Faults, per_mille: u32) {
+        let who = if self.name.starts_with("the cluster") { CLUSTER } else { MANAGER };
         for rule in (self.rules)() {
-            faults.add(rule.of(MANAGER).per_mille(per_mille));
+            faults.add(rule.of(who).per_mille(per_mille));
         }
     }
 }
 
-/// All of them. Each strikes the controllers only.
+/// All of them. Each strikes the controllers only, but for those that say that they strike the cluster: nodes,
+/// scheduler and collectors.
 pub(crate) const ALL: &[Weather] = &[
     Weather { name: "requests take long", rules: || all(Fault::Delay(millis(0..2_000))) },
     Weather { name: "the server is slow", rules: || all(Fault::Slow(millis(1_000..8_000))) },
@@ -50,7 +53,22 @@ pub(crate) const ALL: &[Weather] = &[
         rules: || [all(Fault::Lag(millis(0..10_000))), writes(Fault::AnswerLost)].concat(),
     },
     Weather { name: "watches are cut, and their versions too old", rules: || [all(Fault::Cut), expired()].concat() },
-    Weather { name: "watches are cut, and lists are stale", rules: || [all(Fault::Cut), expired(), stale()].concat() },
+    Weather {
+        name: "watches are cut, and lists come by pages",
+        rules: || [all(Fault::Cut), expired(), pages()].concat(),
+    },
+    Weather { name: "servers lag apart", rules: || [all(Fault::Cut), lagging_apart()].concat() },
+    Weather { name: "bookmarks are lost", rules: || [all(Fault::Cut), all(Fault::BookmarkLost)].concat() },
+    Weather { name: "bookmarks are old", rules: || [all(Fault::Cut), all(Fault::BookmarkOld)].concat() },
+    Weather { name: "a webhook denies", rules: || creations(Fault::Refuse(Refusal::Denied)) },
+    Weather { name: "a webhook changes", rules: || creations(Fault::Mutate) },
+    Weather { name: "a quota is used up", rules: || creations(Fault::Refuse(Refusal::QuotaExceeded)) },
+    Weather { name: "in any order", rules: || all(Fault::Reorder(20)) },
+    Weather { name: "the cluster's requests take long", rules: || all(Fault::Delay(millis(0..2_000))) },
+    Weather { name: "the cluster's watches are behind", rules: || all(Fault::Lag(millis(0..10_000))) },
+    Weather { name: "the cluster's watches are cut", rules: || [all(Fault::Cut), expired()].concat() },
+    Weather { name: "the cluster is refused", rules: || all(Fault::Refuse(Refusal::InternalError)) },
+    Weather { name: "the cluster's answers are lost", rules: || writes(Fault::AnswerLost) },
     Weather { name: "no event is taken", rules: || events(Fault::Refuse(Refusal::InternalError)) },
     Weather { name: "events are lost", rules: || events(Fault::Lost) },
 ];
@@ -85,10 +103,22 @@ fn expired() -> Vec<Rule> {
     vec![Rule::always(Fault::Refuse(Refusal::Expired)).verbs(&[Verb::Watch])]
 }
 
-/// No streaming lists, and lists that are as old as the request permits.
-fn stale() -> Vec<Rule> {
+/// No streaming lists. The others are as old as the request permits: the controllers permit none but the newest.
+fn pages() -> Vec<Rule> {
     let streaming = Rule::always(Fault::Refuse(Refusal::Invalid)).verbs(&[Verb::Watch]);
-    vec![streaming, Rule::always(Fault::Stale).verbs(&[Verb::List])]
+    vec![streaming, Rule::always(Fault::Stale)]
+}
+
+/// Watches are taken by servers whose caches are behind, each by as much as it is, and one that has not come to the
+/// version asked for says so.
+fn lagging_apart() -> Vec<Rule> {
+    let too_large = Rule::always(Fault::Refuse(Refusal::VersionTooLarge)).verbs(&[Verb::Watch]);
+    vec![Rule::always(Fault::Behind(millis(0..10_000))), too_large]
+}
+
+/// Pods and ReplicaSets are not let in, or not as they were sent.
+fn creations(fault: Fault) -> Vec<Rule> {
+    vec![Rule::always(fault).verbs(&[Verb::Create]).resources(&["pods", "replicasets"])]
 }
 
 fn millis(range: Range<u64>) -> Range<Duration> {
