@@ -89,7 +89,8 @@ pub(crate) struct Embedded {
     pub(crate) requests: Arc<Requests>,
     server: ApiServer,
     cluster: Cluster,
-    manager: JoinHandle<()>,
+    /// None once it was seen to have ended.
+    manager: Option<JoinHandle<()>>,
     stop: Trigger,
 }
 
@@ -156,7 +157,7 @@ impl Server {
             ..ManagerOptions::default()
         };
         let (stop, stopped) = shutdown::channel();
-        let manager = tokio::spawn(Manager::new(&controllers, options).run(stopped));
+        let manager = Some(tokio::spawn(Manager::new(&controllers, options).run(stopped)));
         Ok(Embedded { client, requests, server, cluster, manager, stop })
     }
 }
@@ -167,11 +168,25 @@ impl Embedded {
         Server::new(settings)?.start("").await
     }
 
+    /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.
+    pub(crate) async fn failed(&mut self) -> anyhow::Error {
+        if let Some(manager) = &mut self.manager {
+            let ended = manager.await;
+            self.manager = None;
+            if let Err(error) = ended {
+                return anyhow::anyhow!("the controllers have failed: {error}");
+            }
+        }
+        std::future::pending().await
+    }
+
     /// Ends controllers, nodes and server, in that order.
     pub(crate) async fn stop(self) {
         self.stop.stop();
-        // A manager that panicked has nothing left to end.
-        let _ = self.manager.await;
+        if let Some(manager) = self.manager {
+            // A manager that panicked has nothing left to end.
+            let _ = manager.await;
+        }
         self.cluster.stop().await;
         self.server.stop();
     }

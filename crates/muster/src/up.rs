@@ -56,9 +56,13 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
     kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
     greet(arguments, &settings, &endpoint.url);
 
-    let embedded = server.start(tls.ca_pem()).await?;
-    let outcome =
-        run(arguments, &embedded.client, &applied, !settings.controllers.is_empty(), begun, &mut signals).await;
+    let mut embedded = server.start(tls.ca_pem()).await?;
+    let client = embedded.client.clone();
+    let outcome = tokio::select! {
+        biased;
+        error = embedded.failed() => Err(error),
+        outcome = run(arguments, &client, &applied, !settings.controllers.is_empty(), begun, &mut signals) => outcome,
+    };
     embedded.stop().await;
     endpoint.close().await;
     outcome

@@ -2,7 +2,8 @@
 //!
 //! hyper has no limit for a connection whose protocol is not known yet, nor for one of HTTP/2 without streams, and for
 //! HTTP/1 one limit for idling and for the head of a request. So requests are counted from their head to the end of
-//! their answer's body: a watch is in work for as long as it lasts, and a connection without any is idle.
+//! their answer's body: a watch is in work for as long as it lasts, and a connection without any is idle. So is one on
+//! which nothing but an answer is under way that its peer does not read, whatever the peer says below HTTP.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,6 +22,9 @@ pub(super) const HEAD: Duration = Duration::from_secs(32);
 /// How long a connection may be without a request from then on, the head of the next one included, as kube-apiserver's
 /// `IdleTimeout`.
 pub(super) const IDLE: Duration = Duration::from_secs(90);
+/// How long a connection without a watch may have answers under way of which none ends and none begins, as
+/// kube-apiserver's `--request-timeout`.
+pub(super) const ANSWER: Duration = Duration::from_secs(60);
 
 /// The requests of one connection.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,6 +33,8 @@ struct Requests {
     begun: u64,
     /// How many of them are in work.
     open: usize,
+    /// How many of these may last: watches, and what is not answered yet.
+    lasting: usize,
 }
 
 /// A service whose requests are counted.
@@ -42,7 +48,10 @@ pub(super) struct Counted<S> {
 pub(super) struct Idle(watch::Receiver<Requests>);
 
 /// One request in work.
-struct Open(watch::Sender<Requests>);
+struct Open {
+    requests: watch::Sender<Requests>,
+    lasting: bool,
+}
 
 impl<S> Counted<S> {
     /// `inner` for one connection, and what says when that is idle.
@@ -53,21 +62,41 @@ impl<S> Counted<S> {
 }
 
 impl Idle {
-    /// Waits until no request was in work for [`HEAD`] at the beginning, or for [`IDLE`] after one.
+    /// Waits until no request was in work for [`HEAD`] at the beginning, or for [`IDLE`] after one, or until those in
+    /// work stand still for [`ANSWER`].
     pub(super) async fn ended(mut self) {
         let (mut patience, mut seen) = (HEAD, 0);
         loop {
             let begun = self.0.wait_for(|requests| requests.begun > seen).map(|begun| begun.is_ok());
             let Ok(counted) = tokio::time::timeout(patience, begun).await else { return };
-            let answered = self.0.wait_for(|requests| requests.open == 0).await.map(|requests| requests.begun);
-            let (true, Ok(begun)) = (counted, answered) else {
+            if !counted {
                 // Nobody is left to count: the connection has ended.
                 return pending().await;
-            };
-            seen = begun;
-            patience = IDLE;
+            }
+            loop {
+                let requests = *self.0.borrow_and_update();
+                if requests.open == 0 {
+                    (seen, patience) = (requests.begun, IDLE);
+                    break;
+                }
+                let limit = if requests.lasting > 0 { Duration::MAX } else { ANSWER };
+                match tokio::time::timeout(limit, self.0.changed()).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return pending().await,
+                    Err(_) => return,
+                }
+            }
         }
     }
+}
+
+/// Whether the answer to the request lasts for as long as its client wants.
+fn is_watch<R>(request: &Request<R>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query.split('&').any(|parameter| {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        matches!(name, "watch" | "follow") && !matches!(value, "false" | "0")
+    }) || request.uri().path().split('/').any(|part| part == "watch")
 }
 
 impl Open {
@@ -75,14 +104,25 @@ impl Open {
         requests.send_modify(|requests| {
             requests.begun += 1;
             requests.open += 1;
+            requests.lasting += 1;
         });
-        Self(requests.clone())
+        Self { requests: requests.clone(), lasting: true }
+    }
+
+    /// What is left to do is to send the answer.
+    fn answered(mut self) -> Self {
+        self.lasting = false;
+        self.requests.send_modify(|requests| requests.lasting -= 1);
+        self
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.send_modify(|requests| requests.open -= 1);
+        self.requests.send_modify(|requests| {
+            requests.open -= 1;
+            requests.lasting -= usize::from(self.lasting);
+        });
     }
 }
 
@@ -100,9 +140,14 @@ where
     }
 
     fn call(&mut self, request: Request<R>) -> Self::Future {
-        let open = Open::begin(&self.requests);
+        let (open, is_watch) = (Open::begin(&self.requests), is_watch(&request));
         let answering = self.inner.call(request);
-        async move { Ok(answering.await?.map(|body| Answer { body, _open: open })) }.boxed()
+        async move {
+            let answer = answering.await?;
+            let open = if is_watch { open } else { open.answered() };
+            Ok(answer.map(|body| Answer { body, _open: open }))
+        }
+        .boxed()
     }
 }
 

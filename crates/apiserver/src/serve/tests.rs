@@ -13,7 +13,11 @@ use super::*;
 
 type Answer = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
 
-/// Answers `/watch` with a body that goes on for ever, `/slow` after five minutes, and everything else at once.
+/// More than fits into the pipe.
+const LARGE: usize = 1 << 20;
+
+/// Answers `/watch` with a body that goes on for ever, `/slow` after five minutes, `/large` with a large body, and
+/// everything else at once.
 #[derive(Clone)]
 struct Service;
 
@@ -38,6 +42,7 @@ impl tower::Service<Request<Incoming>> for Service {
                     tokio::time::sleep(Duration::from_secs(300)).await;
                     whole()
                 }
+                "/large" => Full::new(Bytes::from(vec![b'x'; LARGE])).boxed_unsync(),
                 _ => whole(),
             }))
         }
@@ -176,4 +181,19 @@ async fn a_connection_too_many_waits_for_one_to_end() {
     }
     drop(first);
     assert_eq!(answered.await.unwrap().status(), 200);
+}
+
+/// An answer that its peer has no room for holds its connection for a minute, whatever the peer answers below HTTP.
+///
+/// Contract: API-01, CM-06
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_does_not_read_its_answer_is_closed_after_a_minute() {
+    let mut narrow = http2::Builder::new(TokioExecutor::new());
+    narrow.initial_stream_window_size(0);
+    let (mut sender, connection) = narrow.handshake(TokioIo::new(connect(None))).await.unwrap();
+    let ended = tokio::spawn(connection);
+    let start = Instant::now();
+    let _unread = sender.send_request(request("/large")).await.unwrap();
+    let _ = tokio::time::timeout(Duration::from_secs(3600), ended).await.expect("closed within the hour");
+    assert_eq!(start.elapsed(), idle::ANSWER + FAREWELL);
 }

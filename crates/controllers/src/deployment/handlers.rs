@@ -95,7 +95,8 @@ fn set_deleted(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl F
     }
 }
 
-/// What the pods' cache saw: a Recreate Deployment whose last pod went, or finished, may go on.
+/// What the pods' cache saw: a Recreate Deployment may go on where the last pod of one of its ReplicaSets went, or
+/// finished.
 ///
 /// Everything is read from the caches, and pods that are Failed or Succeeded are none that anybody waits for
 /// (B-05).
@@ -112,11 +113,12 @@ pub fn pod_changed(
         Change::Updated { old, new } if !is_finished(old) && is_finished(new) => new,
         Change::Added(_) | Change::Updated { .. } => return,
     };
-    let Some(deployment) = deployment_of(gone, sets, deployments) else { return };
+    let Some((set, deployment)) = owners_of(gone, sets, deployments) else { return };
     if deployment.strategy != Strategy::Recreate {
         return;
     }
-    let mut left = sets.controlled_by(&deployment.meta.uid).flat_map(|set| pods.owned_by(ReplicaSet::KIND, &set.meta));
+    // Pods of other ReplicaSets may be the new ones already, where the strategy was changed in the middle of a rollout.
+    let mut left = pods.owned_by(ReplicaSet::KIND, &set.meta);
     if left.all(|pod| is_finished(pod) || pod.meta.uid == gone.meta.uid) {
         enqueue(Some(deployment), effect);
     }
@@ -127,14 +129,14 @@ pub(super) fn is_finished(pod: &Pod) -> bool {
     matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
 }
 
-/// The Deployment whose ReplicaSet the pod is of.
-fn deployment_of<'a>(
+/// The ReplicaSet that the pod is of, and its Deployment.
+fn owners_of<'a>(
     pod: &Pod,
-    sets: &Cache<ReplicaSet>,
+    sets: &'a Cache<ReplicaSet>,
     deployments: &'a Cache<Deployment>,
-) -> Option<&'a Arc<Deployment>> {
+) -> Option<(&'a Arc<ReplicaSet>, &'a Arc<Deployment>)> {
     let set: &Arc<ReplicaSet> = resolve(pod, pod.meta.controller.as_deref()?, sets)?;
-    resolve(&**set, set.meta.controller.as_deref()?, deployments)
+    Some((set, resolve(&**set, set.meta.controller.as_deref()?, deployments)?))
 }
 
 /// The owner that a reference means: of this kind, and with its uid. One of the same name that came later is

@@ -65,12 +65,16 @@ impl DeploymentSync {
         if outcome.not_needed > 0 {
             return self.end(None, Verdict::done(Requeue::None));
         }
+        if let Some(taken) = outcome.name_taken.take() {
+            return match outcome.error.take() {
+                None => self.name_taken(taken, outcome.holder.as_ref(), now),
+                // Who holds it could not be read.
+                Some(error) => self.fail(error, self.snapshot.deployment.status.clone(), BTreeMap::new(), now),
+            };
+        }
         if let Some(error) = outcome.error.take() {
             let (after, annotations) = decision.status_after_failure(&outcome, &error, now);
             return self.fail(error, after, annotations, now);
-        }
-        if let Some(taken) = outcome.name_taken.take() {
-            return self.name_taken(taken, outcome.holder.as_ref(), now);
         }
         // The ReplicaSets will report in a moment what was written to them, and then the counts are worth writing.
         let (status, requeue) = decision.status(now);
@@ -91,12 +95,13 @@ impl DeploymentSync {
             holder.controller.as_ref() == Some(&deployment.meta.uid)
                 && !sets.iter().any(|set| set.meta.uid == holder.uid)
         };
-        // Where nobody holds it any more it is free; and the next sync begins when the cache knows what the read knew.
-        if holder.is_none_or(is_new_to_us) {
-            return self.end(None, Verdict::done(Requeue::Now));
-        }
         let mut after = deployment.status.clone();
-        after.collision_count = Some(after.collision_count.unwrap_or(0).saturating_add(1));
+        // Where nobody holds it any more it is free; and the next sync begins when the cache knows what the read knew.
+        // Both are failures that back off: a webhook may say that anything exists, and a cache leave out what it cannot
+        // decode.
+        if !holder.is_none_or(is_new_to_us) {
+            after.collision_count = Some(after.collision_count.unwrap_or(0).saturating_add(1));
+        }
         self.fail(taken, after, BTreeMap::new(), now)
     }
 

@@ -55,6 +55,8 @@ pub struct Books {
     refused: BTreeSet<ObjectKey>,
     /// Owners with pods that went though their deletion was not asked for here: they may be on their way out themselves.
     unasked: BTreeSet<ObjectKey>,
+    /// Those of them whose sync was told to confirm the owner, and that has not ended yet.
+    confirming: BTreeSet<ObjectKey>,
     /// Owners whose status was written and not looked at since.
     reported: BTreeSet<ObjectKey>,
     /// Whether the server stores `terminatingReplicas`: one before v1.35 does not, nor one with the feature gate off.
@@ -86,6 +88,7 @@ impl Books {
             brakes: creation_backoff(),
             refused: BTreeSet::new(),
             unasked: BTreeSet::new(),
+            confirming: BTreeSet::new(),
             reported: BTreeSet::new(),
             stores_terminating: true,
             pauses: Pauses::default(),
@@ -104,6 +107,7 @@ impl Books {
             brakes: self.brakes.only(owner),
             refused: alone(&self.refused),
             unasked: alone(&self.unasked),
+            confirming: alone(&self.confirming),
             reported: alone(&self.reported),
             stores_terminating: self.stores_terminating,
             pauses: self.pauses.only(owner),
@@ -197,10 +201,18 @@ impl Books {
         }
         let (expected, creations_wait) = (self.expected(key, now), self.brakes.remaining(key, now));
         let may_create = expected == Expected::Settled && creations_wait.is_none();
+        // The last sync ended before it came to that.
+        if self.confirming.remove(key) {
+            self.unasked.insert(key.clone());
+        }
+        let confirm = may_create && self.unasked.remove(key);
+        if confirm {
+            self.confirming.insert(key.clone());
+        }
         let memory = Remembered {
             expected,
             creations_wait,
-            confirm: may_create && self.unasked.remove(key),
+            confirm,
             counts_wait: self.pauses.wait(key),
             stores_terminating: self.stores_terminating,
         };
@@ -238,7 +250,12 @@ impl Books {
     pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
         if resource == owner.resource {
             self.pauses.wrote(&owner.key);
-            self.reported.insert(owner.key.clone());
+            // A write that makes no new version has stored nothing of what was new in it.
+            if version == owner.resource_version {
+                self.stores_terminating = false;
+            } else {
+                self.reported.insert(owner.key.clone());
+            }
         }
         if let Some(record) = &mut self.record {
             record.wrote_at(&owner.key, &owner.uid, resource, version);
@@ -248,6 +265,7 @@ impl Books {
     /// A sync of the owner has ended with a status in which every count is as it was found to be.
     pub fn status_is_up_to_date(&mut self, owner: &ObjectKey) {
         self.pauses.up_to_date(owner);
+        self.confirming.remove(owner);
     }
 
     /// Notes whether every write of a round has a known version (B-01), and whether its creations were
@@ -262,8 +280,8 @@ impl Books {
         if outcome.not_needed > 0 {
             self.refused.insert(owner.key.clone());
         }
-        if outcome.unconfirmed {
-            self.unasked.insert(owner.key.clone());
+        if !outcome.unconfirmed {
+            self.confirming.remove(&owner.key);
         }
     }
 
@@ -301,6 +319,7 @@ impl Books {
         self.unproved.remove(owner);
         self.refused.remove(owner);
         self.unasked.remove(owner);
+        self.confirming.remove(owner);
         self.reported.remove(owner);
         self.brakes.reset(owner);
     }

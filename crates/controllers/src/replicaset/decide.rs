@@ -67,6 +67,10 @@ pub fn status_after<O: ReplicaOwner>(
     let pods = claimed_pods(snapshot, claims);
     let after = calculate(snapshot, &pods, outcome.error.as_ref(), now);
     let requeue = requeue(snapshot, &pods, &after, outcome, now);
+    // Nothing was tried of which the status could tell.
+    if outcome.unconfirmed {
+        return (None, requeue, false);
+    }
     // The watch will show in a moment what the round has done, and then the counts are worth writing.
     let managed = outcome.error.is_none() && outcome.created + outcome.deleted > 0;
     let wait = snapshot.memory.counts_wait.after_a_round(took).filter(|_| managed);

@@ -93,12 +93,13 @@ pub fn calculate<O: ReplicaOwner>(
 /// Should it overtake a newer status, its own event brings about the sync that puts that right (RS-01).
 ///
 /// A server that does not store `terminatingReplicas` is sent it all the same, with whatever else is written, so that a
-/// newer one is noticed; but the count alone is no difference.
+/// newer one is noticed; but the count alone is no difference, where the object has none.
 #[must_use]
 pub fn write<O: ReplicaOwner>(owner: &O, new: &ReplicaSetStatus, stores_terminating: bool) -> Option<StatusWrite> {
     let meta = owner.meta();
     let old = owner.status();
-    let terminating_replicas = if stores_terminating { new.terminating_replicas } else { old.terminating_replicas };
+    let counts = stores_terminating || old.terminating_replicas.is_some();
+    let terminating_replicas = if counts { new.terminating_replicas } else { None };
     if *old == (ReplicaSetStatus { terminating_replicas, ..new.clone() }) {
         return None;
     }

@@ -166,7 +166,8 @@ fn the_last_pod_of_a_recreating_deployment_queues_it() {
     assert!(pod_queues("Recreate", &gone(), []));
     assert!(!pod_queues("RollingUpdate", &gone(), []));
     assert!(!pod_queues("Recreate", &gone(), [pod("b", 1, PodPhase::Running)]));
-    assert!(!pod_queues("Recreate", &gone(), [pod("b", 2, PodPhase::Unknown)]), "of another of its ReplicaSets");
+    // Where a rolling update was changed into a Recreate, the new ReplicaSet has pods before the last old one goes.
+    assert!(pod_queues("Recreate", &gone(), [pod("b", 2, PodPhase::Running)]), "of another of its ReplicaSets");
     assert!(pod_queues("Recreate", &gone(), [pod("b", 9, PodPhase::Running)]), "of somebody else's");
     // Pods that have ended hold nothing, whether or not anybody takes them away.
     assert!(pod_queues("Recreate", &gone(), [pod("b", 1, PodPhase::Failed), pod("c", 2, PodPhase::Succeeded)]));

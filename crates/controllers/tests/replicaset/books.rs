@@ -416,6 +416,8 @@ fn an_owner_whose_pods_went_unasked_is_confirmed_before_they_are_replaced() {
     assert!(!goes(&mut controller, "web-0", true), "it was asked for");
     assert!(!goes(&mut controller, "web-0", false), "its end was known to come");
     assert!(goes(&mut controller, "web-1", true));
+    assert!(controller.snapshot().memory.confirm, "the sync ended before it came to that");
+    controller.books.round_ended(&owner, &Outcome::default());
     assert!(!controller.snapshot().memory.confirm, "once is enough");
     // While creations wait, nothing is asked; and a look that brought no answer is to be repeated.
     controller.books.expect(&owner, &Expectation::Creations(1), controller.now);
@@ -424,6 +426,8 @@ fn an_owner_whose_pods_went_unasked_is_confirmed_before_they_are_replaced() {
     assert!(controller.snapshot().memory.confirm);
     controller.books.round_ended(&owner, &Outcome { unconfirmed: true, ..Outcome::default() });
     assert!(controller.snapshot().memory.confirm);
+    controller.books.status_is_up_to_date(&key());
+    assert!(!controller.snapshot().memory.confirm, "nothing was to be created");
     goes(&mut controller, "web-2", true);
     controller.note(Effect::Forget { owner: key(), uid: uid(1) });
     assert!(!controller.snapshot().memory.confirm);
@@ -448,4 +452,8 @@ fn a_server_that_does_not_store_terminating_replicas_is_noticed() {
     assert!(!report(&mut controller, 5_001, None));
     assert!(!controller.snapshot().memory.stores_terminating, "until another write shows otherwise");
     assert!(report(&mut controller, 5_002, Some(1)), "the server was upgraded");
+    // A patch that stores nothing makes no new version, and no event that would bring about another sync.
+    let owner = controller.snapshot().owner.as_planned();
+    controller.books.wrote(&owner, owner.resource, owner.resource_version);
+    assert!(!controller.snapshot().memory.stores_terminating);
 }

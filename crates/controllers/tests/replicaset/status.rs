@@ -331,6 +331,8 @@ fn terminating_replicas_that_do_not_stick_are_not_written_again_and_again() {
     };
     assert_eq!(written(&owner, true), Some(json!(0)), "it may be a status of an older controller");
     assert_eq!(written(&owner, false), None);
-    owner.status.replicas = 1;
+    owner.status.terminating_replicas = Some(3);
+    assert_eq!(written(&owner, false), Some(json!(0)), "what is stored is kept true");
+    (owner.status.terminating_replicas, owner.status.replicas) = (None, 1);
     assert_eq!(written(&owner, false), Some(json!(0)));
 }

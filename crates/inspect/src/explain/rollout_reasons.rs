@@ -1,6 +1,6 @@
 //! Why a Deployment's sync does what it does, and what holds the rollout back where it does nothing.
 
-use muster_objects::{Deployment, DeploymentStatus};
+use muster_objects::{Deployment, DeploymentStatus, ReplicaSet};
 
 use super::next::Reason;
 use super::rollout::is_created;
@@ -8,7 +8,7 @@ use muster_controllers::deployment::bounds::Bounds;
 use muster_controllers::deployment::progress::{TIMED_OUT, is_complete};
 use muster_controllers::deployment::recreate::old_pods_running;
 use muster_controllers::deployment::rolling::{Held, certainly_available, most_down};
-use muster_controllers::deployment::sets::{Sets, taken};
+use muster_controllers::deployment::sets::{Sets, is_reported, taken};
 use muster_controllers::deployment::update::SetUpdate;
 use muster_controllers::deployment::{Decision, Snapshot, Stage, conditions};
 use muster_controllers::plan::{ClaimPlan, Step};
@@ -142,13 +142,9 @@ fn rolling(decision: &Decision, why: &mut Vec<Reason>) {
     }
     match most_down(deployment, &decision.sets) {
         Err(Held::NothingToDo) => {}
-        Err(Held::Unreported(set)) => why.push(Reason::new(
-            "DEP-11",
-            format!(
-                "old ones cannot shrink: {} has not reported on its size yet (generation {}, observed {})",
-                set.meta.name, set.meta.generation, set.status.observed_generation
-            ),
-        )),
+        Err(Held::Unreported(set)) => {
+            why.push(Reason::new("DEP-11", format!("old ones cannot shrink: {}", unreported(&set))))
+        }
         Err(Held::Availability { wanted, least, not_yet_available }) => why.push(Reason::new(
             "DEP-11",
             format!(
@@ -173,9 +169,16 @@ fn recreating(snapshot: &Snapshot, decision: &Decision, why: &mut Vec<Reason>) {
         why.push(Reason::new("DEP-12", "old pods go before the first new one comes"));
     } else if scaled.is_some() || decision.create.is_some() {
         why.push(Reason::new("DEP-12", "no old pod is left"));
+    } else if let Some(set) = decision.sets.old.iter().find(|set| !is_reported(set)) {
+        why.push(Reason::new("DEP-12", format!("new pods wait: {}", unreported(set))));
     } else if old_pods_running(&without_created(decision), &snapshot.pods) {
         why.push(Reason::new("DEP-12", "old pods are still there: the new ones wait for the last to go"));
     }
+}
+
+fn unreported(set: &ReplicaSet) -> String {
+    let (name, generation, observed) = (&set.meta.name, set.meta.generation, set.status.observed_generation);
+    format!("{name} has not reported on its size yet (generation {generation}, observed {observed})")
 }
 
 fn without_created(decision: &Decision) -> Sets {

@@ -124,8 +124,10 @@ impl Credentials {
     /// The plugin, where it counts: as in client-go, whatever else there is comes before it.
     fn plugin(&self) -> Option<&ExecConfig> {
         let AuthInfo { token, token_file, username, auth_provider, .. } = &self.auth;
+        let AuthInfo { client_certificate, client_certificate_data, .. } = &self.auth;
         let others = token.is_some() || token_file.is_some() || username.is_some() || auth_provider.is_some();
-        self.auth.exec.as_ref().filter(|_| !others && self.auth.client_certificate.is_none())
+        let certificate = client_certificate.is_some() || client_certificate_data.is_some();
+        self.auth.exec.as_ref().filter(|_| !others && !certificate)
     }
 
     fn is_due(&self, known: &Known) -> bool {
@@ -149,7 +151,15 @@ impl Credentials {
             state.finding = None;
             this.settle(&mut state, found)
         });
-        async { task.await.unwrap_or_else(|error| Err(CredentialsError(error.to_string()))) }.boxed().shared()
+        let this = Arc::clone(self);
+        async move {
+            task.await.unwrap_or_else(|error| {
+                this.lock().finding = None;
+                Err(CredentialsError(error.to_string()))
+            })
+        }
+        .boxed()
+        .shared()
     }
 
     /// Reads the files that are named and not given inline.
