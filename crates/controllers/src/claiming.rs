@@ -7,8 +7,8 @@
 //! |---|---|---|
 //! | this owner | yes | keep, even while the owner is being deleted |
 //! | this owner | no | release, unless the owner is being deleted |
-//! | nobody | yes | adopt, unless it or the owner is being deleted |
-//! | nobody | no | leave |
+//! | none | yes | adopt, unless it or the owner is being deleted |
+//! | none | no | leave |
 //! | another | either | leave |
 //!
 //! An owner is identified by its uid: a reference to an earlier owner of the same name is another's.

@@ -1,4 +1,4 @@
-//! Faults between clients and the server: what networks, servers and their storage do to requests on bad days.
+//! Faults between clients and the server: what networks, servers and their storage can do to requests.
 //!
 //! ```text
 //!   client ── Faulty ── Recorded ── server
@@ -6,8 +6,8 @@
 //!                └── Faults: rules, chance from a seed, what has struck
 //! ```
 //!
-//! A request that was sent is on its way, whatever becomes of its sender: one who is killed or frozen does not take it
-//! back. The same seed and the same requests give the same faults.
+//! A request that was sent goes on even if its sender is killed or frozen. The same seed and the same requests give the
+//! same faults.
 
 mod answer;
 mod draw;
@@ -54,32 +54,31 @@ struct State {
     draw: Draw,
     memory: Memory,
     struck: Vec<Struck>,
-    /// What answers say the time is; none where they do not.
+    /// The clock of the answers' `Date` header; `None` if they have none.
     date: Option<Clock>,
 }
 
-/// Whether the server is there. Each change breaks every connection.
+/// Whether the server is up. Each change breaks every connection.
 #[derive(Debug, Clone, Copy, Default)]
 struct Outage {
     away: bool,
 }
 
-/// A fault that has struck a request or broken a watch. [`Fault::Lag`] is none that is told of: it would be most of
-/// them.
+/// A fault that has struck a request or broken a watch. [`Fault::Lag`] is not recorded: it would be most of them.
 #[derive(Debug, Clone)]
 pub struct Struck {
-    /// When, since the making of the [`Faults`].
+    /// When, since the [`Faults`] were made.
     pub at: Duration,
-    /// Whose request it was.
+    /// The sender of the request.
     pub who: &'static str,
-    /// What it wanted.
+    /// The verb of the request.
     pub target: Target,
-    /// What happened.
+    /// The fault.
     pub fault: Fault,
 }
 
 impl Faults {
-    /// No faults yet; their time begins now.
+    /// No faults yet; their time starts now.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let state = State {
@@ -98,7 +97,7 @@ impl Faults {
         self.lock().rules.push(rule);
     }
 
-    /// Takes all rules away, and gives the server back where it is away.
+    /// Removes all rules, and brings the server up if it is down.
     pub fn end(&self) {
         self.lock().rules.clear();
         if self.outages.borrow().away {
@@ -106,28 +105,28 @@ impl Faults {
         }
     }
 
-    /// The server goes away: connections break, new ones are refused.
+    /// The server goes down: connections break, new ones are refused.
     pub fn go_away(&self) {
         self.outages.send_replace(Outage { away: true });
     }
 
-    /// The server is there again.
+    /// The server is up again.
     pub fn come_back(&self) {
         self.outages.send_replace(Outage { away: false });
     }
 
-    /// Has answers say what the time is, by this clock.
+    /// Adds a `Date` header to answers, by this clock.
     pub fn tell_time(&self, clock: Clock) {
         self.lock().date = Some(clock);
     }
 
-    /// What has struck so far.
+    /// The faults that have struck so far.
     #[must_use]
     pub fn struck(&self) -> Vec<Struck> {
         self.lock().struck.clone()
     }
 
-    /// How long ago they began.
+    /// The time since they were made.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.lock().start.elapsed()
@@ -148,7 +147,7 @@ impl Faults {
         fate
     }
 
-    /// What happens to a piece of a watch that has so many bytes.
+    /// What happens to a piece of a watch of this many bytes.
     fn piece(&self, who: &'static str, target: &Target, bytes: usize) -> PieceFate {
         let mut state = self.lock();
         let State { start, rules, draw, struck, .. } = &mut *state;
@@ -192,7 +191,7 @@ impl Faults {
         Some(answer)
     }
 
-    /// Writes the time into an answer, where that is asked for.
+    /// Adds the `Date` header to an answer, if one is to be added.
     fn date(&self, headers: &mut HeaderMap) {
         let Some(clock) = self.lock().date else { return };
         if let Ok(date) = HeaderValue::from_str(&answer::http_date(clock.now())) {
@@ -205,7 +204,7 @@ impl Faults {
     }
 }
 
-/// A server with faults on the way to it.
+/// A server behind faults.
 #[derive(Debug, Clone)]
 pub struct Faulty<S> {
     server: S,
@@ -214,7 +213,7 @@ pub struct Faulty<S> {
 }
 
 impl<S> Faulty<S> {
-    /// Lets what `who` sends through to `server`, as far as `faults` have it.
+    /// Sends what `who` sends to `server`, subject to `faults`.
     pub fn new(server: S, who: &'static str, faults: Faults) -> Self {
         Self { server, who, faults }
     }
@@ -233,7 +232,7 @@ where
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // Each request waits for the server by itself, once it has arrived.
+        // Once a request has arrived, it does not depend on its sender.
         Poll::Ready(Ok(()))
     }
 

@@ -98,7 +98,7 @@ async fn refusals_are_answered_as_kubernetes_does_and_sent_again_only_where_they
         (Refusal::Expired, 410, "Expired", 1, 1),
         (Refusal::Invalid, 422, "Invalid", 1, 1),
         (Refusal::TooManyRequests { retry_after: 1 }, 429, "TooManyRequests", retried, retried),
-        // What takes longer than 10 s in all is for who asked.
+        // A wait of more than 10 s in all is left to the caller.
         (Refusal::TooManyRequests { retry_after: 7 }, 429, "TooManyRequests", 2, 2),
         (Refusal::InternalError, 500, "InternalError", 1, 1),
         (Refusal::Unavailable { retry_after: None }, 503, "ServiceUnavailable", 1, 1),
