@@ -311,7 +311,7 @@ fn table_of_deadlines() {
 /// Contract: DEP-07
 #[test]
 fn table_of_unavailability() {
-    // Replicas, what may be unavailable, and what that comes to.
+    // Replicas, `maxUnavailable`, and the resolved number.
     let cases = [
         (10, json!(5), 5),
         (10, json!(10), 10),
