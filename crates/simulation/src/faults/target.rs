@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_told_by_its_line() {
+    fn a_request_is_classified_by_its_method_and_path() {
         let target = |method: Method, uri: &str| {
             let Target { verb, resource, name, subresource } = Target::of(&method, &uri.parse().unwrap());
             (verb, resource, name, subresource)

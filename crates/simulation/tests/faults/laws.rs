@@ -1,9 +1,9 @@
-//! What must hold after every single write, whatever the weather.
+//! What must hold after every single write, under any fault.
 //!
-//! A controller acts on what it has seen, and in bad weather that may be as old as the weather. So the bounds of a phase
-//! are the laxest of what was asked in it: between two changes that is exactly what is asked. What nobody can know
-//! is counted apart: a pod that was created without an answer may be created again, once for each answer that was
-//! lost, and a pod that others took may have been counted on.
+//! A controller acts on what it has seen, which under faults may be as old as the faults. So the bounds of a phase are
+//! the widest of all the specs in it: between two changes that is exactly the current spec. What no controller can know
+//! is counted apart: a pod that was created without an answer may be created again, once for each lost answer, and a
+//! pod that others deleted may still have been counted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -104,7 +104,7 @@ impl Drop for Laws {
     }
 }
 
-/// How many pods were created of which nobody was told.
+/// How many pods were created without an answer.
 fn unanswered(struck: &[Struck]) -> i64 {
     let lost = |each: &&Struck| {
         let acted = matches!(each.fault, Fault::AnswerLost | Fault::ActAndRefuse(_));

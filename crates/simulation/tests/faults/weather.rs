@@ -21,7 +21,7 @@ pub(crate) struct Weather {
 }
 
 impl Weather {
-    /// Begins, with so many of a thousand struck at most.
+    /// Adds its faults, each for at most this many of a thousand requests.
     pub(crate) fn begin(self, faults: &Faults, per_mille: u32) {
         for rule in (self.rules)() {
             faults.add(rule.of(MANAGER).per_mille(per_mille));

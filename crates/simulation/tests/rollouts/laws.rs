@@ -1,9 +1,9 @@
 //! What must hold after every write of a rollout.
 //!
-//! A bound can only hold for what the controllers have been told. So after a change of replicas or bounds the laxer
-//! of old and new count, until the controller has observed the change and the pods keep the new ones. And
-//! availability is what controllers may not take: a pod that fails, or that somebody else deletes, is a loss that
-//! they are not blamed for, until the Deployment's status shows that they know of it.
+//! A bound can only hold for what the controllers have seen. So after a change of replicas or bounds the wider of old
+//! and new count, until the controller has observed the change and the pods keep the new ones. Availability is what
+//! controllers may not reduce: a pod that fails, or that somebody else deletes, is a loss that does not count against
+//! them until the Deployment's status shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ pub(crate) struct Laws<'s> {
     bounds: Vec<Bounds>,
     /// Available pods by name, as of the last write.
     available: BTreeSet<&'s str>,
-    /// How many available pods were lost since the Deployment's status last told of no more than there are.
+    /// How many available pods were lost that the Deployment's status may still count.
     lost: i64,
     broken: Vec<String>,
 }
@@ -141,7 +141,7 @@ impl<'s> Laws<'s> {
         }
     }
 
-    /// Lets go of earlier bounds once the newest are observed and kept.
+    /// Drops earlier bounds once the newest are observed and kept.
     fn settle(&mut self, deployment: &Value, total: i64, available: i64) {
         let newest = *self.bounds.last().unwrap();
         let observed = number(deployment, "/status/observedGeneration") >= newest.generation;

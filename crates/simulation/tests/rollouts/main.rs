@@ -64,7 +64,7 @@ fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
 }
 
-/// Lives the story of a seed and judges it.
+/// Runs the story of a seed and judges it.
 async fn tell(seed: u64) -> Told {
     let mut story = Story::of(seed);
     let world = World::start(story.settings.clone()).await.unwrap();
@@ -73,7 +73,7 @@ async fn tell(seed: u64) -> Told {
     let mut broken = Vec::new();
     let end = lived.map_err(|last| broken.push(format!("no end: {last}"))).ok();
 
-    // A pod with a fate of its own goes on crashing, and is told of.
+    // A pod with a fate keeps crashing, and is reported.
     let pods = Api::of(&world).list(PODS).await;
     let fated = pods.iter().any(|pod| pod["metadata"]["annotations"]["muster.dev/fate"].is_string());
     if end == Some(End::DeadlineExceeded) && story.ends_well && !fated {
@@ -106,7 +106,7 @@ fn is_ours(write: &&Write) -> bool {
     write.who == CONTROLLERS
 }
 
-/// The pods that the controllers deleted before anybody else did.
+/// The pods that the controllers, and not somebody else, deleted first.
 fn deleted_by_controllers(writes: &[Write]) -> BTreeSet<String> {
     let mut first = BTreeMap::new();
     for write in writes.iter().filter(|write| write.method == Method::DELETE && write.status == 200) {
