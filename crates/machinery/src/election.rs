@@ -181,7 +181,6 @@ impl Election {
     /// A candidate that has not seen the Lease yet.
     ///
     /// # Errors
-    ///
     /// [`ConfigError`] if the durations do not keep two leaders apart.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let Config { lease_duration, renew_deadline, retry_period, .. } = config;

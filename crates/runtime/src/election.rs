@@ -120,7 +120,6 @@ impl Elector {
     /// must have ended by then.
     ///
     /// # Errors
-    ///
     /// [`Lost`] if the lease was held and is no longer.
     pub async fn run(mut self, events: EventSink, mut shutdown: Shutdown) -> Result<(), Lost> {
         tracing::info!(lease = self.lease(), identity = self.identity(), "attempting to acquire the leader lease");
@@ -314,7 +313,6 @@ impl Leadership {
     /// Whether the process obeys the election.
     ///
     /// # Errors
-    ///
     /// If it is still running although its lease has long expired.
     pub fn health(&self) -> Result<(), String> {
         let Inner { term, clock, lease_duration, lease, .. } = &*self.inner;

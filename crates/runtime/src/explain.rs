@@ -100,7 +100,6 @@ impl Explainer {
     /// most `most` places of the order of deletion are given.
     ///
     /// # Errors
-    ///
     /// If the object is not in the cache, or the controller does not run or is not ready.
     pub async fn explain(
         &self,
@@ -146,7 +145,6 @@ where
 /// ReplicaSets. They are read one after another, owners first.
 ///
 /// # Errors
-///
 /// If the object does not exist, or a list is refused.
 pub async fn explain_afresh(
     client: &Client,

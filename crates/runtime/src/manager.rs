@@ -264,7 +264,6 @@ impl Manager {
     /// within their time, events are flushed.
     ///
     /// # Panics
-    ///
     /// If one of its tasks does (an informer, a controller, the sender of Events), so that the process ends: the
     /// remaining tasks would write without a current cache, or appear alive and do nothing. A sync that panics only
     /// counts as a failed sync.
@@ -279,7 +278,6 @@ impl Manager {
     /// not stop when `leading` becomes false: a process that loses the lease ends.
     ///
     /// # Panics
-    ///
     /// As [`Manager::run`].
     pub async fn run_leading(self, leading: watch::Receiver<bool>, mut shutdown: Shutdown) {
         let Self { context, informers, sender, controllers, explainer, options, unsynced } = self;
@@ -339,8 +337,8 @@ impl Manager {
     }
 }
 
-/// Waits for the lead and for caches that are no older than it; false where nobody is left who could give it. Caches
-/// that begin under the lead are.
+/// Waits until this process leads and its caches were listed after that; false if it can no longer become the leader.
+/// Caches that are first filled while it leads need no second list.
 fn ready(
     mut leading: watch::Receiver<bool>,
     read_anew: impl Future<Output = ()> + Send + 'static,

@@ -134,7 +134,6 @@ impl Queue {
     /// CM-07). Dropping the future stops the workers.
     ///
     /// # Panics
-    ///
     /// If a worker does. A sync that panics only counts as a failed sync.
     pub async fn work<C: Controller + Clone>(&self, controller: C, workers: usize, mut shutdown: Shutdown) {
         let mut tasks = JoinSet::new();

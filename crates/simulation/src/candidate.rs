@@ -28,7 +28,6 @@ impl Candidate {
     /// is given its own.
     ///
     /// # Errors
-    ///
     /// If the election's settings are refused.
     pub fn start(
         world: &World,
@@ -95,7 +94,6 @@ impl Candidate {
     /// Waits for its exit.
     ///
     /// # Errors
-    ///
     /// The lease that it lost, if that is why it ended.
     pub async fn ended(self) -> Result<(), Lost> {
         self.running.await.unwrap_or(Ok(()))

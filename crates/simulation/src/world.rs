@@ -84,7 +84,6 @@ impl World {
     /// Starts server, nodes and controllers.
     ///
     /// # Errors
-    ///
     /// If the server does not answer, which in one process means that it is broken.
     pub async fn start(settings: Settings) -> Result<Self, ClientError> {
         let epoch = Timestamp::from_nanos(EPOCH_NANOS);
@@ -132,7 +131,6 @@ impl World {
     /// Waits, in virtual time, until the object at `path` satisfies `done`, and returns it.
     ///
     /// # Errors
-    ///
     /// With the last state seen, if that takes longer than `within`.
     /// With the last state seen, where that takes longer than `within`.
     pub async fn until(&self, path: &str, within: Duration, done: impl Fn(&Value) -> bool) -> Result<Value, String> {

@@ -34,18 +34,16 @@
 //! - [`Step::Tell`]: nothing is sent but the Event.
 //! - [`Step::Fail`]: nothing is sent; the failure was known beforehand.
 //!
-//! For each result: `settle` it, send its announcement (an Event on the owner), lower the expectation
-//! where it says so, record the version written, and add it to the [`Outcome`]. The round ends with the step
-//! after which [`Outcome::ends_round`]. [`Plan::status`] and [`Plan::requeue`] are, in this round, only what would follow if
-//! everything succeeded: they are for the reader of a dry run.
+//! For each result: `settle` it, send its announcement (an Event on the owner), lower the expectation if it says so,
+//! record the version written, and add it to the [`Outcome`]. The round ends with the step after which
+//! [`Outcome::ends_round`]. [`Plan::status`] and [`Plan::requeue`] are forecasts for a dry run, and not used here.
 //!
 //! [`Next::WriteStatus`]: PATCH ([`StatusWrite::PATCH_TYPE`]) to the status subresource. On any failure GET the
 //! owner, ask [`StatusWrite::again`], and send that once.
 //!
 //! [`Next::Done`]: obey the [`Verdict`].
 //!
-//! Every write is sent only while this process may still write (the leader's lease holds), and no
-//! write that creates is ever repeated by the transport.
+//! A write is sent only while this process may write (it holds the Lease), and the transport never repeats a creation.
 
 mod claim;
 mod display;

@@ -297,7 +297,7 @@ fn an_explanation_does_not_change_the_books() {
 
     let stale = books.only(&key).begin(&key, &owners, &cache, 500, now);
     assert!(matches!(stale, Begin::Stale { remedy: Remedy::Woken, .. }));
-    assert_eq!(books.next_deadline(), None, "nobody waits for it");
+    assert_eq!(books.next_deadline(), None, "no owner waits");
     cache.saw(ResourceVersion(2_000));
     let Begin::Ready(settled) = books.only(&key).begin(&key, &owners, &cache, 500, now) else { panic!("caught up") };
     assert_eq!(

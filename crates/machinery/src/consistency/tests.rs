@@ -127,7 +127,7 @@ fn a_deferred_owner_is_woken_when_the_cache_has_caught_up() {
     assert_eq!(record.caught_up(Pods, version(17)), [], "each is named once");
     assert_eq!(record.check(&key("a"), newest(17, 5), at(0)), Freshness::CaughtUp);
     assert_eq!(record.caught_up(Pods, version(20)), [key("b")]);
-    assert_eq!(record.next_deadline(), None, "nobody waits");
+    assert_eq!(record.next_deadline(), None, "no owner waits");
 }
 
 /// Contract: B-17
@@ -184,7 +184,7 @@ fn a_newest_version_that_falls_clears_what_was_written_of_its_kind() {
     for name in ["waits", "retried", "unasked"] {
         assert_eq!(record.check(&key(name), newest(50, 95), at(10)), Freshness::Unrecorded, "{name}");
     }
-    assert_eq!(record.next_deadline(), None, "nobody waits");
+    assert_eq!(record.next_deadline(), None, "no owner waits");
     assert_eq!(record.check(&key("other kind"), newest(50, 95), at(10)), behind(ReplicaSets, 100, 95, Remedy::Woken));
 
     // From here on the versions of the restored server count.

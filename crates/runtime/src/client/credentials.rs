@@ -86,7 +86,6 @@ impl Credentials {
     /// The resolved credentials: no plugin is left to run, and no certificate file to read.
     ///
     /// # Errors
-    ///
     /// If the plugin fails, or a file cannot be read, and there are no earlier credentials that are still valid.
     pub(super) async fn current(self: &Arc<Self>) -> Result<Arc<AuthInfo>, CredentialsError> {
         let finding = {

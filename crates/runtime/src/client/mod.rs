@@ -278,7 +278,6 @@ impl Client {
     /// Reads `path` in a form, in `encoding` if the server supports it, else in JSON: the answer says which.
     ///
     /// # Errors
-    ///
     /// See [`Client::get`].
     pub async fn get_in(&self, path: &str, form: Form, encoding: Encoding) -> Result<Answer, ClientError> {
         self.exchange(Method::GET, path, self.accept(form, encoding), None, Bytes::new()).await
@@ -356,7 +355,6 @@ impl Client {
     /// Opens a watch in `encoding` if the server supports it, else in JSON: the frames say which.
     ///
     /// # Errors
-    ///
     /// See [`Client::watch`].
     pub async fn watch_in(&self, path: &str, form: Form, encoding: Encoding) -> Result<Frames, ClientError> {
         let answer = self.send(&Method::GET, path, &self.accept(form, encoding), None, &Bytes::new()).await?;

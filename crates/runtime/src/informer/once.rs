@@ -14,7 +14,6 @@ use crate::client::{Client, ClientError};
 /// Everything of `resource` at one version, in a cache of its own.
 ///
 /// # Errors
-///
 /// If the server refuses, cannot be reached, or answers with something else than a list.
 pub async fn read_once<T: Cached>(client: &Client, resource: WatchedResource) -> Result<Cache<T>, ClientError> {
     let mut into = Once(Cache::new());

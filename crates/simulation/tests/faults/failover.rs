@@ -154,7 +154,7 @@ impl Lease<'_> {
     async fn is_taken_over(&self) -> Result<Value, String> {
         let taken = |lease: &Value| lease["spec"]["holderIdentity"] == SECOND && lease["spec"]["leaseTransitions"] == 1;
         let found = self.world.until(Self::PATH, self.patience, taken).await;
-        found.map_err(|last| format!("nobody takes over: {last}"))
+        found.map_err(|last| format!("no process takes over: {last}"))
     }
 }
 

@@ -62,7 +62,7 @@ impl Rights {
                         && object["roleRef"]["kind"] == role["kind"]
                         && object["metadata"]["namespace"] == role["metadata"]["namespace"]
                 };
-                assert!(of(binding).any(|object| refers(&object)), "nobody is bound to {}", role["metadata"]);
+                assert!(of(binding).any(|object| refers(&object)), "no subject is bound to {}", role["metadata"]);
                 let namespace = role["metadata"]["namespace"].as_str();
                 for rule in role["rules"].as_array().expect("a role has rules") {
                     granted.extend(pieces(rule, namespace));
