@@ -1,4 +1,4 @@
-//! How a sync begins, whatever it is a sync of.
+//! How a sync begins, for any kind of owner.
 
 use muster_machinery::Remedy;
 use muster_objects::SelectorError;
@@ -6,27 +6,27 @@ use muster_objects::meta::ResourceVersion;
 
 use crate::plan::Resource;
 
-/// What the books of a controller say when a sync of a key is to begin. `S` is the snapshot to decide on.
+/// What the books decide when a sync of a key is to begin. `S` is the snapshot.
 #[derive(Debug)]
 pub enum Begin<S> {
-    /// With everything that it needs to see.
+    /// It begins with this snapshot.
     Ready(S),
-    /// Not at all: the object is gone, and the books about it are closed (EX-06).
+    /// It does not: the object is gone, and the books have dropped it (EX-06).
     Gone,
-    /// Not yet: a cache is older than what was written for the object (RS-19). Counts as a skip in the
-    /// metric `replicaset_controller_stale_sync_skips_total`, and in those of its kind for the others.
+    /// Not yet: a cache is older than what was written for the object (RS-19). Counted in the metric
+    /// `replicaset_controller_stale_sync_skips_total`, or in that of the other kinds.
     Stale {
         /// The kind whose cache is behind.
         resource: Resource,
         /// The version that was written.
         wrote: ResourceVersion,
-        /// The version that the cache has seen.
+        /// The version that the cache has reached.
         read: ResourceVersion,
-        /// How the object comes back: woken once the cache has caught up, with no retry spent (B-17), or by the
-        /// queue's rate limit after having waited too long.
+        /// How the key is requeued: once the cache has caught up, without a retry (B-17), or by the queue's rate limit
+        /// after too long a wait.
         remedy: Remedy,
     },
-    /// Never, until the object changes: its selector cannot be parsed. To be logged; not retried (RS-20).
+    /// Not until the object changes: its selector cannot be parsed. To be logged; not retried (RS-20).
     InvalidSelector(SelectorError),
 }
 

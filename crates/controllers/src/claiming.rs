@@ -1,17 +1,17 @@
-//! Claiming: which objects are an owner's, which it takes, and which it lets go.
+//! Claiming: which objects an owner keeps, adopts and releases.
 //!
-//! Ownership is written on the object, by its controller reference; the selector only says what ought to
-//! be owned. Where the two disagree, the reference is changed first and the object counted after:
+//! An object's controller reference says who owns it; the selector only says what ought to be owned. Where the two
+//! disagree, the reference is changed first and the object counted after:
 //!
 //! | the object's controller | selector matches | then |
 //! |---|---|---|
 //! | this owner | yes | keep, even while the owner is being deleted |
 //! | this owner | no | release, unless the owner is being deleted |
-//! | nobody | yes | adopt, unless it or the owner is being deleted |
-//! | nobody | no | leave |
+//! | none | yes | adopt, unless it or the owner is being deleted |
+//! | none | no | leave |
 //! | another | either | leave |
 //!
-//! The owner is known by its uid alone: a reference of the same name to an earlier owner is another's.
+//! An owner is identified by its uid: a reference to an earlier owner of the same name is another's.
 //! The table itself is [`muster_machinery::claim`]. A ReplicaSet claims pods by it, a Deployment ReplicaSets.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use muster_objects::{Object, Selector};
 
 use crate::plan::{ClaimAction, ClaimOutcome, ClaimPatch, ClaimPlan, Owner, Resource};
 
-/// What changes hands among `objects`, which are served at `resource` (RS-06).
+/// The adoptions and releases needed among `objects`, which are served at `resource` (RS-06).
 #[must_use]
 pub fn claims<'a, T: Object>(
     owner: Owner,
@@ -45,8 +45,8 @@ pub fn claims<'a, T: Object>(
     ClaimPlan { owner, resource, patches }
 }
 
-/// The objects among `objects` that are the owner's, given what came of the adoptions, in their order. With
-/// each goes its newest known version: that of the adoption, where it was adopted just now.
+/// Those of `objects` that the owner controls after the adoptions, in their order. Each comes with its newest known
+/// version, which for an object adopted just now is that of the adoption.
 pub fn claimed<'a, T: Object>(
     owner: &Meta,
     selector: &Selector,

@@ -8,10 +8,10 @@
 //!                           ClaimPlan          Plan       StatusWrite      (performed elsewhere)
 //! ```
 //!
-//! Nothing here does I/O, reads a clock, waits or draws a random number. Whatever a controller of
-//! Kubernetes decides can be read, and tested, as ordinary functions. [`plan`] is the language that
-//! decisions are written in; [`replicaset`] the controller behind ReplicaSet and ReplicationController,
-//! [`deployment`] the one behind Deployment. [`mod@claiming`] is what both do first.
+//! Nothing here does I/O, reads a clock, waits or draws a random number. The decisions of a Kubernetes controller can
+//! be read and tested as ordinary functions. [`plan`] has the types of a decision; [`replicaset`] is the controller
+//! behind ReplicaSet and ReplicationController, [`deployment`] the one behind Deployment. [`mod@claiming`] is the first
+//! step of both.
 //!
 //! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 

@@ -1,8 +1,8 @@
-//! Pause: counts that a moment will change again are written together.
+//! Pause: status counts that change within moments of each other are written together.
 //!
-//! The pods of one step come, turn ready and go within moments of each other. Nobody needs to read each of them in
-//! a status: it would be one more request, and one more sync of whoever watches. What a person or another controller
-//! acts on (a condition, a revision) is never held back.
+//! The pods of one step are created, turn ready and go within moments. Writing each change to the status would cost a
+//! request, and a sync of every controller that watches the owner. Anything but counts (a condition, a revision) is
+//! never deferred.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,65 +12,65 @@ use muster_objects::meta::ObjectKey;
 
 use crate::plan::{Requeue, StatusWrite};
 
-/// How long after a write counts are let change before they are written again.
+/// How long counts may change after a write before they are written again.
 pub const COUNTS_PAUSE: Duration = Duration::from_millis(20);
-/// The longest that counts wait in all, where round after round puts them off again: a large ReplicaSet that grows is
-/// seen to grow.
+/// The longest that counts are deferred in all, however many rounds follow, so that the growth of a large ReplicaSet
+/// can be seen.
 pub const LONGEST_COUNTS_WAIT: Duration = Duration::from_secs(1);
 
-/// How long counts that have changed may wait to be written.
+/// How long changed counts may still be deferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CountsWait {
-    /// For how long, where nothing is written before; none where they are due.
+    /// For how long, if nothing is written before; `None` if they are due.
     pub left: Option<Duration>,
-    /// How long they have waited already.
+    /// How long they have been deferred already.
     pub waited: Duration,
 }
 
 impl CountsWait {
-    /// For how long after a round of writes that took so long; none where they have waited long enough.
+    /// What is left after a round of writes that took `took`; `None` if they are due.
     #[must_use]
     pub fn after_a_round(self, took: Duration) -> Option<Duration> {
         (self.waited + took + COUNTS_PAUSE <= LONGEST_COUNTS_WAIT).then_some(COUNTS_PAUSE)
     }
 }
 
-/// When something was last written for each owner.
+/// When each owner was last written for.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
     written: BTreeMap<ObjectKey, Written>,
-    /// The latest time that was told: writes are noted without one.
+    /// The latest time passed to `tell`: writes are recorded without a time.
     latest: Moment,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Written {
     last: Moment,
-    /// When the first of the writes came after which counts wait.
+    /// When the first write came since which counts are deferred.
     waiting_since: Option<Moment>,
 }
 
 impl Pauses {
-    /// The time is `now`.
+    /// Sets the time to `now`.
     pub(crate) fn tell(&mut self, now: Moment) {
         self.latest = now;
     }
 
-    /// The owner's status was written just now, or something that it will tell of.
+    /// The owner's status was just written, or something that will change its counts.
     pub(crate) fn wrote(&mut self, owner: &ObjectKey) {
         let before = self.written.get(owner).and_then(|written| written.waiting_since);
         let waiting_since = Some(before.unwrap_or(self.latest));
         self.written.insert(owner.clone(), Written { last: self.latest, waiting_since });
     }
 
-    /// A sync of the owner has ended with a status in which every count is as it was found to be.
+    /// A sync of the owner ended with a status whose counts are all up to date.
     pub(crate) fn up_to_date(&mut self, owner: &ObjectKey) {
         if let Some(written) = self.written.get_mut(owner) {
             written.waiting_since = None;
         }
     }
 
-    /// How long counts may still wait.
+    /// How long counts may still be deferred.
     pub(crate) fn wait(&mut self, owner: &ObjectKey) -> CountsWait {
         let Some(Written { last, waiting_since }) = self.written.get(owner).copied() else {
             return CountsWait::default();
@@ -86,7 +86,7 @@ impl Pauses {
         }
     }
 
-    /// A copy of what is known of one owner, and nothing of the others.
+    /// A copy with the record of one owner only.
     pub(crate) fn only(&self, owner: &ObjectKey) -> Self {
         let written = self.written.get_key_value(owner).map(|(owner, at)| (owner.clone(), *at));
         Self { written: written.into_iter().collect(), latest: self.latest }
@@ -98,8 +98,8 @@ impl Pauses {
     }
 }
 
-/// Puts a write off that [can wait](StatusWrite::can_wait), where `wait` says for how long; the owner is then looked
-/// at again instead. Says whether it did.
+/// Defers a write that [can wait](StatusWrite::can_wait) for as long as `wait` allows, and requeues the owner instead.
+/// Returns whether it did.
 pub(crate) fn put_off(
     write: Option<StatusWrite>,
     requeue: Requeue,

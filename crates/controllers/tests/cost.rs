@@ -1,5 +1,5 @@
-//! What a sync or a handler looks at is what concerns it, however much else the namespace holds (ARCHITECTURE.md,
-//! invariant 7). Looks into the caches are counted, and no time is taken.
+//! A sync or a handler visits only what concerns it, whatever else the namespace holds (ARCHITECTURE.md, invariant 7).
+//! Visits to the caches are counted; time is not measured.
 
 #[path = "../benches/namespaces/deployments.rs"]
 mod deployments;

@@ -1,12 +1,12 @@
-//! What the controllers would do, for a reader: explanations, and the comparison with other controllers.
+//! What the controllers would do, for a reader: explanations, and a comparison with a cluster's own controllers.
 //!
 //! ```text
 //!   caches ──► snapshot ──► the ordinary controllers ──┬──► explain: what is seen, planned, and by which rule
-//!                                                      └──► shadow: held against what other controllers did
+//!                                                      └──► shadow: compared with what other controllers did
 //! ```
 //!
-//! [`explain`] says of one object what its controller sees and would do. [`shadow`] holds what the controllers of a
-//! cluster did against what these would have done. Both ask the ordinary controllers of `muster-controllers`, and like
+//! [`explain`] says what a controller sees of one object and would do. [`shadow`] compares what the controllers of a
+//! cluster did with what these would have done. Both run the ordinary controllers of `muster-controllers`, and like
 //! these do no I/O and read no clock.
 //!
 //! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.

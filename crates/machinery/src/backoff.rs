@@ -1,4 +1,4 @@
-//! A delay for each key that doubles with every failure and is forgotten with success (B-08, B-09).
+//! A delay for each key that doubles with every failure and is reset by a success (B-08, B-09).
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use muster_objects::Moment;
 
 use crate::hash::FixedMap;
 
-/// Exponential backoff by key. A failure that comes while the key is still waiting does not count:
-/// five hundred pods that fail together are one failure.
+/// Exponential backoff by key. A failure while the key is still delayed does not count: five hundred pods that fail
+/// together are one failure.
 #[derive(Debug)]
 pub struct Backoff<K> {
     min: Duration,
@@ -23,13 +23,13 @@ struct Wait {
 }
 
 impl<K: Hash + Eq + Clone> Backoff<K> {
-    /// Waits of `min` that double up to `max`.
+    /// Delays of `min` that double up to `max`.
     #[must_use]
     pub fn new(min: Duration, max: Duration) -> Self {
         Self { min, max: max.max(min), waits: FixedMap::default() }
     }
 
-    /// Notes a failure; answers how long the key has to wait from now.
+    /// Records a failure; returns how long the key has to wait from now.
     pub fn fail(&mut self, key: &K, now: Moment) -> Duration {
         let delay = match self.waits.get(key) {
             Some(wait) if now < wait.until => return wait.until.saturating_since(now),
@@ -40,19 +40,19 @@ impl<K: Hash + Eq + Clone> Backoff<K> {
         delay
     }
 
-    /// How long the key still has to wait; `None` where it need not.
+    /// How long the key still has to wait; `None` if it has not.
     #[must_use]
     pub fn remaining(&self, key: &K, now: Moment) -> Option<Duration> {
         let wait = self.waits.get(key)?;
         (now < wait.until).then(|| wait.until.saturating_since(now))
     }
 
-    /// Notes a success, or that the key is gone: the next failure starts again from `min`.
+    /// Records a success, or that the key is gone: the next failure starts again from `min`.
     pub fn reset(&mut self, key: &K) {
         self.waits.remove(key);
     }
 
-    /// A copy of what one key waits for, and nothing of the others: to be asked without anything being changed.
+    /// A copy of the backoff of one key. Its use has no effect on this one.
     #[must_use]
     pub fn only(&self, key: &K) -> Self {
         let mut copy = Self::new(self.min, self.max);
@@ -102,7 +102,7 @@ mod tests {
 
     /// Contract: B-08
     #[test]
-    fn a_copy_is_of_one_key_and_apart() {
+    fn a_copy_has_one_key_and_changes_apart() {
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
         backoff.fail(&"rs", at(0));
         backoff.fail(&"other", at(0));

@@ -1,7 +1,7 @@
-//! Claiming: whose is an object, by owner reference and by selector? (RS-06 to RS-08)
+//! Claiming: which objects an owner keeps, adopts and releases, by owner reference and selector (RS-06 to RS-08).
 //!
-//! The decision is a pure function, and the patches that carry it out are bytes. A ReplicaSet claims
-//! pods with them, a Deployment claims ReplicaSets.
+//! The decision is a pure function, and the patches are bytes. A ReplicaSet claims pods with them, a Deployment claims
+//! ReplicaSets.
 
 use std::fmt;
 
@@ -9,33 +9,32 @@ use muster_objects::{ControllerRef, Meta, Selector, Timestamp, Uid};
 use serde::Serialize;
 use serde_json::json;
 
-/// What an owner does about an object.
+/// What an owner does with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Claim {
-    /// It is the owner's, and stays so.
+    /// The owner controls it, and keeps it.
     Keep,
-    /// It is the owner's and is no longer selected: the reference is removed.
+    /// The owner controls it and no longer selects it: the reference is removed.
     Release,
-    /// It is nobody's and is selected: a reference is added.
+    /// It has no controller and is selected: a reference is added.
     Adopt,
-    /// It is none of the owner's business, or nothing may be done about it now.
+    /// Another owner controls it, it is not selected, or it may not be changed now.
     Ignore,
 }
 
-/// Decides about one object (RS-06).
+/// The claim for one object (RS-06).
 #[must_use]
 pub fn claim(owner: &Meta, selector: &Selector, object: &Meta) -> Claim {
     claim_if(owner, object, || selector.matches(&object.labels))
 }
 
-/// The same with `matches` saying whether the object is selected; it is not asked where the answer
-/// makes no difference.
+/// The same with `matches` for whether the object is selected; it is not called if the answer makes no difference.
 pub fn claim_if(owner: &Meta, object: &Meta, matches: impl FnOnce() -> bool) -> Claim {
     if let Some(controller) = &object.controller {
         if controller.uid != owner.uid {
             return Claim::Ignore;
         }
-        // What is owned may be kept during the owner's deletion, because keeping is doing nothing.
+        // An owned object is kept during the owner's deletion: that needs no write.
         return match matches() {
             true => Claim::Keep,
             false if owner.is_being_deleted() => Claim::Ignore,
@@ -48,8 +47,8 @@ pub fn claim_if(owner: &Meta, object: &Meta, matches: impl FnOnce() -> bool) -> 
     if out_of_reach || !matches() { Claim::Ignore } else { Claim::Adopt }
 }
 
-/// The strategic merge patch that adopts an object: it adds the owner as controller and carries the
-/// object's uid, so that an object that was replaced meanwhile refuses it (RS-08).
+/// The strategic merge patch that adopts an object: it adds the owner as controller and contains the object's uid, so
+/// that the server refuses it for a new object of the same name (RS-08).
 #[must_use]
 pub fn adopt_patch(owner: &ControllerRef, object: &Uid) -> Vec<u8> {
     to_bytes(&json!({
@@ -57,8 +56,8 @@ pub fn adopt_patch(owner: &ControllerRef, object: &Uid) -> Vec<u8> {
     }))
 }
 
-/// The strategic merge patch that releases an object: it removes the reference to the owner and
-/// carries the object's uid (RS-08).
+/// The strategic merge patch that releases an object: it removes the reference to the owner and contains the object's
+/// uid (RS-08).
 #[must_use]
 pub fn release_patch(owner: &Uid, object: &Uid) -> Vec<u8> {
     to_bytes(&json!({
@@ -66,11 +65,11 @@ pub fn release_patch(owner: &Uid, object: &Uid) -> Vec<u8> {
     }))
 }
 
-/// Judges a fresh, uncached read of the owner before the first adoption of a sync (RS-07).
+/// Checks a fresh, uncached read of the owner before the first adoption of a sync (RS-07).
 ///
 /// # Errors
 ///
-/// Where the owner is another object by now, or is being deleted: then nothing may be adopted.
+/// If the owner is another object by now, or is being deleted: then nothing may be adopted.
 pub fn recheck_owner(kind: &str, owner: &Meta, fresh: &Meta) -> Result<(), AdoptionRefused> {
     if fresh.uid != owner.uid {
         return Err(AdoptionRefused::Gone {
@@ -86,17 +85,17 @@ pub fn recheck_owner(kind: &str, owner: &Meta, fresh: &Meta) -> Result<(), Adopt
     }
 }
 
-/// Why an owner may not adopt anything in this sync, in upstream's words.
+/// Why an owner may not adopt in this sync, in upstream's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AdoptionRefused {
-    /// Another object bears the owner's name by now.
+    /// Another object has the owner's name by now.
     #[error("can't recheck DeletionTimestamp: original {kind} {owner} is gone: got uid {found}, wanted {wanted}")]
     Gone {
         /// The owner's kind.
         kind: String,
         /// The owner's namespace and name.
         owner: String,
-        /// The uid that the name has now.
+        /// The uid of that object.
         found: Uid,
         /// The owner's uid.
         wanted: Uid,
@@ -106,18 +105,18 @@ pub enum AdoptionRefused {
     BeingDeleted {
         /// The owner's namespace and name.
         owner: String,
-        /// When its deletion was asked for.
+        /// Its deletion timestamp.
         at: GoTime,
     },
     /// The owner could not be read.
     #[error("can't recheck DeletionTimestamp: {message}")]
     Unreadable {
-        /// What the client said.
+        /// The client's error.
         message: String,
     },
 }
 
-/// An adoption that was refused, for the object that it would have been of.
+/// An adoption that was refused, with the object that it was for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("can't adopt {kind} {object} ({uid}): {refused}")]
 pub struct AdoptionError {

@@ -1,9 +1,9 @@
 //! The consistency record: what was written for each owner, and whether the caches have seen it.
 //!
-//! A sync whose caches are older than what the same controller wrote last would decide on the past.
-//! Every write is noted here with its resourceVersion; a sync begins by asking whether the caches
-//! have come that far (RS-19). Where they have not, the owner is woken when they have (B-17), and
-//! only when that takes too long is it retried as upstream does it, at a rate limit.
+//! A sync whose caches are older than its controller's last write would decide on a past state. Every write is recorded
+//! here with its resourceVersion; a sync first checks whether the caches have reached those versions (RS-19). If not,
+//! the owner is queued when they have (B-17), and only if that takes too long is it retried at a rate limit, as
+//! upstream does.
 //!
 //! ```text
 //!   write --wrote_at--> record         sync --check--> CaughtUp, Unrecorded: go on
@@ -11,9 +11,9 @@
 //!   cache --caught_up-----+--> owners to be queued at once
 //! ```
 //!
-//! Versions rise for as long as the server lives. One that was restored from a backup counts on from an earlier version,
-//! and what was written after the backup was taken is lost: what a cache then reads never reaches what was recorded. So a
-//! newest version that falls clears the record of that kind.
+//! Versions rise during a server's life. A server restored from a backup continues from an earlier version, and writes
+//! after the backup are lost: its caches may never reach the versions recorded. So a newest version that falls clears
+//! the record of that kind.
 
 #[cfg(test)]
 mod tests;
@@ -23,18 +23,18 @@ use std::time::Duration;
 
 use muster_objects::{Moment, ObjectKey, ResourceVersion, Uid};
 
-/// How long an owner waits to be woken before it is retried in the reference's way.
+/// How long an owner waits for a cache before it is retried with the rate limit.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The record of one controller. `R` names the kinds that it writes, such as pods and ReplicaSets.
 #[derive(Debug)]
 pub struct Consistency<R> {
     owners: BTreeMap<ObjectKey, Record<R>>,
-    /// Who waits for a kind's cache, in the order of the versions that are waited for.
+    /// The owners that wait for a kind's cache, in the order of the versions that they wait for.
     waiting: BTreeSet<(R, ResourceVersion, ObjectKey)>,
-    /// When each of them has waited long enough.
+    /// When each of them stops waiting.
     deadlines: BTreeSet<(Moment, ObjectKey)>,
-    /// How far the cache of each kind had come when it last told.
+    /// The newest version last reported by the cache of each kind.
     newest: BTreeMap<R, ResourceVersion>,
     limit: Duration,
 }
@@ -44,47 +44,47 @@ struct Record<R> {
     uid: Uid,
     /// The highest version written of each kind; a controller writes two or three.
     versions: Vec<(R, ResourceVersion)>,
-    /// Something was written of which the version is not known.
+    /// A write of unknown version happened.
     unversioned: bool,
     wait: Wait<R>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Wait<R> {
-    /// Nobody has been put off.
+    /// The owner was not deferred.
     None,
-    /// Put off until the cache of a kind has reached a version, or until the deadline.
+    /// Deferred until the cache of a kind has reached a version, or until the deadline.
     Until { resource: R, version: ResourceVersion, deadline: Moment },
-    /// Woken, and not checked again yet; the deadline stays that of the first wait.
+    /// Woken, and not checked again yet; the deadline is that of the first wait.
     Woken { deadline: Moment },
 }
 
-/// What the record says to a sync that is about to begin.
+/// Whether the caches are fresh enough for a sync that is about to begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness<R> {
-    /// Nothing is recorded that the caches could be behind of. Nothing is proved either.
+    /// There is no record that the caches could be behind of, nor a proof that they show every write.
     Unrecorded,
     /// The caches have seen every write of the last round: the sync may go on, and what is still
     /// expected can be settled from the cache (B-01). The record is cleared.
     CaughtUp,
-    /// The sync must be put off (RS-19).
+    /// The sync must be deferred (RS-19).
     Behind {
         /// The kind whose cache is behind.
         resource: R,
-        /// What was written.
+        /// The version written.
         wrote: ResourceVersion,
-        /// What the cache has seen.
+        /// The version that the cache has reached.
         read: ResourceVersion,
-        /// How the owner comes back.
+        /// How the owner is queued again.
         remedy: Remedy,
     },
 }
 
-/// How an owner that was put off comes back.
+/// How an owner that was deferred is queued again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// [`Consistency::caught_up`] or [`Consistency::expired`] will name it; nothing is to be queued,
-    /// and no retry is spent (B-17).
+    /// [`Consistency::caught_up`] or [`Consistency::expired`] will return it; nothing is to be queued, and no retry is
+    /// counted (B-17).
     Woken,
     /// It has waited too long: queue it again at a rate limit, as upstream does.
     Retry,
@@ -109,10 +109,10 @@ impl<R: Copy + Ord> Consistency<R> {
         }
     }
 
-    /// Notes that an object of a kind was written for an owner at a version. The highest counts. A
-    /// record of another owner of the same name is replaced.
+    /// Records that an object of a kind was written for an owner at a version. The highest counts. A record of another
+    /// owner of the same name is replaced.
     ///
-    /// An unknown version is noted as [`Consistency::wrote_unversioned`].
+    /// An unknown version is recorded as [`Consistency::wrote_unversioned`].
     pub fn wrote_at(&mut self, owner: &ObjectKey, uid: &Uid, resource: R, version: ResourceVersion) {
         if !version.is_known() {
             self.wrote_unversioned(owner, uid);
@@ -125,15 +125,14 @@ impl<R: Copy + Ord> Consistency<R> {
         }
     }
 
-    /// Notes a write of which the server did not tell the version (a deletion answered by a bare
-    /// `Status`, an answer that was lost). The caches can then not prove that they have seen the
-    /// whole round, so expectations have to be met or to expire.
+    /// Records a write without a known version (a deletion answered by a bare `Status`, an answer that was lost). The
+    /// caches can then not prove that they show the whole round, so expectations have to be met or to expire.
     pub fn wrote_unversioned(&mut self, owner: &ObjectKey, uid: &Uid) {
         self.record(owner, uid).unversioned = true;
     }
 
-    /// Asks whether a sync of the owner may begin, given the newest version that each kind's cache
-    /// has seen (INF-09). A cache that has seen nothing is not waited for.
+    /// Whether a sync of the owner may begin, given the newest version that each kind's cache has reached (INF-09). A
+    /// cache that has no version is not waited for.
     pub fn check(&mut self, owner: &ObjectKey, newest: impl Fn(R) -> ResourceVersion, now: Moment) -> Freshness<R> {
         let Some(record) = self.owners.get(owner) else { return Freshness::Unrecorded };
         let behind = record.versions.iter().copied().find_map(|(resource, wrote)| {
@@ -167,11 +166,11 @@ impl<R: Copy + Ord> Consistency<R> {
         Freshness::Behind { resource, wrote, read, remedy }
     }
 
-    /// The cache of a kind has seen everything up to `newest`: the owners that waited for no more
-    /// than that, to be queued at once. Each is named once; its next check may put it off again for
-    /// another kind, without a new time limit.
+    /// The cache of a kind has reached `newest`: returns the owners that waited for this, to be queued at once. Each is
+    /// returned once; its next check may defer it again for another kind, without a new time limit.
     ///
-    /// Where `newest` is older than what was told before, nobody waits for the kind any longer: every owner of whom a
+    /// If `newest` is older than before, no owner waits for the kind any longer: every owner with a recorded write of
+    /// it is returned, and that write proves nothing.
     /// write of it is recorded is named, and nothing is proved of that write.
     pub fn caught_up(&mut self, resource: R, newest: ResourceVersion) -> Vec<ObjectKey> {
         if self.newest.insert(resource, newest).is_some_and(|before| newest < before) {
@@ -188,7 +187,7 @@ impl<R: Copy + Ord> Consistency<R> {
         woken
     }
 
-    /// The owners that have waited for too long, to be queued at a rate limit.
+    /// The owners that have waited too long, to be queued at a rate limit.
     pub fn expired(&mut self, now: Moment) -> Vec<ObjectKey> {
         let mut expired = Vec::new();
         while let Some((deadline, owner)) = self.deadlines.first().cloned() {
@@ -196,14 +195,14 @@ impl<R: Copy + Ord> Consistency<R> {
                 break;
             }
             self.wake(&owner);
-            // Nothing is left in the set twice, even where no record answers to the name.
+            // Removes a deadline that no record refers to, so that it does not come again.
             self.deadlines.remove(&(deadline, owner.clone()));
             expired.push(owner);
         }
         expired
     }
 
-    /// When to call [`Consistency::expired`] next; `None` where nobody waits.
+    /// When to call [`Consistency::expired`] next; `None` if no owner waits.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
@@ -218,13 +217,13 @@ impl<R: Copy + Ord> Consistency<R> {
         }
     }
 
-    /// The highest version written of each kind for an owner, as far as it has not been seen yet when a sync last
-    /// asked, in the order in which the kinds were first written.
+    /// The highest version written of each kind for an owner that the last check did not find in the caches, in the
+    /// order in which the kinds were first written.
     pub fn written(&self, owner: &ObjectKey) -> impl Iterator<Item = (R, ResourceVersion)> {
         self.owners.get(owner).into_iter().flat_map(|record| record.versions.iter().copied())
     }
 
-    /// A copy of the record of one owner, and nothing of the others: to be asked without anything being changed.
+    /// A copy of the record of one owner. Its use has no effect on this record.
     #[must_use]
     pub fn only(&self, owner: &ObjectKey) -> Self {
         let mut copy = Self::new(self.limit);
@@ -258,7 +257,7 @@ impl<R: Copy + Ord> Consistency<R> {
         })
     }
 
-    /// Forgets the versions written of a kind; answers whose they were.
+    /// Forgets the versions written of a kind; returns the owners that had one.
     fn start_over(&mut self, resource: R) -> Vec<ObjectKey> {
         let mut owners = Vec::new();
         for (owner, record) in &mut self.owners {
@@ -282,7 +281,7 @@ impl<R: Copy + Ord> Consistency<R> {
         }
     }
 
-    /// Takes the owner out of the sets of those who wait; answers the deadline it had.
+    /// Removes the owner from the sets of those that wait; returns the deadline it had.
     fn stop_waiting(&mut self, owner: &ObjectKey) -> Option<Moment> {
         let Wait::Until { resource, version, deadline } = self.owners.get(owner)?.wait else { return None };
         self.waiting.remove(&(resource, version, owner.clone()));
@@ -291,7 +290,7 @@ impl<R: Copy + Ord> Consistency<R> {
     }
 }
 
-/// The first of all keys.
+/// The smallest key.
 fn no_key() -> ObjectKey {
     ObjectKey::new("", "")
 }

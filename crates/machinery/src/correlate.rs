@@ -1,4 +1,4 @@
-//! Event correlation: repeats are counted, look-alikes combined, floods held back (EV-02, EV-03).
+//! Event correlation: repeats are counted, similar events combined, floods dropped (EV-02, EV-03).
 //!
 //! ```text
 //!   event --aggregate--> itself, or "(combined from similar events): ..." from the 10th on
@@ -23,16 +23,16 @@ use crate::rate::TokenBucket;
 
 /// How many keys each of the three memories holds.
 const MAX_ENTRIES: usize = 4_096;
-/// From this many distinct messages on, look-alikes are combined.
+/// From this many distinct messages on, similar events are combined.
 const MAX_DISTINCT_MESSAGES: usize = 10;
-/// So long after the last look-alike, the next one is on its own again.
+/// This long after the last similar event, the next one is not combined.
 const AGGREGATE_INTERVAL: Duration = Duration::from_secs(600);
-/// So many events may come at once for a source and an object.
+/// How many events of one source and object may come at once.
 const SPAM_BURST: u32 = 25;
-/// And one more in this time.
+/// One more may come after this time.
 const SPAM_INTERVAL: Duration = Duration::from_secs(300);
 
-/// Remembers the events that were sent and decides what becomes of the next.
+/// Remembers the events that were sent, to correlate the next ones.
 #[derive(Debug)]
 pub struct EventCorrelator {
     aggregates: Lru<String, Aggregate>,
@@ -40,15 +40,14 @@ pub struct EventCorrelator {
     buckets: Lru<String, TokenBucket>,
 }
 
-/// What becomes of an event.
+/// What to do with an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Correlated {
     /// It is to be created.
     Create(Event),
-    /// It repeats one that exists: that one is to be patched.
+    /// It repeats an event that exists: patch that one.
     Patch {
-        /// The event as it will be; should the patch find nothing, this is to be created, without
-        /// its resourceVersion.
+        /// The event after the patch; if the patch gets a 404, create this one, without its resourceVersion.
         event: Event,
         /// The strategic merge patch: count, last time and message.
         body: Vec<u8>,
@@ -57,7 +56,7 @@ pub enum Correlated {
     Dropped,
 }
 
-/// Events that differ in nothing but their messages.
+/// Events that differ only in their messages.
 #[derive(Debug)]
 struct Aggregate {
     messages: BTreeSet<String>,
@@ -86,8 +85,7 @@ impl EventCorrelator {
         Self { aggregates: Lru::new(MAX_ENTRIES), observations: Lru::new(MAX_ENTRIES), buckets: Lru::new(MAX_ENTRIES) }
     }
 
-    /// Decides what becomes of an event. `now` is the wall time that a combined event carries,
-    /// `moment` what the limits count with.
+    /// Correlates an event. `now` is the wall time for a combined event, `moment` the time for the limits.
     pub fn correlate(&mut self, event: Event, now: Timestamp, moment: Moment) -> Correlated {
         let (event, key) = self.aggregate(event, now, moment);
         let (event, patch) = self.observe(event, key);
@@ -100,13 +98,12 @@ impl EventCorrelator {
         }
     }
 
-    /// Remembers an event as the server answered it, so that a repeat patches that one.
+    /// Records an event as the server returned it, so that a repeat patches it.
     pub fn update_state(&mut self, event: &Event) {
         self.observations.insert(event_key(event), Observation::of(event));
     }
 
-    /// Replaces the event by a combined one where too many look like it; answers the key under
-    /// which repeats are counted.
+    /// Replaces the event by a combined one if too many are similar; returns the key under which repeats are counted.
     fn aggregate(&mut self, event: Event, now: Timestamp, moment: Moment) -> (Event, String) {
         let aggregate_key = aggregate_key(&event);
         let recent = self
@@ -143,7 +140,7 @@ impl EventCorrelator {
         (combined, aggregate_key)
     }
 
-    /// Makes a repeat of what was seen before the patch of that.
+    /// Turns a repeat into a patch of the earlier event.
     fn observe(&mut self, mut event: Event, key: String) -> (Event, Option<Vec<u8>>) {
         let mut patch = None;
         if let Some(last) = self.observations.get(&key).filter(|last| last.count > 0) {
@@ -170,8 +167,8 @@ impl EventCorrelator {
 }
 
 impl Aggregate {
-    /// Takes in a message; answers how many distinct ones that makes. One beyond the limit is not
-    /// kept: the ones before it stay on their own, and every further one is combined.
+    /// Adds a message; returns how many distinct ones there are. A message beyond the limit is not kept: earlier ones
+    /// are still sent on their own, and every further one is combined.
     fn take(&mut self, message: &str) -> usize {
         if self.messages.contains(message) {
             return self.messages.len();
@@ -208,20 +205,20 @@ fn repeat_patch(event: &Event) -> Vec<u8> {
     serde_json::to_vec(&repeat).expect("a number, a time and a string always have a JSON form")
 }
 
-/// What two events have in common that are repeats of each other.
+/// The fields that are equal in repeats.
 fn event_key(event: &Event) -> String {
     let object = &event.involved_object;
     let object_and_type = spam_key(event);
     [&object_and_type, object.field_path.as_str(), &event.reason, &event.message].join("\0")
 }
 
-/// What two events have in common that differ in their messages only.
+/// The fields that are equal in events that differ only in their messages.
 fn aggregate_key(event: &Event) -> String {
     let object_and_type = spam_key(event);
     [&object_and_type, event.reason.as_str(), &event.reporting_component, &event.reporting_instance].join("\0")
 }
 
-/// What the events of one source about one object have in common.
+/// The fields that are equal in events of one source about one object.
 fn spam_key(event: &Event) -> String {
     let object = &event.involved_object;
     let uid = object.uid.to_string();

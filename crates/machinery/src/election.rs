@@ -1,4 +1,4 @@
-//! Who leads, decided by a Lease and nothing else (CM-04, CM-05).
+//! Leader election by a Lease (CM-04, CM-05).
 //!
 //! ```text
 //!   attempt --> [ REPLACE what was seen last ] --refused--> GET --> free, run out or ours --> REPLACE --> leading
@@ -7,10 +7,10 @@
 //!                                                            +--> another's: stand by, or lost
 //! ```
 //!
-//! Candidates' clocks need not agree: how old another's lease is, is judged by the local time at which its record
-//! was last seen to change, never by the timestamps in it. A leader counts from the moment at which it sent a
-//! renewal that succeeded, so others, who saw that renewal later, count from later: it has given up writing for
-//! `lease duration - renew deadline` before anybody can follow it.
+//! Candidates' clocks need not agree: the age of another's lease is measured from the local time at which its record
+//! was last seen to change, never from its timestamps. A leader's term is measured from when it sent the last
+//! successful renewal; others see that renewal later and measure from then. So it has stopped writing for `lease
+//! duration - renew deadline` before another can lead.
 
 use std::time::Duration;
 
@@ -20,21 +20,21 @@ use muster_objects::{Moment, Timestamp};
 #[cfg(test)]
 mod tests;
 
-/// Sleeps between two attempts to acquire are drawn from one to this much above one retry period.
+/// The pauses between two attempts to acquire are between one retry period and this factor more.
 pub const JITTER_FACTOR: f64 = 1.2;
 
-/// How an election is run. The defaults are those of kube-controller-manager.
+/// The settings of an election. The defaults are those of kube-controller-manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The namespace of the Lease.
     pub namespace: String,
     /// The name of the Lease.
     pub name: String,
-    /// Who this candidate is: no two may have the same.
+    /// The identity of this candidate, which must be unique.
     pub identity: String,
     /// How long another's lease is respected after it was last seen to change. Whole seconds.
     pub lease_duration: Duration,
-    /// How long a leader goes on without a renewal.
+    /// How long a leader keeps leading without a renewal.
     pub renew_deadline: Duration,
     /// How long to wait between two attempts.
     pub retry_period: Duration,
@@ -56,32 +56,32 @@ impl Config {
     }
 }
 
-/// Why an election cannot be run so.
+/// Why a configuration is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A leader could write after others have stopped to respect its lease.
+    /// A leader could write after others have taken its lease for expired.
     #[error("the lease duration ({lease_duration:?}) must be longer than the renew deadline ({renew_deadline:?})")]
     LeaseDuration {
-        /// What was asked for.
+        /// The setting.
         lease_duration: Duration,
-        /// What it has to exceed.
+        /// What it must exceed.
         renew_deadline: Duration,
     },
-    /// There would be no second attempt at a renewal.
+    /// There would be no second attempt at a renewal before the deadline.
     #[error("the renew deadline ({renew_deadline:?}) must be longer than 1.2 retry periods ({retry_period:?} each)")]
     RenewDeadline {
-        /// What was asked for.
+        /// The setting.
         renew_deadline: Duration,
-        /// What it has to exceed, times 1.2.
+        /// What it must exceed, times 1.2.
         retry_period: Duration,
     },
-    /// A Lease tells its duration in whole seconds.
+    /// A Lease has its duration in whole seconds.
     #[error("the lease duration ({0:?}) must be whole seconds, 1 to 2147483647 of them")]
     Seconds(Duration),
-    /// Attempts without a pause.
+    /// There would be no pause between attempts.
     #[error("the retry period must be longer than zero")]
     RetryPeriod,
-    /// Everybody would be the leader.
+    /// Every candidate would be the leader.
     #[error("the identity is empty")]
     Identity,
 }
@@ -93,32 +93,32 @@ pub enum Request {
     Get,
     /// POST of this Lease.
     Create(Lease),
-    /// PUT of this Lease; its resourceVersion is the one that was read.
+    /// PUT of this Lease, with the resourceVersion that was read.
     Replace(Lease),
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// The Lease as it was read or written.
     Lease(Lease),
     /// There is no such Lease.
     NotFound,
-    /// Refused, lost or unreadable: the server may or may not have acted on it.
+    /// Refused, lost or unreadable: the server may or may not have done it.
     Failed,
 }
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElectionStep {
-    /// Send this, and come back with its answer.
+    /// Send this, and pass its answer to [`Election::answered`].
     Send(Request),
     /// The attempt is over, and this candidate leads.
     Leading,
-    /// The attempt is over without a success: try again after the retry period. A leader whose attempt fails leads
-    /// on until its deadline.
+    /// The attempt failed: try again after the retry period. A leader whose attempt fails keeps leading until its
+    /// deadline.
     Again,
-    /// This candidate led, and another leads now.
+    /// This candidate was the leader, and another is now.
     Lost,
 }
 
@@ -127,11 +127,11 @@ pub enum ElectionStep {
 pub struct Election {
     config: Config,
     seconds: i32,
-    /// The Lease as it was last read or written, and when its record was seen to change.
+    /// The Lease as last read or written, and when its record was seen to change.
     observed: Option<Observed>,
     /// The attempt under way.
     attempt: Attempt,
-    /// Until when this candidate leads; none before its first success and after its end.
+    /// Until when this candidate leads; `None` if it does not.
     term: Option<Term>,
 }
 
@@ -141,11 +141,11 @@ struct Observed {
     at: Moment,
 }
 
-/// Where an attempt stands: what was sent, and when.
+/// The state of an attempt: what was sent, and when.
 #[derive(Debug, Clone, Copy)]
 enum Attempt {
     None,
-    /// A renewal on the assumption that nothing has changed.
+    /// A renewal with the resourceVersion seen last.
     Renewing {
         sent: Moment,
         wall: Timestamp,
@@ -157,11 +157,11 @@ enum Attempt {
     },
 }
 
-/// For how long a leader may write, by both of its clocks. A suspended machine's monotonic clock may have stood
-/// still, and a wall clock can be set back: the earlier end of the two counts.
+/// How long a leader may write, by both of its clocks. The monotonic clock of a suspended machine may stop, and a wall
+/// clock can be set back: the earlier end of the two counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Term {
-    /// When the renewal that it stands on was sent.
+    /// When the last successful renewal was sent.
     pub renewed: Moment,
     /// The last moment at which a write may be sent.
     pub until: Moment,
@@ -181,7 +181,7 @@ impl Election {
     /// A candidate that has not seen the Lease yet.
     ///
     /// # Errors
-    /// [`ConfigError`] where the durations do not keep two leaders apart.
+    /// [`ConfigError`] if the durations do not keep two leaders apart.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let Config { lease_duration, renew_deadline, retry_period, .. } = config;
         if config.identity.is_empty() {
@@ -208,9 +208,9 @@ impl Election {
         &self.config
     }
 
-    /// Begins an attempt to acquire the lease or to renew it. `wall` goes into the record, for people to read.
+    /// Begins an attempt to acquire the lease or to renew it. `wall` is written to the record, for people to read.
     ///
-    /// An attempt that was begun before and not answered counts as failed.
+    /// An earlier attempt without an answer counts as failed.
     pub fn attempt(&mut self, now: Moment, wall: Timestamp) -> Request {
         if let Some(observed) = &self.observed
             && self.leads(now)
@@ -223,7 +223,7 @@ impl Election {
         Request::Get
     }
 
-    /// Takes in what came of the last request.
+    /// Takes the answer to the last request.
     pub fn answered(&mut self, answer: Answer, now: Moment, wall: Timestamp) -> ElectionStep {
         match (std::mem::replace(&mut self.attempt, Attempt::None), answer) {
             (Attempt::None, _) | (Attempt::Reading | Attempt::Writing { .. }, Answer::Failed) => ElectionStep::Again,
@@ -231,7 +231,7 @@ impl Election {
                 self.observed = Some(Observed { lease, at: now });
                 self.begin_term(sent, then, now)
             }
-            // Somebody else may have written: look again.
+            // Another candidate may have written: read the Lease.
             (Attempt::Renewing { .. }, Answer::Failed | Answer::NotFound) => {
                 self.attempt = Attempt::Reading;
                 ElectionStep::Send(Request::Get)
@@ -248,13 +248,13 @@ impl Election {
         self.term.is_some_and(|term| now < term.until)
     }
 
-    /// For how long writes may be sent; none where this candidate does not lead.
+    /// How long writes may be sent; `None` if this candidate does not lead.
     #[must_use]
     pub fn term(&self) -> Option<Term> {
         self.term
     }
 
-    /// Who was last seen to hold the lease; empty for nobody.
+    /// The holder last seen; empty for none.
     #[must_use]
     pub fn holder(&self) -> &str {
         self.observed.as_ref().map_or("", |observed| holder(&observed.lease))
@@ -266,8 +266,8 @@ impl Election {
         self.observed.as_ref().map(|observed| &observed.lease)
     }
 
-    /// When another's lease, as it was last seen, runs out: nothing is to be had by an attempt before, and no time to be
-    /// lost after. None where nobody else holds it.
+    /// When another's lease, as last seen, expires: an earlier attempt would fail. `None` if no other candidate holds
+    /// it.
     #[must_use]
     pub fn runs_out(&self) -> Option<Moment> {
         let Observed { lease, at } = self.observed.as_ref()?;
@@ -276,8 +276,8 @@ impl Election {
         held.then(|| *at + Duration::from_secs(seconds))
     }
 
-    /// Ends this candidate's part: from now on it does not lead. Where it did, what to send so that the next one
-    /// need not wait for the lease to run out; a failure of that is nothing to repeat.
+    /// Ends this candidate's leadership. If it led, returns a request that lets the next leader start without waiting
+    /// for the lease to expire; it need not be retried.
     ///
     /// To be called once nothing is written any more.
     pub fn release(&mut self, now: Moment, wall: Timestamp) -> Option<Request> {
@@ -317,7 +317,7 @@ impl Election {
     }
 
     fn found_none(&mut self, now: Moment, wall: Timestamp) -> ElectionStep {
-        // Whoever was seen to hold it may not know yet that it was deleted, and writes on.
+        // The holder seen last may not know yet that the Lease was deleted, and may still write.
         if self.is_held_by_another(now) {
             return ElectionStep::Again;
         }
@@ -329,12 +329,12 @@ impl Election {
         ElectionStep::Send(Request::Create(lease))
     }
 
-    /// Whether what was last seen is another's lease that has not run out.
+    /// Whether another's lease was seen last and has not expired.
     fn is_held_by_another(&self, now: Moment) -> bool {
         self.runs_out().is_some_and(|end| end > now)
     }
 
-    /// The lease as it will be once it is ours. Its time of acquisition is kept where it is already.
+    /// The lease with this candidate as its holder. Its acquire time is kept if it already was.
     fn claim(&self, lease: &Lease, wall: Timestamp) -> Lease {
         let mut claimed = lease.clone();
         if !self.is_mine(lease) {
@@ -355,7 +355,7 @@ impl Election {
     fn begin_term(&mut self, sent: Moment, wall: Timestamp, now: Moment) -> ElectionStep {
         let deadline = self.config.renew_deadline;
         let term = Term { renewed: sent, until: sent + deadline, wall_until: wall + deadline };
-        // An answer that came too late is a lease to be renewed, not one to write by.
+        // An answer after the deadline: the lease is ours to renew, but not yet to write by.
         if now >= term.until {
             return ElectionStep::Again;
         }

@@ -1,13 +1,11 @@
-//! Expectations: what a controller has set in motion and still waits to see in its cache.
+//! Expectations: the writes of a controller that its cache does not show yet.
 //!
-//! Between a write and the watch event for it the cache lags. A controller that counted again
-//! meanwhile would create or delete twice. So before it writes it notes what it expects to see, the
-//! handlers tick that off, and until all is seen (or five minutes have passed) a sync neither
-//! creates nor deletes (EX-01 to EX-07).
+//! Between a write and its watch event the cache is behind. A controller that counted then would create or delete
+//! twice. So it records the expected events before it writes, the handlers lower them, and until all are seen (or five
+//! minutes have passed) a sync neither creates nor deletes (EX-01 to EX-07).
 //!
-//! The handlers of a change must have run before the cache shows that change's version as its
-//! newest; otherwise [`Expectations::settle`] can be followed by an observation that was meant for
-//! the round before.
+//! The handlers of a change must run before the cache reports that change's version as its newest. Otherwise an
+//! observation of the previous round could follow [`Expectations::settle`] and lower the next round's expectations.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,12 +23,12 @@ pub struct Expectations {
     owners: FixedMap<ObjectKey, Expectation>,
 }
 
-/// What one owner expects.
+/// The expectations of one owner.
 #[derive(Debug, Clone)]
 struct Expectation {
-    /// Creations not yet seen; below zero where more were seen than expected.
+    /// Creations not yet seen; negative if more were seen than expected.
     creations: i64,
-    /// Exactly the objects whose deletion was not yet seen.
+    /// The objects whose deletion was not yet seen.
     deletions: BTreeSet<ObjectKey>,
     /// When it was set.
     since: Moment,
@@ -43,13 +41,13 @@ impl Expectations {
         Self::default()
     }
 
-    /// Expects so many creations, instead of whatever was expected before (EX-01).
+    /// Expects this many creations, in place of all earlier expectations (EX-01).
     pub fn expect_creations(&mut self, owner: &ObjectKey, count: usize, now: Moment) {
         let creations = i64::try_from(count).unwrap_or(i64::MAX);
         self.set(owner, Expectation { creations, deletions: BTreeSet::new(), since: now });
     }
 
-    /// Expects exactly these objects to go, instead of whatever was expected before (EX-01).
+    /// Expects the deletion of exactly these objects, in place of all earlier expectations (EX-01).
     pub fn expect_deletions(&mut self, owner: &ObjectKey, objects: impl IntoIterator<Item = ObjectKey>, now: Moment) {
         self.set(owner, Expectation { creations: 0, deletions: objects.into_iter().collect(), since: now });
     }
@@ -60,21 +58,21 @@ impl Expectations {
         self.lower_creations(owner, 1);
     }
 
-    /// So many creations failed or were not tried, and will not be seen (EX-05).
+    /// This many creations failed or were not tried, and will not be seen (EX-05).
     pub fn lower_creations(&mut self, owner: &ObjectKey, count: usize) {
         if let Some(expectation) = self.owners.get_mut(owner) {
             expectation.creations = expectation.creations.saturating_sub_unsigned(count as u64);
         }
     }
 
-    /// A deletion was seen, by timestamp or by removal; or it failed, and will not be seen (EX-03,
-    /// EX-05). Counts once for each object that is expected to go (EX-04). Answers whether it was expected.
+    /// A deletion was seen, by timestamp or by removal; or it failed, and will not be seen (EX-03, EX-05). Counts once
+    /// for each object whose deletion is expected (EX-04). Returns whether it was.
     pub fn deletion_observed(&mut self, owner: &ObjectKey, object: &ObjectKey) -> bool {
         self.owners.get_mut(owner).is_some_and(|expectation| expectation.deletions.remove(object))
     }
 
-    /// Whether the owner may create and delete: nothing was ever expected, all of it was seen, or it
-    /// is older than five minutes (EX-02).
+    /// Whether the owner may create and delete: there are no expectations, all are met, or they are older than five
+    /// minutes (EX-02).
     #[must_use]
     pub fn satisfied(&self, owner: &ObjectKey, now: Moment) -> bool {
         self.owners.get(owner).is_none_or(|expectation| {
@@ -82,26 +80,25 @@ impl Expectations {
         })
     }
 
-    /// When an unfulfilled expectation will count as met although nothing is seen: just after this
-    /// moment. `None` where nothing is being waited for.
+    /// The expectations expire just after this moment. `None` if there are none.
     #[must_use]
     pub fn expires_at(&self, owner: &ObjectKey) -> Option<Moment> {
         let expectation = self.owners.get(owner).filter(|expectation| !expectation.fulfilled())?;
         Some(expectation.since + EXPECTATIONS_TIMEOUT)
     }
 
-    /// Creations and deletions that are still waited for.
+    /// Creations and deletions not seen yet.
     #[must_use]
     pub fn pending(&self, owner: &ObjectKey) -> (i64, usize) {
         self.owners.get(owner).map_or((0, 0), |expectation| (expectation.creations, expectation.deletions.len()))
     }
 
-    /// The objects whose deletion is still waited for, in the order of their keys.
+    /// The objects whose deletion is not seen yet, in the order of their keys.
     pub fn deletions(&self, owner: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
         self.owners.get(owner).into_iter().flat_map(|expectation| &expectation.deletions)
     }
 
-    /// A copy of what one owner expects, and nothing of the others: to be asked without anything being changed.
+    /// A copy of the expectations of one owner. Its use has no effect on these.
     #[must_use]
     pub fn only(&self, owner: &ObjectKey) -> Self {
         let mut copy = Self::new();
@@ -111,9 +108,8 @@ impl Expectations {
         copy
     }
 
-    /// The cache has passed every write of the owner's last round: what has not been seen by now
-    /// will never be, and the cache itself is the answer (B-01). Answers whether a wait was ended
-    /// that the reference would have sat out.
+    /// The cache has reached every write of the owner's last round: an event not seen by now will not come, and the
+    /// cache shows the whole round (B-01). Returns whether unmet expectations were dropped.
     pub fn settle(&mut self, owner: &ObjectKey) -> bool {
         self.owners.remove(owner).is_some_and(|expectation| !expectation.fulfilled())
     }
@@ -123,7 +119,7 @@ impl Expectations {
         self.owners.remove(owner);
     }
 
-    /// How many owners have ever expected something and were not deleted or settled since.
+    /// How many owners have had expectations that were not deleted or settled since.
     #[must_use]
     pub fn len(&self) -> usize {
         self.owners.len()

@@ -12,18 +12,17 @@
 //! |---|---|---|
 //! | [`cache`] | the objects of one kind, their indexes, and what changed | INF-03, 04, 07, 09, 10, B-15 |
 //! | [`queue`] | keys to be worked on, each once and by one worker | WQ |
-//! | [`expectations`] | what a controller still waits to see | EX, B-01 |
+//! | [`expectations`] | the writes that a controller's cache does not show yet | EX, B-01 |
 //! | [`consistency`] | what was written, and whether the caches have seen it | RS-19, B-17 |
-//! | [`claim`] | adopt, release, keep or leave alone | RS-06 to RS-08 |
+//! | [`claim`] | adopt, release, keep or ignore | RS-06 to RS-08 |
 //! | [`slow_start`] | batches of 1, 2, 4, ... | RS-09 |
-//! | [`correlate`] | events counted, combined and held back | EV-02, EV-03 |
+//! | [`correlate`] | events counted, combined and dropped | EV-02, EV-03 |
 //! | [`election`] | who leads, by a Lease | CM-04, CM-05 |
 //! | `work` | looks into the caches, counted for tests | B-15 |
 //! | [`rate`], [`backoff`] | a token bucket; a delay that doubles | WQ-03, B-08, B-09 |
 //!
-//! None of them locks, waits, reads a clock, does I/O or draws a random number: the caller says what
-//! time it is, and the same calls give the same answers. They are built to be used by controllers
-//! that this project does not know.
+//! None of them locks, waits, reads a clock, does I/O or draws a random number: the caller passes the time, and the
+//! same calls give the same results. They do not depend on the controllers of this project.
 //!
 //! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 

@@ -1,4 +1,4 @@
-//! A map that holds so many entries and lets go of the one that was used the longest time ago.
+//! A map of limited size that drops the least recently used entry.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -19,7 +19,7 @@ impl<K: Hash + Eq + Clone, V> Lru<K, V> {
         Self { capacity: capacity.max(1), entries: FixedMap::default(), by_use: BTreeMap::new(), uses: 0 }
     }
 
-    /// The entry of a key; asking for it is a use.
+    /// The entry of a key; this counts as a use.
     pub(crate) fn get(&mut self, key: &K) -> Option<&mut V> {
         let (used, value) = self.entries.get_mut(key)?;
         let key = self.by_use.remove(used)?;
@@ -29,7 +29,7 @@ impl<K: Hash + Eq + Clone, V> Lru<K, V> {
         Some(value)
     }
 
-    /// Puts in an entry, instead of the one that the key had.
+    /// Inserts or replaces an entry.
     pub(crate) fn insert(&mut self, key: K, value: V) {
         self.uses += 1;
         if let Some((used, _)) = self.entries.insert(key.clone(), (self.uses, value)) {

@@ -1,4 +1,4 @@
-//! The work queue: keys that wait to be worked on, each once, and by one worker at a time.
+//! The work queue: keys to be worked on, each once, and by one worker at a time.
 //!
 //! ```text
 //!                 add_after, add_rate_limited
@@ -9,8 +9,8 @@
 //!                          +-- added again while in work --+
 //! ```
 //!
-//! It behaves as client-go's rate-limiting queue does (WQ-01 to WQ-05), bar the locks and timers:
-//! the caller says what time it is, and asks when to come back ([`WorkQueue::next_wakeup`]).
+//! It behaves as client-go's rate-limiting queue (WQ-01 to WQ-05), but without locks and timers: the caller passes the
+//! time, and asks when to come back ([`WorkQueue::next_wakeup`]).
 
 #[cfg(test)]
 mod tests;
@@ -26,36 +26,36 @@ use crate::rate::TokenBucket;
 
 /// The first retry of a key waits this long; each further one twice as long (WQ-03).
 pub const BASE_DELAY: Duration = Duration::from_millis(5);
-/// No key's own backoff is longer (WQ-03).
+/// The longest backoff of one key (WQ-03).
 pub const MAX_DELAY: Duration = Duration::from_secs(1_000);
 
-/// Hears what happens to the keys, for metrics (CM-08). `()` does not listen.
+/// Gets what happens to the keys, for metrics (CM-08). `()` does nothing.
 pub trait QueueObserver {
-    /// A key was added that was not waiting to be served already.
+    /// A key was added that was not already waiting.
     fn added(&mut self) {}
 
-    /// A key was handed to a worker after it had been ready for so long.
+    /// A worker took a key after it had been ready for this long.
     fn started(&mut self, _queued: Duration) {}
 
-    /// A worker is done with a key on which it worked for so long.
+    /// A worker finished a key after this long.
     fn finished(&mut self, _worked: Duration) {}
 
-    /// A key was asked to be added later.
+    /// A key was added with a delay.
     fn retried(&mut self) {}
 }
 
 impl QueueObserver for () {}
 
-/// Where a key stands in the queue.
+/// The state of a key in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
-    /// It needs work: it waits for a worker, or for the one that has it now.
+    /// It is dirty: it waits for a worker, or for the one that has it to finish.
     pub ready: bool,
-    /// A worker has it.
+    /// A worker is working on it.
     pub in_work: bool,
-    /// How long until it is added by time alone; none where that is not planned.
+    /// How long until a delayed addition; `None` if there is none.
     pub due_in: Option<Duration>,
-    /// How often it was added with a rate limit since it was last forgotten.
+    /// How often it was added with a rate limit since `forget`.
     pub requeues: u32,
 }
 
@@ -64,10 +64,10 @@ pub struct Place {
 pub struct WorkQueue<K, O = ()> {
     /// Keys to be handed out, first in, first out. Each is dirty and not in work.
     ready: VecDeque<K>,
-    /// Keys to be added at a moment. The number keeps those of one moment in order.
+    /// Keys to be added at a moment. The number orders keys of the same moment.
     waiting: BTreeMap<(Moment, u64), K>,
     next_number: u64,
-    /// What is known of each key that is anywhere in the queue or has failed.
+    /// The state of each key that is in the queue or has failed.
     keys: FixedMap<K, KeyState>,
     in_work: usize,
     bucket: TokenBucket,
@@ -77,13 +77,13 @@ pub struct WorkQueue<K, O = ()> {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct KeyState {
-    /// Needs to be worked on, since when; set while ready, and while in work once added again.
+    /// Dirty since when; set while ready, and if added again while in work.
     dirty: Option<Moment>,
-    /// Is in work, since when.
+    /// In work since when.
     in_work: Option<Moment>,
     /// Its place in `waiting`.
     waiting: Option<(Moment, u64)>,
-    /// How often it was added with a rate limit since it was last forgotten.
+    /// How often it was added with a rate limit since `forget`.
     requeues: u32,
 }
 
@@ -100,7 +100,7 @@ impl<K: Hash + Eq + Clone> Default for WorkQueue<K> {
 }
 
 impl<K: Hash + Eq + Clone> WorkQueue<K> {
-    /// An empty queue that nobody observes.
+    /// An empty queue without an observer.
     #[must_use]
     pub fn new() -> Self {
         Self::observed(())
@@ -123,8 +123,8 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         }
     }
 
-    /// Marks a key as needing work. Nothing happens where it is marked already; where it is in work,
-    /// it is handed out again once that is done (WQ-01).
+    /// Marks a key as dirty. Nothing happens if it already is; if it is in work, it is handed out again when that is
+    /// done (WQ-01).
     pub fn add(&mut self, key: K, now: Moment) {
         if self.shutting_down {
             return;
@@ -164,18 +164,18 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         self.waiting.insert(place, key);
     }
 
-    /// Adds a key after the longer of its own backoff (5 ms, doubling to 1000 s) and of the bucket
-    /// that all keys share (10 a second, burst 100); answers how long that is (WQ-03).
+    /// Adds a key after the longer of its own backoff (5 ms, doubling to 1000 s) and of the wait for the token bucket
+    /// of all keys (10 a second, burst 100); returns that delay (WQ-03).
     pub fn add_rate_limited(&mut self, key: K, now: Moment) -> Duration {
         self.add_rate_limited_at_most(key, MAX_DELAY, now)
     }
 
-    /// The same with the key's own backoff at most `cap`: for failures whose cause can end (B-09).
+    /// The same with the key's own backoff at most `cap`: for failures whose cause can end by itself (B-09).
     pub fn add_rate_limited_at_most(&mut self, key: K, cap: Duration, now: Moment) -> Duration {
         self.add_rate_limited_between(key, Duration::ZERO, cap, now)
     }
 
-    /// The same with the key's own backoff at least `floor`, whatever the cap: for failures that say when to come back.
+    /// The same with the key's own backoff at least `floor`, whatever the cap: for failures with a `Retry-After`.
     pub fn add_rate_limited_between(&mut self, key: K, floor: Duration, cap: Duration, now: Moment) -> Duration {
         let state = self.keys.entry(key.clone()).or_default();
         let own = own_backoff(state.requeues).min(cap).max(floor);
@@ -185,7 +185,7 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         delay
     }
 
-    /// Forgets the failures of a key: its backoff starts from the beginning. Pending delays stay.
+    /// Resets the failures of a key: its backoff starts from the beginning. Pending delays are kept.
     pub fn forget(&mut self, key: &K) {
         if let Some(state) = self.keys.get_mut(key) {
             state.requeues = 0;
@@ -193,13 +193,13 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         }
     }
 
-    /// How often a key was added with a rate limit since it was last forgotten.
+    /// How often a key was added with a rate limit since `forget`.
     #[must_use]
     pub fn num_requeues(&self, key: &K) -> u32 {
         self.keys.get(key).map_or(0, |state| state.requeues)
     }
 
-    /// Where a key stands.
+    /// The state of a key.
     #[must_use]
     pub fn place(&self, key: &K, now: Moment) -> Place {
         let Some(state) = self.keys.get(key) else { return Place::default() };
@@ -211,8 +211,8 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         }
     }
 
-    /// Hands out the next key to be worked on; [`WorkQueue::done`] must follow. `None` where no key
-    /// is ready: then [`WorkQueue::next_wakeup`] says when one will be.
+    /// Hands out the next key; [`WorkQueue::done`] must follow. `None` if no key is ready: then
+    /// [`WorkQueue::next_wakeup`] says when one will be.
     pub fn get(&mut self, now: Moment) -> Option<K> {
         self.advance(now);
         let key = self.ready.pop_front()?;
@@ -224,7 +224,7 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         Some(key)
     }
 
-    /// Ends the work on a key. Where it was added meanwhile, it is ready again.
+    /// Ends the work on a key. If it was added meanwhile, it is ready again.
     pub fn done(&mut self, key: &K, now: Moment) {
         let Some(state) = self.keys.get_mut(key) else { return };
         let Some(since) = state.in_work.take() else { return };
@@ -237,8 +237,8 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         }
     }
 
-    /// Makes every key ready whose delay has passed. [`WorkQueue::get`] does this by itself; a caller
-    /// that shows the queue's length does it first.
+    /// Makes every key ready whose delay has passed. [`WorkQueue::get`] does this itself; a caller that reports the
+    /// queue's length does it first.
     pub fn advance(&mut self, now: Moment) {
         while let Some(entry) = self.waiting.first_entry() {
             if entry.key().0 > now {
@@ -252,15 +252,15 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         }
     }
 
-    /// When to ask again: at once (the present moment or earlier) where a key is ready, else when
-    /// the first delay ends; `None` where nothing will happen by itself.
+    /// When to ask again: at once (the present moment or earlier) if a key is ready, else when the first delay ends;
+    /// `None` if there is no delay.
     #[must_use]
     pub fn next_wakeup(&self, now: Moment) -> Option<Moment> {
         if self.ready.is_empty() { self.waiting.first_key_value().map(|((at, _), _)| *at) } else { Some(now) }
     }
 
-    /// Refuses every further key, and drops those whose delay has not passed. What is ready can
-    /// still be taken, and what is in work finishes (WQ-05).
+    /// Refuses every further key, and drops those whose delay has not passed. Ready keys can still be taken, and keys
+    /// in work finish (WQ-05).
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
         for key in std::mem::take(&mut self.waiting).into_values() {
@@ -277,7 +277,7 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         self.shutting_down
     }
 
-    /// Whether nothing is ready and nothing in work: after a shutdown, the end.
+    /// Whether no key is ready or in work, which ends a shutdown.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.ready.is_empty() && self.in_work == 0
@@ -301,7 +301,7 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         self.in_work
     }
 
-    /// How long the keys in work have been so, summed up, and the longest of them: the metrics
+    /// The sum of how long the keys in work have been so, and the longest of them: the metrics
     /// `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`.
     #[must_use]
     pub fn unfinished_work(&self, now: Moment) -> (Duration, Duration) {

@@ -10,36 +10,36 @@ use muster_objects::Moment;
 #[derive(Debug, Clone)]
 pub struct TokenBucket {
     interval: Duration,
-    /// How far ahead of the present the bucket may be booked before anyone has to wait.
+    /// How far ahead of the present tokens may be taken without a wait.
     tolerance: Duration,
-    /// The moment up to which tokens are taken. At or before the present, the bucket is full.
+    /// The moment up to which tokens are taken. If it is not in the future, the bucket is full.
     booked_until: Moment,
 }
 
 impl TokenBucket {
-    /// A bucket that holds `burst` tokens (at least one) and gains one in every `interval`.
+    /// A bucket of `burst` tokens (at least one) that gains one in every `interval`.
     #[must_use]
     pub fn new(interval: Duration, burst: u32) -> Self {
         Self { interval, tolerance: interval.saturating_mul(burst.saturating_sub(1)), booked_until: Moment::ORIGIN }
     }
 
-    /// A bucket that holds `burst` tokens and gains `per_second` of them in a second.
+    /// A bucket of `burst` tokens that gains `per_second` of them in a second.
     ///
-    /// A rate that is no positive number means no limit.
+    /// A rate that is not a positive number means no limit.
     #[must_use]
     pub fn per_second(per_second: f64, burst: u32) -> Self {
         let interval = Duration::try_from_secs_f64(per_second.recip()).unwrap_or(Duration::ZERO);
         Self::new(if per_second > 0.0 { interval } else { Duration::ZERO }, burst)
     }
 
-    /// Takes the next token, however far ahead it lies, and says how long to wait for it.
+    /// Takes the next token, even if it is not there yet, and returns how long to wait for it.
     pub fn reserve(&mut self, now: Moment) -> Duration {
         let start = self.booked_until.max(now);
         self.booked_until = start + self.interval;
         start.saturating_since(now + self.tolerance)
     }
 
-    /// Takes a token where one is there now.
+    /// Takes a token if there is one now.
     pub fn try_take(&mut self, now: Moment) -> bool {
         let start = self.booked_until.max(now);
         let there = start <= now + self.tolerance;
@@ -68,17 +68,17 @@ mod tests {
         for waiting in 1..=5 {
             assert_eq!(bucket.reserve(at(0)), Duration::from_millis(100 * waiting));
         }
-        // Five are owed; after 600 ms one is left over.
+        // The bucket is five tokens short; after 600 ms it has one.
         assert_eq!(bucket.reserve(at(600)), Duration::ZERO);
         assert_eq!(bucket.reserve(at(600)), Duration::from_millis(100));
-        // A long rest fills the bucket to its brim and not beyond.
+        // A long pause fills the bucket up to the burst.
         let free = (0..200).filter(|_| bucket.reserve(at(3_600_000)).is_zero()).count();
         assert_eq!(free, 100);
     }
 
     /// Contract: EV-03
     #[test]
-    fn what_is_refused_takes_nothing() {
+    fn a_refusal_takes_no_token() {
         let mut bucket = TokenBucket::new(Duration::from_secs(300), 25);
         assert_eq!((0..40).filter(|_| bucket.try_take(at(0))).count(), 25);
         assert!(!bucket.try_take(at(299_999)));

@@ -1,11 +1,11 @@
 //! Slow start: creations in batches of 1, 2, 4, ... that end with the first failure (RS-09).
 //!
-//! A namespace that is out of quota answers one request with an error, not five hundred.
+//! A namespace that is out of quota then refuses one request, not five hundred.
 
 /// The size of the first batch.
 pub const INITIAL_BATCH_SIZE: usize = 1;
 
-/// The course of one round. Take a batch, try all of it at once, report how many failed, go on.
+/// One round: take a batch, try all of it at once, report how many failed, repeat.
 ///
 /// ```
 /// use muster_machinery::SlowStart;
@@ -24,7 +24,7 @@ pub struct SlowStart {
     attempted: usize,
     successes: usize,
     next: usize,
-    /// The batch that was handed out and not reported on yet.
+    /// The batch that was handed out and not finished yet.
     open: usize,
     failed: bool,
 }
@@ -42,7 +42,7 @@ impl SlowStart {
         Self { count, attempted: 0, successes: 0, next: initial.max(1), open: 0, failed: false }
     }
 
-    /// How many to attempt at once now; `None` where the round is over, or a batch is still out.
+    /// How many to attempt at once now; `None` if the round is over, or a batch is not finished.
     pub fn next_batch(&mut self) -> Option<usize> {
         let left = self.count - self.attempted;
         if self.failed || self.open > 0 || left == 0 {
@@ -55,7 +55,7 @@ impl SlowStart {
         Some(batch)
     }
 
-    /// Reports on the batch that is out: how many of it failed. One failure ends the round.
+    /// Finishes the current batch, with the number of its failures. One failure ends the round.
     pub fn finish_batch(&mut self, failures: usize) {
         let failures = failures.min(self.open);
         self.successes += self.open - failures;
@@ -69,14 +69,13 @@ impl SlowStart {
         self.successes
     }
 
-    /// How many were attempted, those of the batch that is out included.
+    /// How many were attempted, including those of an unfinished batch.
     #[must_use]
     pub fn attempted(&self) -> usize {
         self.attempted
     }
 
-    /// How many of the round did not come to be, failed or never tried: what is no longer expected
-    /// (EX-05).
+    /// How many of the round failed or were never tried: the expectation is to be lowered by this count (EX-05).
     #[must_use]
     pub fn shortfall(&self) -> usize {
         self.count - self.successes

@@ -1,7 +1,7 @@
-//! Counting what a cache looks at, so that a test can hold the cost of a sync against what changed: one look for each
-//! object, and for each group of equal labels or selectors, that a call touches, whatever it is looked at for.
+//! Counts what a cache looks at, so that a test can compare the cost of a sync with what changed: one look for each
+//! object, and for each group of equal labels or selectors, that a call visits.
 //!
-//! Compiled in with the feature `work` only, which tests ask for. The count is the calling thread's.
+//! Compiled only with the feature `work`, for tests. The count is per thread.
 
 #[cfg(feature = "work")]
 use std::cell::Cell;
@@ -11,7 +11,7 @@ thread_local! {
     static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many looks into caches and their indexes `run` takes on this thread, beside what it returns.
+/// Runs `run`, and returns the number of looks into caches and their indexes on this thread with its result.
 #[cfg(feature = "work")]
 pub fn looks_of<T>(run: impl FnOnce() -> T) -> (usize, T) {
     let before = LOOKS.get();

@@ -1,8 +1,8 @@
 //! The two clocks of a process: the wall, and a monotonic one that a test can pause.
 //!
-//! Everything below this crate is handed `now`. This is where `now` comes from. On a real machine the wall
-//! is the operating system's. In virtual time it is a fixed start plus what tokio's clock has moved, so
-//! that a paused runtime gives the same timestamps on every run.
+//! The crates below this one get `now` as an argument; this is where it comes from. On a real machine the wall clock is
+//! the operating system's. In virtual time it is a fixed start plus the time that tokio's clock has advanced, so a
+//! paused runtime gives the same timestamps on every run.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,7 +26,7 @@ pub struct Clock {
 pub struct Hands(&'static AtomicI64);
 
 impl Hands {
-    /// Sets the wall so many nanoseconds forward, or back where that is negative. Monotonic time goes on as before.
+    /// Sets the wall clock forward by this many nanoseconds, or back if negative. Monotonic time is not affected.
     pub fn turn(&self, nanos: i64) {
         self.0.fetch_add(nanos, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! The Deployment controller put to work: handlers, queue, books, sync and executor wired together.
+//! The Deployment controller at run time: handlers, queue, books, sync and executor wired together.
 //!
-//! Everything that is decided is decided in `muster_controllers::deployment`; here its parts get their locks
-//! and their clock. The caches are the ones that the other controllers read (INF-08).
+//! The decisions are in `muster_controllers::deployment`; here they get their locks and their clock. The caches are
+//! shared with the other controllers (INF-08).
 //!
 //! Locks are taken in one order: pods, ReplicaSets, Deployments, books. The queue's own lock is taken last and
 //! alone.
@@ -84,7 +84,7 @@ impl DeploymentController {
         pods.is_synced() && sets.is_synced() && deployments.is_synced()
     }
 
-    /// What a sync of `key` would see and do now; none where the Deployment is not there.
+    /// What a sync of `key` would see and do now; `None` if the Deployment does not exist.
     pub(crate) fn explain(&self, key: &ObjectKey, role: Role) -> Option<Explanation> {
         let Inner { shell, .. } = &*self.inner;
         let place = shell.queue().place(key);

@@ -1,4 +1,4 @@
-//! The election put to work: its loop over the client, and the leave to write that follows from it (CM-04, CM-05).
+//! The election at run time: its loop over the client, and the permission to write that follows from it (CM-04, CM-05).
 //!
 //! ```text
 //!   Elector --requests--> server
@@ -7,7 +7,7 @@
 //!   Leadership --fence--> Client (every write)     --leading--> Manager (workers start)     --health--> /livez
 //! ```
 //!
-//! Requests of the election go by a client of their own, so that a burst of creates cannot hold up a renewal.
+//! The election has a client of its own, so that a burst of creates cannot delay a renewal.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -34,18 +34,18 @@ mod tests;
 
 /// The component that reports the Events of the election.
 pub const COMPONENT: &str = "muster-controller-manager";
-/// How long after the end of its lease a process that still leads is reported as unhealthy: it should have ended.
+/// How long after the end of its lease a process that should have ended is still reported as healthy.
 const TOLERANCE: Duration = Duration::from_secs(20);
 /// The shortest time that a request of the election may take, however short the renew deadline.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The lease is another's, or could not be renewed in time. The process must end.
+/// The lease is held by another, or could not be renewed in time. The process must end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lease {lease} is lost: {why}")]
 pub struct Lost {
     /// `namespace/name`.
     pub lease: String,
-    /// Who has it now, or what was the matter.
+    /// The new holder, or the error.
     pub why: String,
 }
 
@@ -116,11 +116,11 @@ impl Elector {
         self.leadership.clone()
     }
 
-    /// Acquires the lease, tells of it through `events`, and keeps it until `shutdown`; then releases it. Whoever
-    /// writes must have ended by then.
+    /// Acquires the lease, reports it through `events`, and keeps it until `shutdown`; then releases it. All writing
+    /// must have ended by then.
     ///
     /// # Errors
-    /// [`Lost`] where the lease was held and is not any more.
+    /// [`Lost`] if the lease was held and is no longer.
     pub async fn run(mut self, events: EventSink, mut shutdown: Shutdown) -> Result<(), Lost> {
         tracing::info!(lease = self.lease(), identity = self.identity(), "attempting to acquire the leader lease");
         if !self.acquire(&mut shutdown).await {
@@ -137,7 +137,7 @@ impl Elector {
         kept
     }
 
-    /// Tries until it leads; false where it was told to stop first.
+    /// Tries until it leads; false if it was stopped first.
     async fn acquire(&mut self, shutdown: &mut Shutdown) -> bool {
         let retry_period = self.election.config().retry_period;
         while !shutdown.is_stopped() {
@@ -146,7 +146,7 @@ impl Elector {
             }
             let pause = retry_period.mul_f64(1.0 + JITTER_FACTOR * self.random.random::<f64>());
             let now = self.clock().moment();
-            // Another's lease that runs out before that is not left lying until then.
+            // If another's lease expires before the next attempt, that attempt is made at its expiry.
             let again =
                 self.election.runs_out().filter(|end| *end > now).map_or(now + pause, |end| end.min(now + pause));
             tokio::select! {
@@ -158,7 +158,7 @@ impl Elector {
         false
     }
 
-    /// Renews until it is told to stop.
+    /// Renews until it is stopped.
     async fn keep(&mut self, shutdown: &mut Shutdown) -> Result<(), Lost> {
         let retry_period = self.election.config().retry_period;
         while let Some(term) = self.election.term() {
@@ -180,7 +180,7 @@ impl Elector {
         Err(self.lost(format!("it could not be renewed within {:?}", self.election.config().renew_deadline)))
     }
 
-    /// One attempt, from the first request to its outcome.
+    /// One attempt, from the first request to the result.
     async fn attempt(&mut self) -> ElectionStep {
         let mut request = self.election.attempt(self.clock().moment(), self.clock().now());
         loop {
@@ -227,7 +227,7 @@ impl Elector {
         }
     }
 
-    /// Gives the lease up, where it is held, so that the next one need not wait for its end.
+    /// Releases the lease, if it is held, so that the next leader need not wait for its expiry.
     async fn release(&mut self) {
         let released = self.election.release(self.clock().moment(), self.clock().now());
         self.leadership.set(None);
@@ -238,7 +238,7 @@ impl Elector {
         }
     }
 
-    /// Says who leads, where that is somebody new.
+    /// Reports the leader, if it changed.
     fn report(&mut self) {
         let holder = self.election.holder();
         if holder != self.reported {
@@ -310,10 +310,10 @@ impl Leadership {
         self.inner.leading.subscribe()
     }
 
-    /// Whether the process does as the election says.
+    /// Whether the process obeys the election.
     ///
     /// # Errors
-    /// Where it still leads although its lease has long run out: it hangs.
+    /// If it is still running although its lease has long expired.
     pub fn health(&self) -> Result<(), String> {
         let Inner { term, clock, lease_duration, lease, .. } = &*self.inner;
         let term = *term.lock().unwrap_or_else(PoisonError::into_inner);

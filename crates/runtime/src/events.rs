@@ -1,4 +1,4 @@
-//! The way of Events to the server, off every sync's path (EV-04).
+//! Sends Events to the server, outside of every sync (EV-04).
 //!
 //! ```text
 //!                                +-> lane: correlate --> create or patch --(no answer)--> again, 12 times, 10 s apart
@@ -6,10 +6,9 @@
 //!              full: dropped     +-> lane
 //! ```
 //!
-//! A sync hands an Event over and goes on. Whether it is recorded is nobody's concern but the reader's: a
-//! full queue or a dead server costs Events, never a sync. Events about one object are sent one after the other, for
-//! a repeat patches the one before; those about many objects side by side, or they would lag behind the work of all
-//! controllers by as many round trips.
+//! A sync queues an Event and goes on. A full queue or an unreachable server costs Events, never a sync. Events about
+//! one object are sent one after the other, since a repeat patches the one before. Those about many objects are sent
+//! concurrently, or they would fall behind the controllers' own requests.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -40,7 +39,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// How many Events wait to be sent; further ones are dropped.
+/// How many Events may wait to be sent; further ones are dropped.
 pub const QUEUE: usize = 1_000;
 /// How many Events are on their way at once at most.
 pub const LANES: usize = 8;
@@ -51,7 +50,7 @@ pub const RETRY: Duration = Duration::from_secs(10);
 
 const EVENTS: Resource = Resource { group: "", version: "v1", plural: "events", kind: "Event" };
 
-/// Where Events are handed over. Cloning shares the queue.
+/// The queue of Events. Cloning shares it.
 #[derive(Clone)]
 pub struct EventSink {
     lanes: Arc<[mpsc::UnboundedSender<Waiting>]>,
@@ -128,7 +127,7 @@ impl EventSink {
         let lane = usize::try_from(hasher.finish() % LANES as u64).unwrap_or_default();
         let event = Event::new(about, component, kind, reason, message, self.times.next());
         if self.lanes[lane].send((event, place)).is_err() {
-            // Nobody sends any more.
+            // The sender has ended.
             self.metrics.event_dropped();
         }
     }
@@ -145,8 +144,7 @@ impl Times {
 }
 
 impl EventSender {
-    /// Sends what is handed over until `shutdown`, and then what has been handed over by then, each once
-    /// (CM-07).
+    /// Sends queued Events until `shutdown`, and then what is still queued, each once (CM-07).
     pub async fn run(self, shutdown: Shutdown) {
         futures::future::join_all(self.lanes.into_iter().map(|lane| lane.run(shutdown.clone()))).await;
     }

@@ -1,11 +1,11 @@
-//! Explaining a live object: from the caches and books of a manager that runs, or from what the API lists.
+//! Explains a live object, from the caches and books of a running manager or from lists of the API.
 //!
 //! ```text
 //!   Manager --explainer--> Explainer --(key)--> books copied, caches held still --> begin --> Explanation
 //!   Client --lists of one namespace--> caches of its own, empty books ----------> begin --> Explanation
 //! ```
 //!
-//! Nothing is changed by being asked: a manager's books are asked on a copy of what they hold of that one object.
+//! An explanation changes nothing: it uses a copy of the books of that one object.
 
 use muster_controllers::{
     deployment, plan,
@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// Why there is no explanation.
+/// Why an object could not be explained.
 #[derive(Debug, thiserror::Error)]
 pub enum NotExplained {
     /// No such object.
@@ -82,7 +82,7 @@ pub enum NotExplained {
     /// The caches of this manager are not filled yet.
     #[error("the caches of the {} are not filled yet", .0.controller().name)]
     NotSynced(Kind),
-    /// The API server was asked, and refused or was not there.
+    /// A request to the API server failed.
     #[error(transparent)]
     Client(#[from] ClientError),
 }
@@ -96,11 +96,11 @@ pub struct Explainer {
 }
 
 impl Explainer {
-    /// What the controller of `kind` sees of an object, and what it would do. `role` is what the manager is at this
-    /// moment; of the order of deletion at most `most` places are told.
+    /// What the controller of `kind` sees of an object, and what it would do. `role` is the manager's present role; at
+    /// most `most` places of the order of deletion are given.
     ///
     /// # Errors
-    /// Where the object is not in the cache, or the controller does not run or is not ready.
+    /// If the object is not in the cache, or the controller does not run or is not ready.
     pub async fn explain(
         &self,
         kind: Kind,
@@ -141,11 +141,11 @@ where
     Ok(controller.explain(key, role, most).await)
 }
 
-/// The same computed afresh, from lists of the object's namespace: of its own kind, of pods, and for a Deployment of
+/// The same computed from lists of the object's namespace: of its own kind, of pods, and for a Deployment of
 /// ReplicaSets. They are read one after another, owners first.
 ///
 /// # Errors
-/// Where the object is not there, or a list is refused.
+/// If the object does not exist, or a list is refused.
 pub async fn explain_afresh(
     client: &Client,
     kind: Kind,
@@ -191,7 +191,7 @@ async fn deployment_afresh(client: &Client, key: &ObjectKey) -> Result<Option<Ex
     Ok(Explanation::of_deployment(deployment, begin, (Source::Api, None), client.server_now()))
 }
 
-/// What of a resource stands in the object's namespace.
+/// The part of a resource that is in the object's namespace.
 fn within(resource: WatchedResource, key: &ObjectKey) -> WatchedResource {
     WatchedResource { namespace: Some(key.namespace.to_string()), ..resource }
 }

@@ -146,7 +146,7 @@ struct Prepared {
     name: Name,
     /// Ends when every cache that it reads has synced.
     synced: BoxFuture<'static, ()>,
-    /// Runs the workers until the shutdown and the end of what is in flight.
+    /// Runs the workers until the shutdown and until the syncs in progress have ended.
     run: Box<dyn FnOnce(Shutdown) -> BoxFuture<'static, ()> + Send>,
 }
 
@@ -253,34 +253,35 @@ impl Manager {
         self.controllers.iter().map(|controller| controller.name.name)
     }
 
-    /// How many controllers still wait for their caches: at 0, `/readyz` says ok. Closed once the manager has ended: then
-    /// no controller lives, and `/livez` fails.
+    /// How many controllers still wait for their caches: at 0, `/readyz` says ok. Closed once the manager has ended,
+    /// and then `/livez` fails.
     #[must_use]
     pub fn unsynced(&self) -> watch::Receiver<usize> {
         self.unsynced.subscribe()
     }
 
-    /// Runs until `shutdown`, and then to an orderly end (CM-07): no new keys are taken, syncs in flight
-    /// finish within their time, events are flushed.
+    /// Runs until `shutdown`, and then to an orderly end (CM-07): no new keys are taken, syncs in progress finish
+    /// within their time, events are flushed.
     ///
     /// # Panics
-    /// Where one of its tasks does (an informer, a controller, the sender of Events), so that whoever runs it ends: what
-    /// is left would write and not see, or look alive and do nothing. A sync that panics is a failed sync, and no more.
+    /// If one of its tasks does (an informer, a controller, the sender of Events), so that the process ends: the
+    /// remaining tasks would write without a current cache, or appear alive and do nothing. A sync that panics only
+    /// counts as a failed sync.
     pub async fn run(self, shutdown: Shutdown) {
         let (_leading, always) = watch::channel(true);
         self.run_leading(always, shutdown).await;
     }
 
-    /// The same for one who may have to stand by: caches are filled and kept up to date from the beginning, so
-    /// that little is left to do when `leading` says so (B-12). A watch may lag or be dead unnoticed, and what the
-    /// leader before wrote last must not be done again: at that moment everything is read anew, and workers start
-    /// when it has been. They do not stop when `leading` says no: who loses the lead ends the process.
+    /// The same with leader election: caches are filled and kept up to date from the start, so that little is left to
+    /// do when `leading` becomes true (B-12). A watch may be behind or dead unnoticed, and the previous leader's last
+    /// writes must not be repeated: at that moment everything is relisted, and the workers start after that. They do
+    /// not stop when `leading` becomes false: a process that loses the lease ends.
     ///
     /// # Panics
     /// As [`Manager::run`].
     pub async fn run_leading(self, leading: watch::Receiver<bool>, mut shutdown: Shutdown) {
         let Self { context, informers, sender, controllers, explainer, options, unsynced } = self;
-        // Nothing but the queues' own workers holds the other ends from here on.
+        // From here on only the queues' own workers hold the other ends.
         drop((context, explainer));
         let mut reading = JoinSet::new();
         let ready = ready(leading, informers.read_anew());
@@ -336,8 +337,8 @@ impl Manager {
     }
 }
 
-/// Waits for the lead and for caches that are no older than it; false where nobody is left who could give it. Caches
-/// that begin under the lead are.
+/// Waits until this process leads and its caches were listed after that; false if it can no longer become the leader.
+/// Caches that are first filled while it leads need no second list.
 fn ready(
     mut leading: watch::Receiver<bool>,
     read_anew: impl Future<Output = ()> + Send + 'static,

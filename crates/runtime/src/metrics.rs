@@ -1,4 +1,4 @@
-//! What the process tells Prometheus, by the names that Kubernetes' own controller manager uses (CM-08).
+//! The process's Prometheus metrics, with the names of kube-controller-manager (CM-08).
 
 use std::{
     fmt::Write as _,
@@ -183,7 +183,7 @@ impl Metrics {
         self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner).push(probe);
     }
 
-    /// One sync of a ReplicaSet was put off because the cache of `resource` had not seen its last write (RS-19).
+    /// One sync of a ReplicaSet was deferred because the cache of `resource` had not reached its last write (RS-19).
     pub fn replicaset_sync_skipped(&self, group: &'static str, resource: &'static str) {
         self.inner.replicaset_skips.get_or_create(&Skipped { group, resource }).inc();
     }

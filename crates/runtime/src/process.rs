@@ -1,12 +1,12 @@
-//! Processes in one process: tasks that can be stopped together and go on together, as `SIGSTOP` and `SIGCONT` have it.
+//! Processes within one process: tasks that can be stopped and continued together, as by `SIGSTOP` and `SIGCONT`.
 //!
 //! A simulation runs several managers on one thread. To freeze one of them, each of its tasks must stop where it is,
-//! whatever becomes ready meanwhile, and find when it goes on that time has passed. A task of a [`Process`] is a
-//! future that is not polled while the process is frozen; the tasks that it spawns are the same process's. Outside of
-//! a [`Process`], as in the program itself, tasks are just tasks.
+//! whatever becomes ready meanwhile, and find the time advanced when it continues. A task of a [`Process`] is a future
+//! that is not polled while the process is frozen; the tasks that it spawns belong to the same process. Outside of a
+//! [`Process`], as in the program itself, tasks are ordinary.
 //!
-//! A task that panics takes the one that spawned it along (`watch_over`), and so in the end the whole process: a
-//! controller manager that lacks a part would look alive.
+//! A task that panics ends the one that spawned it (`watch_over`), and so in the end the whole process: a controller
+//! manager without one of its parts would appear alive.
 
 use std::{
     convert::Infallible,
@@ -46,7 +46,7 @@ impl Process {
         tokio::spawn(self.task(future))
     }
 
-    /// Stops all of its tasks where they are. For good, where nobody calls [`Process::thaw`]: then it was killed.
+    /// Stops all of its tasks where they are. Without a later [`Process::thaw`] this is a kill.
     pub fn freeze(&self) {
         self.lock().frozen = true;
     }

@@ -1,7 +1,7 @@
-//! The ReplicaSet controller put to work: handlers, queue, books, sync and executor wired together.
+//! The ReplicaSet controller at run time: handlers, queue, books, sync and executor wired together.
 //!
-//! Everything that is decided is decided in `muster_controllers::replicaset`; here its parts get their
-//! locks and their clock. The ReplicationController controller is the same wiring for another kind (RC-01).
+//! The decisions are in `muster_controllers::replicaset`; here they get their locks and their clock. The
+//! ReplicationController controller is the same wiring for another kind (RC-01).
 //!
 //! Locks are taken in one order: pods, owners, books. The queue's own lock is taken last and alone.
 
@@ -84,8 +84,8 @@ where
         self.inner.pods.is_synced() && self.inner.owners.is_synced()
     }
 
-    /// What a sync of `key` would see and do now; none where the object is not there. Of the order of deletion at most
-    /// `most` places are told.
+    /// What a sync of `key` would see and do now; `None` if the object does not exist. At most `most` places of the
+    /// order of deletion are given.
     pub(crate) async fn explain(&self, key: &ObjectKey, role: Role, most: usize) -> Option<Explanation> {
         let inner = &self.inner;
         let place = inner.shell.queue().place(key);
@@ -140,8 +140,8 @@ where
     /// Looks at the caches and the books at one moment.
     async fn at_one_moment<R>(&self, look: impl FnOnce(&Cache<O>, &Cache<Pod>, &mut Books, Moment) -> R) -> R {
         loop {
-            // Handlers write into the books what the caches already show. Both caches are looked at when
-            // theirs are done, so that what is settled from them is not observed once more (EX-03).
+            // Handlers update the books after the caches show a change. Both caches are locked when their handlers are
+            // done, so that expectations settled from them are not lowered again (EX-03).
             {
                 let pods = self.pods.read();
                 let owners = self.owners.read();

@@ -1,4 +1,4 @@
-//! What the shells of all controllers have in common: books, queue and means behind their locks.
+//! What the shells of all controllers share: books, queue and the clients that they write with, behind locks.
 //!
 //! ```text
 //!   handler --effects--> note --> books --> queue
@@ -52,13 +52,13 @@ pub(crate) trait Books: Send + 'static {
     /// What its handlers notice.
     type Effect;
 
-    /// Takes in what a handler noticed; says what to queue.
+    /// Applies a handler's effect; returns what to queue.
     fn note(&mut self, effect: Self::Effect, now: Moment) -> Option<Enqueue>;
 
     /// What the watch is to show of the round that begins (EX-01). Nothing, for a controller that does not count.
     fn expect(&mut self, _owner: &Owner, _expectation: &Expectation, _now: Moment) {}
 
-    /// So many creations will not be seen (EX-05).
+    /// This many creations will not be seen (EX-05).
     fn lower_creations(&mut self, _owner: &Owner, _count: u32) {}
 
     /// This deletion will not be seen (EX-05).
@@ -67,13 +67,13 @@ pub(crate) trait Books: Send + 'static {
     /// A round of writes is over.
     fn round_ended(&mut self, _owner: &Owner, _outcome: &Outcome) {}
 
-    /// A write for this owner stands at this version of `resource` (RS-19).
+    /// A write for this owner left an object of `resource` at this version (RS-19).
     fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion);
 
     /// A sync of the owner has ended with a status in which every count is as it was found to be.
     fn status_is_up_to_date(&mut self, owner: &ObjectKey);
 
-    /// The cache of `resource` has come to `newest`: who waited for no more than that (B-17).
+    /// The cache of `resource` has reached `newest`: returns the owners that waited for this (B-17).
     fn caught_up(&mut self, resource: Resource, newest: ResourceVersion) -> Vec<ObjectKey>;
 
     /// Who waited too long for a cache.
@@ -82,7 +82,7 @@ pub(crate) trait Books: Send + 'static {
     /// When [`Books::expired`] is to be called next.
     fn next_deadline(&self) -> Option<Moment>;
 
-    /// Counts a sync that was put off because the cache of `resource` was behind.
+    /// Counts a sync that was deferred because the cache of `resource` was behind.
     fn count_skip(metrics: &Metrics, resource: Resource);
 }
 
@@ -164,8 +164,8 @@ impl<B: Books> Shell<B> {
         }
     }
 
-    /// Takes in what handlers noticed, in its order: what lowers an expectation comes before the key that
-    /// will ask for it.
+    /// Applies the effects of handlers in their order: an expectation is lowered before the key is queued whose sync
+    /// checks it.
     pub(crate) fn note(&self, effects: Vec<B::Effect>) {
         let enqueued: Vec<Enqueue> = {
             let (mut books, now) = self.books();
@@ -184,7 +184,7 @@ impl<B: Books> Shell<B> {
         });
     }
 
-    /// Wakes the owners that waited for this cache to come so far (B-17).
+    /// Wakes the owners that waited for this cache to reach `version` (B-17).
     pub(crate) fn caught_up(&self, resource: Resource, version: ResourceVersion) {
         let woken = self.lock().caught_up(resource, version);
         if !woken.is_empty() {

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct Trigger(watch::Sender<bool>);
 
-/// The end that is told. Cloning is cheap.
+/// The receiver of the signal. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Receiver<bool>);
 
@@ -23,7 +23,7 @@ impl Trigger {
         self.0.send_replace(true);
     }
 
-    /// One more end that is told.
+    /// Another receiver of the signal.
     #[must_use]
     pub fn subscribe(&self) -> Shutdown {
         Shutdown(self.0.subscribe())
@@ -31,7 +31,7 @@ impl Trigger {
 }
 
 impl Shutdown {
-    /// Waits for the signal. A trigger that was dropped counts as one: nobody is left who could give it.
+    /// Waits for the signal. If the trigger was dropped, that counts as the signal.
     pub async fn stopped(&mut self) {
         let _ = self.0.wait_for(|stop| *stop).await;
     }

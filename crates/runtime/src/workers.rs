@@ -41,9 +41,9 @@ struct Inner {
 /// How a sync ended, for its queue.
 #[derive(Debug)]
 pub enum Synced {
-    /// It came to its end.
+    /// It ended.
     Done(Verdict),
-    /// It was put off, and somebody will add the key again: its backoff is left as it is (B-17).
+    /// It was deferred, and the key will be added again: its backoff is kept (B-17).
     PutOff,
 }
 
@@ -117,7 +117,7 @@ impl Queue {
         self.lock().num_requeues(key)
     }
 
-    /// Where a key stands.
+    /// The state of a key.
     #[must_use]
     pub fn place(&self, key: &ObjectKey) -> Place {
         self.lock().place(key, self.inner.clock.moment())
@@ -130,11 +130,11 @@ impl Queue {
         result
     }
 
-    /// Runs `workers` workers, a task each, until `shutdown`, and then until the syncs in work have ended
-    /// (WQ-05, CM-07). Dropped, it takes the workers with it.
+    /// Runs `workers` workers, a task each, until `shutdown`, and then until the syncs in progress have ended (WQ-05,
+    /// CM-07). Dropping the future stops the workers.
     ///
     /// # Panics
-    /// Where a worker does. A sync that panics is a failed sync, and no more.
+    /// If a worker does. A sync that panics only counts as a failed sync.
     pub async fn work<C: Controller + Clone>(&self, controller: C, workers: usize, mut shutdown: Shutdown) {
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
@@ -185,8 +185,8 @@ impl Queue {
             let next = [wakeup, controller.deadline()].into_iter().flatten().min();
             if key.is_some() {
                 if next.is_some() {
-                    // Somebody idle must wait for it in this worker's place: several adds may have woken only one of
-                    // us, and of the delays only the one who was woken for them knows.
+                    // An idle worker must wait in this worker's place: several adds may have woken only one worker, and
+                    // only the one that waits for a delay knows of it.
                     self.inner.changed.notify_one();
                 }
                 return key;

@@ -1,8 +1,8 @@
-//! The one narrow way in which anything is written to an API server.
+//! The one trait by which controllers write to an API server.
 //!
-//! Every write of every controller is one of three requests, sent through [`Writer`]. What stands behind
-//! it is a real cluster or the embedded server ([`Client`] is both), a printer that writes nothing
-//! ([`DryRun`]), or whatever a simulation puts there to lie, delay and crash.
+//! Every write of every controller is one of three requests, sent through [`Writer`]. Its implementations are a real
+//! cluster or the embedded server ([`Client`] is both), a printer that writes nothing ([`DryRun`]), and a simulation
+//! that adds faults.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -11,7 +11,7 @@ use muster_objects::meta::{ObjectKey, Uid};
 
 use crate::client::{self, Client, ClientError, Form};
 
-/// A write, as it goes to the server.
+/// A write, as it is sent to the server.
 #[derive(Clone, Copy, Debug)]
 pub enum Write<'a> {
     /// POST of an object.
@@ -47,7 +47,7 @@ pub enum Write<'a> {
     },
 }
 
-/// What stands between a plan and an API server. Calls run side by side.
+/// Sends a plan's writes to an API server. Calls may run concurrently.
 pub trait Writer: Send + Sync + 'static {
     /// Sends one write, once, unless the server surely refused to look at it.
     fn write<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Result<Written, Failure>>;

@@ -1,5 +1,4 @@
-//! A controller manager that may lead: election and controllers wired as the program wires them, in a process that can
-//! be killed and frozen.
+//! A controller manager with leader election, wired as in the program, in a process that can be killed and frozen.
 
 use std::sync::Arc;
 
@@ -15,21 +14,21 @@ pub use muster_machinery::election::{Config, ConfigError};
 use crate::faults::Draw;
 use crate::world::World;
 
-/// A process of its own, and what can be done to it.
+/// A process, and the means to stop it.
 #[derive(Debug)]
 pub struct Candidate {
     process: Process,
     running: JoinHandle<Result<(), Lost>>,
-    /// Held, for a trigger that is dropped says stop.
+    /// Kept, because dropping the trigger stops the process.
     _never: Trigger,
 }
 
 impl Candidate {
-    /// Starts one called `name`: its identity, and who it is in the history. Its clock is the world's where it has
-    /// none of its own.
+    /// Starts one called `name`, which is its identity and its name in the history. It uses the world's clock unless it
+    /// is given its own.
     ///
     /// # Errors
-    /// Where the election cannot be run so.
+    /// If the election's settings are refused.
     pub fn start(
         world: &World,
         name: &'static str,
@@ -55,7 +54,7 @@ impl Candidate {
                 ended = &mut electing => ended,
                 ended = &mut managing => ended.map(Ok),
             };
-            // A process that exits takes everything with it.
+            // A process that exits stops all its tasks.
             electing.abort();
             managing.abort();
             whole.freeze();
@@ -64,7 +63,7 @@ impl Candidate {
         Ok(Self { process, running, _never: never })
     }
 
-    /// SIGKILL: nothing more is sent. What is on its way goes on.
+    /// SIGKILL: nothing more is sent. Requests on their way go on.
     pub fn kill(self) {
         self.process.freeze();
         self.running.abort();
@@ -75,7 +74,7 @@ impl Candidate {
         self.process.freeze();
     }
 
-    /// SIGCONT: its tasks go on in an order that is drawn from the seed.
+    /// SIGCONT: its tasks continue in an order drawn from the seed.
     pub fn thaw(&self, seed: u64) {
         let mut draw = Draw::seeded(seed);
         self.process.thaw(|ready| {
@@ -92,10 +91,10 @@ impl Candidate {
         self.running.is_finished()
     }
 
-    /// Waits for its exit: why it ended, where it lost the lease.
+    /// Waits for its exit.
     ///
     /// # Errors
-    /// The lease that it lost.
+    /// The lease that it lost, if that is why it ended.
     pub async fn ended(self) -> Result<(), Lost> {
         self.running.await.unwrap_or(Ok(()))
     }

@@ -1,8 +1,8 @@
-//! The history of writes: every request that changes something, in the order in which the server took it.
+//! The history of writes: every request that may change something, in the order in which the server took it.
 //!
-//! Two runs of the same seed must have equal histories (invariant 8). A history can be long, so of each
-//! write who sent it, time, method, path and status are kept whole and the bodies as 64-bit digests; the first
-//! line that differs tells where two runs part. Of requests that change nothing only the number is kept.
+//! Two runs of the same seed must have equal histories (invariant 8). A history can be long, so of each write the
+//! sender, time, method, path and status are kept whole and the bodies as 64-bit digests; the first line that differs
+//! shows where two runs diverge. Reads are only counted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use tower::Service;
 
 use crate::faults::target::{is_watch, place};
 
-/// What was written, in order, and how often was read. Cloning shares it.
+/// The writes in order, and the number of reads. Cloning shares it.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     log: Arc<Mutex<Log>>,
@@ -28,37 +28,37 @@ pub struct History {
 #[derive(Debug, Default)]
 struct Log {
     writes: Vec<Write>,
-    /// Reads by who sent them; watches are none.
+    /// Reads by sender, without watches.
     reads: BTreeMap<&'static str, usize>,
 }
 
-/// A request that was to change something, and what came of it.
+/// A write request and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
     /// Virtual milliseconds since the Unix epoch, when it was sent.
     pub millis: i64,
-    /// Who sent it, as [`Recorded::new`] was told.
+    /// The sender's name, as given to [`Recorded::new`].
     pub who: &'static str,
     /// POST, PUT, PATCH or DELETE.
     pub method: Method,
     /// The path, with its query.
     pub path: String,
-    /// The digest of what was sent.
+    /// The digest of the request's body.
     pub sent: u64,
     /// The answer's HTTP status.
     pub status: u16,
-    /// The digest of what was answered.
+    /// The digest of the answer's body.
     pub answered: u64,
 }
 
 impl Write {
-    /// The resource that was written, such as `pods` or `replicasets`; empty where the path names none.
+    /// The resource, such as `pods` or `replicasets`; empty if the path has none.
     #[must_use]
     pub fn resource(&self) -> &str {
         place(&self.path)[0]
     }
 
-    /// The subresource that was written, such as `status`.
+    /// The subresource, such as `status`.
     #[must_use]
     pub fn subresource(&self) -> Option<&str> {
         let [_, _, subresource] = place(&self.path);
@@ -80,7 +80,7 @@ impl History {
         self.log().writes.iter().map(ToString::to_string).collect()
     }
 
-    /// The writes from the one of that number on; 0 gives all.
+    /// The writes from this index on; 0 gives all.
     #[must_use]
     pub fn since(&self, number: usize) -> Vec<Write> {
         self.log().writes.get(number..).unwrap_or_default().to_vec()
@@ -98,7 +98,7 @@ impl History {
         self.len() == 0
     }
 
-    /// How many GETs there were of `who`, lists among them and watches not.
+    /// How many GETs `who` sent, including lists but not watches.
     #[must_use]
     pub fn reads(&self, who: &str) -> usize {
         self.log().reads.get(who).copied().unwrap_or_default()
@@ -109,7 +109,7 @@ impl History {
     }
 }
 
-/// A server whose requests are written down.
+/// A server whose requests are recorded.
 #[derive(Debug, Clone)]
 pub struct Recorded<S> {
     inner: S,
@@ -119,7 +119,7 @@ pub struct Recorded<S> {
 }
 
 impl<S> Recorded<S> {
-    /// Records what `who` sends through to `inner`.
+    /// Records what `who` sends to `inner`.
     pub fn new(inner: S, who: &'static str, clock: Clock, history: History) -> Self {
         Self { inner, who, clock, history }
     }

@@ -1,9 +1,9 @@
 //! Whole clusters in virtual time from one seed.
 //!
-//! Server, nodes and controllers run on one thread under tokio's paused time: nothing waits for a wall clock, an
-//! hour of a cluster takes what its work takes, and the same seed gives the same [`history`] of writes, byte for
-//! byte. Everything that could differ between two runs comes from the seed or from virtual time: uids, generated
-//! names, delays, jitter, timestamps.
+//! Server, nodes and controllers run on one thread under tokio's paused time: nothing waits for a wall clock, an hour
+//! of a cluster takes only the time of its work, and the same seed gives the same [`history`] of writes, byte for byte.
+//! Everything that could differ between two runs comes from the seed or from virtual time: uids, generated names,
+//! delays, jitter, timestamps.
 //!
 //! ```text
 //!   World ── one server ──┬── Recorded ── Faulty ── nodes, scheduler, collectors   (muster-cluster)

@@ -20,32 +20,32 @@ use crate::history::{History, Recorded};
 /// Where virtual time begins: 2026-01-01T00:00:00Z, in nanoseconds since the Unix epoch.
 pub const EPOCH_NANOS: i64 = 1_767_225_600_000_000_000;
 
-/// Who the controllers are in a [`History`].
+/// The name of the controllers in a [`History`].
 pub const CONTROLLERS: &str = "controllers";
-/// Who nodes, scheduler and collectors are in a [`History`].
+/// The name of nodes, scheduler and collectors in a [`History`].
 pub const CLUSTER: &str = "cluster";
-/// Who drives the cluster by [`World::client`] is in a [`History`].
+/// The name of the user of [`World::client`] in a [`History`].
 pub const TEST: &str = "test";
 
-/// What a world is made of.
+/// The settings of a world.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Everything that is drawn is drawn from this.
+    /// The seed of everything random.
     pub seed: u64,
     /// How many simulated nodes there are.
     pub nodes: u32,
     /// How long a pod takes to become ready.
     pub pod_startup: DelayRange,
-    /// The longest that a deleted pod stays terminating.
+    /// The longest time that a deleted pod keeps terminating.
     pub pod_shutdown: Duration,
-    /// How the controllers run; its seed is replaced by this one's.
+    /// How the controllers run; the world's seed replaces theirs.
     pub manager: ManagerOptions,
-    /// Whether there is nothing but the server and the controllers: no nodes, scheduler and collectors. Pods stay
-    /// pending, and those that are deleted go at once.
+    /// Whether there are only the server and the controllers, without nodes, scheduler and collectors: pods stay
+    /// pending, and deleted pods are removed at once.
     pub bare: bool,
-    /// What happens between the controllers and the server; none is a good day.
+    /// The faults between the controllers and the server; none by default.
     pub faults: Option<Faults>,
-    /// The controllers' clock, where it is not the server's and the nodes'.
+    /// The controllers' clock, if it is not that of the server and the nodes.
     pub clock: Option<Clock>,
 }
 
@@ -84,7 +84,7 @@ impl World {
     /// Starts server, nodes and controllers.
     ///
     /// # Errors
-    /// Where the server does not answer, which in one process means that it is broken.
+    /// If the server does not answer, which in one process means that it is broken.
     pub async fn start(settings: Settings) -> Result<Self, ClientError> {
         let epoch = Timestamp::from_nanos(EPOCH_NANOS);
         let server = ApiServer::new(ServerOptions::seeded(settings.seed, epoch));
@@ -105,20 +105,19 @@ impl World {
         Ok(Self { client: test, server, cluster, manager, metrics, stop, history, clock, faults })
     }
 
-    /// A client for whoever drives the cluster.
+    /// A client for the test.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Everything written so far, by whomever.
+    /// All writes so far.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// A client for a process called `who`, by a clock of its own where one is given. The world's faults are on
-    /// its way.
+    /// A client for a process called `who`, with a clock of its own if one is given. The world's faults apply to it.
     #[must_use]
     pub fn client_of(&self, who: &'static str, clock: Option<Clock>) -> Client {
         let Self { server, history, clock: server_clock, faults, .. } = self;
@@ -126,18 +125,19 @@ impl World {
         connection.open(who, clock.unwrap_or(*server_clock))
     }
 
-    /// What the controllers count.
+    /// The controllers' metrics.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Waits, in virtual time, until the object at `path` satisfies `done`, and gives it.
+    /// Waits, in virtual time, until the object at `path` satisfies `done`, and returns it.
     ///
     /// # Errors
+    /// With the last state seen, if that takes longer than `within`.
     /// With the last state seen, where that takes longer than `within`.
     pub async fn until(&self, path: &str, within: Duration, done: impl Fn(&Value) -> bool) -> Result<Value, String> {
-        // Virtual time costs nothing, so looking again and again is a fine way to wait.
+        // Virtual time costs nothing, so polling is cheap.
         const LOOK_EVERY: Duration = Duration::from_millis(100);
         let deadline = tokio::time::Instant::now() + within;
         loop {
@@ -176,7 +176,7 @@ struct Connection<'w> {
 }
 
 impl Connection<'_> {
-    /// A client with the faults on its way, by this clock.
+    /// A client with the faults, by this clock.
     fn open(&self, name: &'static str, clock: Clock) -> Client {
         let service: Recorded<Service> = Recorded::new(self.server.service(), name, self.clock, self.history.clone());
         match self.faults {
@@ -187,7 +187,7 @@ impl Connection<'_> {
 }
 
 fn options(name: &str, clock: Clock) -> ClientOptions {
-    // As `muster up` has it: the server keeps objects as JSON.
+    // As in `muster up`: the server keeps objects as JSON.
     ClientOptions { clock, user_agent: name.to_owned(), protobuf: false, ..ClientOptions::default() }
 }
 

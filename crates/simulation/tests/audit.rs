@@ -71,7 +71,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// The whole lines of what has come so far, without those that are lost.
+    /// The whole lines that have arrived, without those that are lost.
     fn pass(&mut self, data: &[u8]) -> Bytes {
         self.partial.extend_from_slice(data);
         let mut passed = BytesMut::new();
@@ -89,7 +89,7 @@ impl Lines {
     }
 }
 
-/// A server, the controllers behind a watch that loses events, and nothing else: pods come and go by hand.
+/// A server, the controllers behind a watch that loses events, and no nodes: the test creates and deletes pods.
 struct Scene {
     client: Client,
     lost: Lost,
@@ -139,12 +139,12 @@ impl Scene {
     }
 }
 
-/// A pod is deleted and nobody is told; a ReplicaSet is scaled and nobody is told. For an hour the controllers believe
-/// what they know. The audit at the resync finds both.
+/// The deletion of a pod and the scaling of a ReplicaSet are lost events. For an hour the controllers keep the old
+/// state. The audit at the resync finds both.
 ///
 /// Contract: B-07
 #[test]
-fn what_a_watch_lost_is_made_up_for_at_the_resync() {
+fn lost_watch_events_are_found_at_the_resync() {
     in_virtual_time(async {
         let scene = Scene::start(7);
         for (name, replicas) in [("one", 5), ("two", 2)] {
@@ -179,7 +179,7 @@ fn what_a_watch_lost_is_made_up_for_at_the_resync() {
         }
         pass(RESYNC - MINUTES).await;
         assert!(scene.lost.lock().unwrap().is_empty(), "they were lost");
-        assert_eq!(scene.pods().await.len(), 6, "nobody has noticed");
+        assert_eq!(scene.pods().await.len(), 6, "the loss is not noticed yet");
         assert_eq!(scene.differences("pods"), None);
 
         pass(RESYNC + 2 * MINUTES).await;
@@ -189,7 +189,7 @@ fn what_a_watch_lost_is_made_up_for_at_the_resync() {
         assert_eq!(scene.differences("pods").as_deref(), Some("1"));
         assert_eq!(scene.differences("replicasets").as_deref(), Some("1"));
 
-        // And from there on, nothing is found that is not there.
+        // From then on, audits find no difference.
         pass(4 * RESYNC).await;
         assert_eq!(scene.differences("pods").as_deref(), Some("1"));
         assert_eq!(scene.differences("replicationcontrollers").as_deref(), Some("0"));

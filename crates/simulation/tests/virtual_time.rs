@@ -1,4 +1,4 @@
-//! A whole cluster in virtual time: thousands of pods come, are scaled, and go, the same way each time.
+//! A whole cluster in virtual time: thousands of pods are created, scaled and deleted, the same way each time.
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const SETS: u32 = 20;
 
-/// Creates the ReplicaSets, each with so many replicas.
+/// Creates the ReplicaSets, each with this many replicas.
 async fn create(world: &World, replicas: u32) {
     for number in 0..SETS {
         let name = format!("set-{number}");
@@ -44,7 +44,7 @@ fn share(total: u32, number: u32) -> u32 {
     total / SETS + u32::from(number < total % SETS)
 }
 
-/// Waits until every ReplicaSet has its share ready and nothing else, then counts the pods themselves.
+/// Waits until every ReplicaSet has exactly its share ready, then counts the pods themselves.
 async fn settle(world: &World, total: u32) {
     for number in 0..SETS {
         let path = format!("/apis/apps/v1/namespaces/default/replicasets/set-{number}");
@@ -71,8 +71,8 @@ async fn settle(world: &World, total: u32) {
     }
 }
 
-/// A cluster's life: `pods` pods come to Ready and are scaled, through `totals`. Every step is checked; what is
-/// left is the history of its writes.
+/// A cluster's life: `pods` pods become ready and are scaled through `totals`. Every step is checked; the result is the
+/// history of its writes.
 async fn life(seed: u64, pods: u32, totals: &[u32]) -> Vec<String> {
     let world = World::start(Settings::seeded(seed)).await.unwrap();
     create(&world, pods / SETS).await;
@@ -94,8 +94,8 @@ fn on_its_own_thread(seed: u64, pods: u32, totals: &'static [u32]) -> JoinHandle
     })
 }
 
-/// 10,000 pods of 20 ReplicaSets come to Ready and are scaled to 3, to 2,000 and to none; a second time the same
-/// seed gives the same history of writes, byte for byte.
+/// 10,000 pods of 20 ReplicaSets become ready and are scaled to 3, to 2,000 and to none; the same seed gives the same
+/// history of writes, byte for byte.
 ///
 /// Contract: RS-09, RS-13, RS-15, SIM-03, SIM-05
 #[test]

@@ -1,12 +1,12 @@
-//! Books: what the controller remembers between syncs, of every Deployment.
+//! Books: what the controller remembers of every Deployment between syncs.
 //!
-//! One thing only: up to which versions the caches must have come before the next sync
-//! ([`Consistency`]). Every write to a Deployment or to one of its ReplicaSets is noted, and a sync that would
-//! look at something older is put off until the caches have caught up (RS-19, B-17). A sync therefore never
-//! meets a conflict with the one before, and never misses a ReplicaSet that the one before created.
+//! This is only which versions the caches must reach before the next sync ([`Consistency`]). Every write to a
+//! Deployment or to one of its ReplicaSets is recorded, and a sync that would read something older is deferred until
+//! the caches have caught up (RS-19, B-17). A sync therefore never conflicts with the one before, and never misses a
+//! ReplicaSet that the one before created.
 //!
-//! Nothing is counted and expected, as the ReplicaSet controller does: a ReplicaSet has a name that follows from
-//! its template, so that creating it twice is refused by the server.
+//! There are no expectations, unlike in the ReplicaSet controller: the name of a ReplicaSet follows from its template,
+//! so the server refuses to create it twice.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use super::snapshot::Snapshot;
 use crate::pause::Pauses;
 use crate::plan::{Owner, Resource};
 
-/// The memory of the controller.
+/// What the controller remembers.
 #[derive(Debug, Default)]
 pub struct Books {
-    /// What was written, and up to which version.
+    /// The versions written.
     record: Consistency<Resource>,
-    /// When something was last written for a Deployment.
+    /// When each Deployment was last written for.
     pauses: Pauses,
 }
 
@@ -40,20 +40,20 @@ impl Books {
         Self::default()
     }
 
-    /// A copy of what is remembered of one Deployment: to be asked, [`Books::begin`] included, without anything being
-    /// changed for the syncs to come.
+    /// A copy of what is remembered of one Deployment. It can be used, [`Books::begin`] included, without an effect on
+    /// later syncs.
     #[must_use]
     pub fn only(&self, owner: &ObjectKey) -> Self {
         Self { record: self.record.only(owner), pauses: self.pauses.only(owner) }
     }
 
-    /// What was written, and up to which version.
+    /// The versions written.
     #[must_use]
     pub fn record(&self) -> &Consistency<Resource> {
         &self.record
     }
 
-    /// Takes in what a handler noticed; says which key to queue. [`Effect::Overlap`] only concerns the log.
+    /// Applies a handler's effect; returns the key to queue. [`Effect::Overlap`] only concerns the log.
     pub fn note(&mut self, effect: Effect) -> Option<ObjectKey> {
         match effect {
             Effect::Enqueue(owner) => Some(owner),
@@ -98,29 +98,29 @@ impl Books {
         }
     }
 
-    /// Records that an object of `resource` stands at `version` by a write for this Deployment (RS-19).
+    /// Records that a write for this Deployment left an object of `resource` at `version` (RS-19).
     pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
         self.pauses.wrote(&owner.key);
         self.record.wrote_at(&owner.key, &owner.uid, resource, version);
     }
 
-    /// A sync of the owner has ended with a status in which every count is as it was found to be.
+    /// A sync of the owner ended with a status whose counts are all up to date.
     pub fn status_is_up_to_date(&mut self, owner: &ObjectKey) {
         self.pauses.up_to_date(owner);
     }
 
-    /// The cache of `resource` has come to `newest`: the Deployments that waited for no more than that, to be
-    /// queued at once (B-17).
+    /// The cache of `resource` has reached `newest`: returns the Deployments that waited for this, to be queued at once
+    /// (B-17).
     pub fn caught_up(&mut self, resource: Resource, newest: ResourceVersion) -> Vec<ObjectKey> {
         self.record.caught_up(resource, newest)
     }
 
-    /// The Deployments that waited too long for a cache, to be queued by the rate limit.
+    /// The Deployments that waited too long for a cache, to be queued with the rate limit.
     pub fn expired(&mut self, now: Moment) -> Vec<ObjectKey> {
         self.record.expired(now)
     }
 
-    /// When [`Books::expired`] is to be called next; none where nobody waits.
+    /// When [`Books::expired`] is to be called next; `None` if no Deployment waits.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         self.record.next_deadline()

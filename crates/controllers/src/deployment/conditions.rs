@@ -1,16 +1,16 @@
-//! Conditions: how a Deployment's are made, set and removed (DEP-21).
+//! Conditions: how those of a Deployment are made, set and removed (DEP-21).
 
 use muster_objects::{Condition, ConditionStatus, Timestamp};
 
 /// Whether the Deployment has its minimum of available pods.
 pub const AVAILABLE: &str = "Available";
-/// Whether its rollout gets on.
+/// Whether its rollout progresses.
 pub const PROGRESSING: &str = "Progressing";
 /// Whether a pod could not be created or deleted.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// A condition that is written now. The time is cut to seconds, as `metav1.Time` carries it, so that reading it back
-/// changes nothing.
+/// A condition with the current time, truncated to seconds as in `metav1.Time`, so that reading it back changes
+/// nothing.
 #[must_use]
 pub fn condition(
     kind: &str,
@@ -23,8 +23,8 @@ pub fn condition(
     Condition { last_update_time: Some(now), ..Condition::new(kind, status, reason, message, now) }
 }
 
-/// Sets a condition. One of the same status and reason that is there already stays as it is; where only the status
-/// is the same, the time of the last transition stays. The condition that was written last stands last.
+/// Sets a condition. If one with the same status and reason exists it is kept; if only the status is the same, its
+/// transition time is kept. The condition that was written last is the last of the list.
 pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
     if let Some(current) = Condition::find(conditions, &condition.kind)
         && current.status == condition.status
@@ -43,7 +43,7 @@ pub fn remove(conditions: &mut Vec<Condition>, kind: &str) {
     conditions.retain(|condition| condition.kind != kind);
 }
 
-/// The reason of the condition of a type, where it is there.
+/// The reason of the condition of a type, if there is one.
 #[must_use]
 pub fn reason<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a str> {
     Condition::find(conditions, kind).map(|condition| &*condition.reason)

@@ -1,4 +1,4 @@
-//! Creation: the new ReplicaSet, where there is none with the Deployment's template (DEP-04).
+//! Creation of the new ReplicaSet, if none has the Deployment's template (DEP-04).
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::plan::{Creation, EventText, EventTexts, Failure, Resource};
 /// A ReplicaSet to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSet {
-    /// As it will be, as far as decisions look at it: without uid, version and times.
+    /// The ReplicaSet after its creation, with the fields that decisions read: without uid, version and times.
     pub set: Arc<ReplicaSet>,
     /// The hash in its name.
     pub hash: String,
-    /// Whether another controller of this API would have given it the same name.
+    /// Whether kube-controller-manager would have given it the same name.
     pub hash_is_exact: bool,
     /// The request.
     pub creation: Creation,
@@ -32,17 +32,17 @@ pub struct NewSet {
 ///
 /// # Errors
 ///
-/// Where it is not to be known how many replicas it may have.
+/// If the number of replicas that it may have cannot be computed.
 pub fn new_set(deployment: &Deployment, sets: &Sets, revision: i64) -> Result<NewSet, Failure> {
     let replicas = new_set_replicas(deployment, 0, taken(&sets.old).unwrap_or(i64::MAX))?;
     sized_set(deployment, replicas, revision)
 }
 
-/// The same without pods: to be one of the revisions, and no more.
+/// The same without pods, to be one of the revisions.
 ///
 /// # Errors
 ///
-/// Where its template is no JSON.
+/// If its template is not JSON.
 pub fn empty_set(deployment: &Deployment, revision: i64) -> Result<NewSet, Failure> {
     sized_set(deployment, 0, revision)
 }
@@ -78,17 +78,17 @@ fn sized_set(deployment: &Deployment, replicas: i32, revision: i64) -> Result<Ne
     Ok(NewSet { set: Arc::new(set), hash, hash_is_exact: exact, creation })
 }
 
-/// The name that a new ReplicaSet of the Deployment's template gets.
+/// The name of a new ReplicaSet with the Deployment's template.
 #[must_use]
 pub fn new_set_name(deployment: &Deployment) -> String {
     set_name(&deployment.meta.name, &hash_of(deployment).text)
 }
 
-/// `<deployment>-<hash>`, the Deployment's part cut so that the whole is no longer than a name may be.
+/// `<deployment>-<hash>`, with the Deployment's name cut so that the whole fits the limit of a name.
 #[must_use]
 pub fn set_name(deployment: &str, hash: &str) -> String {
     let most = DNS1123_SUBDOMAIN_MAX_LENGTH.saturating_sub(hash.len() + 1);
-    // Names are ASCII; one that is not is left whole for the server to refuse.
+    // Names are ASCII; one that is not is not cut, and the server refuses it.
     let cut = if most > 0 { deployment.get(..most).unwrap_or(deployment) } else { deployment };
     format!("{cut}-{hash}")
 }

@@ -1,8 +1,7 @@
 //! The decision: pure functions from a snapshot to everything that a sync does.
 //!
-//! What changes hands comes first ([`decide_claims`]), since only what is really claimed is counted. Then [`decide`]
-//! finds the stage and asks its function what is written, and [`Decision::status`] says what is reported once that is
-//! done.
+//! [`decide_claims`] comes first, since only what is really claimed is counted. Then [`decide`] finds the stage and
+//! calls its function for the writes, and [`Decision::status`] computes the status after them.
 
 use std::sync::Arc;
 
@@ -23,47 +22,47 @@ use crate::plan::{ClaimOutcome, ClaimPlan, Plan, Remark, Resource, Step};
 /// What one sync does: the writes, and what it reports after them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// The Deployment, as the snapshot has it.
+    /// The Deployment of the snapshot.
     pub deployment: Arc<Deployment>,
     /// What kind of sync this is.
     pub stage: Stage,
-    /// Its ReplicaSets as the status counts them: a new one that is created or brought up to date stands as it is
-    /// after, but all with the sizes that they have before they are scaled.
+    /// Its ReplicaSets as the status counts them: a new one as it is after its creation or update, but all with their
+    /// sizes before scaling.
     pub sets: Sets,
     /// The ReplicaSet to create.
     pub create: Option<NewSet>,
-    /// ReplicaSets to scale or to bring up to date, in the order of the writes.
+    /// ReplicaSets to scale or update, in the order of the writes.
     pub updates: Vec<SetUpdate>,
     /// ReplicaSets to delete.
     pub delete: Vec<Arc<ReplicaSet>>,
-    /// What is written to the Deployment itself, told about it, or wrong with it.
+    /// Writes to the Deployment itself, Events on it, and failures.
     pub own_steps: Vec<Step>,
     /// What is reported.
     pub reporting: Reporting,
 }
 
-/// The kinds of sync: the first of them that applies (DEP-02).
+/// The kinds of sync, in order of precedence (DEP-02).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The selector is empty and would take every ReplicaSet: nothing is done.
     SelectingAll,
     /// The Deployment is being deleted: only its status is kept.
     BeingDeleted,
-    /// It is paused: its ReplicaSets keep their templates and follow its size.
+    /// It is paused: its ReplicaSets keep their templates and are scaled with it.
     Paused,
-    /// An annotation asks for this revision to come back; 0 for the last one.
+    /// An annotation asks for a rollback to this revision; 0 for the last one.
     RollingBack(i64),
-    /// Its ReplicaSets were last scaled for another number of replicas, and follow it first.
+    /// Its ReplicaSets were last scaled for another number of replicas, and are scaled first.
     Scaling,
-    /// A rolling update, under way or complete.
+    /// A rolling update, in progress or complete.
     Rolling,
-    /// An update that lets all old pods go first, under way or complete.
+    /// A Recreate update, in progress or complete.
     Recreating,
-    /// The strategy is none that is known.
+    /// The strategy is unknown.
     Stuck,
 }
 
-/// What changes hands before anything is counted (DEP-02): ReplicaSets, by the rules for pods.
+/// The ReplicaSets to adopt and release before anything is counted (DEP-02), by the rules for pods.
 #[must_use]
 pub fn decide_claims(snapshot: &Snapshot) -> ClaimPlan {
     let Snapshot { deployment, selector, sets, .. } = snapshot;
@@ -71,7 +70,7 @@ pub fn decide_claims(snapshot: &Snapshot) -> ClaimPlan {
     claims(as_planned(deployment), &deployment.meta, selector, Resource::REPLICA_SETS, sets)
 }
 
-/// What is to be done, given what came of the claims (DEP-02).
+/// What to do after the claims (DEP-02).
 #[must_use]
 pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
     let deployment = &snapshot.deployment;
@@ -115,7 +114,7 @@ fn stage(snapshot: &Snapshot, sets: &Sets) -> Stage {
     }
 }
 
-/// The whole of a sync as a dry run shows it: the claims, and the plan that follows if all of them succeed.
+/// A whole sync for a dry run: the claims, and the plan if all of them succeed.
 #[must_use]
 pub fn preview(snapshot: &Snapshot, now: Timestamp) -> (ClaimPlan, Plan) {
     let claims = decide_claims(snapshot);
@@ -123,8 +122,8 @@ pub fn preview(snapshot: &Snapshot, now: Timestamp) -> (ClaimPlan, Plan) {
     (claims, plan)
 }
 
-/// The ReplicaSet at the version that its adoption made, where it was adopted just now: what is written next must
-/// not believe in the one before.
+/// The ReplicaSet at the version of its adoption, if it was just adopted: the next write's precondition must not name
+/// the version before.
 fn at_version(set: &Arc<ReplicaSet>, version: ResourceVersion) -> Arc<ReplicaSet> {
     if set.meta.resource_version == version {
         return Arc::clone(set);
@@ -138,13 +137,13 @@ fn selects_all(snapshot: &Snapshot) -> bool {
 }
 
 impl Decision {
-    /// Whether nothing is written but the status.
+    /// Whether only the status is written.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.create.is_none() && self.updates.is_empty() && self.delete.is_empty() && self.own_steps.is_empty()
     }
 
-    /// The writes in order, with the status and the next look that follow if every one succeeds.
+    /// The writes in order, with the status and the requeue if every one succeeds.
     #[must_use]
     pub fn plan(&self, now: Timestamp) -> Plan {
         let mut plan = Plan::nothing(as_planned(&self.deployment));

@@ -1,7 +1,7 @@
-//! Handlers: from what changed in a cache to the Deployments to look at (DEP-01).
+//! Handlers: which Deployments to queue for a change of a cache (DEP-01).
 //!
-//! A handler is told what a cache saw and looks owners up in the other caches, by their indexes. It returns
-//! effects rather than having them, in the order in which they are to take effect.
+//! A handler gets a change of one cache and looks owners up in the other caches by index. It emits effects in the order
+//! in which they are to be applied.
 
 use std::sync::Arc;
 
@@ -9,34 +9,34 @@ use muster_machinery::cache::{Cache, Change};
 use muster_objects::meta::{ControllerRef, ObjectKey, Uid};
 use muster_objects::{Deployment, Object, Pod, PodPhase, ReplicaSet, Strategy};
 
-/// What a handler wants done.
+/// An effect of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Queue the Deployment.
     Enqueue(ObjectKey),
-    /// The Deployment is gone: drop the record of its writes, where that is of this uid.
+    /// The Deployment is gone: drop the record of its writes if it is of this uid.
     Forget {
         /// The Deployment.
         owner: ObjectKey,
-        /// The uid of the one that is gone; a new Deployment of the name may have written already.
+        /// The uid of the deleted one; a new Deployment of the name may already have written.
         uid: Uid,
     },
-    /// More than one Deployment selects this orphan: a mistake of its author, to be told in the log.
+    /// Several Deployments select this orphan: a mistake of their author, to be logged.
     Overlap {
         /// The orphaned ReplicaSet.
         set: ObjectKey,
-        /// The Deployments, all of which are queued; whichever adopts first has it.
+        /// The Deployments, all of which are queued; the first to adopt it controls it.
         owners: Vec<ObjectKey>,
     },
 }
 
-/// What the Deployments' cache saw: the Deployment is queued, whatever changed.
+/// A change of a Deployment: it is queued, whatever changed.
 pub fn deployment_changed(change: &Change<Deployment>, mut effect: impl FnMut(Effect)) {
     let gone =
         |deployment: &Deployment| Effect::Forget { owner: deployment.meta.key(), uid: deployment.meta.uid.clone() };
     match change {
         Change::Added(_) => {}
-        // One went and another came under its name, and the watch showed only the second.
+        // A Deployment was deleted and created again under the same name, and the watch showed only the second.
         Change::Updated { old, new } if old.meta.uid != new.meta.uid => effect(gone(old)),
         Change::Updated { .. } => {}
         Change::Deleted { last, .. } => effect(gone(last)),
@@ -44,7 +44,7 @@ pub fn deployment_changed(change: &Change<Deployment>, mut effect: impl FnMut(Ef
     effect(Effect::Enqueue(change.object().meta.key()));
 }
 
-/// What the ReplicaSets' cache saw.
+/// A change of a ReplicaSet.
 pub fn replica_set_changed(
     change: &Change<ReplicaSet>,
     deployments: &Cache<Deployment>,
@@ -62,7 +62,7 @@ pub fn replica_set_changed(
 }
 
 fn set_added(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl FnMut(Effect)) {
-    // After a restart a ReplicaSet can come up for the first time when it is on its way out already.
+    // After a restart a ReplicaSet may first be seen when it is already being deleted.
     if set.meta.is_being_deleted() {
         return set_deleted(set, deployments, effect);
     }
@@ -73,7 +73,7 @@ fn set_added(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl FnM
 }
 
 fn set_updated(old: &ReplicaSet, new: &ReplicaSet, deployments: &Cache<Deployment>, mut effect: impl FnMut(Effect)) {
-    // Two states of a ReplicaSet have two versions; this is a resync.
+    // Equal versions mean a resync.
     if old.meta.resource_version == new.meta.resource_version {
         return;
     }
@@ -88,7 +88,7 @@ fn set_updated(old: &ReplicaSet, new: &ReplicaSet, deployments: &Cache<Deploymen
     }
 }
 
-/// A ReplicaSet was deleted, is being deleted, or was not found any more by a relist.
+/// A ReplicaSet was deleted, is being deleted, or was missing in a relist.
 fn set_deleted(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl FnMut(Effect)) {
     if let Some(reference) = &set.meta.controller {
         enqueue(resolve(set, reference, deployments), effect);
@@ -98,8 +98,7 @@ fn set_deleted(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl F
 /// What the pods' cache saw: a Recreate Deployment may go on where the last pod of one of its ReplicaSets went, or
 /// finished.
 ///
-/// Everything is read from the caches, and pods that are Failed or Succeeded are none that anybody waits for
-/// (B-05).
+/// Everything is read from the caches. Pods that are Failed or Succeeded are not waited for (B-05).
 pub fn pod_changed(
     change: &Change<Pod>,
     pods: &Cache<Pod>,
@@ -124,7 +123,7 @@ pub fn pod_changed(
     }
 }
 
-/// Whether nothing of the pod runs any more. One whose phase is not known may still run.
+/// Whether nothing of the pod runs any more. One whose phase is Unknown may still run.
 pub(super) fn is_finished(pod: &Pod) -> bool {
     matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
 }
@@ -139,8 +138,7 @@ fn owners_of<'a>(
     Some((set, resolve(&**set, set.meta.controller.as_deref()?, deployments)?))
 }
 
-/// The owner that a reference means: of this kind, and with its uid. One of the same name that came later is
-/// another.
+/// The owner that a reference names, of this kind and with its uid. A later one of the same name is another.
 fn resolve<'a, T: muster_machinery::Cached>(
     object: &impl Object,
     reference: &ControllerRef,

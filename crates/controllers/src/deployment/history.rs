@@ -1,4 +1,4 @@
-//! History: old ReplicaSets are kept to go back to, and the oldest deleted where there are too many (DEP-14).
+//! History: old ReplicaSets are kept for rollbacks, and the oldest deleted if there are too many (DEP-14).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use super::revision::revision;
 use super::sets::by_age;
 use crate::plan::{Deletion, EventTexts, Ownership, Resource};
 
-/// Those of the old ReplicaSets that are to be deleted, lowest revision first.
+/// The old ReplicaSets to delete, lowest revision first.
 ///
 /// The limit is `spec.revisionHistoryLimit`; without one, or with the largest int32, all are kept. One that has pods,
-/// those on their way out among them, or wants some is not deleted though its turn has come, nor is one whose controller has not seen its last change;
+/// terminating ones included, or wants some is not deleted when its turn comes, nor is one whose controller has not
+/// observed its spec; no other is deleted in its place.
 /// and none other goes in its place.
 #[must_use]
 pub fn clean_up(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<Arc<ReplicaSet>> {
@@ -24,15 +25,15 @@ pub fn clean_up(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<Arc<Rep
     kept.into_iter().take(too_many).filter(|set| is_done_with(set)).cloned().collect()
 }
 
-/// Lowest revision first; of equal ones the older first. One whose revision is no number counts as without.
+/// Lowest revision first; of equal ones the older first. A revision that is not a number counts as none.
 #[must_use]
 pub fn by_revision(a: &ReplicaSet, b: &ReplicaSet) -> Ordering {
     let number = |set| revision(set).unwrap_or(0);
     number(a).cmp(&number(b)).then_with(|| by_age(a, b))
 }
 
-/// While pods are on their way out the ReplicaSet's controller still has a status to write, which would be a conflict
-/// with the deletion.
+/// While pods terminate, the ReplicaSet's controller still has a status to write, which would conflict with the
+/// deletion.
 fn is_done_with(set: &ReplicaSet) -> bool {
     let status = &set.status;
     set.replicas == 0
@@ -41,8 +42,8 @@ fn is_done_with(set: &ReplicaSet) -> bool {
         && set.meta.generation <= status.observed_generation
 }
 
-/// The deletions of these ReplicaSets. Each names the state that was looked at, and is repeated against a newer one
-/// only while the spec is still the same: one that was scaled up meanwhile is left alone.
+/// The deletions of these ReplicaSets. Each has the version that was seen as its precondition, and is sent again with a
+/// newer one only if the spec is the same: one that was scaled up meanwhile is not deleted.
 #[must_use]
 pub fn deletions(deployment: &Deployment, sets: &[Arc<ReplicaSet>]) -> Vec<Deletion> {
     let Ok(selector) = &deployment.selector else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What the controller goes by.
+//! The controller's names.
 
 use muster_objects::Deployment;
 

@@ -1,6 +1,6 @@
 //! The Deployment controller: moves pods from one template to the next by scaling ReplicaSets.
 //!
-//! The whole of a sync, as it is told in `docs/deployment.md`:
+//! The whole of a sync, as described in `docs/deployment.md`:
 //!
 //! ```text
 //!   Deployment, ReplicaSet or pod changed ── handlers ──► key queued
@@ -25,12 +25,12 @@
 //!                               requeue: when does the deadline pass?
 //! ```
 //!
-//! Each word before a colon, or alone in a corner, is a file. [`mod@decide`] puts them together as pure functions,
-//! and [`mod@sync`] runs them as the conversation that an executor understands.
+//! Each word before a colon, or alone in a corner, is a file. [`mod@decide`] combines them as pure functions, and
+//! [`mod@sync`] runs them in the rounds that an executor performs.
 //!
-//! Three things are done otherwise than in the reference, all to the same end state. Whatever a sync has to say goes
-//! into one status write. A ReplicaSet is written once in a sync, by a patch of just what changes. And a sync waits
-//! until the caches have seen what the last one wrote ([`Books`]), so that it never meets a conflict with itself.
+//! Three things differ from upstream, with the same end state. Everything that a sync reports is in one status write. A
+//! ReplicaSet is written once in a sync, by a patch of just what changes. And a sync waits until the caches show what
+//! the last one wrote ([`Books`]), so that it never conflicts with itself.
 
 pub mod books;
 pub mod bounds;

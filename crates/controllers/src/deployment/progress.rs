@@ -1,6 +1,6 @@
-//! Progress: whether a rollout gets on, is complete, or has stood still for too long (DEP-17, DEP-19, DEP-24).
+//! Progress: whether a rollout progresses, is complete, or has made no progress for too long (DEP-17, DEP-19, DEP-24).
 //!
-//! All of it is the one condition `Progressing`, and there is one only where the Deployment has a deadline.
+//! All of it is the condition `Progressing`, which exists only if the Deployment has a deadline.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::conditions::{PROGRESSING, condition, reason, remove, set};
 
 /// A new ReplicaSet was created.
 pub const NEW_SET_CREATED: &str = "NewReplicaSetCreated";
-/// The new ReplicaSet was there already when the deadline was set.
+/// The new ReplicaSet already existed when the deadline was set.
 pub const FOUND_NEW_SET: &str = "FoundNewReplicaSet";
-/// Pods came, went or turned available.
+/// Pods were created or deleted, or became available.
 pub const SET_UPDATED: &str = "ReplicaSetUpdated";
 /// The rollout is complete.
 pub const NEW_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
@@ -22,17 +22,17 @@ pub const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 pub const SET_CREATE_ERROR: &str = "ReplicaSetCreateError";
 /// The Deployment is paused.
 pub const PAUSED: &str = "DeploymentPaused";
-/// The Deployment goes on after a pause.
+/// The Deployment was resumed after a pause.
 pub const RESUMED: &str = "DeploymentResumed";
 
-/// How long a rollout may stand still; none for ever, which the largest int32 also means.
+/// How long a rollout may make no progress; `None` for no limit, which the largest int32 also means.
 #[must_use]
 pub fn deadline(deployment: &Deployment) -> Option<Duration> {
     let seconds = deployment.progress_deadline_seconds.filter(|seconds| *seconds != i32::MAX)?;
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// Whether all wanted pods are updated and available, no others are left, and the spec was observed (DEP-24).
+/// Whether all pods are updated and available, no old ones are left, and the spec was observed (DEP-24).
 #[must_use]
 pub fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
     status.updated_replicas == deployment.replicas
@@ -41,8 +41,8 @@ pub fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
         && status.observed_generation >= deployment.meta.generation
 }
 
-/// Whether `status` is further than the Deployment's last one: more updated pods, fewer old ones, more that are
-/// ready or more that are available.
+/// Whether `status` is ahead of the Deployment's last one: more updated pods, fewer old ones, more ready or more
+/// available ones.
 #[must_use]
 pub fn is_progressing(deployment: &Deployment, status: &DeploymentStatus) -> bool {
     let last = &deployment.status;
@@ -53,9 +53,9 @@ pub fn is_progressing(deployment: &Deployment, status: &DeploymentStatus) -> boo
         || status.available_replicas > last.available_replicas
 }
 
-/// Whether the deadline has passed since the last progress that `conditions` tell of, or did so before.
+/// Whether the deadline has passed since the last progress recorded in `conditions`, or had passed before.
 ///
-/// After a complete rollout nothing can time out: what is not available then is no rollout's business.
+/// After a complete rollout nothing times out: pods that become unavailable then are not part of a rollout.
 #[must_use]
 pub fn has_timed_out(deployment: &Deployment, conditions: &[Condition], now: Timestamp) -> bool {
     let (Some(deadline), Some(progressing)) = (deadline(deployment), Condition::find(conditions, PROGRESSING)) else {
@@ -69,8 +69,8 @@ pub fn has_timed_out(deployment: &Deployment, conditions: &[Condition], now: Tim
     }
 }
 
-/// Notes that the Deployment was paused or resumed, so that a pause is no lack of progress (DEP-19). A deadline
-/// that has passed stays told.
+/// Records that the Deployment was paused or resumed, so that a pause does not count as a lack of progress (DEP-19). A
+/// deadline that was reported as passed stays so.
 pub fn note_pause(deployment: &Deployment, conditions: &mut Vec<Condition>, now: Timestamp) {
     let current = reason(conditions, PROGRESSING);
     if deadline(deployment).is_none() || current == Some(TIMED_OUT) {
@@ -84,7 +84,7 @@ pub fn note_pause(deployment: &Deployment, conditions: &mut Vec<Condition>, now:
     set(conditions, condition(PROGRESSING, ConditionStatus::Unknown, reason, message, now));
 }
 
-/// Notes that the new ReplicaSet was created.
+/// Records that the new ReplicaSet was created.
 pub fn note_created(deployment: &Deployment, conditions: &mut Vec<Condition>, new: &ReplicaSet, now: Timestamp) {
     if deadline(deployment).is_some() {
         let message = format!("Created new replica set \"{}\"", new.meta.name);
@@ -92,7 +92,7 @@ pub fn note_created(deployment: &Deployment, conditions: &mut Vec<Condition>, ne
     }
 }
 
-/// Notes that the new ReplicaSet was found, where nothing was told of progress before: the deadline runs from now.
+/// Records that the new ReplicaSet was found, if there was no progress condition before: the deadline runs from now.
 pub fn note_found(deployment: &Deployment, conditions: &mut Vec<Condition>, new: &ReplicaSet, now: Timestamp) {
     if deadline(deployment).is_some() && Condition::find(conditions, PROGRESSING).is_none() {
         let message = format!("Found new replica set \"{}\"", new.meta.name);
@@ -100,7 +100,7 @@ pub fn note_found(deployment: &Deployment, conditions: &mut Vec<Condition>, new:
     }
 }
 
-/// Notes that the new ReplicaSet could not be created (DEP-05).
+/// Records that the new ReplicaSet could not be created (DEP-05).
 pub fn note_create_error(
     deployment: &Deployment,
     conditions: &mut Vec<Condition>,
@@ -114,10 +114,9 @@ pub fn note_create_error(
     }
 }
 
-/// Brings `Progressing` in `status` up to date with its counts.
+/// Updates `Progressing` in `status` from its counts.
 ///
-/// The condition that is there stands for what was known before. A rollout that is complete, and told to be, is
-/// not estimated again.
+/// The existing condition holds the earlier state. A rollout that is complete, and reported so, is not estimated again.
 pub fn estimate(deployment: &Deployment, status: &mut DeploymentStatus, new: Option<&ReplicaSet>, now: Timestamp) {
     if deadline(deployment).is_none() {
         remove(&mut status.conditions, PROGRESSING);
@@ -139,7 +138,7 @@ pub fn estimate(deployment: &Deployment, status: &mut DeploymentStatus, new: Opt
     } else if is_progressing(deployment, status) {
         let message = format!("{subject} is progressing.");
         let mut progressing = condition(PROGRESSING, ConditionStatus::True, SET_UPDATED, message, now);
-        // The one condition that is written though nothing but its time changes: the deadline runs from here.
+        // The one condition that is written even if only its time changes: the deadline runs from it.
         if let Some(current) = current.filter(|current| current.status == ConditionStatus::True) {
             progressing.last_transition_time = current.last_transition_time;
         }

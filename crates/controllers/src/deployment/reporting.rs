@@ -1,4 +1,4 @@
-//! Reporting: what a sync says in the Deployment's status once its writes are done, or have failed.
+//! Reporting: the Deployment's status after a sync's writes have succeeded or failed.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,20 @@ use crate::plan::{Failure, Outcome, Requeue, StatusWrite};
 /// What a sync reports in the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reporting {
-    /// Nothing: the Deployment itself was written, and the sync that follows reports on that.
+    /// Nothing: the Deployment itself was written, and the next sync reports.
     Nothing,
-    /// That the spec was seen, and no more.
+    /// Only the observed generation.
     Observed,
     /// Counts and availability.
     Counts,
-    /// The same, the progress of the rollout, and what its ReplicaSets fail with.
+    /// The same, with the progress of the rollout and the failures of its ReplicaSets.
     Rollout,
 }
 
 impl Decision {
-    /// The status after the writes, all of which have succeeded, and when to look again.
+    /// The status after all writes have succeeded, and when to sync again.
     ///
-    /// Whatever was noted on the way (a pause, a new ReplicaSet, its revision) is in this one write.
+    /// Everything that the sync recorded (a pause, a new ReplicaSet, its revision) is in this one write.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> (Option<StatusWrite>, Requeue) {
         let deployment = &*self.deployment;
@@ -45,7 +45,7 @@ impl Decision {
         }
     }
 
-    /// The whole status as it is once this sync has reported.
+    /// The whole status after this sync.
     #[must_use]
     pub fn reported(&self, now: Timestamp) -> DeploymentStatus {
         let deployment = &*self.deployment;
@@ -60,7 +60,7 @@ impl Decision {
         }
     }
 
-    /// The status after writes of which one failed, and annotations: as they were, but for what is certain.
+    /// The status and annotations after a write has failed: unchanged except for what is certain.
     #[must_use]
     pub fn status_after_failure(
         &self,
@@ -83,7 +83,7 @@ impl Decision {
         (after, BTreeMap::new())
     }
 
-    /// The revision of the new ReplicaSet, which the Deployment carries too (DEP-06).
+    /// The revision of the new ReplicaSet, which is also an annotation of the Deployment (DEP-06).
     #[must_use]
     pub fn revision(&self) -> BTreeMap<String, String> {
         let revision = self.sets.new.as_ref().and_then(|new| new.annotations.get(REVISION));

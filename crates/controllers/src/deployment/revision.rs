@@ -1,7 +1,7 @@
-//! Revision: the number of a rollout, and the other annotations by which a Deployment keeps its book (DEP-06).
+//! Revision: the number of a rollout, and the other annotations that a Deployment keeps (DEP-06).
 //!
-//! The newest ReplicaSet has the highest revision. A template that comes back gets a new number, and its
-//! ReplicaSet remembers the numbers that it had before.
+//! The newest ReplicaSet has the highest revision. A template that is used again gets a new number, and its ReplicaSet
+//! keeps its earlier numbers.
 
 use std::sync::Arc;
 
@@ -11,38 +11,38 @@ use super::bounds::Bounds;
 
 /// The number of the rollout.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The numbers that the ReplicaSet had before, oldest first, with commas between.
+/// The earlier numbers of the ReplicaSet, oldest first, separated by commas.
 pub const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// How many replicas the Deployment wanted when the ReplicaSet was last scaled.
+/// `spec.replicas` of the Deployment when the ReplicaSet was last scaled.
 pub const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
-/// The same with the surge: how many pods there could be then.
+/// The same plus the surge: the most pods that were allowed then.
 pub const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-/// To which revision the Deployment is to go back; 0 for the last one.
+/// The revision that the Deployment is to be rolled back to; 0 for the last one.
 pub const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
-/// What `kubectl apply` remembers.
+/// The annotation of `kubectl apply`.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The longest [`REVISION_HISTORY`], in bytes.
 pub const MAX_HISTORY_LENGTH: usize = 2_000;
 
-/// Whether an annotation is the Deployment's or the ReplicaSet's own, and is never copied between them.
+/// Whether an annotation belongs to the Deployment or the ReplicaSet alone, and is never copied between them.
 #[must_use]
 pub fn is_own(key: &str) -> bool {
     matches!(key, LAST_APPLIED | REVISION | REVISION_HISTORY | DESIRED_REPLICAS | MAX_REPLICAS | ROLLBACK_TO)
 }
 
-/// The revision of a ReplicaSet: 0 where it has none yet, and none where the annotation is no number.
+/// The revision of a ReplicaSet: 0 if it has none yet, `None` if the annotation is not a number.
 #[must_use]
 pub fn revision(set: &ReplicaSet) -> Option<i64> {
     set.annotations.get(REVISION).map_or(Some(0), |text| text.parse().ok())
 }
 
-/// The highest revision of all; 0 for none.
+/// The highest revision; 0 for none.
 pub fn max_revision<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
     sets.into_iter().filter_map(|set| revision(set)).fold(0, i64::max)
 }
 
-/// The second highest revision of all: the last one before this. 0 where there is none.
+/// The second highest revision, which is the one before the current; 0 if there is none.
 pub fn last_revision<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
     let (_, last) = sets.into_iter().filter_map(|set| revision(set)).fold((0, 0), |(highest, second), revision| {
         if revision >= highest { (revision, highest) } else { (highest, second.max(revision)) }
@@ -50,11 +50,11 @@ pub fn last_revision<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) ->
     last
 }
 
-/// What the new ReplicaSet's annotations become at `revision`, the highest of the old ones and one: those of the
-/// Deployment, the revision where it rises, and the history of the revisions before.
+/// The new ReplicaSet's annotations at `revision`, which is one above the highest of the old ones: those of the
+/// Deployment, the revision if it rises, and the history.
 ///
-/// None where nothing changes. Where the ReplicaSet's revision is no number somebody has written it there, and
-/// everything is left as it is.
+/// `None` if nothing changes. If the ReplicaSet's revision is not a number, somebody has edited it, and everything is
+/// left as it is.
 #[must_use]
 pub fn new_set_annotations(
     deployment: &Deployment,
@@ -81,8 +81,8 @@ pub fn new_set_annotations(
     (after != *annotations).then_some(after)
 }
 
-/// The history with one more revision; the oldest are dropped where it would be longer than `most` bytes. None
-/// where even the new one alone is.
+/// The history with one more revision; the oldest are dropped if it would be longer than `most` bytes. `None` if even
+/// the new one alone is.
 fn history_after(history: &str, revision: &str, most: usize) -> Option<String> {
     if history.is_empty() || history.starts_with(',') {
         return Some(revision.to_owned());
@@ -116,19 +116,19 @@ fn replicas_annotations(deployment: &Deployment) -> (String, String) {
     (deployment.replicas.to_string(), most.to_string())
 }
 
-/// How many replicas the Deployment wanted when the ReplicaSet was last scaled, where the ReplicaSet says so.
+/// `spec.replicas` of the Deployment when the ReplicaSet was last scaled, if its annotation says so.
 #[must_use]
 pub fn desired_replicas(set: &ReplicaSet) -> Option<i32> {
     replica_count(set.annotations.get(DESIRED_REPLICAS)?)
 }
 
-/// How many pods there could be when the ReplicaSet was last scaled, where it says so.
+/// The most pods that were allowed when the ReplicaSet was last scaled, if its annotation says so.
 #[must_use]
 pub fn max_replicas(set: &ReplicaSet) -> Option<i32> {
     replica_count(set.annotations.get(MAX_REPLICAS)?)
 }
 
-/// A number of replicas as annotations carry it: digits and nothing else, within an int32.
+/// A number of replicas in an annotation: digits only, within an int32.
 fn replica_count(text: &str) -> Option<i32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

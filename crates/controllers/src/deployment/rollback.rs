@@ -1,7 +1,8 @@
-//! Rollback: the template of an earlier revision comes back, asked for by an annotation (DEP-22).
+//! Rollback to the template of an earlier revision, requested by an annotation (DEP-22).
 //!
-//! `kubectl rollout undo` writes the template itself; this is for those who still write the annotation that the
-//! field `spec.rollbackTo` of older versions is kept in. Whatever comes of it, the annotation goes.
+//! `kubectl rollout undo` writes the template itself; this is for clients that still write the annotation which
+//! replaced the field `spec.rollbackTo` of older versions. The annotation is removed whether or not the rollback
+//! succeeds.
 
 use bytes::Bytes;
 use muster_objects::{Annotations, Deployment, ReplicaSet};
@@ -14,13 +15,13 @@ use super::sets::Sets;
 use super::update::annotation_path;
 use crate::plan::{Announcement, EventText, EventTexts, Failure, Patch, PatchType, Resource, Step};
 
-/// The revision that is asked for, where one is; 0 means the last one. A text that is no number asks for nothing.
+/// The revision that is requested, if any; 0 means the last one. A text that is not a number is ignored.
 #[must_use]
 pub fn rollback_to(deployment: &Deployment) -> Option<i64> {
     deployment.annotations.get(ROLLBACK_TO)?.parse().ok()
 }
 
-/// What going back to `wanted` takes: the patch of the Deployment, and what is told.
+/// The steps of a rollback to `wanted`: the patch of the Deployment and an Event.
 #[must_use]
 pub fn roll_back(deployment: &Deployment, sets: &Sets, wanted: i64) -> Vec<Step> {
     let target = match wanted {
@@ -45,7 +46,7 @@ pub fn roll_back(deployment: &Deployment, sets: &Sets, wanted: i64) -> Vec<Step>
     }
 }
 
-/// Tells why not, and takes the annotation away.
+/// Reports why not, and removes the annotation.
 fn give_up(deployment: &Deployment, reason: &'static str, message: String) -> Vec<Step> {
     let operations = json!([
         lock(deployment),
@@ -55,15 +56,15 @@ fn give_up(deployment: &Deployment, reason: &'static str, message: String) -> Ve
     vec![Step::Tell(Announcement { warning: true, reason, message }), Step::Patch(vec![patch])]
 }
 
-/// The template and the annotations of the ReplicaSet become the Deployment's. With the template go the
-/// annotations that told of it, such as its change cause.
+/// The template and the annotations of the ReplicaSet become the Deployment's. Its annotations
+/// about the template that goes, such as the change cause, are removed.
 fn take_back(deployment: &Deployment, set: &ReplicaSet, revision: i64) -> Result<Patch, Failure> {
     let unreadable = |error: serde_json::Error| Failure::local(format!("the template of {}: {error}", set.meta.key()));
     let template = RawValue::from_string(raw_without_hash_label(set.template.raw())).map_err(unreadable)?;
     let own = deployment.annotations.iter().filter(|(key, _)| is_own(key) && *key != ROLLBACK_TO);
     let annotations: Annotations = own.chain(set.annotations.iter().filter(|(key, _)| !is_own(key))).collect();
     let annotate = json!({"op": "add", "path": "/metadata/annotations", "value": annotations});
-    // Put together as text: the template is to arrive byte for byte as the ReplicaSet has it.
+    // Composed as text, to keep the ReplicaSet's template byte for byte.
     let body =
         format!(r#"[{},{{"op":"replace","path":"/spec/template","value":{template}}},{annotate}]"#, lock(deployment));
     let name = &deployment.meta.name;
@@ -72,7 +73,7 @@ fn take_back(deployment: &Deployment, set: &ReplicaSet, revision: i64) -> Result
     Ok(patch(deployment, body, events, format!("roll back to revision {revision}")))
 }
 
-/// Only the Deployment that was looked at is patched: the server compares the version.
+/// Only the version that was seen is patched: the server compares it.
 fn lock(deployment: &Deployment) -> Value {
     json!({"op": "replace", "path": "/metadata/resourceVersion", "value": deployment.meta.resource_version})
 }

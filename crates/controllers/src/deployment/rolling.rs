@@ -1,7 +1,7 @@
 //! Rolling: the new ReplicaSet grows and the old ones shrink, step by step within two bounds (DEP-10, DEP-11).
 //!
-//! Each step is taken on what the ReplicaSets' statuses report. A step that scales up is one sync, a step that
-//! scales down another; the statuses that they lead to bring about the next.
+//! Each step is decided on the ReplicaSets' statuses. One sync scales up, another scales down; the status changes that
+//! follow cause the next sync.
 
 use std::sync::Arc;
 
@@ -13,13 +13,12 @@ use super::sets::{Sets, by_age, is_active, is_reported, taken, wanted};
 use super::update::{Refresh, SetUpdate};
 use crate::plan::Failure;
 
-/// How many replicas the new ReplicaSet, which has `current` and is one of `total` wanted by all ReplicaSets, is
-/// to have: as many as the surge leaves room for and no more than the Deployment wants (DEP-10). Where it recreates,
-/// all of them.
+/// The size of the new ReplicaSet, which has `current` replicas of the `total` of all ReplicaSets: as many as the surge
+/// leaves room for, and no more than the Deployment wants (DEP-10). Under Recreate, all of them.
 ///
 /// # Errors
 ///
-/// Where the surge is neither a number nor a percentage, or the strategy is one that is not known.
+/// If the surge is neither a number nor a percentage, or the strategy is unknown.
 pub fn new_set_replicas(deployment: &Deployment, current: i32, total: i64) -> Result<i32, Failure> {
     let replicas = deployment.replicas;
     let max_surge = match &deployment.strategy {
@@ -38,7 +37,7 @@ pub fn new_set_replicas(deployment: &Deployment, current: i32, total: i64) -> Re
     Ok(i32::try_from(grown).unwrap_or(replicas))
 }
 
-/// What is done about the new ReplicaSet: it grows into the room there is, or shrinks where it is too large.
+/// The update of the new ReplicaSet: it grows into the room there is, or shrinks if it is too large.
 ///
 /// # Errors
 ///
@@ -54,11 +53,11 @@ pub fn reconcile_new(deployment: &Deployment, sets: &Sets) -> Result<Option<SetU
     Ok(SetUpdate::scale(deployment, new, replicas, Refresh::WhenScaled))
 }
 
-/// What is done about the old ReplicaSets: replicas that cannot cost an available pod go first, then so many of the
-/// others as are available beyond what must be.
+/// The updates of the old ReplicaSets: first the replicas that cannot cost an available pod, then as many others as are
+/// available beyond the minimum.
 ///
-/// Pods of the new ReplicaSet that are not available yet are left out of account, so that a rollout whose new pods
-/// never start does not take the old ones with it.
+/// Pods of the new ReplicaSet count only once they are available, so a rollout whose new pods never start keeps its
+/// old ones.
 #[must_use]
 pub fn reconcile_old(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
     let Ok(most) = most_down(deployment, sets) else { return Vec::new() };
@@ -74,26 +73,26 @@ pub fn reconcile_old(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
 pub enum Held {
     /// There is no new ReplicaSet yet, or no old one that wants pods.
     NothingToDo,
-    /// This one has or wants pods, and its status does not answer to its size yet: how many of them are available is
-    /// not known.
+    /// The status of this one, which has or wants pods, has not observed its size: how many of its pods are available
+    /// is not known.
     Unreported(Arc<ReplicaSet>),
-    /// There is none to spare.
+    /// No available pod can be spared.
     Availability {
-        /// How many pods all ReplicaSets want.
+        /// The sum of `spec.replicas`.
         wanted: i64,
-        /// How many are to be available at least.
+        /// The smallest number of available pods.
         least: i64,
-        /// How many of the new ReplicaSet's are not available yet.
+        /// How many pods of the new ReplicaSet are not available yet.
         not_yet_available: i64,
     },
 }
 
-/// By how many at most the old ReplicaSets shrink together; at least 1. Where none of them is unhealthy and no more
-/// are available than must be, they shrink by none all the same.
+/// The most replicas by which the old ReplicaSets may shrink together; at least 1. They may still shrink by none, if
+/// none is unhealthy and no available pod can be spared.
 ///
 /// # Errors
 ///
-/// What holds them.
+/// What blocks them.
 pub fn most_down(deployment: &Deployment, sets: &Sets) -> Result<i64, Held> {
     let Some(new) = sets.new.as_ref().filter(|_| sets.active_old().next().is_some()) else {
         return Err(Held::NothingToDo);
@@ -108,24 +107,24 @@ pub fn most_down(deployment: &Deployment, sets: &Sets) -> Result<i64, Held> {
     if most > 0 { Ok(most) } else { Err(Held::Availability { wanted, least, not_yet_available }) }
 }
 
-/// How many pods of all ReplicaSets are available for certain once each has its size.
+/// How many pods of all ReplicaSets are certainly available once each has its size.
 #[must_use]
 pub fn certainly_available(sets: &Sets) -> i64 {
     sets.all().map(|set| available_within(set)).sum()
 }
 
-/// Whether the ReplicaSet has or wants pods, and it is not known how many of them are available. One that shrank and
-/// grew again may say more than it has.
+/// Whether the ReplicaSet has or wants pods of which it is not known how many are available. One that shrank and grew
+/// again may report more than it has.
 fn is_unreported(set: &ReplicaSet) -> bool {
     (is_active(set) || set.status.replicas > 0) && !is_reported(set)
 }
 
-/// Scales old ReplicaSets down by their unhealthy replicas, oldest first and by at most `most`. Whatever is scaled
-/// stands in `old` as it is after.
+/// Scales old ReplicaSets down by their unhealthy replicas, oldest first and by at most `most`. The new sizes are
+/// written to `old`.
 ///
-/// Unhealthy are replicas that may go without an available pod going in their place, whichever pods the ReplicaSet
-/// takes: those that are not ready, which it takes first, and all of them where none is available. They must go, for
-/// they would else hold the rollout up (kubernetes#16737).
+/// Unhealthy replicas are those that can be removed at no cost of an available pod, whichever pods the ReplicaSet
+/// chooses: those that are not ready, which it deletes first, and all of them if none is available. They must be
+/// removed, since they would block the rollout (kubernetes#16737).
 pub fn clean_up_unhealthy(deployment: &Deployment, old: &mut [Arc<ReplicaSet>], most: i64) -> Vec<SetUpdate> {
     old.sort_by(|a, b| by_age(a, b));
     let mut left = most;
@@ -145,8 +144,8 @@ pub fn clean_up_unhealthy(deployment: &Deployment, old: &mut [Arc<ReplicaSet>], 
     updates
 }
 
-/// Scales old ReplicaSets down, oldest first and by at most `most`, at the cost of no more pods than are available
-/// beyond the least that must be. One whose available pods can all be spared goes with those that are not available.
+/// Scales old ReplicaSets down, oldest first and by at most `most`, at the cost of no more available pods than can be
+/// spared. If all its available pods can be spared, a ReplicaSet loses its unavailable ones too.
 #[must_use]
 pub fn scale_down_old(
     deployment: &Deployment,
@@ -179,22 +178,22 @@ fn shrink(deployment: &Deployment, set: &Arc<ReplicaSet>, by: i64) -> Option<Set
     SetUpdate::scale(deployment, set, replicas, Refresh::WhenScaled)
 }
 
-/// How many pods of a ReplicaSet are ready, of those that it will still have.
+/// How many of the pods that a ReplicaSet will keep are ready.
 ///
-/// A ReplicaSet that shrinks takes pods that are not ready first. Of those that are ready it may take any: it has no
-/// rule for those that are not available yet, and a deletion cost can name the others. Kubernetes counts on it to take
-/// what is not available, and available pods can go in its place (B-19).
+/// A ReplicaSet that shrinks deletes pods that are not ready first. Of the ready ones it may delete any: no rule
+/// prefers those that are not available yet, and a deletion cost can prefer others. Kubernetes assumes that it deletes
+/// unavailable ones, and available pods can be deleted instead (B-19).
 fn ready_within(set: &ReplicaSet) -> i64 {
     i64::from(set.status.ready_replicas.max(set.status.available_replicas).min(set.replicas))
 }
 
-/// The available pods that a ReplicaSet may have at most once it has its size.
+/// The most available pods that a ReplicaSet may have once it has its size.
 fn may_be_available(set: &ReplicaSet) -> i64 {
     i64::from(set.status.available_replicas.min(set.replicas).max(0))
 }
 
-/// The available pods that a ReplicaSet will have for certain once it has its size: a status that was reported before
-/// the last scaling down counts pods that are about to go. Those that are not ready go first, and of the others any.
+/// The available pods that a ReplicaSet certainly has once it has its size: a status from before the last scale-down
+/// counts pods that are about to be deleted. Those that are not ready are deleted first, and then any.
 fn available_within(set: &ReplicaSet) -> i64 {
     let status = &set.status;
     let to_go = i64::from(status.replicas) - i64::from(set.replicas);

@@ -1,8 +1,7 @@
 //! Scaling: what a change of `spec.replicas` does to the ReplicaSets (DEP-08, DEP-09).
 //!
-//! Mid-rollout, or while the Deployment is paused, there may be several ReplicaSets with pods. All of them take their
-//! part of the change, in proportion to their size: were it given to the new one alone, scaling up would hasten a
-//! rollout that may be a bad one.
+//! Mid-rollout, or while the Deployment is paused, several ReplicaSets may have pods. Each takes its part of the
+//! change, in proportion to its size: if the new one took it all, scaling up would speed up a rollout that may be bad.
 
 use std::sync::Arc;
 
@@ -13,18 +12,18 @@ use super::revision::{desired_replicas, max_replicas};
 use super::sets::{Sets, by_size_newer, by_size_older, wanted};
 use super::update::{Refresh, SetUpdate};
 
-/// Whether the Deployment was scaled since its active ReplicaSets were: one of them was scaled for another number
-/// of replicas. A ReplicaSet that does not say for which is passed over.
+/// Whether the Deployment was scaled after its active ReplicaSets: one of them was scaled for another number of
+/// replicas. A ReplicaSet without that annotation is ignored.
 #[must_use]
 pub fn is_scaling_event(deployment: &Deployment, sets: &Sets) -> bool {
     sets.active().any(|set| is_stale(deployment, set))
 }
 
-/// What is done about a scaling event, or about the sizes of a paused Deployment.
+/// The updates for a scaling event, or for the sizes of a paused Deployment.
 ///
-/// Where nothing is to be scaled, ReplicaSets that still name another number of replicas are told the present one.
-/// They would else be taken for a scaling event for ever, and the rollout would never go on (B-03,
-/// kubernetes#102551). While the Deployment is paused no rollout waits for that, and nothing is written.
+/// If nothing is to be scaled, ReplicaSets whose annotation names another number of replicas get the current one. They
+/// would otherwise count as a scaling event for ever, and the rollout would never proceed (B-03, kubernetes#102551).
+/// While the Deployment is paused no rollout waits for that, and nothing is written.
 #[must_use]
 pub fn scale(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
     let updates = resize(deployment, sets);
@@ -43,7 +42,7 @@ fn resize(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
     if let Some(only) = active_or_latest(sets) {
         return SetUpdate::scale(deployment, only, deployment.replicas, Refresh::WhenScaled).into_iter().collect();
     }
-    // As when a ReplicaSet with pods is adopted after the rollout.
+    // For example when a ReplicaSet with pods is adopted after the rollout.
     if sets.new.as_ref().is_some_and(|new| is_saturated(deployment, new)) {
         let old = sets.active_old();
         return old.filter_map(|set| SetUpdate::scale(deployment, set, 0, Refresh::WhenScaled)).collect();
@@ -56,8 +55,8 @@ fn resize(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
     shares.into_iter().filter_map(update).collect()
 }
 
-/// The one ReplicaSet that takes the full count: the only active one, or the newest where none is. None where there
-/// are several active ones, or none at all.
+/// The one ReplicaSet that takes the full count: the only active one, or the newest if none is active. `None` if
+/// several are active, or there is none at all.
 #[must_use]
 pub fn active_or_latest(sets: &Sets) -> Option<&Arc<ReplicaSet>> {
     let mut active = sets.active();
@@ -68,8 +67,7 @@ pub fn active_or_latest(sets: &Sets) -> Option<&Arc<ReplicaSet>> {
     }
 }
 
-/// Whether the new ReplicaSet holds all that the Deployment wants: it was scaled for that, and all its pods are
-/// available.
+/// Whether the new ReplicaSet has all that the Deployment wants: it was scaled to that, and all its pods are available.
 #[must_use]
 pub fn is_saturated(deployment: &Deployment, new: &ReplicaSet) -> bool {
     desired_replicas(new) == Some(deployment.replicas)
@@ -77,12 +75,12 @@ pub fn is_saturated(deployment: &Deployment, new: &ReplicaSet) -> bool {
         && new.status.available_replicas == deployment.replicas
 }
 
-/// The sizes that `active` ReplicaSets take so that together they have what the Deployment and its surge allow, in
-/// the order in which they are written: the largest first.
+/// The sizes of the `active` ReplicaSets that together are what the Deployment and its surge allow, in the order of the
+/// writes: the largest first.
 ///
-/// Each grows or shrinks by its own part of the change, rounded, until the change is used up. What rounding
-/// leaves over goes to the largest, and as far as that cannot take it, to the next. The sum is exact wherever
-/// int32 sizes can make it; no size is negative. All arithmetic is 64 bits wide (B-10).
+/// Each takes its rounded part of the change until that is used up. What rounding leaves over goes to the largest, and
+/// what that cannot take, to the next. The sum is exact wherever int32 sizes allow it; no size is negative. All
+/// arithmetic is in 64 bits (B-10).
 #[must_use]
 pub fn proportional(deployment: &Deployment, mut active: Vec<Arc<ReplicaSet>>) -> Vec<(Arc<ReplicaSet>, i32)> {
     let allowed = if deployment.replicas > 0 { Bounds::of(deployment).most(deployment.replicas) } else { 0 };
@@ -101,7 +99,7 @@ pub fn proportional(deployment: &Deployment, mut active: Vec<Arc<ReplicaSet>>) -
         sizes.push(i64::from(set.replicas) + share);
     }
     let mut leftover = to_add - added;
-    // Twice, since what a later one could not hold may still go to an earlier one.
+    // Twice: what a later one could not take may still go to an earlier one.
     for _ in 0..2 {
         for size in &mut sizes {
             let whole = *size + leftover;
@@ -113,8 +111,8 @@ pub fn proportional(deployment: &Deployment, mut active: Vec<Arc<ReplicaSet>>) -
     active.into_iter().zip(sizes).collect()
 }
 
-/// The part that one ReplicaSet takes of a change by `to_add` replicas, of which `added` are given away already:
-/// its fraction, and never past what is left.
+/// The part of a change by `to_add` replicas that one ReplicaSet takes, when `added` are taken already: its fraction,
+/// limited to what is left.
 #[must_use]
 pub fn proportion(deployment: &Deployment, set: &ReplicaSet, to_add: i64, added: i64) -> i64 {
     if set.replicas == 0 || to_add == added {
@@ -128,11 +126,11 @@ pub fn proportion(deployment: &Deployment, set: &ReplicaSet, to_add: i64, added:
     }
 }
 
-/// By how much a ReplicaSet would grow or shrink to stay the same part of the whole as it was when it was last
-/// scaled, rounded half away from zero.
+/// By how much a ReplicaSet would grow or shrink to keep the share of the whole that it had when it was last scaled,
+/// rounded half away from zero.
 ///
-/// Where it does not say what the whole was then, the Deployment's own count of pods stands for it. That is less
-/// exact, and bounded by [`proportion`] all the same.
+/// If its annotation does not say what the whole was, `status.replicas` of the Deployment is used. That is less exact,
+/// and [`proportion`] limits it all the same.
 #[must_use]
 pub fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i64 {
     let size = i64::from(set.replicas);
@@ -141,16 +139,16 @@ pub fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i64 {
     }
     let whole_before = max_replicas(set).filter(|most| *most > 0).unwrap_or(deployment.status.replicas);
     if whole_before <= 0 {
-        // No annotation and no pods: somebody took the one away, and the others cannot be created.
+        // No annotation and no pods: somebody removed the annotation, and no pod could be created.
         return 0;
     }
     let whole = i128::from(Bounds::of(deployment).most(deployment.replicas));
     let size_after = round_half_away(i128::from(size) * whole, i128::from(whole_before));
-    // An annotation that somebody wrote may ask for any size.
+    // The annotation may have been edited to any size.
     i64::from(i32::try_from(size_after).unwrap_or(i32::MAX)) - size
 }
 
-/// `numerator / denominator`, rounded half away from zero, of numbers that are not negative.
+/// `numerator / denominator`, rounded half away from zero; neither is negative.
 fn round_half_away(numerator: i128, denominator: i128) -> i128 {
     (2 * numerator + denominator) / (2 * denominator)
 }

@@ -1,4 +1,4 @@
-//! The ReplicaSets of a Deployment: which is the new one, which are old, in which order, and what they sum to.
+//! The ReplicaSets of a Deployment: which is new, which are old, their order and their sums.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muster_objects::{Deployment, ReplicaSet};
 use muster_schema::template::Template;
 
-/// The ReplicaSets of one Deployment, told apart by their templates (DEP-03).
+/// The new ReplicaSet of a Deployment and the old ones, by their templates (DEP-03).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sets {
     /// The new one: the oldest of those whose template equals the Deployment's.
@@ -16,14 +16,14 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// Tells `sets` apart, which may come in any order.
+    /// Divides `sets`, which may be in any order.
     #[must_use]
     pub fn of(deployment: &Deployment, sets: &[Arc<ReplicaSet>]) -> Self {
         let new = find_new(deployment, sets);
         Self::with_new(new, sets)
     }
 
-    /// The same where it is known which is the new one.
+    /// The same if the new one is known.
     #[must_use]
     pub fn with_new(new: Option<Arc<ReplicaSet>>, sets: &[Arc<ReplicaSet>]) -> Self {
         let is_new = |set: &ReplicaSet| new.as_ref().is_some_and(|new| new.meta.uid == set.meta.uid);
@@ -37,12 +37,12 @@ impl Sets {
         self.old.iter().chain(&self.new)
     }
 
-    /// Those of all that want pods.
+    /// Those of all whose `spec.replicas` is not 0.
     pub fn active(&self) -> impl Iterator<Item = &Arc<ReplicaSet>> {
         self.all().filter(|set| is_active(set))
     }
 
-    /// Those of the old ones that want pods.
+    /// Those of the old ones whose `spec.replicas` is not 0.
     pub fn active_old(&self) -> impl Iterator<Item = &Arc<ReplicaSet>> {
         self.old.iter().filter(|set| is_active(set))
     }
@@ -64,14 +64,14 @@ pub fn with_equal_template<'a>(
     sets.iter().filter(move |set| wanted.equals_ignoring_hash(&Template::new(set.template.raw())))
 }
 
-/// Whether the ReplicaSet wants pods.
+/// Whether the ReplicaSet's `spec.replicas` is not 0.
 #[must_use]
 pub fn is_active(set: &ReplicaSet) -> bool {
     set.replicas > 0
 }
 
-/// Whether the ReplicaSet's status answers to its size: only then is it known how many pods it has. One that was scaled
-/// since may have created pods, or deleted some, of which its status does not tell yet.
+/// Whether the ReplicaSet's status has observed its size: only then is its number of pods known. One that was scaled
+/// since may have created or deleted pods that its status does not show yet.
 #[must_use]
 pub fn is_reported(set: &ReplicaSet) -> bool {
     set.status.observed_generation >= set.meta.generation
@@ -96,13 +96,13 @@ pub fn by_size_older(a: &ReplicaSet, b: &ReplicaSet) -> Ordering {
     b.replicas.cmp(&a.replicas).then_with(|| by_age(a, b))
 }
 
-/// How many pods the ReplicaSets want, in all.
+/// The sum of `spec.replicas`.
 pub fn wanted<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
     sets.into_iter().map(|set| i64::from(set.replicas)).sum()
 }
 
-/// How many pods the ReplicaSets have or want, whichever is more, in all; none where the status of one does not answer
-/// to its size, so that it may have any number.
+/// The sum of the pods that the ReplicaSets have or want, whichever is more; `None` if the status of one has not
+/// observed its size, so that it may have any number.
 ///
 /// One that was scaled down and has not deleted its pods yet still takes their room (B-18). A pod that is being deleted
 /// takes none, as in Kubernetes.
@@ -111,23 +111,23 @@ pub fn taken<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> Option<
     sets.into_iter().map(taken).sum()
 }
 
-/// How many pods the ReplicaSets report, in all.
+/// The sum of `status.replicas`.
 pub fn actual<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
     sets.into_iter().map(|set| i64::from(set.status.replicas)).sum()
 }
 
-/// How many of them are ready.
+/// The sum of `status.readyReplicas`.
 pub fn ready<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
     sets.into_iter().map(|set| i64::from(set.status.ready_replicas)).sum()
 }
 
-/// How many of them are available.
+/// The sum of `status.availableReplicas`.
 pub fn available<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i64 {
     sets.into_iter().map(|set| i64::from(set.status.available_replicas)).sum()
 }
 
-/// How many pods are being deleted, in all; none where a ReplicaSet does not say so although its controller
-/// has looked at it.
+/// The sum of `status.terminatingReplicas`; `None` if a ReplicaSet does not report it although its controller has
+/// observed it.
 pub fn terminating<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> Option<i64> {
     let counts = sets.into_iter().map(|set| match set.status.terminating_replicas {
         None if set.status.observed_generation == 0 => Some(0),

@@ -13,30 +13,30 @@ use crate::pause::CountsWait;
 /// A Deployment and everything that a decision about it depends on.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The Deployment.
+    /// The Deployment as the cache has it.
     pub deployment: Arc<Deployment>,
     /// Its selector.
     pub selector: Selector,
-    /// The ReplicaSets that its reference controls, whatever their labels, and the orphans of its namespace that
-    /// its selector matches: oldest first, by creation time and then by name.
+    /// The ReplicaSets that the Deployment controls, whatever their labels, and the orphans of its namespace that its
+    /// selector matches: oldest first, by creation time and then by name.
     pub sets: Vec<Arc<ReplicaSet>>,
     /// The uids of those whose template equals the Deployment's (DEP-03).
     pub current: BTreeSet<Uid>,
-    /// The pods of the ReplicaSets, where the Deployment recreates rather than rolls (DEP-12); else none.
+    /// The pods of the ReplicaSets under the Recreate strategy (DEP-12); otherwise none.
     pub pods: Vec<Arc<Pod>>,
-    /// How long counts that have changed need not be written yet, because something was written a moment ago.
+    /// How long changed counts may be deferred, because something was written a moment ago.
     pub counts_wait: CountsWait,
     /// How many syncs of this Deployment have failed in a row (B-06).
     pub failures: u32,
 }
 
 impl Snapshot {
-    /// Looks everything up by index: the cost is that of the Deployment's own ReplicaSets and of the orphans that
-    /// it might adopt, whatever else the namespace holds (B-15).
+    /// Looks everything up by index: the cost is that of the Deployment's own ReplicaSets and of the orphans that it
+    /// might adopt, whatever else the namespace holds (B-15).
     ///
     /// # Errors
     ///
-    /// Where the Deployment's selector cannot be parsed.
+    /// If the Deployment's selector cannot be parsed.
     pub fn take(
         deployment: Arc<Deployment>,
         sets: &Cache<ReplicaSet>,

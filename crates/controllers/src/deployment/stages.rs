@@ -15,7 +15,7 @@ use super::update::SetUpdate;
 use super::{history, recreate, rolling, scaling};
 use crate::plan::{Announcement, Failure, Step};
 
-/// What a stage does. The fields are those of a [`Decision`](super::Decision).
+/// The writes of a stage. The fields are those of a [`Decision`](super::Decision).
 pub(super) struct Work {
     pub(super) sets: Sets,
     pub(super) create: Option<NewSet>,
@@ -30,7 +30,7 @@ impl Work {
         Self { sets, create: None, updates: Vec::new(), delete: Vec::new(), own_steps: Vec::new(), reporting }
     }
 
-    /// The new ReplicaSet at the next revision is created, or the sync fails for the reason why it cannot be.
+    /// Creates the new ReplicaSet at the next revision, or fails the sync with the reason why it cannot be created.
     fn creating(created: Result<NewSet, Failure>, mut sets: Sets, reporting: Reporting) -> Self {
         match created {
             Ok(new) => {
@@ -45,26 +45,26 @@ impl Work {
         Self { own_steps: vec![Step::Fail(failure)], ..Self::nothing(sets, reporting) }
     }
 
-    /// Whether nothing is scaled and nothing has failed, so that the next step may be taken.
+    /// Whether nothing is scaled and nothing has failed, so that the next step may follow.
     fn goes_on(&self) -> bool {
         self.updates.is_empty() && self.own_steps.is_empty()
     }
 }
 
-/// A Deployment that selects everything would take all ReplicaSets of its namespace.
+/// A Deployment that selects everything would adopt all ReplicaSets of its namespace.
 pub(super) fn select_all(sets: Sets) -> Work {
     let message = "This deployment is selecting all pods. A non-empty selector is required.".to_owned();
     let own_steps = vec![Step::Tell(Announcement { warning: true, reason: "SelectingAll", message })];
     Work { own_steps, ..Work::nothing(sets, Reporting::Observed) }
 }
 
-/// Nothing is started any more.
+/// Only the status is written while the Deployment is being deleted.
 pub(super) fn report_only(sets: Sets) -> Work {
     Work::nothing(sets, Reporting::Counts)
 }
 
-/// While paused, the ReplicaSets follow the Deployment's size, and history is cleaned up: there is no end of a rollout
-/// to wait for.
+/// While paused, the ReplicaSets are scaled with the Deployment, and history is cleaned up at once: no rollout will
+/// complete first.
 pub(super) fn pause(snapshot: &Snapshot, sets: Sets) -> Work {
     let deployment = &snapshot.deployment;
     let mut work = scale(snapshot, sets);
@@ -76,13 +76,13 @@ pub(super) fn pause(snapshot: &Snapshot, sets: Sets) -> Work {
     work
 }
 
-/// Scales the ReplicaSets that there are, and makes none.
+/// Scales the existing ReplicaSets, and creates none.
 pub(super) fn scale(snapshot: &Snapshot, sets: Sets) -> Work {
     let deployment = &snapshot.deployment;
     let (sets, upkeep) = kept_up(deployment, sets);
     let mut updates = scaling::scale(deployment, &sets);
     if deployment.strategy == Strategy::Recreate {
-        // Paused between the last old pod and the first new one: nothing grows before the old pods have gone.
+        // Paused between the last old pod and the first new one: no ReplicaSet grows before the old pods are gone.
         updates.retain(|update| {
             let grows = update.shrinks_by() < 0;
             !(grows && recreate::others_running(Some(&update.before), &sets, &snapshot.pods))
@@ -92,11 +92,11 @@ pub(super) fn scale(snapshot: &Snapshot, sets: Sets) -> Work {
     Work { updates, ..Work::nothing(sets, Reporting::Counts) }
 }
 
-/// The new ReplicaSet has to be there before the Deployment goes back, so that it counts among the revisions.
+/// The new ReplicaSet must exist before the Deployment is rolled back, so that it is one of the revisions.
 pub(super) fn roll_back(deployment: &Deployment, sets: Sets, revision: i64) -> Work {
     if sets.new.is_none() {
-        // The rollback follows in the next sync. Its template is about to go, so that it needs no pods; of a
-        // Recreate it must not have any before the old ones have gone (DEP-12).
+        // The rollback follows in the next sync. Its template is about to be replaced, so it needs no pods; under
+        // Recreate it must not have any before the old ones are gone (DEP-12).
         let created = match deployment.strategy {
             Strategy::Recreate => empty_set(deployment, next_revision(&sets)),
             _ => new_set(deployment, &sets, next_revision(&sets)),
@@ -108,11 +108,11 @@ pub(super) fn roll_back(deployment: &Deployment, sets: Sets, revision: i64) -> W
     Work { updates: upkeep.into_iter().collect(), own_steps, ..Work::nothing(sets, Reporting::Nothing) }
 }
 
-/// A rolling update: up, or else down.
+/// A rolling update: scales up, or else down.
 pub(super) fn roll(deployment: &Deployment, sets: Sets) -> Work {
     let (sets, upkeep) = kept_up(deployment, sets);
     let mut work = match sets.new {
-        // One that is created has the size that it may have.
+        // A ReplicaSet is created with the size that it may have.
         None => create(deployment, sets),
         Some(_) => match rolling::reconcile_new(deployment, &sets) {
             Ok(grown) => Work { updates: grown.into_iter().collect(), ..Work::nothing(sets, Reporting::Rollout) },
@@ -129,7 +129,7 @@ pub(super) fn roll(deployment: &Deployment, sets: Sets) -> Work {
     work
 }
 
-/// An update that lets all old pods go before the first new one comes.
+/// A Recreate update: all old pods are gone before the first new one is created.
 pub(super) fn recreate(snapshot: &Snapshot, sets: Sets) -> Work {
     let deployment = &snapshot.deployment;
     let (sets, upkeep) = kept_up(deployment, sets);
@@ -150,7 +150,7 @@ pub(super) fn recreate(snapshot: &Snapshot, sets: Sets) -> Work {
     work
 }
 
-/// The server's validation lets no other strategy in; a newer server may know one.
+/// The server's validation rejects other strategies; a newer server may have more.
 pub(super) fn fail_for_its_strategy(deployment: &Deployment, sets: Sets) -> Work {
     let failure = match &deployment.strategy {
         Strategy::Other(name) => Some(Failure::local(format!("unexpected deployment strategy type: {name}"))),
@@ -164,8 +164,8 @@ fn create(deployment: &Deployment, sets: Sets) -> Work {
     Work::creating(created, sets, Reporting::Rollout)
 }
 
-/// The ReplicaSets with the annotations and minReadySeconds of a new one that is there brought up to date (DEP-06), and
-/// the write that does it; none where they are.
+/// Updates the annotations and minReadySeconds of an existing new ReplicaSet (DEP-06). Returns the ReplicaSets after
+/// that, and the write; `None` if nothing differs.
 fn kept_up(deployment: &Deployment, mut sets: Sets) -> (Sets, Option<SetUpdate>) {
     let revision = next_revision(&sets);
     let Some(new) = &mut sets.new else { return (sets, None) };
@@ -180,7 +180,7 @@ fn kept_up(deployment: &Deployment, mut sets: Sets) -> (Sets, Option<SetUpdate>)
     (sets, Some(SetUpdate { before, after }))
 }
 
-/// The new ReplicaSet is written once, whatever changes in it.
+/// Merges the updates of the new ReplicaSet into one write.
 fn together(upkeep: Option<SetUpdate>, mut updates: Vec<SetUpdate>) -> Vec<SetUpdate> {
     let Some(upkeep) = upkeep else { return updates };
     match updates.iter_mut().find(|update| update.before.meta.uid == upkeep.before.meta.uid) {

@@ -1,6 +1,6 @@
-//! Status: what the Deployment says about its ReplicaSets (DEP-15, DEP-16, DEP-20).
+//! Status: what the Deployment reports of its ReplicaSets (DEP-15, DEP-16, DEP-20).
 //!
-//! The counts are those that the ReplicaSets report of themselves, before anything that this sync wrote.
+//! The counts are the ReplicaSets' own, from before this sync's writes.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,10 @@ use super::conditions::{AVAILABLE, REPLICA_FAILURE, condition, set};
 use super::sets::{Sets, actual, available, ready, terminating, wanted};
 use crate::plan::{Resource, StatusWrite};
 
-/// The reason of [`REPLICA_FAILURE`] where the Deployment's own syncs fail again and again (B-06).
+/// The reason of [`REPLICA_FAILURE`] if the Deployment's own syncs fail again and again (B-06).
 pub const SYNC_ERROR: &str = "SyncError";
 
-/// The status that follows from the ReplicaSets, with `conditions` as they were before and the one about
-/// availability brought up to date.
+/// The status computed from the ReplicaSets, with the earlier `conditions` and an updated `Available`.
 #[must_use]
 pub fn calculate(deployment: &Deployment, sets: &Sets, conditions: Vec<Condition>, now: Timestamp) -> DeploymentStatus {
     let count = |sum: i64| i32::try_from(sum.max(0)).unwrap_or(i32::MAX);
@@ -27,7 +26,7 @@ pub fn calculate(deployment: &Deployment, sets: &Sets, conditions: Vec<Condition
         updated_replicas: count(actual(&sets.new)),
         ready_replicas: count(ready(sets.all())),
         available_replicas: count(available),
-        // There may be more available pods than are wanted, such as after scaling down.
+        // More pods may be available than are desired, for example after scaling down.
         unavailable_replicas: count(wanted(sets.all()) - available),
         terminating_replicas: terminating(sets.all()).map(count),
         conditions,
@@ -44,8 +43,8 @@ pub fn calculate(deployment: &Deployment, sets: &Sets, conditions: Vec<Condition
     status
 }
 
-/// The failure that a ReplicaSet reports, as a condition of the Deployment: the new one's, else that of the oldest
-/// one that has any.
+/// The failure that a ReplicaSet reports, as a condition of the Deployment: the new one's, or else that of the oldest
+/// one with any.
 #[must_use]
 pub fn replica_failure(sets: &Sets) -> Option<Condition> {
     let new_first = sets.new.iter().chain(&sets.old);
@@ -53,10 +52,10 @@ pub fn replica_failure(sets: &Sets) -> Option<Condition> {
     Some(Condition { last_update_time: failure.last_transition_time, ..failure.clone() })
 }
 
-/// The write that makes the Deployment's status `new` and sets `annotations`; none where all is so already.
+/// The write that makes the Deployment's status `new` and sets `annotations`; `None` if nothing differs.
 ///
-/// It does not depend on the version: whoever changes the spec meanwhile does not touch what is written here, and the
-/// generation says which spec it answers to.
+/// It has no version precondition: it touches nothing that a change of the spec does, and the observed generation says
+/// which spec the status is for.
 #[must_use]
 pub fn write(
     deployment: &Deployment,
@@ -71,7 +70,7 @@ pub fn write(
     Some(StatusWrite { can_wait, ..write_of(deployment, patch(&deployment.status, new), annotations) })
 }
 
-/// Whether conditions say the same, their times apart.
+/// Whether conditions are equal except for their times.
 fn tell_the_same(old: &[Condition], new: &[Condition]) -> bool {
     let same = |old: &Condition, new: &Condition| {
         (&old.kind, old.status, &old.reason, &old.message) == (&new.kind, new.status, &new.reason, &new.message)
@@ -80,7 +79,7 @@ fn tell_the_same(old: &[Condition], new: &[Condition]) -> bool {
     old.len() == new.len() && new.iter().all(says)
 }
 
-/// The write of the observed generation alone; none where it is observed already (DEP-02).
+/// The write of the observed generation alone; `None` if it is up to date (DEP-02).
 #[must_use]
 pub fn write_observed(deployment: &Deployment) -> Option<StatusWrite> {
     let generation = deployment.meta.generation;
@@ -103,9 +102,9 @@ fn write_of(deployment: &Deployment, status: Value, annotations: BTreeMap<String
 
 /// The value of `status` in a strategic merge patch from `old` to `new`.
 ///
-/// Every count is written, so that a second attempt against a newer version leaves none behind. A count of zero is
-/// null where Go leaves it out, which is the same to a server that knows the type. Of the conditions only those that
-/// this sync changed are in it (B-13).
+/// Every count is written, so that a second attempt against a newer version leaves none behind. A count of zero is null
+/// where Go omits it, which is the same to a server that knows the type. Of the conditions only those that this sync
+/// changed are in it (B-13).
 fn patch(old: &DeploymentStatus, new: &DeploymentStatus) -> Value {
     let or_null = |count: i32| if count == 0 { Value::Null } else { json!(count) };
     let mut patch = Map::new();
@@ -128,7 +127,7 @@ fn patch(old: &DeploymentStatus, new: &DeploymentStatus) -> Value {
     Value::Object(patch)
 }
 
-/// Conditions merge by their type: a new one stands in the patch as it is, one that is gone by a directive.
+/// Conditions merge by type: a new one is in the patch as it is, a removed one as a directive.
 fn changed_conditions(old: &[Condition], new: &[Condition]) -> Vec<Value> {
     let written = new.iter().filter(|condition| !old.contains(condition)).map(|condition| json!(condition));
     let gone = old.iter().filter(|condition| Condition::find(new, &condition.kind).is_none());

@@ -1,4 +1,4 @@
-//! One sync as the conversation that an executor understands: claim, perform, write the status, done.
+//! One sync as the rounds that an executor performs: claim, perform, write the status, done.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,23 +17,22 @@ use crate::plan::{
 
 /// The longest backoff of a sync that fails again and again (B-06).
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(5 * 60);
-/// After so many failures in a row the status tells of the next, where the reference gives the Deployment up
-/// (B-06).
+/// After this many failures in a row the status reports the next; upstream gives the Deployment up then (B-06).
 pub const FAILURES_BEFORE_TOLD: u32 = 15;
 
 /// The sync of one Deployment.
 ///
-/// A round in which there is nothing to do is not held: a sync that finds everything as it should be is done at
-/// once. The status is written once at most.
+/// Rounds without writes are skipped: a sync that finds everything up to date is done at once. The status is written
+/// once at most.
 #[derive(Debug)]
 pub struct DeploymentSync {
     snapshot: Snapshot,
     owner: Owner,
-    /// What is done, once the claims are settled.
+    /// The decision, once the claims are settled.
     decision: Option<Decision>,
     /// How the sync ends once the status is written.
     verdict: Verdict,
-    /// Whether the status waits for more counts to change.
+    /// Whether the status write is deferred until more counts have changed.
     counts_wait: bool,
     /// When the sync began.
     began: Timestamp,
@@ -61,7 +60,7 @@ impl DeploymentSync {
 
     fn performed(&mut self, mut outcome: Outcome, now: Timestamp) -> Next {
         let Some(decision) = self.decision.take() else { return self.end(None, Verdict::done(Requeue::Now)) };
-        // The namespace is being deleted: nothing is needed in it any more, and nobody needs to be told (DEP-23).
+        // The namespace is being deleted: nothing is needed in it, and nothing is reported (DEP-23).
         if outcome.not_needed > 0 {
             return self.end(None, Verdict::done(Requeue::None));
         }
@@ -82,13 +81,13 @@ impl DeploymentSync {
         let wait = self.snapshot.counts_wait.after_a_round(took);
         let (status, requeue, counts_wait) = put_off(status, requeue, wait);
         self.counts_wait = counts_wait;
-        // What was left alone is no longer what the snapshot took it for.
+        // An object that was left alone has changed since the snapshot.
         self.end(status, Verdict::done(if outcome.no_longer_owned > 0 { Requeue::Now } else { requeue }))
     }
 
     /// The name of the new ReplicaSet is taken (DEP-05): by a ReplicaSet of this Deployment that the cache did not show
-    /// yet, or else by one of another template with the same hash, or of another owner. The next try is then for
-    /// another name.
+    /// yet, or else by one of another template with the same hash, or of another owner. In the latter cases the next
+    /// sync tries another name.
     fn name_taken(&mut self, taken: Failure, holder: Option<&Holder>, now: Timestamp) -> Next {
         let Snapshot { deployment, sets, .. } = &self.snapshot;
         let is_new_to_us = |holder: &Holder| {
@@ -105,8 +104,8 @@ impl DeploymentSync {
         self.fail(taken, after, BTreeMap::new(), now)
     }
 
-    /// Ends the sync with an error. `after` is what the status says all the same, and from the 15th failure in a row
-    /// on it says why (B-06).
+    /// Ends the sync with an error. `after` is the status to write all the same; from the 15th failure in a row on it
+    /// reports the error (B-06).
     fn fail(
         &mut self,
         error: Failure,
@@ -132,7 +131,7 @@ impl DeploymentSync {
     }
 }
 
-/// A sync that failed is tried again for ever, with a backoff that stays within sight (B-06).
+/// A sync that failed is retried without limit, with a capped backoff (B-06).
 fn failed(error: Failure) -> Verdict {
     let longest = error.refusal().longest_backoff().map_or(LONGEST_BACKOFF, |longest| longest.min(LONGEST_BACKOFF));
     Verdict { requeue: Requeue::RateLimited { at_most: Some(longest) }, error: Some(error) }
@@ -154,13 +153,13 @@ impl SyncSteps for DeploymentSync {
                 let claims = decide_claims(&self.snapshot);
                 if claims.is_empty() { self.manage(&ClaimOutcome::default(), now) } else { Next::Claim(claims) }
             }
-            // Who owns what is not settled, so nothing is counted (RS-08).
+            // Ownership is not settled, so nothing is counted (RS-08).
             Report::Claimed(claims) => match claims.error() {
                 Some(error) => self.fail(error, self.snapshot.deployment.status.clone(), BTreeMap::new(), now),
                 None => self.manage(&claims, now),
             },
             Report::Performed(outcome) => self.performed(outcome, now),
-            // What the sync failed with before is the more events failure of the two.
+            // An earlier error of the sync says more than a failed status write.
             Report::StatusWritten(Err(failure)) if self.verdict.error.is_none() => Next::Done(failed(failure)),
             Report::StatusWritten(_) => Next::Done(self.verdict.clone()),
         }

@@ -1,4 +1,4 @@
-//! Update: one ReplicaSet as it is and as it is to be, and the patch from one to the other (DEP-13).
+//! Update: one ReplicaSet before and after a change, and the patch for it (DEP-13).
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use crate::plan::{EventText, EventTexts, Patch, PatchType, Resource};
 /// A change of a ReplicaSet's replicas, minReadySeconds or annotations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetUpdate {
-    /// As it is.
+    /// The ReplicaSet now.
     pub before: Arc<ReplicaSet>,
-    /// As it is to be.
+    /// The ReplicaSet after the update.
     pub after: Arc<ReplicaSet>,
 }
 
-/// When a ReplicaSet's annotations about replicas are worth a write.
+/// When a ReplicaSet's annotations about replicas are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refresh {
     /// Only together with a change of its size.
     WhenScaled,
-    /// Whenever they are not up to date.
+    /// Whenever they are out of date.
     Always,
 }
 
 impl SetUpdate {
-    /// Scales a ReplicaSet for the Deployment as it is now; none where there is nothing to write.
+    /// Scales a ReplicaSet for the current Deployment; `None` if there is nothing to write.
     #[must_use]
     pub fn scale(deployment: &Deployment, set: &Arc<ReplicaSet>, replicas: i32, refresh: Refresh) -> Option<Self> {
         let stale = || refresh == Refresh::Always && replicas_need_update(deployment, &set.annotations);
@@ -46,15 +46,15 @@ impl SetUpdate {
         self.before.replicas != self.after.replicas
     }
 
-    /// By how many replicas it shrinks; less than none where it grows.
+    /// By how many replicas it shrinks; negative if it grows.
     #[must_use]
     pub fn shrinks_by(&self) -> i64 {
         i64::from(self.before.replicas) - i64::from(self.after.replicas)
     }
 
-    /// The JSON patch that does it. It tests what the change depends on, the uid and the number of replicas, and
-    /// touches nothing else: a status that the ReplicaSet's controller writes in between is no conflict, and a field
-    /// that this version does not know stays (B-13).
+    /// The JSON patch. It tests what the change depends on, the uid and the number of replicas, and touches nothing
+    /// else: a status that the ReplicaSet's controller writes in between is no conflict, and a field that this version
+    /// does not know is kept (B-13).
     #[must_use]
     pub fn patch(&self) -> Patch {
         let Self { before, after } = self;
@@ -100,8 +100,8 @@ impl SetUpdate {
     }
 }
 
-/// The operations that set what differs in the annotations. The map itself may be missing; it is then added whole,
-/// and the version tested, so that annotations which somebody else adds meanwhile are not lost.
+/// The operations that set the annotations that differ. If the map itself is missing it is added whole, with a test of
+/// the version, so that annotations added meanwhile are not lost.
 fn annotate(before: &ReplicaSet, annotations: &Annotations) -> Vec<Value> {
     if before.annotations == *annotations {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Claims as writes: the patches that adopt and release, and what came of them.
+//! Claims as writes: the patches that adopt and release, and their results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,33 +11,33 @@ use super::fresh::FreshMeta;
 use super::outcome::Written;
 use super::{Failure, Owner, PatchType, Resource};
 
-/// What is taken and given up before anything is counted (RS-06 to RS-08).
+/// The adoptions and releases to do before anything is counted (RS-06 to RS-08).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimPlan {
-    /// Who claims.
+    /// The owner.
     pub owner: Owner,
-    /// Of which kind the objects are.
+    /// The kind of the objects.
     pub resource: Resource,
-    /// One for each object that changes hands, in the order of the snapshot.
+    /// One for each object, in the order of the snapshot.
     pub patches: Vec<ClaimPatch>,
 }
 
 impl ClaimPlan {
-    /// Whether nothing changes hands.
+    /// Whether there is nothing to adopt or release.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.patches.is_empty()
     }
 
-    /// What comes of it where every patch is taken.
+    /// The outcome if every patch succeeds.
     #[must_use]
     pub fn if_all_succeed(&self) -> ClaimOutcome {
         let adopted = self.patches.iter().filter(|patch| patch.action == ClaimAction::Adopt);
         ClaimOutcome { adopted: adopted.map(|patch| (patch.uid.clone(), None)).collect(), failures: Vec::new() }
     }
 
-    /// Whether the owner is to be read from the server first, once for the whole plan: there is
-    /// something to adopt (RS-07). A release needs no permission.
+    /// Whether the owner must be read from the server once before the patches are sent: there is something to adopt
+    /// (RS-07). A release needs no permission.
     #[must_use]
     pub fn needs_permission(&self) -> bool {
         self.patches.iter().any(|patch| patch.action == ClaimAction::Adopt)
@@ -45,8 +45,8 @@ impl ClaimPlan {
 
     /// Whether the owner may still adopt, from an uncached read of it (RS-07).
     ///
-    /// The cache may lag behind the owner's own deletion, after which the garbage collector takes the
-    /// owner's pods: an orphan must not be drawn into that.
+    /// The cache may not show yet that the owner is being deleted. The garbage collector then deletes the owner's pods,
+    /// and an adopted orphan would be deleted with them.
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl ClaimPlan {
         let unreadable = |message: String| refused(AdoptionRefused::Unreadable { message });
         let json = read.map_err(|failure| {
             let why = unreadable(failure.message.clone());
-            // A missing owner must not read as a missing pod, which would be skipped. What else the server says decides
-            // when it is asked again (B-09).
+            // A missing owner must not look like a missing pod, which would be skipped. For other failures the server's
+            // reason decides when to retry (B-09).
             if failure.is_not_found() { why } else { Failure { message: why.message, ..failure.clone() } }
         })?;
         let FreshMeta { uid, deletion_timestamp, .. } = FreshMeta::decode(json).map_err(unreadable)?;
@@ -73,22 +73,22 @@ impl ClaimPlan {
     }
 }
 
-/// One object that changes hands.
+/// One object to adopt or release.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimPatch {
-    /// Taken or given up.
+    /// Whether it is adopted or released.
     pub action: ClaimAction,
     /// The kind of the object.
     pub resource: Resource,
     /// Namespace and name.
     pub key: ObjectKey,
-    /// The uid, which the patch carries: an object that took the name since is not meant.
+    /// The uid, which the patch contains: a new object of the same name is not patched.
     pub uid: Uid,
     /// The strategic merge patch.
     pub body: Bytes,
 }
 
-/// Whether an object is taken or given up.
+/// Whether an object is adopted or released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimAction {
     /// The owner reference is added.
@@ -101,8 +101,8 @@ impl ClaimPatch {
     /// How the server reads [`ClaimPatch::body`].
     pub const PATCH_TYPE: PatchType = PatchType::Strategic;
 
-    /// The patch by which `owner` takes an object or gives it up. The server refuses an adoption (422)
-    /// where another object controls this one already.
+    /// The patch by which `owner` adopts or releases an object. The server refuses an adoption (422) if the object
+    /// already has a controller.
     #[must_use]
     pub fn new(action: ClaimAction, resource: Resource, key: ObjectKey, uid: &Uid, owner: &ControllerRef) -> Self {
         let body = match action {
@@ -112,7 +112,7 @@ impl ClaimPatch {
         Self { action, resource, key, uid: uid.clone(), body: Bytes::from(body) }
     }
 
-    /// The failure of an adoption that was not sent, because the permission was refused.
+    /// The failure of an adoption that was not sent because the permission was refused.
     #[must_use]
     pub fn refused(&self, why: &Failure) -> Failure {
         let Self { resource, key, uid, .. } = self;
@@ -120,21 +120,21 @@ impl ClaimPatch {
     }
 }
 
-/// What came of a [`ClaimPlan`].
+/// The outcome of a [`ClaimPlan`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClaimOutcome {
-    /// The objects adopted, with the version at which they now stand where the answer gave it.
+    /// The objects adopted, with their version after the adoption if the answer had it.
     pub adopted: BTreeMap<Uid, Option<ResourceVersion>>,
-    /// Why others were not, in the order of the plan where results are settled in it.
+    /// Why others failed, in the order in which they were settled.
     pub failures: Vec<Failure>,
 }
 
 impl ClaimOutcome {
     /// Adds one result.
     ///
-    /// An object that is gone is skipped. On release an `Invalid` answer is skipped too: the object has
-    /// no such reference any more, or is another one by now (RS-08). Everything else fails the sync,
-    /// but only after every other object was tried.
+    /// An object that is gone is skipped. On release an `Invalid` answer is skipped too: the object no longer has such
+    /// a reference, or is another one by now (RS-08). Everything else fails the sync, but only after every other object
+    /// was tried.
     ///
     /// Returns the version to record as written for the owner.
     pub fn settle(&mut self, patch: &ClaimPatch, result: Result<Written, Failure>) -> Option<ResourceVersion> {
@@ -155,7 +155,7 @@ impl ClaimOutcome {
         }
     }
 
-    /// What the sync fails with, if it does.
+    /// The error of the sync, if any patch failed.
     #[must_use]
     pub fn error(&self) -> Option<Failure> {
         Failure::aggregate(&self.failures)

@@ -1,4 +1,4 @@
-//! A plan for the eye: what a dry run prints.
+//! A plan as text, as a dry run prints it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::{
     Step,
 };
 
-/// One line for the owner, then one for each thing intended.
+/// One line for the owner, then one for each intent.
 ///
 /// ```text
 /// ReplicaSet default/web (uid 1f0c, version 812, generation 2)
@@ -40,7 +40,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// One line for the owner, then one for each object that changes hands.
+/// One line for the owner, then one for each adoption or release.
 impl fmt::Display for ClaimPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.owner)?;

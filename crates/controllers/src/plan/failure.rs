@@ -1,12 +1,12 @@
-//! A write that was refused or lost, and what kind of refusal it was.
+//! A failed write, and the kind of its failure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Why a request did not do what it was sent for.
+/// Why a request failed.
 ///
-/// Where the server answered, the fields are those of its `Status`. Where it did not, or was not asked, `code` is 0 and
-/// `message` says why.
+/// If the server answered, the fields are those of its `Status`. If it did not answer, or nothing was sent, `code` is 0
+/// and `message` says why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -20,12 +20,12 @@ pub struct Failure {
     pub causes: Vec<String>,
     /// How long the server asks to wait, from `Retry-After` or `details.retryAfterSeconds`.
     pub retry_after: Option<Duration>,
-    /// The server was to be asked, and no answer came: it is away, or it may have acted without saying so.
+    /// A request was sent, or was due, and no answer came: the server is away, or acted without answering.
     pub unanswered: bool,
 }
 
 impl Failure {
-    /// A failure of our own that the server has no part in: it stays until an object changes.
+    /// A failure found here and not by the server: it persists until an object changes.
     #[must_use]
     pub fn local(message: impl Into<String>) -> Self {
         Self {
@@ -38,21 +38,21 @@ impl Failure {
         }
     }
 
-    /// A failure to hear from the server: a request without an answer, or a watch that is behind. It ends by itself.
+    /// No news from the server: a request without an answer, or a watch that is behind. It ends by itself.
     #[must_use]
     pub fn unanswered(message: impl Into<String>) -> Self {
         Self { unanswered: true, ..Self::local(message) }
     }
 
-    /// The same failure, told with words in front: `unable to delete pods: ...`.
+    /// The same failure with a prefix: `unable to delete pods: ...`.
     #[must_use]
     pub fn in_context(&self, words: &str) -> Self {
         Self { message: format!("{words}: {}", self.message), ..self.clone() }
     }
 
-    /// One failure for several: alone itself, together their distinct messages as `[a, b]`.
+    /// One failure for several: a single one unchanged, more with their distinct messages as `[a, b]`.
     ///
-    /// None for none. The code, reason and causes are those of the first.
+    /// `None` for none. The code, reason and causes are those of the first.
     #[must_use]
     pub fn aggregate(failures: &[Self]) -> Option<Self> {
         let first = failures.first()?;
@@ -65,43 +65,43 @@ impl Failure {
         Some(Self { message, ..first.clone() })
     }
 
-    /// The object is not there.
+    /// The object does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.is("NotFound", 404)
     }
 
-    /// The object, or a precondition about it, is not what the request believed.
+    /// The object does not meet a precondition of the request.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.is("Conflict", 409)
     }
 
-    /// Another object bears the name of the one to create.
+    /// The name of the object to create is taken.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         self.reason == "AlreadyExists"
     }
 
-    /// The object that the request would make is no valid one.
+    /// The object in the request is invalid.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         self.is("Invalid", 422)
     }
 
-    /// The namespace is being deleted: nothing can be created in it any more, and none needs to be.
+    /// The namespace is being deleted: nothing can be created in it, and nothing needs to be.
     #[must_use]
     pub fn is_namespace_terminating(&self) -> bool {
         self.causes.iter().any(|cause| cause == "NamespaceTerminating")
     }
 
-    /// Whether the server may have done the write all the same: no answer came, or one that does not say.
+    /// Whether the write may have happened all the same: no answer came, or one that leaves it open.
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
         self.unanswered || matches!(self.code, 502 | 504)
     }
 
-    /// What kind of refusal this is, as far as it decides how long to wait before trying again.
+    /// The kind of refusal, which decides how long to wait before a retry.
     #[must_use]
     pub fn refusal(&self) -> Refusal {
         if self.code == 429 || self.reason == "TooManyRequests" {
@@ -117,33 +117,33 @@ impl Failure {
         }
     }
 
-    /// The server's reason decides; a reason it did not know to give is read from the code.
+    /// The server's reason decides; without one, the code does.
     fn is(&self, reason: &str, code: u16) -> bool {
         self.reason == reason || (matches!(self.reason.as_str(), "" | "Unknown") && self.code == code)
     }
 }
 
-/// The kinds of refusal that end without a change of the object refused (B-09).
+/// The kinds of refusal that can end without a change of the refused object (B-09).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// A ResourceQuota is used up: until something else goes, or the quota is raised.
+    /// A ResourceQuota is used up: until an object is deleted, or the quota is raised.
     Quota,
     /// An admission webhook said no, or could not be reached.
     Webhook,
     /// The server is busy.
     TooManyRequests,
-    /// The server is not there, or its storage is not.
+    /// The server or its storage is unavailable.
     Unavailable,
     /// Anything else.
     Other,
 }
 
 impl Refusal {
-    /// The longest backoff after such a refusal; none where the queue's own limit is right.
+    /// The longest backoff after such a refusal; `None` if the queue's own limit applies.
     ///
-    /// The queue's backoff doubles up to 1000 s, so that a quota that was full for an hour would go on
-    /// to hold its ReplicaSets back for a quarter of another after it was raised. A server that was away for an
-    /// hour, and nobody touches the object when it is back, is the same; it is asked as often as a watch asks for it.
+    /// The queue's backoff doubles up to 1000 s. A quota that was full for an hour would hold its ReplicaSets back for
+    /// up to a quarter of an hour after it was raised, and so would a server that was away for an hour. A server that
+    /// is away is retried as often as its watches are.
     #[must_use]
     pub const fn longest_backoff(self) -> Option<Duration> {
         match self {

@@ -29,7 +29,7 @@ pub(super) struct FreshMeta {
 }
 
 impl FreshMeta {
-    /// Reads the metadata of the object in `json`; the words of the parser where it is none.
+    /// Reads the metadata of the object in `json`, or returns the parser's error.
     pub(super) fn decode(json: &[u8]) -> Result<Self, String> {
         serde_json::from_slice::<Fresh>(json).map(|fresh| fresh.metadata).map_err(|error| error.to_string())
     }

@@ -1,7 +1,7 @@
 //! A plan: what one sync intends, in order, and how an executor performs it.
 //!
-//! A controller here never writes. It looks at a snapshot and says what it would do; an executor does
-//! it and says what came of it. The two talk in rounds:
+//! A controller here never writes. It decides on a snapshot what is to be done; an executor does it and reports the
+//! result. The two alternate in rounds:
 //!
 //! ```text
 //!                 Report::Begin                 Report::Claimed              Report::Performed
@@ -9,11 +9,10 @@
 //!                                                                            Next::WriteStatus, Next::Done
 //! ```
 //!
-//! Every round is data. The executor decides nothing about Kubernetes: where a result has a meaning,
-//! the plan's own methods say which ([`Creation::settle`], [`Deletion::settle`], [`Deletion::after_conflict`],
-//! [`ClaimPlan::permission`], [`StatusWrite::again`]). One executor therefore serves every controller,
-//! and whatever stands behind it (a cluster, the embedded server, a simulator that lies, a dry run that
-//! prints) sees the same plan.
+//! Every round is plain data. The executor decides nothing about Kubernetes: the plan's own methods say what a result
+//! means ([`Creation::settle`], [`Deletion::settle`], [`Deletion::after_conflict`], [`ClaimPlan::permission`],
+//! [`StatusWrite::again`]). One executor therefore serves every controller, and every back end (a cluster, the embedded
+//! server, a simulator with faults, a dry run that prints) gets the same plan.
 //!
 //! # How to perform a plan
 //!
@@ -35,18 +34,16 @@
 //! - [`Step::Tell`]: nothing is sent but the Event.
 //! - [`Step::Fail`]: nothing is sent; the failure was known beforehand.
 //!
-//! For each result: `settle` it, send its announcement (an Event on the owner), lower the expectation
-//! where it says so, record the version written, and add it to the [`Outcome`]. The round ends with the step
-//! after which [`Outcome::ends_round`]. [`Plan::status`] and [`Plan::requeue`] are, in this round, only what would follow if
-//! everything succeeded: they are for the reader of a dry run.
+//! For each result: `settle` it, send its announcement (an Event on the owner), lower the expectation if it says so,
+//! record the version written, and add it to the [`Outcome`]. The round ends with the step after which
+//! [`Outcome::ends_round`]. [`Plan::status`] and [`Plan::requeue`] are forecasts for a dry run, and not used here.
 //!
 //! [`Next::WriteStatus`]: PATCH ([`StatusWrite::PATCH_TYPE`]) to the status subresource. On any failure GET the
 //! owner, ask [`StatusWrite::again`], and send that once.
 //!
 //! [`Next::Done`]: obey the [`Verdict`].
 //!
-//! Every write is sent only while this process may still write (the leader's lease holds), and no
-//! write that creates is ever repeated by the transport.
+//! A write is sent only while this process may write (it holds the Lease), and the transport never repeats a creation.
 
 mod claim;
 mod display;
@@ -70,26 +67,26 @@ pub use resource::Resource;
 pub use sync::{Next, Report, SyncSteps, Verdict};
 pub use write::{AfterConflict, Creation, Deletion, EventText, EventTexts, Ownership, Patch, PatchType, StatusWrite};
 
-/// What one sync intends: the writes in order, the status that follows, and when to look again.
+/// What one sync intends: the writes in order, the status after them, and when to sync again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Whose sync this is.
     pub owner: Owner,
-    /// Whether the owner is read once, uncached, before the round: where it is gone or being deleted by now, no step is
-    /// taken ([`Owner::is_wanted`], B-23).
+    /// Whether the owner is read once, uncached, before the round: if it is gone or being deleted, no step is taken
+    /// ([`Owner::is_wanted`], B-23).
     pub confirm_owner: bool,
-    /// What the caches are expected to show before pods are managed again; to be set on the owner's
-    /// key before the first write of the round. It replaces the earlier one (EX-01).
+    /// The watch events to expect before pods are managed again; set for the owner's key before the first write of the
+    /// round. It replaces the earlier one (EX-01).
     pub expectation: Option<Expectation>,
     /// The writes.
     pub steps: Vec<Step>,
-    /// The status that will be written if every step succeeds; none where nothing would differ.
+    /// The status that will be written if every step succeeds; `None` if nothing would change.
     pub status: Option<StatusWrite>,
-    /// Whether there is none because counts alone differ, and may wait for others.
+    /// Whether the status write is deferred because only counts differ.
     pub counts_wait: bool,
-    /// When the owner is looked at again if every step succeeds.
+    /// When the owner is synced again if every step succeeds.
     pub requeue: Requeue,
-    /// What was noticed on the way: for metrics, logs and the reader of a dry run.
+    /// Remarks for metrics, logs and dry runs.
     pub remarks: Vec<Remark>,
 }
 
@@ -138,18 +135,18 @@ pub struct Owner {
     pub uid: Uid,
     /// The version that the snapshot saw.
     pub resource_version: ResourceVersion,
-    /// The generation that the snapshot saw: what the status claims as observed.
+    /// The generation that the snapshot saw; the status reports it as observed.
     pub generation: i64,
     /// `source.component` and `reportingComponent` of the Events about it, such as `replicaset-controller`.
     pub component: &'static str,
 }
 
 impl Owner {
-    /// Whether the owner is still there and is to stay, from an uncached read of it.
+    /// Whether the owner still exists and is not being deleted, from an uncached read of it.
     ///
     /// # Errors
     ///
-    /// Where it could not be read.
+    /// If it could not be read.
     pub fn is_wanted(&self, read: Result<&[u8], &Failure>) -> Result<bool, Failure> {
         let json = match read {
             Ok(json) => json,
@@ -171,59 +168,59 @@ pub enum Step {
     Delete(Vec<Deletion>),
     /// Patches, one by one; the first failure ends the step.
     Patch(Vec<Patch>),
-    /// An Event on the owner that no write stands behind.
+    /// An Event on the owner that no write causes.
     Tell(Announcement),
     /// A failure that was known before any write: the round fails with it.
     Fail(Failure),
 }
 
-/// What the watch events of a round will show (EX-01).
+/// The watch events that a round will cause (EX-01).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expectation {
-    /// So many creations.
+    /// How many creations.
     Creations(u32),
     /// The deletions of exactly these objects.
     Deletions(Vec<ObjectKey>),
 }
 
-/// When a key is looked at again.
+/// When a key is synced again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requeue {
-    /// Only when something changes. The key's backoff is forgotten.
+    /// Only when something changes. The key's backoff is reset.
     None,
-    /// At once, behind the keys that wait already. The key's backoff is forgotten.
+    /// At once, behind the keys that already wait. The key's backoff is reset.
     Now,
-    /// After a time. The key's backoff is forgotten.
+    /// After a delay. The key's backoff is reset.
     After(Duration),
     /// After the key's backoff, since the sync failed.
     RateLimited {
-        /// The longest that the backoff may be, where the cause is one that ends by itself or by
-        /// someone's hand (B-09); none for the queue's own limit.
+        /// The longest backoff, if the cause can end by itself or by an action elsewhere (B-09); `None` for the queue's
+        /// own limit.
         at_most: Option<Duration>,
     },
 }
 
-/// Something noticed while deciding that is neither a write nor an error.
+/// Something noticed during the decision that is neither a write nor an error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Remark {
     /// A ready victim's age over the age of the youngest ready pod: one observation for
     /// `replicaset_controller_sorting_deletion_age_ratio` (DEL-06, B-16).
     DeletionAgeRatio(f64),
-    /// The events of an earlier round are still to come, so pods are not managed (EX-07).
+    /// Expectations of an earlier round are not met, so pods are not managed (EX-07).
     ExpectationsPending,
     /// The owner is being deleted, so pods are not managed (RS-14).
     BeingDeleted,
-    /// Creations wait, because pods of this owner failed as soon as they were created (B-08), or because
-    /// its namespace is being deleted (RS-12).
+    /// Creations are delayed because pods of this owner failed as soon as they were created (B-08), or because its
+    /// namespace is being deleted (RS-12).
     BackingOff(Duration),
-    /// The name of the ReplicaSet to create is not the one that another controller of this API would choose: its
+    /// The name of the ReplicaSet to create may differ from the one that kube-controller-manager would choose: its
     /// template has something whose effect on the hash is not known.
     InexactHash,
-    /// The round is cut at this many writes, the burst; the rest follows in the next syncs.
+    /// The round is limited to this many writes, the burst; the rest follows in the next syncs.
     CutAtBurst(u32),
 }
 
-/// An Event on the owner, before it is given a name and times.
+/// An Event on the owner, still without a name and times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
     /// `Warning` rather than `Normal`.

@@ -1,4 +1,4 @@
-//! A sync as a conversation: the controller says what it wants done, the executor says what came of it.
+//! A sync as a sequence of rounds: the controller says what to do, the executor reports the result.
 
 use muster_objects::time::Timestamp;
 
@@ -9,38 +9,38 @@ use super::{ClaimOutcome, ClaimPlan, Failure, Outcome, Owner, Plan, Requeue, Sta
 /// Plain state, without I/O or a clock: the caller performs what [`SyncSteps::next`] returns and hands the
 /// result back. `next` is called with [`Report::Begin`] first and never again after [`Next::Done`].
 pub trait SyncSteps {
-    /// Whose sync this is.
+    /// The owner that is synced.
     fn owner(&self) -> &Owner;
 
-    /// What is to be done now, given what came of the last round.
+    /// The next round, given the result of the last one.
     ///
     /// `now` is the wall clock of the API server: the local clock moved by the measured offset between
     /// the two (B-11), since the times it is compared with were written by servers and nodes.
     fn next(&mut self, report: Report, now: Timestamp) -> Next;
 
-    /// Whether the status is put off for a moment at the sync's end, though counts in it have changed.
+    /// Whether the sync ends with its status write deferred although counts have changed.
     fn puts_counts_off(&self) -> bool;
 }
 
-/// What came of the last round.
+/// The result of the last round.
 #[derive(Debug, Clone)]
 pub enum Report {
     /// There was none: the sync begins.
     Begin,
-    /// Of [`Next::Claim`].
+    /// The result of [`Next::Claim`].
     Claimed(ClaimOutcome),
-    /// Of [`Next::Perform`].
+    /// The result of [`Next::Perform`].
     Performed(Outcome),
-    /// Of [`Next::WriteStatus`]: of the last attempt.
+    /// The result of [`Next::WriteStatus`], after its retries.
     StatusWritten(Result<Written, Failure>),
 }
 
-/// What is to be done now.
+/// The next round.
 #[derive(Debug, Clone)]
 pub enum Next {
-    /// Take and give up objects by their owner references.
+    /// Adopt and release objects.
     Claim(ClaimPlan),
-    /// Expect, and write.
+    /// Set the expectation, and write.
     Perform(Box<Plan>),
     /// Write the owner's status.
     WriteStatus(StatusWrite),
@@ -51,20 +51,20 @@ pub enum Next {
 /// How a sync ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// When the owner is looked at again. [`Requeue::RateLimited`] if and only if `error` is there.
+    /// When the owner is synced again: [`Requeue::RateLimited`] if and only if there is an `error`.
     pub requeue: Requeue,
     /// Why the sync failed.
     pub error: Option<Failure>,
 }
 
 impl Verdict {
-    /// The sync did what it had to.
+    /// The sync succeeded.
     #[must_use]
     pub const fn done(requeue: Requeue) -> Self {
         Self { requeue, error: None }
     }
 
-    /// The sync failed and is tried again with backoff, a capped one where the cause can end (B-09).
+    /// The sync failed and is retried with backoff, capped where the cause can end by itself (B-09).
     #[must_use]
     pub fn failed(error: Failure) -> Self {
         Self { requeue: Requeue::RateLimited { at_most: error.refusal().longest_backoff() }, error: Some(error) }

@@ -18,13 +18,13 @@ pub struct Creation {
     pub resource: Resource,
     /// Where.
     pub namespace: Arc<str>,
-    /// How many POSTs of `body`; at least 1.
+    /// How many times `body` is POSTed; at least 1.
     pub count: u32,
-    /// The object as JSON, made once for all of them. It names itself by `generateName`, so that
-    /// equal bodies make different objects; where it carries a `name`, `count` is 1.
+    /// The object as JSON, encoded once. With `generateName`, equal bodies create different objects; with a `name`,
+    /// `count` is 1.
     pub body: Bytes,
-    /// The name that the object gives itself, where it does: that it is taken is then no failure yet, but
-    /// [`Settlement::NameTaken`].
+    /// The object's `name`, if it has one. If that name is taken the result is [`Settlement::NameTaken`], not yet a
+    /// failure.
     pub name: Option<Arc<str>>,
     /// The Events on the owner.
     pub events: EventTexts,
@@ -58,15 +58,14 @@ impl Creation {
         }
     }
 
-    /// Which object holds the name that was asked for, from a read of it after [`Settlement::NameTaken`]. None where it
-    /// has gone since.
+    /// The object that has the name, from a read of it after [`Settlement::NameTaken`]. `None` if it is gone by now.
     ///
-    /// Its version is to be recorded as if it had been written: the next decision then waits for a cache that knows what
-    /// the read knew, and does not ask for the same name again.
+    /// Its version is to be recorded as if it had been written: the next decision then waits for a cache that shows the
+    /// object, and does not try the same name again.
     ///
     /// # Errors
     ///
-    /// Where it could not be read.
+    /// If it could not be read.
     pub fn holder(&self, read: Result<&[u8], &Failure>) -> Result<Option<Holder>, Failure> {
         let json = match read {
             Ok(json) => json,
@@ -81,18 +80,18 @@ impl Creation {
     }
 }
 
-/// One object to delete, by what is believed about it.
+/// One object to delete, with preconditions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deletion {
     /// What is deleted.
     pub resource: Resource,
     /// Namespace and name.
     pub key: ObjectKey,
-    /// The uid precondition: never the object that took the name since.
+    /// The uid precondition: a new object of the same name is not deleted.
     pub uid: Uid,
-    /// The resourceVersion precondition: never an object in a state that was not looked at (B-02).
+    /// The resourceVersion precondition: the object is not deleted in a state that was not seen (B-02).
     pub resource_version: ResourceVersion,
-    /// What must hold of the object after a conflict for it to be deleted all the same.
+    /// What must hold of the object after a conflict for the deletion to be sent again.
     pub ownership: Arc<Ownership>,
     /// The Events on the owner.
     pub events: EventTexts,
@@ -165,11 +164,11 @@ impl Deletion {
         }
     }
 
-    /// What it means that the object was [left alone](AfterConflict::Leave): nothing will be seen of
-    /// this deletion, and the owner is to be decided again.
+    /// What it means that the object was [left alone](AfterConflict::Leave): no watch event will come of this deletion,
+    /// and the owner is to be synced again.
     ///
-    /// The version `seen` by the fresh read is recorded as if it had been written, so that the next
-    /// decision waits for a cache that knows what the read knew, and does not choose the same object.
+    /// The version `seen` by the fresh read is recorded as if it had been written, so that the next decision waits for
+    /// a cache that shows this state, and does not choose the same object.
     #[must_use]
     pub fn settle_no_longer_owned(&self, seen: Option<ResourceVersion>) -> Settled {
         match seen {
@@ -179,18 +178,18 @@ impl Deletion {
     }
 }
 
-/// What makes an object one's own to delete: still controlled by the owner, and still selected.
+/// What makes an object the owner's to delete: still controlled by it, and still selected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ownership {
     /// The uid of the owner.
     pub owner: Uid,
     /// The owner's selector.
     pub selector: Selector,
-    /// The generation that the object must still have, where it is deleted for what its spec says.
+    /// The generation that the object must still have, if its spec is the reason for the deletion.
     pub generation: Option<i64>,
 }
 
-/// What to do about a deletion that met a conflict.
+/// What to do about a deletion that got a conflict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AfterConflict {
     /// It is still ours to delete: send this instead, at once, at most [`Deletion::MOST_ATTEMPTS`] in all.
@@ -198,7 +197,7 @@ pub enum AfterConflict {
     /// It is gone, another object, being deleted already, or no longer ours: leave it, and settle by
     /// [`Deletion::settle_no_longer_owned`].
     Leave {
-        /// The version that the fresh read saw; none where it found nothing.
+        /// The version that the fresh read saw; `None` if it found nothing.
         seen: Option<ResourceVersion>,
     },
     /// It could not be read: settle by this failure.
@@ -216,12 +215,11 @@ pub struct Patch {
     pub subresource: Option<&'static str>,
     /// How the server reads `body`.
     pub patch_type: PatchType,
-    /// The patch. It carries the uid of the object that it is meant for, and its resourceVersion where
-    /// the patch depends on it.
+    /// The patch. It contains the uid of the object, and its resourceVersion if the patch depends on it.
     pub body: Bytes,
     /// The Events on the owner.
     pub events: EventTexts,
-    /// What the patch does, for the reader of a dry run: `scale up from 1 to 3`.
+    /// What the patch does, for a dry run: `scale up from 1 to 3`.
     pub purpose: String,
 }
 
@@ -247,7 +245,7 @@ impl Patch {
 /// How a server reads a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchType {
-    /// Lists merge by their keys, and `$patch: delete` takes an element out.
+    /// Lists merge by their keys, and `$patch: delete` removes an element.
     Strategic,
     /// RFC 7386.
     Merge,
@@ -269,26 +267,25 @@ impl PatchType {
 
 /// A change of the owner's status.
 ///
-/// Only what changed is sent, as a strategic merge patch: conditions merge by their type, and fields that
-/// this version does not know stay as they are. The patch carries the uid of the object that is meant, and the
-/// resourceVersion where a status of the past could do harm.
+/// Only what changed is sent, as a strategic merge patch: conditions merge by type, and fields that this version does
+/// not know are kept. The patch contains the uid of the object, and the resourceVersion if an old status could do harm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatusWrite {
     /// What is patched.
     pub resource: Resource,
     /// Namespace and name.
     pub key: ObjectKey,
-    /// The object meant.
+    /// The object's uid.
     pub uid: Uid,
-    /// The version that the status was computed from, or that was read since: the write is refused where the
-    /// object has another by now. None where the newest write is right whatever was written in between.
+    /// The version that the status was computed from, or that was read since, as a precondition. `None` if the write is
+    /// right whatever was written in between.
     pub resource_version: Option<ResourceVersion>,
-    /// Only counts differ, and nobody acts on those of a moment ago: the write may be put off for as long.
+    /// Only counts differ: the write may be deferred.
     pub can_wait: bool,
     /// The value of `status` in the patch.
     pub status: serde_json::Value,
-    /// Annotations of the owner that are set in the same patch: the server takes them along with the status of
-    /// a Deployment, whose revision is copied back so (DEP-06).
+    /// Annotations of the owner that are set in the same patch: the server accepts them with the status of a
+    /// Deployment, to which the revision is copied in this way (DEP-06).
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -313,14 +310,14 @@ impl StatusWrite {
         Bytes::from(patch.to_string())
     }
 
-    /// The write to try once more, after the first failed and the owner was read afresh (RS-17).
+    /// The write for a second attempt, after the first failed and the owner was read again (RS-17).
     ///
-    /// The values stay those that were computed, `observedGeneration` among them: a change of the spec
-    /// that only the fresh read saw was not acted on.
+    /// The values stay those that were computed, `observedGeneration` among them: a change of the spec that only the
+    /// second read saw was not acted on.
     ///
     /// # Errors
     ///
-    /// Where the read failed, or found another object of that name.
+    /// If the read failed, or found another object of that name.
     pub fn again(&self, read: Result<&[u8], &Failure>) -> Result<Self, Failure> {
         let fresh = FreshMeta::decode(read.map_err(Clone::clone)?)
             .map_err(|error| Failure::local(format!("reading {} {} again: {error}", self.resource, self.key)))?;
@@ -334,25 +331,25 @@ impl StatusWrite {
     }
 }
 
-/// The Events that a write causes, and the words that its error is told with.
+/// The Events of a write, and the context of its error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventTexts {
     /// Reason and text of the Normal event on success.
     pub success: Option<(&'static str, EventText)>,
     /// Reason and text of the Warning event on failure.
     pub failure: Option<(&'static str, EventText)>,
-    /// What stands before the error's text in conditions and logs: `unable to delete pods`.
+    /// The prefix of the error in conditions and logs: `unable to delete pods`.
     pub error_context: Option<&'static str>,
 }
 
 /// The text of an Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventText {
-    /// These words, then the object's name or the error: `Created pod: ` and `web-x2v4b`.
+    /// This text, followed by the object's name or the error: `Created pod: ` and `web-x2v4b`.
     Before(&'static str),
-    /// The same with words that are made at run time.
+    /// The same with text that is composed at run time.
     Followed(String),
-    /// Exactly these.
+    /// Exactly this text.
     Exactly(String),
 }
 
@@ -367,7 +364,7 @@ impl EventText {
 }
 
 impl EventTexts {
-    /// Tells of nothing.
+    /// No Events and no error context.
     pub const SILENT: Self = Self { success: None, failure: None, error_context: None };
 
     fn succeeded(&self, name: &str) -> Option<Announcement> {

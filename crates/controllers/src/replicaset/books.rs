@@ -1,27 +1,25 @@
-//! Books: what the controller remembers between syncs, of every owner.
+//! Books: what the controller remembers of every owner between syncs.
 //!
-//! Three things, and none of them is needed for being right after a restart: which events of the last
-//! round are still to come ([`Expectations`]), up to which versions the caches must have come before the
-//! next ([`Consistency`]), and how long creations wait ([`Backoff`]). Handlers and executors write into
-//! the books; a sync begins by asking them ([`Books::begin`]).
+//! These are three things, none of which is needed for correctness after a restart: the watch events of the last round
+//! that are still to come ([`Expectations`]), the versions that the caches must reach before the next sync
+//! ([`Consistency`]), and how long creations are delayed ([`Backoff`]). Handlers and executors update the books; a sync
+//! begins with [`Books::begin`].
 //!
 //! # Two guards, one inside the other
 //!
-//! After a round that created pods, the cache is behind for a moment: a sync that looked into it then
-//! would find the pods missing and create them again. Upstream first guarded against it by counting
-//! events: three creations expected, three seen. An event that never comes (because its owner reference
-//! was gone by then, or the watch was cut) holds the owner back for five minutes, after which it counts
-//! whatever the cache shows.
+//! After a round that created pods, the cache is behind for a moment: a sync that read it then would find the pods
+//! missing and create them again. Upstream first prevented this by counting events: three creations expected, three
+//! seen. An event that never comes (because its owner reference was already removed, or the watch was interrupted)
+//! blocks the owner for five minutes, after which it counts whatever the cache shows.
 //!
-//! The record of written versions is the better guard: the server told the version of each write, and a
-//! cache that has passed them all shows the round as it was (RS-19). Once it has, what is still expected
-//! is settled from the cache (B-01). Events are counted all the same, for the writes whose version is
-//! not known: a deletion that was answered by a bare `Status`, an answer that was lost. A round with such
-//! a write is never settled early.
+//! The record of written versions is the better guard: the server returned the version of each write, and a cache that
+//! has reached them all shows the whole round (RS-19). Expectations that are left then are settled from the cache
+//! (B-01). Events are still counted for writes whose version is not known: a deletion that was answered by a bare
+//! `Status`, an answer that was lost. A round with such a write is never settled early.
 //!
-//! A sync put off by the record is woken when the cache has caught up, and costs no retry (B-17).
+//! A sync deferred by the record is woken when the cache has caught up, and costs no retry (B-17).
 //!
-//! The cache must run its handlers for a change before it shows the change's version as its newest.
+//! The cache must run its handlers for a change before it reports the change's version as its newest.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,29 +37,29 @@ use super::snapshot::{Expected, Remembered, Snapshot};
 use crate::pause::Pauses;
 use crate::plan::{Expectation, Outcome, Owner, Resource};
 
-/// The memory of one controller.
+/// What one controller remembers.
 #[derive(Debug)]
 pub struct Books {
-    /// What the watch has still to show.
+    /// The watch events still expected.
     expectations: Expectations,
-    /// What was written, and up to which version; none for a kind that keeps no record (RC-02).
+    /// The versions written; `None` for a kind without a record (RC-02).
     record: Option<Consistency<Resource>>,
-    /// Owners whose last round has a write of unknown version, so that passing the others proves nothing.
+    /// Owners whose last round has a write of unknown version, so that reaching the others proves nothing.
     unproved: BTreeSet<ObjectKey>,
-    /// Owners whose creations wait (B-08).
+    /// Owners whose creations are delayed (B-08).
     brakes: Backoff<ObjectKey>,
-    /// Owners whose last creations met a namespace that is being deleted: the next wait too. No event
-    /// comes of such a refusal and no error, so that every pod that goes would else try again.
+    /// Owners whose last creations were refused because their namespace is being deleted: the next ones are delayed
+    /// too. Such a refusal causes neither an event nor an error, so every deleted pod would cause another attempt.
     refused: BTreeSet<ObjectKey>,
-    /// Owners with pods that went though their deletion was not asked for here: they may be on their way out themselves.
+    /// Owners with pods that somebody else deleted: the owners may be being deleted themselves.
     unasked: BTreeSet<ObjectKey>,
     /// Those of them whose sync was told to confirm the owner, and that has not ended yet.
     confirming: BTreeSet<ObjectKey>,
     /// Owners whose status was written and not looked at since.
     reported: BTreeSet<ObjectKey>,
-    /// Whether the server stores `terminatingReplicas`: one before v1.35 does not, nor one with the feature gate off.
+    /// Whether the server stores `terminatingReplicas`: not before v1.35, nor with the feature gate off.
     stores_terminating: bool,
-    /// When the status of an owner was last written, or its pods managed.
+    /// When each owner's status was last written, or its pods managed.
     pauses: Pauses,
 }
 
@@ -70,7 +68,7 @@ pub struct Books {
 pub enum Enqueue {
     /// Queue the key.
     Now(ObjectKey),
-    /// Queue the key after a time.
+    /// Queue the key after a delay.
     After(ObjectKey, Duration),
 }
 
@@ -95,8 +93,8 @@ impl Books {
         }
     }
 
-    /// A copy of what is remembered of one owner: to be asked, [`Books::begin`] included, without anything being
-    /// changed for the syncs to come.
+    /// A copy of what is remembered of one owner. It can be used, [`Books::begin`] included, without an effect on later
+    /// syncs.
     #[must_use]
     pub fn only(&self, owner: &ObjectKey) -> Self {
         let alone = |owners: &BTreeSet<ObjectKey>| owners.get(owner).cloned().into_iter().collect();
@@ -114,25 +112,25 @@ impl Books {
         }
     }
 
-    /// What the watch has still to show.
+    /// The watch events still expected.
     #[must_use]
     pub fn expectations(&self) -> &Expectations {
         &self.expectations
     }
 
-    /// What was written, and up to which version; none for a kind that keeps no record (RC-02).
+    /// The versions written; `None` for a kind without a record (RC-02).
     #[must_use]
     pub fn record(&self) -> Option<&Consistency<Resource>> {
         self.record.as_ref()
     }
 
-    /// How long the creations of an owner still wait (B-08).
+    /// How long the creations of an owner are still delayed (B-08).
     #[must_use]
     pub fn creations_wait(&self, owner: &ObjectKey, now: Moment) -> Option<Duration> {
         self.brakes.remaining(owner, now)
     }
 
-    /// Takes in what a handler noticed; says what to queue. [`Effect::Overlap`] only concerns the log.
+    /// Applies a handler's effect; returns what to queue. [`Effect::Overlap`] only concerns the log.
     pub fn note(&mut self, effect: Effect, now: Moment) -> Option<Enqueue> {
         self.pauses.tell(now);
         match effect {
@@ -222,7 +220,7 @@ impl Books {
         }
     }
 
-    /// Sets what the watch is to show of the round that begins (EX-01).
+    /// Sets the expectations of the round that begins (EX-01).
     pub fn expect(&mut self, owner: &Owner, expectation: &Expectation, now: Moment) {
         self.pauses.tell(now);
         self.unproved.remove(&owner.key);
@@ -236,7 +234,7 @@ impl Books {
         }
     }
 
-    /// So many creations will not be seen: they failed, or were never tried (EX-05).
+    /// This many creations will not be seen: they failed, or were never tried (EX-05).
     pub fn lower_creations(&mut self, owner: &Owner, count: u32) {
         self.expectations.lower_creations(&owner.key, usize::try_from(count).unwrap_or(usize::MAX));
     }
@@ -246,7 +244,7 @@ impl Books {
         self.expectations.deletion_observed(&owner.key, pod);
     }
 
-    /// Records that an object of `resource` stands at `version` by a write for this owner (RS-19).
+    /// Records that a write for this owner left an object of `resource` at `version` (RS-19).
     pub fn wrote(&mut self, owner: &Owner, resource: Resource, version: ResourceVersion) {
         if resource == owner.resource {
             self.pauses.wrote(&owner.key);
@@ -262,14 +260,14 @@ impl Books {
         }
     }
 
-    /// A sync of the owner has ended with a status in which every count is as it was found to be.
+    /// A sync of the owner ended with a status whose counts are all up to date.
     pub fn status_is_up_to_date(&mut self, owner: &ObjectKey) {
         self.pauses.up_to_date(owner);
         self.confirming.remove(owner);
     }
 
-    /// Notes whether every write of a round has a known version (B-01), and whether its creations were
-    /// refused for good (RS-12).
+    /// Records whether every write of a round has a known version (B-01), and whether its creations were refused
+    /// because the namespace is being deleted (RS-12).
     pub fn round_ended(&mut self, owner: &Owner, outcome: &Outcome) {
         if outcome.created + outcome.deleted > 0 {
             self.pauses.wrote(&owner.key);
@@ -285,18 +283,18 @@ impl Books {
         }
     }
 
-    /// The cache of `resource` has come to `newest`: the owners that waited for no more than that, to be
-    /// queued at once (B-17).
+    /// The cache of `resource` has reached `newest`: returns the owners that waited for this, to be queued at once
+    /// (B-17).
     pub fn caught_up(&mut self, resource: Resource, newest: ResourceVersion) -> Vec<ObjectKey> {
         self.record.as_mut().map_or_else(Vec::new, |record| record.caught_up(resource, newest))
     }
 
-    /// The owners that waited too long for a cache, to be queued by the rate limit, as upstream does.
+    /// The owners that waited too long for a cache, to be queued with the rate limit, as upstream does.
     pub fn expired(&mut self, now: Moment) -> Vec<ObjectKey> {
         self.record.as_mut().map_or_else(Vec::new, |record| record.expired(now))
     }
 
-    /// When [`Books::expired`] is to be called next; none where nobody waits.
+    /// When [`Books::expired`] is to be called next; `None` if no owner waits.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         self.record.as_ref()?.next_deadline()
@@ -308,7 +306,7 @@ impl Books {
             return Expected::Settled;
         }
         let expires_at = self.expectations.expires_at(key).unwrap_or(now);
-        // Just after that moment, and not at it, the expectation is too old.
+        // The expectation expires just after that moment, not at it.
         let expires_in = expires_at.saturating_since(now) + Duration::from_millis(1);
         Expected::Pending { expires_in }
     }

@@ -7,7 +7,7 @@ use muster_objects::{Pod, Selector};
 
 use crate::plan::{ClaimOutcome, ClaimPlan, Owner, Resource};
 
-/// What changes hands among `pods` (RS-06).
+/// The adoptions and releases needed among `pods` (RS-06).
 #[must_use]
 pub fn claims<'a>(
     owner: Owner,
@@ -18,12 +18,12 @@ pub fn claims<'a>(
     crate::claiming::claims(owner, meta, selector, Resource::PODS, pods)
 }
 
-/// A pod that is the owner's after claiming.
+/// A pod that the owner controls after claiming.
 #[derive(Debug, Clone)]
 pub struct Claimed {
     /// As the cache has it.
     pub pod: Arc<Pod>,
-    /// Its newest known version: that of the adoption, where it was adopted just now.
+    /// Its newest known version: that of the adoption, if it was adopted just now.
     pub version: ResourceVersion,
 }
 
@@ -35,7 +35,7 @@ impl Claimed {
     }
 }
 
-/// The pods among `pods` that are the owner's, given what came of the adoptions, in their order.
+/// Those of `pods` that the owner controls after the adoptions, in their order.
 #[must_use]
 pub fn claimed<'a>(
     owner: &Meta,

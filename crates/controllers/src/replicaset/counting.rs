@@ -1,27 +1,27 @@
-//! Counting: how many pods are there, and how many are to be made or taken away.
+//! Counting: how many pods to create or to delete.
 
 use std::cmp::Ordering;
 
-/// How many pods one sync creates or deletes at most (`--burst-replicas`), unless told otherwise.
+/// How many pods one sync creates or deletes at most (`--burst-replicas`), by default.
 ///
-/// The rest waits until the watch has shown these: a bound on what one wrong decision can do.
+/// The rest waits until the watch has shown these, which bounds the effect of one wrong decision.
 pub const BURST_REPLICAS: u32 = 500;
 
-/// What is to be done about the number of pods.
+/// How many pods are missing or surplus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// So many more are wanted (RS-09), at least 1.
+    /// This many are missing (RS-09), at least 1.
     Create(u32),
-    /// So many are too many (RS-13), at least 1.
+    /// This many are surplus (RS-13), at least 1.
     Delete(u32),
-    /// As many as wanted.
+    /// As many as desired.
     Nothing,
 }
 
 impl Need {
-    /// Compares what is there with what is wanted, cut at the burst.
+    /// Compares the active pods with `replicas`, limited to the burst.
     ///
-    /// Returns the need, and whether it was cut.
+    /// Returns the need, and whether it was limited.
     #[must_use]
     pub fn of(active: usize, replicas: i32, burst: u32) -> (Self, bool) {
         // Wide enough for any count of pods in memory and any int32.

@@ -1,9 +1,8 @@
 //! The decision: three pure functions from a snapshot to everything that a sync does.
 //!
-//! Claiming changes hands by writes whose success is not known beforehand, and managing counts only what
-//! was really claimed. The decision is therefore asked in steps, each with what came of the one before:
-//! [`decide_claims`], then [`decide`], then [`status_after`]. Mostly nothing changes hands and nothing
-//! is to be made, and the three are one pass.
+//! Adoptions and releases are writes that may fail, and managing counts only what was really claimed. The decision is
+//! therefore made in steps, each with the outcome of the one before: [`decide_claims`], then [`decide`], then
+//! [`status_after`]. Most syncs have nothing to claim or to manage, and then the three are one pass.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,19 +24,18 @@ use crate::plan::{
     Remark, Requeue, Resource, StatusWrite, Step,
 };
 
-/// What changes hands before anything is counted (RS-06).
+/// The pods to adopt and release before anything is counted (RS-06).
 ///
-/// Only active pods are claimed: one that is finished or being deleted is nobody's to count.
+/// Only active pods are claimed: one that is finished or being deleted is not counted for any owner.
 #[must_use]
 pub fn decide_claims<O: ReplicaOwner>(snapshot: &Snapshot<O>) -> ClaimPlan {
     let Snapshot { owner, selector, .. } = snapshot;
     claims(owner.as_planned(), owner.meta(), selector, snapshot.active())
 }
 
-/// What is to be written about the pods, given what came of the claims.
+/// The writes for the pods, after the claims.
 ///
-/// The plan's status and requeue are those that follow if every step succeeds. `now` is the server's wall
-/// clock (B-11).
+/// The plan's status and requeue apply if every step succeeds. `now` is the server's wall clock (B-11).
 #[must_use]
 pub fn decide<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome, now: Timestamp) -> Plan {
     let pods = claimed_pods(snapshot, claims);
@@ -52,10 +50,10 @@ pub fn decide<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome, no
     plan
 }
 
-/// The status after the round, when to look again, and whether counts alone differ and wait; `outcome` is what came of the plan's steps, which `took` so
-/// long.
+/// The status after the round, when to sync again, and whether the write is deferred because only counts differ.
+/// `outcome` is that of the plan's steps, which took `took`.
 ///
-/// Pods that the round created or deleted are not in it: they are counted when the watch shows them.
+/// Pods that the round created or deleted are not counted yet: they are when the watch shows them.
 #[must_use]
 pub fn status_after<O: ReplicaOwner>(
     snapshot: &Snapshot<O>,
@@ -77,7 +75,7 @@ pub fn status_after<O: ReplicaOwner>(
     put_off(status::write(&*snapshot.owner, &after, snapshot.memory.stores_terminating), requeue, wait)
 }
 
-/// The whole of a sync as a dry run shows it: the claims, and the plan that follows if all of them succeed.
+/// A whole sync for a dry run: the claims, and the plan if all of them succeed.
 #[must_use]
 pub fn preview<O: ReplicaOwner>(snapshot: &Snapshot<O>, now: Timestamp) -> (ClaimPlan, Plan) {
     let claims = decide_claims(snapshot);
@@ -85,13 +83,13 @@ pub fn preview<O: ReplicaOwner>(snapshot: &Snapshot<O>, now: Timestamp) -> (Clai
     (claims, plan)
 }
 
-/// The pods that count: the active ones that are the owner's, given what came of the claims.
+/// The pods that count: the active ones that the owner controls after the claims.
 #[must_use]
 pub fn claimed_pods<O: ReplicaOwner>(snapshot: &Snapshot<O>, claims: &ClaimOutcome) -> Vec<Claimed> {
     claimed(snapshot.owner.meta(), &snapshot.selector, snapshot.active(), claims)
 }
 
-/// Creates what is missing, or deletes what is too much (RS-09, RS-13).
+/// Creates the missing pods, or deletes the surplus (RS-09, RS-13).
 fn manage<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], now: Timestamp, plan: &mut Plan) {
     if let Expected::Pending { .. } = snapshot.memory.expected {
         plan.remarks.push(Remark::ExpectationsPending);
@@ -131,7 +129,7 @@ fn create<O: ReplicaOwner>(snapshot: &Snapshot<O>, count: u32, plan: &mut Plan) 
                 events: creation_events(),
             }));
         }
-        // No pod was tried, so none is expected, and nobody is told by an Event.
+        // No creation was sent, so none is expected, and there is no Event.
         Err(error) => plan.steps.push(Step::Fail(Failure::local(error.to_string()))),
     }
 }
@@ -193,7 +191,7 @@ fn calculate<O: ReplicaOwner>(
     status::calculate(&*snapshot.owner, counts, terminating, error, now)
 }
 
-/// The earliest of everything that time alone will change, where the sync succeeds.
+/// The earliest time at which a successful sync needs another although nothing changes.
 fn requeue<O: ReplicaOwner>(
     snapshot: &Snapshot<O>,
     pods: &[Claimed],
@@ -201,8 +199,8 @@ fn requeue<O: ReplicaOwner>(
     outcome: &Outcome,
     now: Timestamp,
 ) -> Requeue {
-    // A pod that was left alone is no longer what the snapshot took it for: decide again. Where written
-    // versions are recorded, that waits for a cache that knows it too; elsewhere its event will come.
+    // A pod that was left alone has changed since the snapshot: sync again. If written versions are recorded, that sync
+    // waits for a cache that shows the change; otherwise an event of the pod will come.
     if outcome.no_longer_owned > 0 && O::IDENTITY.keeps_record {
         return Requeue::Now;
     }

@@ -1,8 +1,7 @@
-//! Handlers: from what changed in a cache to the keys to look at and the expectations met.
+//! Handlers: which keys to queue, and which expectations to lower, for a change of a cache.
 //!
-//! A handler is told what the cache saw and looks owners up in the other cache. It returns effects rather
-//! than having them, in the order in which they are to take effect: an expectation is always lowered
-//! before the key is queued that will ask for it.
+//! A handler gets a change of one cache and looks owners up in the other. It emits effects in the order in which they
+//! are to be applied: an expectation is always lowered before the key is queued whose sync checks it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +13,12 @@ use muster_objects::{Labels, Pod};
 use super::backoff::failed_at_once;
 use super::identity::ReplicaOwner;
 
-/// What a handler wants done.
+/// An effect of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Queue the owner.
     Enqueue(ObjectKey),
-    /// Queue the owner after a time.
+    /// Queue the owner after a delay.
     EnqueueAfter(ObjectKey, Duration),
     /// A creation that the owner may be waiting for was seen (EX-03).
     CreationObserved(ObjectKey),
@@ -29,45 +28,43 @@ pub enum Effect {
         owner: ObjectKey,
         /// The pod.
         pod: ObjectKey,
-        /// Whether this is the first that is seen of it: a pod that goes slowly is seen to be deleted, and then gone.
+        /// Whether this is the first sign of it: a pod with a grace period is seen being deleted, and later gone.
         first: bool,
     },
-    /// The owner is gone: drop its expectations (EX-06), its backoff, and its record of written versions
-    /// where that is of this uid.
+    /// The owner is gone: drop its expectations (EX-06), its backoff, and its record of written versions if it is of
+    /// this uid.
     Forget {
         /// The owner.
         owner: ObjectKey,
-        /// The uid of the one that is gone; a new owner of the name may have written already.
+        /// The uid of the deleted one; a new owner of the name may already have written.
         uid: Uid,
     },
     /// A pod of the owner failed as soon as it was created (B-08).
     FailedAtOnce(ObjectKey),
-    /// A pod of the owner turned ready: its backoff is over (B-08).
+    /// A pod of the owner turned ready: its backoff is reset (B-08).
     TurnedReady(ObjectKey),
-    /// More than one owner selects this orphan: a mistake of its author, to be told in the log (RS-21).
+    /// Several owners select this orphan: a mistake of their author, to be logged (RS-21).
     Overlap {
         /// The orphan.
         pod: ObjectKey,
-        /// The owners, all of which are queued; whichever adopts first has it.
+        /// The owners, all of which are queued; the first to adopt it controls it.
         owners: Vec<ObjectKey>,
     },
 }
 
-/// The cache of the owners, as far as it is looked into.
+/// The cache of the owners, as far as handlers read it.
 pub trait Owners<O> {
     /// The owner of that name.
     fn get(&self, key: &ObjectKey) -> Option<Arc<O>>;
 
-    /// The newest version that the cache has seen.
+    /// The newest version that the cache has reached.
     fn newest(&self) -> ResourceVersion;
 
-    /// The owners in the namespace whose selector matches the labels and is not empty, in the order of
-    /// their names. A cost proportional to the answer, not to the namespace, is what an index by selector
-    /// is for (B-15).
+    /// The owners in the namespace whose selector matches the labels and is not empty, in the order of their names. By
+    /// index: the cost is proportional to the answer, not to the namespace (B-15).
     fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<Arc<O>>;
 
-    /// The owners that have one controlling owner themselves, of that uid: a Deployment's ReplicaSets. By
-    /// index too (B-15).
+    /// The owners whose own controller has that uid: a Deployment's ReplicaSets. By index too (B-15).
     fn siblings(&self, controller: &Uid) -> Vec<Arc<O>>;
 }
 
@@ -94,7 +91,7 @@ where
     }
 }
 
-/// What the owners' cache saw (RS-01).
+/// A change of an owner (RS-01).
 pub fn owner_changed<O: ReplicaOwner>(change: &Change<O>, effect: impl FnMut(Effect)) {
     match change {
         Change::Added(owner) => owner_added(&**owner, effect),
@@ -103,11 +100,11 @@ pub fn owner_changed<O: ReplicaOwner>(change: &Change<O>, effect: impl FnMut(Eff
     }
 }
 
-/// What the pods' cache saw (RS-02 to RS-04).
+/// A change of a pod (RS-02 to RS-04).
 pub fn pod_changed<O: ReplicaOwner>(change: &Change<Pod>, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
     match change {
         Change::Added(pod) => pod_added(pod, owners, effect),
-        // One pod went and another came under its name, and the watch showed only the second.
+        // A pod was deleted and created again under the same name, and the watch showed only the second.
         Change::Updated { old, new } if old.meta.uid != new.meta.uid => {
             pod_deleted(old, !old.meta.is_being_deleted(), owners, &mut effect);
             pod_added(new, owners, effect);
@@ -124,8 +121,8 @@ pub fn owner_added<O: ReplicaOwner>(owner: &O, mut effect: impl FnMut(Effect)) {
 
 /// The owner was updated, or is reported unchanged by a resync (RS-01).
 ///
-/// Every update queues it: a resync thereby takes up again what once failed. An update to another uid is
-/// a deletion and a creation of which the watch showed only the end.
+/// Every update queues it, so a resync retries what once failed. An update to another uid is a deletion and a creation
+/// of which the watch showed only the end.
 pub fn owner_updated<O: ReplicaOwner>(old: &O, new: &O, mut effect: impl FnMut(Effect)) {
     if old.meta().uid != new.meta().uid {
         owner_deleted(old, &mut effect);
@@ -133,7 +130,7 @@ pub fn owner_updated<O: ReplicaOwner>(old: &O, new: &O, mut effect: impl FnMut(E
     effect(Effect::Enqueue(new.meta().key()));
 }
 
-/// The owner was deleted, or a relist did not find it any more (RS-01).
+/// The owner was deleted, or was missing in a relist (RS-01).
 pub fn owner_deleted<O: ReplicaOwner>(owner: &O, mut effect: impl FnMut(Effect)) {
     let key = owner.meta().key();
     effect(Effect::Forget { owner: key.clone(), uid: owner.meta().uid.clone() });
@@ -142,14 +139,13 @@ pub fn owner_deleted<O: ReplicaOwner>(owner: &O, mut effect: impl FnMut(Effect))
 
 /// A pod was added (RS-02).
 pub fn pod_added<O: ReplicaOwner>(pod: &Pod, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
-    // After a restart a pod can come up for the first time when it is on its way out already. It is no
-    // creation that anyone waits for.
+    // After a restart a pod may first be seen when it is already being deleted. No expectation counts it as a creation.
     if pod.meta.is_being_deleted() {
         pod_deleted(pod, true, owners, effect);
         return;
     }
     let Some(reference) = &pod.meta.controller else {
-        // No creation is observed: nobody waits for an orphan.
+        // An orphan meets no expectation.
         enqueue_selecting(pod, owners, effect);
         return;
     };
@@ -166,13 +162,12 @@ pub fn pod_added<O: ReplicaOwner>(pod: &Pod, owners: &impl Owners<O>, mut effect
 
 /// A pod was updated, or is reported unchanged by a resync (RS-03).
 pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
-    // Two states of a pod have two versions; this is a resync.
+    // Equal versions mean a resync.
     if old.meta.resource_version == new.meta.resource_version {
         return;
     }
     let relabelled = old.meta.labels != new.meta.labels;
-    // A graceful deletion shows itself by the timestamp long before the pod goes, and is to be made up
-    // for at once.
+    // A graceful deletion is first seen by the deletion timestamp, and the pod is to be replaced at once.
     if new.meta.is_being_deleted() {
         let first = !old.meta.is_being_deleted();
         pod_deleted(new, first, owners, &mut effect);
@@ -197,14 +192,14 @@ pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O
     let Some(owner) = resolve(new, reference, owners) else { return };
     let key = owner.meta().key();
     let turned_ready = !old.is_ready() && new.is_ready();
-    // A pod that was ready before it failed was no pod that its node refused: its replacement is due at once.
+    // A pod that was ready before it failed was not rejected by its node: it is replaced at once.
     if old.phase != new.phase && !old.is_ready() && failed_at_once(new) {
         effect(Effect::FailedAtOnce(key.clone()));
     } else if turned_ready {
         effect(Effect::TurnedReady(key.clone()));
     }
     effect(Effect::Enqueue(key.clone()));
-    // The pod will turn available by time alone, of which no event tells.
+    // The pod will become available after a time, without an event.
     if let Ok(seconds @ 1..) = u64::try_from(owner.min_ready_seconds())
         && turned_ready
     {
@@ -212,8 +207,8 @@ pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O
     }
 }
 
-/// A pod was deleted, is being deleted, or was not found any more by a relist (RS-04). `first`: nothing of its deletion
-/// was seen before.
+/// A pod was deleted, is being deleted, or was missing in a relist (RS-04). `first`: no sign of its deletion was seen
+/// before.
 pub fn pod_deleted<O: ReplicaOwner>(pod: &Pod, first: bool, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
     // An orphan was never counted by anyone's expectations.
     let Some(reference) = &pod.meta.controller else { return };
@@ -223,8 +218,7 @@ pub fn pod_deleted<O: ReplicaOwner>(pod: &Pod, first: bool, owners: &impl Owners
     effect(Effect::Enqueue(owner));
 }
 
-/// The owner that a reference means: of this kind, and with its uid. One of the same name that came later
-/// is another.
+/// The owner that a reference names, of this kind and with its uid. A later one of the same name is another.
 fn resolve<O: ReplicaOwner>(pod: &Pod, reference: &ControllerRef, owners: &impl Owners<O>) -> Option<Arc<O>> {
     if *reference.kind != *O::IDENTITY.resource.kind {
         return None;

@@ -1,14 +1,14 @@
-//! What tells the two kinds that this controller serves apart.
+//! The differences between the two kinds that this controller serves.
 
 use muster_objects::meta::ControllerRef;
 use muster_objects::{Object, ReplicaSet, ReplicaSetStatus, Selector, SelectorError, Template};
 
 use crate::plan::{Owner, Resource};
 
-/// An owner of replicas, as far as the controller reads it: a ReplicaSet, or a ReplicationController
-/// behind an adapter (RC-01).
+/// An owner of replicas, with the fields that the controller reads: a ReplicaSet, or a ReplicationController behind an
+/// adapter (RC-01).
 pub trait ReplicaOwner: Object {
-    /// What its kind goes by.
+    /// The names of its kind.
     const IDENTITY: Identity;
 
     /// `spec.replicas`; never negative.
@@ -23,7 +23,7 @@ pub trait ReplicaOwner: Object {
     /// `spec.template`.
     fn template(&self) -> &Template;
 
-    /// The status as the cache has it. A kind without a field has its default here.
+    /// The status as the cache has it. A field that the kind does not have is the default.
     fn status(&self) -> &ReplicaSetStatus;
 
     /// The owner as plans name it.
@@ -39,14 +39,14 @@ pub trait ReplicaOwner: Object {
         }
     }
 
-    /// The reference that its pods carry.
+    /// The controller reference of its pods.
     fn as_controller(&self) -> ControllerRef {
         let Resource { kind, .. } = Self::IDENTITY.resource;
         ControllerRef::to(Self::IDENTITY.resource.api_version(), kind, self.meta())
     }
 }
 
-/// The names of one kind of owner, and the two things that only ReplicaSets do.
+/// The names of one kind of owner, and the two features that only ReplicaSets have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// Kind, version and path.

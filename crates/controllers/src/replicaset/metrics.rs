@@ -1,12 +1,11 @@
-//! How old the chosen pods are: the numbers behind `replicaset_controller_sorting_deletion_age_ratio`.
+//! The ages of the pods chosen for deletion, for `replicaset_controller_sorting_deletion_age_ratio`.
 
 use muster_objects::{Pod, Timestamp};
 
-/// Of each ready victim its age over that of the youngest ready pod (DEL-06).
+/// For each ready victim, its age over that of the youngest ready pod (DEL-06).
 ///
-/// A real quotient (B-16): 1 for the youngest itself, and close to it where the choice is a good one. A
-/// pod without a creation time is left out; so are all where the youngest has no age yet, since nothing
-/// can be measured against that.
+/// A floating-point quotient (B-16): 1 for the youngest itself, and close to 1 where the choice is good. Pods without a
+/// creation time are left out; there are none at all if the youngest has no age yet.
 pub fn deletion_age_ratios<'a>(
     victims: impl IntoIterator<Item = &'a Pod>,
     pods: impl IntoIterator<Item = &'a Pod>,

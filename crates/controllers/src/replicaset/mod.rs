@@ -1,6 +1,6 @@
-//! The ReplicaSet controller: keeps as many pods as its owner asks for.
+//! The ReplicaSet controller: keeps the number of pods that its owner specifies.
 //!
-//! The whole of a sync, as it is told in `docs/replicaset.md`:
+//! The whole of a sync, as described in `docs/replicaset.md`:
 //!
 //! ```text
 //!   pod or owner changed ── handlers ──► key queued, expectation met
@@ -19,11 +19,11 @@
 //!                           requeue: when does the next pod turn available?
 //! ```
 //!
-//! Each word before a colon is a file. [`mod@decide`] puts them together as three pure functions, and
-//! [`mod@sync`] runs them as the conversation that an executor understands.
+//! Each word before a colon is a file. [`mod@decide`] combines them as three pure functions, and [`mod@sync`] runs them
+//! in the rounds that an executor performs.
 //!
-//! ReplicationController is the same controller for an older kind (RC-01): everything here is generic
-//! over [`ReplicaOwner`], the few things that the two kinds differ in.
+//! ReplicationController is the same controller for an older kind (RC-01): everything here is generic over
+//! [`ReplicaOwner`], which holds the few differences.
 
 pub mod backoff;
 pub mod books;

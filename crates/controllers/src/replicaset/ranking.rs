@@ -1,21 +1,19 @@
-//! Ranking: of too many pods, which go first (DEL).
+//! Ranking: which pods of a surplus are deleted first (DEL).
 //!
-//! The order is that of the least harm: what does not run yet before what does, what is not ready before
-//! what is, what its author calls cheap, what stands beside its like on one node, what turned ready or
-//! was created lately. Each pod is given one key ([`Rank`]), and the smallest keys go. A key is a function
-//! of one pod and `now` alone, so that the order is total by construction, and the same for everyone who
-//! computes it.
+//! The order is that of the least harm: pods that do not run yet first, then those that are not ready, those with a low
+//! deletion cost, those with more related pods on their node, and those that turned ready or were created recently.
+//! Each pod has one key ([`Rank`]), and the smallest keys are deleted. A key is a function of one pod and `now` alone,
+//! so the order is total by construction, and the same for everyone who computes it.
 //!
-//! Times are compared by the power of two that their age in nanoseconds lies in. On so coarse a scale
-//! pods of about the same age are equal, and the uid, which is as good as random, decides between them.
-//! That spreads deletions over the zones and nodes that a scheduler filled one after the other, where
-//! exact times would empty the youngest zone first (KEP-2185).
+//! Times are compared by the power of two that their age in nanoseconds lies in. On so coarse a scale pods of about the
+//! same age are equal, and the uid, which is as good as random, decides between them. That spreads deletions over the
+//! zones and nodes that a scheduler filled one after the other; exact times would empty the youngest zone first
+//! (KEP-2185).
 //!
-//! Upstream compares pairs instead: two pods that turned ready at different times within one power of two
-//! are told apart by uid at once, before their restarts are looked at; two of the very same time by
-//! restarts. The two rules can contradict each other in a circle of three pods. Here restarts and creation
-//! come before the uid in both cases. Wherever upstream's rules put pods in an order, this one agrees
-//! but for pairs of that first sort with different restarts or creation buckets.
+//! Upstream compares pairs instead: two pods that turned ready at different times within one power of two are ordered
+//! by uid before their restarts are compared; two of equal ready times by restarts. The two rules can contradict each
+//! other in a cycle of three pods. Here restarts and creation come before the uid in both cases. Wherever upstream's
+//! rules give an order this one agrees, except for pairs of the first sort with different restarts or creation buckets.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -32,7 +30,7 @@ use super::claiming::Claimed;
 pub struct Colocation(BTreeMap<Arc<str>, u32>);
 
 impl Colocation {
-    /// Counts the active ones of related pods. Each pod must come up once.
+    /// Counts the active ones of related pods. Each pod must occur once.
     #[must_use]
     pub fn of<'a>(related: impl IntoIterator<Item = &'a Pod>) -> Self {
         let mut counts = Self::default();
@@ -47,14 +45,14 @@ impl Colocation {
         }
     }
 
-    /// How many stand on the pod's node. Pods without a node are not told apart by it: 0.
+    /// How many are on the pod's node; 0 for a pod without a node.
     #[must_use]
     pub fn around(&self, pod: &Pod) -> u32 {
         pod.node_name.as_ref().and_then(|node| self.0.get(node)).copied().unwrap_or(0)
     }
 }
 
-/// What tells two pods apart. The rules are asked in this order, and the first by which the two differ decides.
+/// The criteria that order two pods. They are applied in this order, and the first by which the two differ decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// 1. Not assigned to a node before assigned.
@@ -65,7 +63,7 @@ pub enum Rule {
     Ready,
     /// 4. Lower deletion cost first.
     Cost,
-    /// 5. More of its like on the node first.
+    /// 5. More related pods on the node first.
     Colocated,
     /// 6. Both ready: ready more recently first.
     ReadyFor,
@@ -77,12 +75,12 @@ pub enum Rule {
     Created,
     /// Equal so far: smaller uid first.
     Uid,
-    /// No two pods have one uid; should they, their names tell them apart.
+    /// By name, should two pods have the same uid.
     Name,
 }
 
 impl Rule {
-    /// All of them, in the order in which they are asked.
+    /// All of them, in the order in which they apply.
     pub const ALL: [Self; 11] = [
         Self::Assigned,
         Self::Phase,
@@ -97,7 +95,7 @@ impl Rule {
         Self::Name,
     ];
 
-    /// The row of the contract that it stands in, such as `DEL-01`.
+    /// Its row of the contract, such as `DEL-01`.
     #[must_use]
     pub const fn row(self) -> &'static str {
         match self {
@@ -111,7 +109,7 @@ impl Rule {
     }
 }
 
-/// A pod's place in the order of deletion: smaller goes first, by the first [`Rule`] that tells two apart.
+/// A pod's place in the order of deletion: the smaller is deleted first, by the first [`Rule`] by which two differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rank<'a> {
     assigned: bool,
@@ -139,7 +137,7 @@ impl PartialOrd for Rank<'_> {
 }
 
 impl<'a> Rank<'a> {
-    /// The place of one pod. `now` is the server's wall clock.
+    /// The rank of one pod. `now` is the server's wall clock.
     #[must_use]
     pub fn of(pod: &'a Pod, colocation: &Colocation, now: Timestamp) -> Self {
         let ready = pod.is_ready();
@@ -157,9 +155,9 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Which of two pods goes first, and the rule that says so: the last one where nothing tells them apart.
+    /// Which of two pods is deleted first, and the rule that decides: the last one if the two are equal.
     ///
-    /// This is the comparison that pods are deleted by.
+    /// Pods are deleted by this comparison.
     #[must_use]
     pub fn compare(&self, other: &Self) -> (Ordering, Rule) {
         for rule in Rule::ALL {
@@ -187,7 +185,7 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Whether nothing but their uids and names tells the two apart.
+    /// Whether the two differ only by uid and name.
     #[must_use]
     pub fn ties(&self, other: &Self) -> bool {
         let (order, rule) = self.compare(other);
@@ -198,11 +196,11 @@ impl<'a> Rank<'a> {
 /// How long ago something was, on a scale of powers of two. Smaller is more recent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Age {
-    /// Nobody wrote down when: counts as the most recent of all.
+    /// The time is not known: counts as the most recent of all.
     Unknown,
     /// Not in the past.
     None,
-    /// So many nanoseconds ago, as floor(log2).
+    /// floor(log2) of the nanoseconds.
     Log2(u32),
 }
 
@@ -218,9 +216,9 @@ impl Age {
     }
 }
 
-/// The `count` pods that go, the most dispensable first.
+/// The `count` pods to delete, in order.
 ///
-/// Where all go, none is compared with another (DEL-05): they come in the order they stand in.
+/// If all are deleted they are not ranked (DEL-05), and keep their order.
 #[must_use]
 pub fn victims<'a>(pods: &'a [Claimed], colocation: &Colocation, count: usize, now: Timestamp) -> Vec<&'a Claimed> {
     let mut pods: Vec<&Claimed> = pods.iter().collect();
@@ -228,7 +226,7 @@ pub fn victims<'a>(pods: &'a [Claimed], colocation: &Colocation, count: usize, n
         return pods;
     }
     let rank = |claimed: &&'a Claimed| Rank::of(&claimed.pod, colocation, now);
-    // Only those that go need an order among themselves.
+    // Only the pods to delete need an order among themselves.
     if count > 0 {
         pods.select_nth_unstable_by_key(count - 1, rank);
     }

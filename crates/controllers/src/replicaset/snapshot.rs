@@ -20,10 +20,10 @@ pub struct Snapshot<O> {
     pub owner: Arc<O>,
     /// Its selector.
     pub selector: Selector,
-    /// The pods that its reference controls, whatever their labels, and the orphans of its namespace
-    /// that its selector matches. In the order of the cache: the same after the same history.
+    /// The pods that the owner controls, whatever their labels, and the orphans of its namespace that its selector
+    /// matches. In the order of the cache: the same after the same history.
     pub pods: Vec<Arc<Pod>>,
-    /// Where the pods of related owners stand; empty where nothing is to be ranked by it (DEL-03).
+    /// How many pods of related owners are on each node; empty if nothing is to be ranked by it (DEL-03).
     pub colocation: Colocation,
     /// What the controller remembers of the owner.
     pub memory: Remembered,
@@ -31,25 +31,25 @@ pub struct Snapshot<O> {
     pub burst: u32,
 }
 
-/// What the controller remembers of one owner between syncs, as far as a decision depends on it.
+/// What the controller remembers of one owner between syncs and decides by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remembered {
-    /// Whether the watch has shown what the last round wrote.
+    /// Whether the expectations of the last round are met.
     pub expected: Expected,
-    /// How long creations still wait, because the last pods failed as soon as they were created (B-08).
+    /// How long creations are still delayed, because the last pods failed as soon as they were created (B-08).
     pub creations_wait: Option<Duration>,
-    /// Whether the owner is to be read from the server before pods are created: pods went whose deletion was not asked
-    /// for here, and the cache may not show yet that the owner itself is being deleted (B-23).
+    /// Whether the owner is to be read from the server before pods are created: pods were deleted by somebody else, and
+    /// the cache may not show yet that the owner itself is being deleted (B-23).
     pub confirm: bool,
-    /// How long counts that have changed need not be written yet, because the status was written, or pods were
-    /// managed, a moment ago: what comes of that is written together.
+    /// How long changed counts may be deferred, because the status was written, or pods were managed, a moment ago: the
+    /// changes that follow are written together.
     pub counts_wait: CountsWait,
     /// Whether the server stores `terminatingReplicas`.
     pub stores_terminating: bool,
 }
 
 impl Default for Remembered {
-    /// Of an owner of which nothing is remembered.
+    /// For an owner without a record.
     fn default() -> Self {
         Self {
             expected: Expected::Settled,
@@ -64,23 +64,23 @@ impl Default for Remembered {
 /// Whether the expectations of the last round are met (EX-02).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// They are, or there are none, or they are too old, or the caches have passed every write of the
-    /// round so that what they show is the truth (B-01).
+    /// They are met, or there are none, or they have expired, or the caches have reached every write of the round and
+    /// so show all of it (B-01).
     Settled,
-    /// Events are still to come. Managing pods now would count them twice.
+    /// Events are still to come. Managing pods now could create or delete too many.
     Pending {
-        /// How long until they are given up.
+        /// How long until they expire.
         expires_in: Duration,
     },
 }
 
 impl<O: ReplicaOwner> Snapshot<O> {
-    /// Looks everything up by index: the cost is that of the owner's own pods and of the orphans that it
-    /// might adopt, whatever else the namespace holds (B-15).
+    /// Looks everything up by index: the cost is that of the owner's own pods and of the orphans that it might adopt,
+    /// whatever else the namespace holds (B-15).
     ///
     /// # Errors
     ///
-    /// Where the owner's selector cannot be parsed (RS-20).
+    /// If the owner's selector cannot be parsed (RS-20).
     pub fn take(
         owner: Arc<O>,
         owners: &impl Owners<O>,
@@ -106,15 +106,15 @@ impl<O: ReplicaOwner> Snapshot<O> {
         Ok(snapshot)
     }
 
-    /// The same with the places of related pods looked up, though nothing is to be ranked by them now: for a reader
-    /// who wants to know the order all the same.
+    /// The same with the colocation of related pods looked up even if nothing is to be ranked now, for an explanation
+    /// of the order.
     #[must_use]
     pub fn ranked_among(mut self, owners: &impl Owners<O>, pods: &Cache<Pod>) -> Self {
         self.colocation = colocation(&*self.owner, owners, pods);
         self
     }
 
-    /// Whether some of the pods have to go, and not all (DEL-05).
+    /// Whether some of the pods are to be deleted, but not all (DEL-05).
     fn will_rank(&self) -> bool {
         let owner = self.owner.meta();
         let ours = |pod: &&Arc<Pod>| matches!(claim(owner, &self.selector, &pod.meta), Claim::Keep | Claim::Adopt);
@@ -141,7 +141,7 @@ impl<O: ReplicaOwner> Snapshot<O> {
 /// Counts, on each node, the active pods that the owner's siblings select, itself included (DEL-03).
 fn colocation<O: ReplicaOwner>(owner: &O, owners: &impl Owners<O>, pods: &Cache<Pod>) -> Colocation {
     let mut colocation = Colocation::default();
-    // An owner that nobody controls has no siblings, and no pod of it a rank.
+    // An owner without a controller has no siblings, and its pods are not ranked by this.
     let Some(controller) = &owner.meta().controller else { return colocation };
     let mut seen = BTreeSet::new();
     for sibling in owners.siblings(&controller.uid) {

@@ -1,7 +1,7 @@
-//! Status: what the owner says about its pods, and about the last attempt to manage them.
+//! Status: the owner's pod counts, and the last failure to manage them.
 //!
-//! The counts are of the pods that were there before this sync wrote anything: what it created or
-//! deleted is counted when the watch shows it. What went wrong is the condition `ReplicaFailure`.
+//! The counts are from before this sync's writes: what it created or deleted is counted when the watch shows it. A
+//! failure is the condition `ReplicaFailure`.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ pub struct Counts {
     pub fully_labeled: i32,
     /// Of these, the ones that are ready.
     pub ready: i32,
-    /// Of the ready ones, those that have been so for `minReadySeconds`.
+    /// Of the ready ones, those that have been ready for `minReadySeconds`.
     pub available: i32,
 }
 
 impl Counts {
-    /// Counts the claimed active pods (RS-15). `now` is the server's wall clock (B-11): readiness is
-    /// stamped by nodes that keep the server's time, not this process's.
+    /// Counts the claimed active pods (RS-15). `now` is the server's wall clock (B-11): nodes that keep the server's
+    /// time, not this process's, set the ready times.
     #[must_use]
     pub fn of<'a, O: ReplicaOwner>(owner: &O, pods: impl IntoIterator<Item = &'a Pod>, now: Timestamp) -> Self {
         let mut counts = Self::default();
@@ -45,8 +45,8 @@ impl Counts {
 
 /// The status after a sync (RS-15, RS-16).
 ///
-/// `terminating` is how many claimed pods are being deleted; none where the kind does not count them.
-/// `error` is what managing the pods failed with.
+/// `terminating` is how many claimed pods are being deleted; `None` if the kind does not count them. `error` is the
+/// failure of managing the pods.
 #[must_use]
 pub fn calculate<O: ReplicaOwner>(
     owner: &O,
@@ -58,15 +58,14 @@ pub fn calculate<O: ReplicaOwner>(
     let old = owner.status();
     let mut conditions = old.conditions.clone();
     match (error, Condition::find(&conditions, REPLICA_FAILURE)) {
-        // A condition that is there already stays as it is, whatever the new error says: it is the first
-        // failure of a row that is told.
+        // An existing condition is kept, whatever the new error is: it reports the first of several failures.
         (Some(error), None) => {
             let reason = match i64::from(counts.replicas) - i64::from(owner.replicas()) {
                 ..0 => "FailedCreate",
                 0 => "",
                 1.. => "FailedDelete",
             };
-            // As `metav1.Time` carries it, so that reading the condition back changes nothing.
+            // Truncated as in `metav1.Time`, so that reading the condition back changes nothing.
             let now = now.truncate_to_seconds();
             conditions.push(Condition::new(REPLICA_FAILURE, ConditionStatus::True, reason, &*error.message, now));
         }
@@ -84,13 +83,13 @@ pub fn calculate<O: ReplicaOwner>(
     }
 }
 
-/// The write that makes the owner's status `new`; none where it is so already (RS-17).
+/// The write that makes the owner's status `new`; `None` if nothing differs (RS-17).
 ///
-/// A generation that was not observed yet is a difference by itself: somebody waits to read that it was.
+/// A generation that is not observed yet is a difference by itself: clients wait for it.
 ///
-/// The write does not depend on the version: whoever changes the spec meanwhile, as a Deployment does in every
-/// step of a rollout, does not touch what is written here, and the generation says which spec it answers to.
-/// Should it overtake a newer status, its own event brings about the sync that puts that right (RS-01).
+/// The write has no version precondition: it touches nothing that a change of the spec does, such as a Deployment's at
+/// every step of a rollout, and the observed generation says which spec the status is for. If it overwrites a newer
+/// status, its own event causes the sync that corrects that (RS-01).
 ///
 /// A server that does not store `terminatingReplicas` is sent it all the same, with whatever else is written, so that a
 /// newer one is noticed; but the count alone is no difference, where the object has none.
@@ -116,10 +115,9 @@ pub fn write<O: ReplicaOwner>(owner: &O, new: &ReplicaSetStatus, stores_terminat
 
 /// The value of `status` in a strategic merge patch from `old` to `new`.
 ///
-/// Every count is written, so that a second attempt against a newer version leaves none behind. A count
-/// of zero is null where Go leaves it out, which is the same to a server that knows the type. Of the
-/// conditions only those that this sync changed are in it, and a field that the kind does not have never
-/// is (RC-02, RC-03).
+/// Every count is written, so that a second attempt against a newer version leaves none behind. A count of zero is null
+/// where Go omits it, which is the same to a server that knows the type. Of the conditions only those that this sync
+/// changed are in it, and a field that the kind does not have never is (RC-02, RC-03).
 fn patch<O: ReplicaOwner>(old: &ReplicaSetStatus, new: &ReplicaSetStatus) -> Value {
     let or_null = |count: i32| if count == 0 { Value::Null } else { json!(count) };
     let mut patch = Map::new();
@@ -138,7 +136,7 @@ fn patch<O: ReplicaOwner>(old: &ReplicaSetStatus, new: &ReplicaSetStatus) -> Val
     Value::Object(patch)
 }
 
-/// Conditions merge by their type: a new one stands in the patch as it is, one that is gone by a directive.
+/// Conditions merge by type: a new one is in the patch as it is, a removed one as a directive.
 fn changed_conditions(old: &[Condition], new: &[Condition]) -> Vec<Value> {
     let written = new.iter().filter(|condition| !old.contains(condition)).map(|condition| json!(condition));
     let gone = old.iter().filter(|condition| Condition::find(new, &condition.kind).is_none());

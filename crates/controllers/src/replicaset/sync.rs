@@ -1,4 +1,4 @@
-//! One sync as the conversation that an executor understands: claim, perform, write the status, done.
+//! One sync as the rounds that an executor performs: claim, perform, write the status, done.
 
 use muster_objects::Timestamp;
 
@@ -9,18 +9,17 @@ use crate::plan::{ClaimOutcome, Next, Outcome, Owner, Report, Requeue, SyncSteps
 
 /// The sync of one ReplicaSet or ReplicationController.
 ///
-/// A round in which there is nothing to do is not held: a sync that finds everything as it should be is
-/// done at once.
+/// Rounds without writes are skipped: a sync that finds everything up to date is done at once.
 #[derive(Debug)]
 pub struct ReplicaSync<O> {
     snapshot: Snapshot<O>,
     owner: Owner,
     claims: ClaimOutcome,
-    /// What came of managing the pods.
+    /// The outcome of managing the pods.
     outcome: Outcome,
-    /// When to look again once the status is written.
+    /// When to sync again once the status is written.
     requeue: Requeue,
-    /// Whether the status waits for more counts to change.
+    /// Whether the status write is deferred until more counts have changed.
     counts_wait: bool,
     /// When the sync began.
     began: Timestamp,
@@ -41,7 +40,7 @@ impl<O: ReplicaOwner> ReplicaSync<O> {
         if !plan.is_quiet() {
             return Next::Perform(Box::new(plan));
         }
-        // Nothing can fail, so what the plan foresees is what will be.
+        // Nothing can fail, so the plan's own forecast applies.
         (self.requeue, self.counts_wait) = (plan.requeue, plan.counts_wait);
         plan.status.map_or_else(|| self.finish(), Next::WriteStatus)
     }
@@ -77,7 +76,7 @@ impl<O: ReplicaOwner> SyncSteps for ReplicaSync<O> {
                 let claims = decide_claims(&self.snapshot);
                 if claims.is_empty() { self.manage(now) } else { Next::Claim(claims) }
             }
-            // Who owns what is not settled, so nothing is counted: neither pods nor status (RS-08).
+            // Ownership is not settled, so nothing is counted: neither pods nor status (RS-08).
             Report::Claimed(claims) => match claims.error() {
                 Some(error) => Next::Done(Verdict::failed(error)),
                 None => {
@@ -89,7 +88,7 @@ impl<O: ReplicaOwner> SyncSteps for ReplicaSync<O> {
                 self.outcome = outcome;
                 self.write_status(now)
             }
-            // A status that could not be written is the more events failure of the two (RS-17).
+            // A failed status write takes precedence over an earlier error (RS-17).
             Report::StatusWritten(Err(failure)) => Next::Done(Verdict::failed(failure)),
             Report::StatusWritten(Ok(_)) => self.finish(),
         }

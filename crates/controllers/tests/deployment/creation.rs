@@ -77,7 +77,7 @@ fn the_new_set_is_made_of_the_raw_template() {
     assert!(new.set.selector.as_ref().expect("valid").matches(&new.set.meta.labels));
 }
 
-/// A name that is taken is no failure yet; any other refusal is, with an Event.
+/// A name that is taken is not yet a failure; any other refusal is, with an Event.
 ///
 /// Contract: DEP-05
 #[test]
@@ -185,7 +185,7 @@ fn a_name_taken_by_an_own_set_of_another_template_is_a_collision() {
 
 /// Contract: DEP-05
 #[test]
-fn a_refused_creation_is_told_in_the_status_and_by_an_event() {
+fn a_refused_creation_is_in_the_status_and_an_event() {
     let mut world = World::new(deployment_json(2), []);
     world.refusals.push_back(("CREATE", failure(403, "Forbidden", "exceeded quota")));
     let verdict = world.sync();

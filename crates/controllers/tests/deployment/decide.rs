@@ -16,7 +16,7 @@ fn orphan(number: u64, image: &str) -> std::sync::Arc<muster_objects::ReplicaSet
 
 /// Contract: DEP-02
 #[test]
-fn an_empty_selector_is_told_and_only_the_generation_observed() {
+fn an_empty_selector_is_reported_and_only_the_generation_observed() {
     let mut json = crate::fixtures::deployment_json(3);
     json["spec"]["selector"] = json!({});
     json["metadata"]["generation"] = json!(2);
@@ -166,7 +166,7 @@ fn a_paused_deployment_cleans_up_but_not_what_it_scales() {
     assert_eq!(decision.delete.len(), 2);
 }
 
-/// By the status before the sync: a rollout that is about to be complete may still need to go back.
+/// By the status before the sync: a rollout that is about to complete may still need to be undone.
 ///
 /// Contract: DEP-14, DEP-24
 #[test]
@@ -197,7 +197,7 @@ fn one_sync_scales_up_or_down() {
     assert_eq!(update.before.annotations.get("note"), None);
 }
 
-/// A strategy that this version does not know is an error, told by its name.
+/// An unknown strategy is an error that names it.
 ///
 /// Contract: DEP-02
 #[test]

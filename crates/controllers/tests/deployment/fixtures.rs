@@ -130,7 +130,7 @@ pub(crate) fn set(number: u64, image: &str, replicas: i32) -> Arc<ReplicaSet> {
     set_with(number, image, replicas, |_| ())
 }
 
-/// A ReplicaSet of which only so many replicas are available.
+/// A ReplicaSet with this many available replicas.
 pub(crate) fn set_available(number: u64, image: &str, replicas: i32, available: i32) -> Arc<ReplicaSet> {
     set_with(number, image, replicas, |json| {
         json["status"]["readyReplicas"] = json!(available);

@@ -104,7 +104,7 @@ fn an_orphan_queues_every_deployment_that_selects_it() {
     assert_eq!(queued(&Change::Added(unlabelled), &all), [""; 0]);
     let empty = cache_of([deployment(1, |json| json["spec"]["selector"] = json!({}))]);
     assert_eq!(queued(&Change::Added(set(orphaned)), &empty), [""; 0], "an empty selector selects nothing here");
-    // Deleted, nobody need care; being deleted when first seen, it counts as deleted.
+    // A deleted orphan queues nothing; one that is being deleted when first seen counts as deleted.
     assert_eq!(queued(&Change::Deleted { last: set(orphaned), tombstone: false }, &all), [""; 0]);
     let leaving = |change: fn(&mut Value)| {
         set(|json| {
@@ -169,7 +169,7 @@ fn the_last_pod_of_a_recreating_deployment_queues_it() {
     // Where a rolling update was changed into a Recreate, the new ReplicaSet has pods before the last old one goes.
     assert!(pod_queues("Recreate", &gone(), [pod("b", 2, PodPhase::Running)]), "of another of its ReplicaSets");
     assert!(pod_queues("Recreate", &gone(), [pod("b", 9, PodPhase::Running)]), "of somebody else's");
-    // Pods that have ended hold nothing, whether or not anybody takes them away.
+    // Finished pods block nothing, whether or not they are deleted.
     assert!(pod_queues("Recreate", &gone(), [pod("b", 1, PodPhase::Failed), pod("c", 2, PodPhase::Succeeded)]));
     let orphan = Pod {
         meta: muster_objects::Meta { controller: None, ..pod("a", 1, PodPhase::Running).meta },

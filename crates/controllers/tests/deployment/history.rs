@@ -20,7 +20,7 @@ fn deleted(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<String> {
 
 /// Contract: DEP-14
 #[test]
-fn the_lowest_revisions_beyond_the_limit_go() {
+fn the_lowest_revisions_beyond_the_limit_are_deleted() {
     let old: Vec<_> = (1..=4).map(|number| set(number, "a", 0)).collect();
     assert_eq!(deleted(&keeping(4), &old), [""; 0]);
     assert_eq!(deleted(&keeping(2), &old), ["web-1", "web-2"]);
@@ -35,7 +35,7 @@ fn the_lowest_revisions_beyond_the_limit_go() {
     assert_eq!(deleted(&keeping(2), &[of(1, "30"), of(2, "9"), of(3, "seven")]), ["web-3"]);
 }
 
-/// One that is still in use is passed over, and none goes in its place.
+/// A ReplicaSet that is still in use is kept, and no other is deleted in its place.
 ///
 /// Contract: DEP-14
 #[test]
@@ -54,11 +54,11 @@ fn sets_in_use_are_not_deleted() {
     }
 }
 
-/// A ReplicaSet that was scaled up since it was looked at is left alone; one whose status changed is not.
+/// A ReplicaSet that was scaled up after the snapshot is not deleted; one whose status changed is.
 ///
 /// Contract: DEP-14
 #[test]
-fn only_what_was_looked_at_is_deleted() {
+fn a_set_that_was_scaled_up_meanwhile_is_not_deleted() {
     let deletion: Deletion = deletions(&keeping(0), &[set(1, "a", 0)]).remove(0);
     assert_eq!(
         serde_json::from_slice::<Value>(&deletion.options()).expect("JSON")["preconditions"],

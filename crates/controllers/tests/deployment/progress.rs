@@ -87,7 +87,7 @@ fn a_deadline_passes_after_the_last_progress() {
     }
 }
 
-/// Reason, status and text of what is told, and when it last changed and was last written.
+/// Status, reason and message of the condition, with its transition and update times.
 fn told(before: Option<Condition>, last: [i32; 4], now: [i32; 4]) -> Option<(String, String, u64, u64)> {
     let deployment = Deployment { status: counts(last), ..with_deadline(10) };
     let mut status = counts(now);
@@ -105,7 +105,7 @@ fn told(before: Option<Condition>, last: [i32; 4], now: [i32; 4]) -> Option<(Str
 
 /// Contract: DEP-17
 #[test]
-fn progress_is_told() {
+fn progress_is_reported() {
     let before = |status, reason| Some(progressing(status, reason, 5));
     let text = |what: &str| format!("ReplicaSet \"web-2\" {what}");
     let is = |word: &str, text: String, transition, update| Some((word.to_owned(), text, transition, update));
@@ -133,7 +133,7 @@ fn progress_is_told() {
         told(before(ConditionStatus::True, "ReplicaSetUpdated"), [4, 3, 3, 3], [3, 3, 3, 3]),
         is("True NewReplicaSetAvailable", text("has successfully progressed."), 5, 0)
     );
-    // After that, a pod that is lost is no rollout.
+    // After that, a pod that is lost is not part of a rollout.
     assert_eq!(
         told(Some(progressing(ConditionStatus::True, "NewReplicaSetAvailable", 99)), [3, 3, 3, 3], [3, 3, 2, 2]),
         is("True NewReplicaSetAvailable", "before".into(), 99, 99)
@@ -145,7 +145,7 @@ fn progress_is_told() {
 ///
 /// Contract: DEP-17
 #[test]
-fn the_subject_and_the_want_of_a_deadline() {
+fn the_condition_names_the_set_and_needs_a_deadline() {
     let deployment = Deployment { status: counts([3, 0, 3, 3]), ..with_deadline(10) };
     let mut status = counts([1, 0, 1, 1]);
     estimate(&deployment, &mut status, None, NOW);
@@ -156,7 +156,7 @@ fn the_subject_and_the_want_of_a_deadline() {
 
 /// Contract: DEP-19
 #[test]
-fn pauses_are_told() {
+fn pauses_are_reported() {
     let note = |paused: bool, before: Option<Condition>| {
         let mut conditions: Vec<Condition> = before.into_iter().collect();
         note_pause(&deployment(3, |json| json["spec"]["paused"] = json!(paused)), &mut conditions, NOW);
@@ -176,7 +176,7 @@ fn pauses_are_told() {
 
 /// Contract: DEP-17
 #[test]
-fn new_sets_are_told_of_where_there_is_a_deadline() {
+fn new_sets_are_reported_if_there_is_a_deadline() {
     let mut conditions = Vec::new();
     note_found(&with_deadline(10), &mut conditions, &set(2, "b", 3), NOW);
     assert_eq!(

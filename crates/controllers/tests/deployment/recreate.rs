@@ -51,12 +51,12 @@ fn old_pods_that_may_run_hold_the_new_ones() {
     assert!(old_pods_running(&sets(set(2, "b", 0), [emptied(1)]), &[Arc::new(leaving)]));
 }
 
-/// A ReplicaSet that was scaled down before its status told of the pods that it made may have any, though no cache shows
-/// one: the new pods wait for its answer.
+/// A ReplicaSet that was scaled down before its status showed the pods that it created may have any number, though no
+/// cache shows one: the new ReplicaSet waits for its status.
 ///
 /// Contract: DEP-12
 #[test]
-fn an_old_set_that_has_not_reported_on_its_size_holds_the_new_ones() {
+fn the_new_set_waits_for_an_old_one_whose_status_is_not_observed() {
     let old = |observed: i64| {
         set_with(1, "a", 0, |json| {
             json["metadata"]["generation"] = json!(2);
@@ -68,12 +68,12 @@ fn an_old_set_that_has_not_reported_on_its_size_holds_the_new_ones() {
     assert!(!old_pods_running(&sets(None, [old(2)]), &[]));
 }
 
-/// An orphan that is being deleted is never adopted. Its pods are nobody's here: no event of theirs would wake the
-/// Deployment when they have gone.
+/// An orphan that is being deleted is never adopted. Its pods are not waited for: no event of theirs would queue the
+/// Deployment when they are gone.
 ///
 /// Contract: DEP-12
 #[test]
-fn pods_of_a_set_that_was_not_claimed_hold_nothing() {
+fn pods_of_a_set_that_was_not_claimed_are_not_waited_for() {
     let mut deployment = crate::fixtures::deployment_json(2);
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
     let mut orphan = crate::fixtures::set_json(1, "nginx:0", 2);

@@ -1,4 +1,4 @@
-//! Revision: the annotations by which a Deployment keeps its book.
+//! Revision: the annotations that a Deployment keeps.
 
 use muster_controllers::deployment::revision::{
     desired_replicas, last_revision, max_replicas, max_revision, new_set_annotations, replicas_need_update,
@@ -30,7 +30,7 @@ fn revisions_of_sets() {
     assert_eq!(last_revision(&sets[..1]), 0);
 }
 
-/// The revision is raised and never lowered, one that is no number is kept, and the history grows.
+/// The revision is raised and never lowered, one that is not a number is kept, and the history grows.
 ///
 /// Contract: DEP-06
 #[test]
@@ -114,8 +114,7 @@ fn the_replicas_annotations_are_read_back() {
 }
 
 proptest! {
-    /// Whatever stands in the annotations, a revision that is a number never falls, and the history stays within its
-    /// length.
+    /// Whatever the annotations are, a numeric revision never falls, and the history stays within its length.
     ///
     /// Contract: DEP-06
     #[test]

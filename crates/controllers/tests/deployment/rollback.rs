@@ -12,7 +12,7 @@ fn rolling_back(to: &str) -> Deployment {
     deployment(3, |json| annotate(json, "deprecated.deployment.rollback.to", to))
 }
 
-/// What is told by the steps, and the patch of the Deployment, if every write succeeds.
+/// The Events of the steps, and the patch of the Deployment, if every write succeeds.
 fn outcome(steps: &[Step]) -> (Vec<String>, Vec<Value>) {
     let (mut told, mut patches) = (Vec::new(), Vec::new());
     for step in steps {
@@ -40,7 +40,8 @@ fn the_annotation_asks_for_a_revision() {
     assert_eq!(rollback_to(&deployment(3, |_| ())), None);
 }
 
-/// The template comes back without its hash, and the annotations with it; those of the Deployment's own book stay.
+/// The template is restored without its hash label, and the annotations with it; those of the Deployment alone are
+/// kept.
 ///
 /// Contract: DEP-22
 #[test]
@@ -63,11 +64,11 @@ fn the_template_and_annotations_come_back() {
     assert_eq!(patches, [expected]);
 }
 
-/// Whatever stands in the way is told, and the annotation goes all the same.
+/// Whatever prevents the rollback is reported, and the annotation is removed.
 ///
 /// Contract: DEP-22
 #[test]
-fn a_rollback_that_cannot_be_is_told_and_given_up() {
+fn an_impossible_rollback_is_reported_and_its_annotation_removed() {
     let cases = [
         (0, "tell Warning DeploymentRollbackRevisionNotFound: Unable to find last revision."),
         (9, "tell Warning DeploymentRollbackRevisionNotFound: Unable to find the revision to rollback to."),
@@ -108,7 +109,7 @@ fn the_old_set_becomes_the_new_one() {
     assert_eq!(world.deployment().annotations.get("deprecated.deployment.rollback.to"), None);
 }
 
-/// The template that is left is given a ReplicaSet, and a revision, before the Deployment goes back.
+/// The current template gets a ReplicaSet and a revision before the Deployment is rolled back.
 ///
 /// Contract: DEP-22
 #[test]

@@ -71,7 +71,7 @@ fn old_sets_shrink_by_what_is_available_beyond_the_least() {
     }
 }
 
-/// The oldest go first, and pods that are not healthy before all others.
+/// The oldest are scaled down first, and unhealthy pods before all others.
 ///
 /// Contract: DEP-11
 #[test]
@@ -91,17 +91,17 @@ fn the_oldest_shrink_first() {
     assert_eq!(sizes(&found), [("web-1", 3, 0), ("web-2", 4, 3)]);
 }
 
-/// A status from before the last scaling down counts pods that are about to go. They are no reason to take more.
+/// A status from before the last scale-down counts pods that are about to be deleted, which cannot be spared again.
 ///
 /// Contract: DEP-11
 #[test]
-fn pods_on_their_way_out_are_not_counted_as_available() {
+fn pods_about_to_be_deleted_are_not_counted_as_available() {
     // The old one was just scaled from ten to eight and reports ten yet; one new pod has come up.
     let sets = sets(set_available(2, "b", 5, 1), [set_available(1, "a", 8, 10)]);
     assert_eq!(sizes(&reconcile_old(&rolling(10, 3, 2), &sets)), [("web-1", 8, 7)]);
 }
 
-/// Without a new ReplicaSet there is nothing to go over to.
+/// Without a new ReplicaSet the old ones are kept.
 ///
 /// Contract: DEP-11
 #[test]
@@ -170,19 +170,19 @@ proptest! {
     }
 }
 
-/// What a ReplicaSet that shrinks takes is not known but for one thing: pods that are not ready go first.
+/// Which pods a ReplicaSet deletes is not known, except that those that are not ready come first.
 ///
 /// Contract: DEP-11
 #[test]
 fn only_what_will_be_available_for_certain_counts() {
-    // Of ten replicas, none above and three unavailable: size, pods, ready and available of the old one, and its sizes
+    // Of ten replicas, no surge and three unavailable: size, pods, ready and available of the old one, and its sizes
     // after. There is no new pod yet.
     let cases: [(i32, i32, i32, i32, &[i32]); 5] = [
         (10, 10, 10, 10, &[7]),
-        // Ready for less than minReadySeconds: any of the ten may go, so none does.
+        // Ready for less than minReadySeconds: any of the ten may be deleted, so none is.
         (10, 10, 10, 7, &[]),
         (10, 10, 8, 8, &[8, 7]),
-        // One is to go already, and may be any.
+        // One is to be deleted already, and may be any.
         (9, 10, 10, 8, &[]),
         // It is the one that is not ready.
         (9, 10, 9, 9, &[7]),
@@ -199,8 +199,8 @@ fn only_what_will_be_available_for_certain_counts() {
     }
 }
 
-/// A canary that is ready and not available yet: an undo, and a step forward to a fix, take it away at once, as
-/// Kubernetes does. No available pod can go in its place, since it has none, or since all that it has can be spared.
+/// A canary that is ready but not available is removed at once by an undo or by a fix, as in Kubernetes. No available
+/// pod can be deleted in its place, since it has none, or since all that it has can be spared.
 ///
 /// Contract: DEP-11, B-19
 #[test]

@@ -70,7 +70,7 @@ fn a_scaled_rollout_without_a_surge_ends() {
     }
     world.edit(|spec| spec["template"] = template("nginx:2"));
     world.edit(|spec| spec["replicas"] = json!(2));
-    // Somebody's own scaling left the old ReplicaSet as large as the Deployment, and scaled for another number.
+    // A manual scaling left the old ReplicaSet as large as the Deployment, with annotations for another number.
     world.sets.values_mut().for_each(|set| set["spec"]["replicas"] = json!(2));
     for _ in 0..20 {
         world.settle(|_| true);
@@ -79,11 +79,11 @@ fn a_scaled_rollout_without_a_surge_ends() {
     assert!(is_complete(&world.deployment(), &world.deployment().status), "{:?}", world.told());
 }
 
-/// The deadline of a rollout to an image that never works is told when it has passed, and going back heals it.
+/// A rollout to a broken image is reported when its deadline has passed, and an undo repairs it.
 ///
 /// Contract: DEP-17, DEP-18
 #[test]
-fn a_broken_rollout_stops_and_is_told() {
+fn a_broken_rollout_stops_and_is_reported() {
     let mut world = world(4, 1, 1);
     let works = |image: &str| image != "broken";
     for _ in 0..4 {
@@ -116,7 +116,7 @@ fn a_broken_rollout_stops_and_is_told() {
     assert_eq!(world.deployment().annotations.get("deployment.kubernetes.io/revision"), Some("3"));
 }
 
-/// What somebody does to the Deployment.
+/// A change of the Deployment by a user.
 #[derive(Debug, Clone)]
 enum Act {
     Image(u8),
@@ -177,8 +177,8 @@ fn lasting(world: &World) -> i64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Through whatever is done to it, and however late its ReplicaSets report: sizes stay within the surge, no needed
-    /// pod is taken, revisions only rise, nothing fails, and left alone the Deployment comes to rest complete.
+    /// For any sequence of changes, and however late ReplicaSets report: sizes stay within the surge, no needed pod is
+    /// deleted, revisions only rise, nothing fails, and in the end the Deployment is complete.
     ///
     /// Contract: DEP-06, DEP-09, DEP-10, DEP-11, B-03
     #[test]

@@ -96,7 +96,7 @@ fn fractions_are_rounded_half_away_from_zero() {
     assert_eq!(fraction_of(3, 10, 5), -1, "1.5 becomes 2");
     assert_eq!(fraction_of(3, 10, 8), -1, "2.4 becomes 2");
     assert_eq!(fraction_of(7, 10, 0), -7, "everything goes");
-    // Without the annotation the Deployment's own count of pods stands for the whole, and without that nothing does.
+    // Without the annotation `status.replicas` of the Deployment is the whole; without that there is none.
     let counted = deployment(20, |json| {
         json["spec"]["strategy"]["rollingUpdate"]["maxSurge"] = json!(0);
         json["status"]["replicas"] = json!(10);
@@ -116,8 +116,8 @@ fn products_beyond_an_int32_do_not_overflow() {
     assert_eq!(found.iter().map(|(_, size)| *size).collect::<Vec<_>>(), [50_000, 12_500]);
 }
 
-/// While nothing is to be scaled, a ReplicaSet that names another number is told the present one. Left as it is, it would
-/// be taken for a scaling event for ever.
+/// If nothing is to be scaled, a ReplicaSet annotated with another number gets the current one. It would otherwise
+/// count as a scaling event for ever.
 ///
 /// Contract: B-03
 #[test]
@@ -141,7 +141,7 @@ fn set_like() -> impl Strategy<Value = (i32, i32)> {
 }
 
 proptest! {
-    /// The sizes come to what is allowed, wherever sizes of an int32 can, and none is negative.
+    /// The sizes add up to the total that is allowed if int32 sizes can, and none is negative.
     ///
     /// Contract: DEP-09, B-10
     #[test]

@@ -121,7 +121,7 @@ fn failures_are_copied_and_removed_by_a_rollout() {
     assert!(conditions.contains(&json!({"$patch": "delete", "type": "ReplicaFailure"})), "{conditions:?}");
 }
 
-/// Only what changed is in the patch; counts of zero go, and the order of the conditions is said.
+/// Only what changed is in the patch; counts of zero are null, and the order of the conditions is given.
 ///
 /// Contract: DEP-15, DEP-21, B-13
 #[test]

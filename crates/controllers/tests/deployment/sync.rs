@@ -1,4 +1,4 @@
-//! Sync: the conversation, and what comes of failures.
+//! Sync: its rounds, and what failures lead to.
 
 use std::time::Duration;
 
@@ -81,11 +81,11 @@ fn a_paused_deployment_takes_its_own_failure_back() {
     assert_eq!(Condition::find(&world.deployment().status.conditions, "ReplicaFailure"), None);
 }
 
-/// A refusal whose cause can end is tried again sooner.
+/// A refusal whose cause can end by itself is retried sooner.
 ///
 /// Contract: B-06
 #[test]
-fn a_quota_is_waited_for_no_longer_than_elsewhere() {
+fn a_quota_has_the_backoff_limit_of_replica_sets() {
     let mut world = World::new(deployment_json(2), []);
     let quota = "replicasets.apps \"web\" is forbidden: exceeded quota: compute";
     world.refusals.push_back(("CREATE", failure(403, "Forbidden", quota)));
@@ -93,11 +93,11 @@ fn a_quota_is_waited_for_no_longer_than_elsewhere() {
     assert!(Duration::from_secs(60) < LONGEST_BACKOFF);
 }
 
-/// What was created before another write failed is told.
+/// A creation before another write failed is reported.
 ///
 /// Contract: DEP-17, DEP-06
 #[test]
-fn a_creation_is_told_though_the_rest_fails() {
+fn a_creation_is_reported_though_the_rest_fails() {
     let mut world = World::new(deployment_json(4), [set_json(1, "nginx:0", 4)]);
     world.refusals.push_back(("PATCH web-1", failure(500, "InternalError", "broken")));
     assert!(world.sync().error.is_some());
@@ -150,11 +150,11 @@ fn a_sync_that_changes_nothing_writes_nothing() {
     assert_eq!(world.take_requests(), [""; 0]);
 }
 
-/// A history deletion that finds the ReplicaSet in use is no error, and is decided again.
+/// A history deletion that finds the ReplicaSet in use is not an error, and causes another sync.
 ///
 /// Contract: DEP-14
 #[test]
-fn a_set_that_is_used_again_is_left_alone() {
+fn a_set_that_is_used_again_is_not_deleted() {
     let mut json = deployment_json(2);
     json["spec"]["revisionHistoryLimit"] = json!(0);
     let mut world = World::new(json, [set_json(1, "nginx:0", 0), set_json(2, "nginx:1", 2)]);

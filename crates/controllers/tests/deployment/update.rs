@@ -56,7 +56,7 @@ fn annotations_alone_are_written_only_where_that_is_asked_for() {
     assert_eq!(SetUpdate::scale(&deployment, &fresh, 3, Refresh::Always), None);
 }
 
-/// Where there are no annotations at all, the map is added whole; the version is tested, so that nobody else's is lost.
+/// Without annotations the map is added whole; the version is tested, so that annotations added meanwhile are not lost.
 ///
 /// Contract: DEP-13
 #[test]

@@ -270,7 +270,7 @@ impl World {
     }
 }
 
-/// RFC 6902, as far as these patches go.
+/// RFC 6902, with the operations that these patches use.
 fn apply(object: &mut Value, operations: &Value) -> Result<(), Failure> {
     for operation in operations.as_array().expect("operations") {
         let (op, path) = (operation["op"].as_str().expect("op"), operation["path"].as_str().expect("path"));
@@ -290,7 +290,7 @@ fn apply(object: &mut Value, operations: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A strategic merge of a status: null removes, conditions merge by their types and take the order that is asked for.
+/// A strategic merge of a status: null removes, conditions merge by type in the order of the directive.
 fn merge_status(status: &mut Value, patch: &Value) {
     for (key, value) in patch.as_object().expect("a status") {
         match (key.as_str(), value) {

@@ -107,11 +107,11 @@ fn expectations_expire_at_the_time_that_was_named() {
     assert_eq!(controller.snapshot().memory.expected, Expected::Settled);
 }
 
-/// The sync is put off, and woken when the cache has come to the last version; it costs no retry.
+/// The sync is deferred, and woken when the cache has reached the last version, without a retry.
 ///
 /// Contract: RS-19, B-17
 #[test]
-fn a_stale_cache_puts_the_sync_off_until_it_has_caught_up() {
+fn a_stale_cache_defers_the_sync_until_it_has_caught_up() {
     let mut controller = Controller::new(replica_set(2), pods(1));
     controller.create(1, 2_000);
     let Begin::Stale { resource, wrote, read, remedy } = controller.begin() else { panic!("the cache is behind") };
@@ -195,11 +195,11 @@ fn an_unaccounted_round_is_not_settled_by_versions() {
     assert_eq!(controller.snapshot().memory.expected, Expected::Settled);
 }
 
-/// A kind without a record never waits for its cache, and goes by its events alone.
+/// A kind without a record never waits for its cache, only for its expectations.
 ///
 /// Contract: RS-19, B-01
 #[test]
-fn a_kind_without_a_record_goes_by_events() {
+fn a_kind_without_a_record_waits_only_for_expectations() {
     let mut controller = Controller::new(replica_set(3), []);
     controller.books = Books::new(Identity::REPLICATION_CONTROLLER);
     controller.pods.saw(ResourceVersion(1));
@@ -210,7 +210,7 @@ fn a_kind_without_a_record_goes_by_events() {
     assert_eq!(controller.books.next_deadline(), None);
 }
 
-/// Gone in its cache: nothing is decided, and a new owner of the name starts afresh.
+/// Gone from its cache: there is no sync, and a new owner of the name starts without a record.
 ///
 /// Contract: EX-06
 #[test]
@@ -268,7 +268,7 @@ fn pods_that_fail_at_once_brake_creations() {
     assert_eq!(controller.snapshot().memory.creations_wait, Some(Duration::from_secs(1)));
 }
 
-/// Upstream tries again with every pod that goes, or not for five minutes; here with a growing wait.
+/// Upstream retries with every pod that is deleted, or not for five minutes; Muster with a growing delay.
 ///
 /// Contract: RS-12, B-08
 #[test]
@@ -305,8 +305,8 @@ fn a_snapshot_holds_what_concerns_the_owner() {
     assert_eq!(names, ["mine", "lost"]);
 }
 
-/// Siblings share one owner; their pods on a node count together, each once, and only where some pods go
-/// and others stay.
+/// Siblings share one owner; their pods on a node count together, each once, and only if some pods are deleted and
+/// others kept.
 ///
 /// Contract: DEL-03, DEL-05
 #[test]
@@ -336,12 +336,12 @@ fn colocation_is_that_of_the_siblings() {
     // The selector of `web` matches the old ones too: overlapping, they count once.
     let old = || deployment(replica_set_named("web-old", 2, 2, &json!({"hash": "old"})));
     assert_eq!(run(deployment(replica_set(2)), vec![old()]), ([3, 2], vec!["a".to_owned()]));
-    // Without a controlling owner there are no ranks, and the smallest uid goes.
+    // Without a controller there are no ranks, and the smallest uid is deleted.
     assert_eq!(run(replica_set(2), vec![old()]), ([0, 0], vec!["a".to_owned()]));
     // A sibling with an invalid selector selects nothing.
     let invalid = deployment(replica_set_named("bad", 3, 1, &json!({"app": "no spaces"})));
     assert_eq!(run(deployment(replica_set(2)), vec![invalid]).0, [3, 2]);
-    // All go: nothing is ranked.
+    // All are deleted: nothing is ranked.
     assert_eq!(run(deployment(replica_set(0)), vec![old()]).0, [0, 0]);
     // Enough: neither.
     assert_eq!(run(deployment(replica_set(3)), vec![old()]).0, [0, 0]);
@@ -359,11 +359,11 @@ fn effects_become_keys() {
     assert_eq!(controller.note(Effect::Overlap { pod: key(), owners: vec![] }), None);
 }
 
-/// Counts wait for a moment after each round; what was not told is known to wait since the first. A status begins it anew.
+/// Counts are deferred for a moment after each round, in all since the first. A status write starts this again.
 ///
 /// Contract: RS-17
 #[test]
-fn how_long_counts_have_waited_is_known_over_several_rounds() {
+fn counts_are_deferred_for_a_limited_time_over_several_rounds() {
     let mut controller = Controller::new(replica_set(3), []);
     let owner = controller.snapshot().owner.as_planned();
     let round = |controller: &mut Controller| {
@@ -399,11 +399,11 @@ fn how_long_counts_have_waited_is_known_over_several_rounds() {
     assert_eq!(wait(&mut controller), CountsWait { left: Some(COUNTS_PAUSE), waited: Duration::ZERO });
 }
 
-/// Pods that go though nobody here asked for it may be the first that is seen of their owner's deletion.
+/// Pods deleted by somebody else may be the first sign that their owner is being deleted.
 ///
 /// Contract: B-23
 #[test]
-fn an_owner_whose_pods_went_unasked_is_confirmed_before_they_are_replaced() {
+fn an_owner_is_confirmed_before_pods_that_others_deleted_are_replaced() {
     let mut controller = Controller::new(replica_set(3), pods(3));
     let owner = controller.snapshot().owner.as_planned();
     let goes = |controller: &mut Controller, name: &str, first: bool| {
@@ -433,7 +433,7 @@ fn an_owner_whose_pods_went_unasked_is_confirmed_before_they_are_replaced() {
     assert!(!controller.snapshot().memory.confirm);
 }
 
-/// The answer to a status write does not tell what became of a field that the server does not know; the cache does.
+/// The answer to a status write does not show whether the server stored a field; the cache does.
 ///
 /// Contract: RS-15
 #[test]

@@ -158,7 +158,7 @@ fn permission_is_only_asked_for_adoptions_and_read_from_the_fresh_owner() {
     let gone = failure(404, "NotFound", "replicasets.apps \"web\" not found");
     let why = plan.permission(Err(&gone)).expect_err("refused");
     assert_eq!(why.message, "can't recheck DeletionTimestamp: replicasets.apps \"web\" not found");
-    // The pod is told by its own name, and the owner's absence is not taken for the pod's.
+    // The failure names the pod, and the owner's absence is not taken for the pod's.
     let error = plan.patches[0].refused(&why);
     assert_eq!(error.message, format!("can't adopt Pod default/b ({}): {}", uid(12), why.message),);
     let mut outcome = ClaimOutcome::default();
@@ -201,7 +201,7 @@ fn what_the_results_of_claims_mean() {
 
 /// Contract: RS-08
 #[test]
-fn errors_are_collected_and_told_once_each() {
+fn each_distinct_error_is_reported_once() {
     let (a, b) = (Failure::local("a"), Failure::local("b"));
     assert_eq!(Failure::aggregate(&[]), None);
     assert_eq!(Failure::aggregate(std::slice::from_ref(&a)), Some(a.clone()));

@@ -78,7 +78,7 @@ fn an_owner_being_deleted_neither_creates_nor_deletes() {
     }
 }
 
-/// Claims and status go on; only the pods wait, and are looked at when the wait ends.
+/// Claims and status go on; only managing pods waits until the expectations expire.
 ///
 /// Contract: EX-07
 #[test]
@@ -119,7 +119,7 @@ fn the_brake_holds_creations_only() {
     assert_eq!(planned(&braked(2)).requeue, Requeue::None);
 }
 
-/// Labels, annotations, finalizers and spec unchanged, fields that nobody here knows included.
+/// Labels, annotations, finalizers and spec are unchanged, including unknown fields.
 ///
 /// Contract: RS-10
 #[test]

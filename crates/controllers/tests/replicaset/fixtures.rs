@@ -106,7 +106,7 @@ pub(crate) fn remembered(change: impl FnOnce(&mut Remembered)) -> Remembered {
     memory
 }
 
-/// What a sync of `owner` looks at when nothing stands in its way.
+/// The snapshot of an ordinary sync of `owner`.
 pub(crate) fn snapshot(owner: ReplicaSet, pods: impl IntoIterator<Item = Pod>) -> Snapshot<ReplicaSet> {
     Snapshot {
         selector: owner.selector().expect("a test's selector is valid").clone(),
@@ -118,7 +118,7 @@ pub(crate) fn snapshot(owner: ReplicaSet, pods: impl IntoIterator<Item = Pod>) -
     }
 }
 
-/// So many pods of [`replica_set`], named `web-0`, `web-1`, ...
+/// This many pods of [`replica_set`], named `web-0`, `web-1`, ...
 pub(crate) fn pods(count: u64) -> Vec<Pod> {
     (0..count).map(|n| pod(&format!("web-{n}"), 10 + n)).collect()
 }

@@ -25,7 +25,7 @@ fn owners() -> Cache<ReplicaSet> {
     cache.apply(replica_set_named("db", 2, 1, &json!({"app": "db"})));
     cache.apply(replica_set_named("both", 3, 1, &json!({"tier": "front"})));
     cache.apply(ReplicaSet { min_ready_seconds: 30, ..replica_set_named("slow", 4, 1, &json!({"app": "slow"})) });
-    // Empty and invalid selectors select nobody.
+    // Empty and invalid selectors select nothing.
     cache.apply(replica_set_named("empty", 5, 1, &json!({})));
     cache.apply(replica_set_named("invalid", 6, 1, &json!({"app": "no value may have spaces"})));
     cache
@@ -129,11 +129,11 @@ fn table_of_added_pods() {
     assert_eq!(added(unselected), []);
 }
 
-/// Every one that selects it is queued, and that there are several is told.
+/// Every owner that selects it is queued, and the overlap is reported.
 ///
 /// Contract: RS-02, RS-21
 #[test]
-fn overlapping_owners_are_told_and_all_queued() {
+fn overlapping_owners_are_reported_and_all_queued() {
     let mut pod = orphan("p", 11);
     pod.meta.labels = labels(&[("app", "web"), ("tier", "front")]);
     let overlap = Effect::Overlap { pod: key("p"), owners: vec![key("both"), key("web")] };
@@ -265,7 +265,7 @@ fn pods_that_fail_at_once_are_noticed_when_they_fail() {
     let refused = |pod: &mut Pod| pod.phase = PodPhase::Failed;
     assert_eq!(updated(&fresh, refused), [failed(), queued(&["web"])].concat(), "a pod that no node ran");
     assert_eq!(updated(&pod("p", 11), fail(1)), queued(&["web"]), "a pod that was ready was not refused");
-    // Only the step counts: a later update of a failed pod is no further failure.
+    // Only the transition counts: a later update of a failed pod is not another failure.
     let mut dead = fresh.clone();
     fail(0)(&mut dead);
     assert_eq!(updated(&dead, |pod| pod.node_name = Some("n".into())), queued(&["web"]));

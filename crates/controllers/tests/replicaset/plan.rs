@@ -17,7 +17,7 @@ fn resources_know_their_paths() {
     assert_eq!(PatchType::Merge.content_type(), "application/merge-patch+json");
 }
 
-/// By the reason where there is one, else by the code.
+/// By the reason if there is one, else by the code.
 ///
 /// Contract: RS-08, RS-13
 #[test]
@@ -34,7 +34,7 @@ fn failures_are_known_by_reason() {
     assert!(!failure(500, "InternalError", "x").is_uncertain());
 }
 
-/// The first failure is the one that is told, and what has no version is not accounted for.
+/// The first failure is the one reported, and a write without a version is not accounted for.
 ///
 /// Contract: RS-13, B-01
 #[test]

@@ -1,4 +1,4 @@
-//! Which pods go first.
+//! Which pods are deleted first.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::fixtures::{NOW, ago, any_pod, pending, pod, pods, ready_since, replic
 const MONTH: u64 = 30 * 86_400;
 const HOUR: u64 = 3_600;
 
-/// Compares two pods, each with so many of its like on its node.
+/// Compares two pods, each with this many related pods on its node.
 fn compare((a, colocated_a): (&Pod, usize), (b, colocated_b): (&Pod, usize)) -> Ordering {
-    // Ranks come from where related pods stand; here each pod gets a node of its own with the given number.
+    // Ranks come from the nodes of related pods; here each pod gets a node of its own with the given number.
     let place = |pod: &Pod, node: &str| {
         let mut pod = pod.clone();
         pod.node_name = pod.node_name.map(|_| node.into());
@@ -46,7 +46,7 @@ fn not_ready(name: &str, phase: PodPhase, node: bool) -> Pod {
     if node { pod } else { Pod { node_name: None, ..pod } }
 }
 
-/// The cases of upstream's `TestSortingActivePodsWithRanks`: the first goes before the second.
+/// The cases of upstream's `TestSortingActivePodsWithRanks`: the first is deleted before the second.
 ///
 /// Contract: DEL-01, DEL-02, DEL-03, DEL-04
 #[test]
@@ -92,7 +92,7 @@ fn table_of_pairs() {
 ///
 /// Contract: DEL-04
 #[test]
-fn equal_buckets_are_told_apart_by_uid() {
+fn equal_age_buckets_are_ordered_by_uid() {
     let with_uid = |mut pod: Pod, number: u64| {
         pod.meta.uid = crate::fixtures::uid(number);
         pod
@@ -175,7 +175,7 @@ fn table_of_victims() {
     let (one, two) =
         (Pod { node_name: Some("1".into()), ..pod("one", 4) }, Pod { node_name: Some("2".into()), ..pod("two", 5) });
     let all = [&one, &two, &running, &scheduled, &unscheduled];
-    // pods, related pods, how many go, which
+    // pods, related pods, how many are deleted, which
     type Case<'a> = (&'a [&'a Pod], &'a [&'a Pod], usize, &'a [&'a str]);
     let cases: [Case<'_>; 7] = [
         (&[], &[], 0, &[]),
@@ -193,11 +193,11 @@ fn table_of_victims() {
     }
 }
 
-/// Where all go, none is compared and nothing is observed.
+/// If all are deleted, none is compared and nothing is observed.
 ///
 /// Contract: DEL-05, DEL-06
 #[test]
-fn all_go_in_the_order_they_stand_in() {
+fn pods_keep_their_order_if_all_are_deleted() {
     let plan = decide(&snapshot(replica_set(0), pods(4)), &ClaimOutcome::default(), NOW);
     let deleted: Vec<_> = plan.deletions().map(|deletion| deletion.key.name.to_string()).collect();
     assert_eq!(deleted, ["web-0", "web-1", "web-2", "web-3"]);
@@ -249,10 +249,10 @@ fn the_plan_carries_a_ratio_for_each_ready_victim() {
     assert_eq!(plan.remarks, [Remark::DeletionAgeRatio(1.0)]);
 }
 
-/// Upstream's comparison of two pods, step by step; none where it leaves them equal.
+/// Upstream's comparison of two pods, step by step; `None` if it leaves them equal.
 fn upstream(a: &Pod, b: &Pod, colocation: &Colocation) -> Option<Ordering> {
     let unlike = |ordering: Ordering| (ordering != Ordering::Equal).then_some(ordering);
-    // Later times go first; no time at all first of all.
+    // Later times are deleted first, and no time before all others.
     let recency = |a: Option<Timestamp>, b: Option<Timestamp>| match (a, b) {
         (None, None) => Ordering::Equal,
         (None, _) => Ordering::Less,

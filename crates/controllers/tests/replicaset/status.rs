@@ -225,7 +225,7 @@ fn conditions_in_the_patch() {
     );
     let removed = status(with_conditions(vec![condition(REPLICA_FAILURE, "FailedCreate")]), &Outcome::default());
     assert_eq!(removed["conditions"], json!([{"$patch": "delete", "type": "ReplicaFailure"}]));
-    // Whoever else writes conditions keeps theirs.
+    // Conditions of other writers are kept.
     let among_others = vec![condition("Other", "x"), condition(REPLICA_FAILURE, "FailedCreate")];
     let removed = status(with_conditions(among_others), &Outcome::default());
     assert_eq!(removed["conditions"], json!([{"$patch": "delete", "type": "ReplicaFailure"}]));

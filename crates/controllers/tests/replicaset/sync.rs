@@ -65,8 +65,8 @@ fn nothing_to_do_is_nothing_done() {
     assert_eq!(world.requests, Vec::<String>::new());
 }
 
-/// Counts that a moment will change again are not written for that moment: right after a status write, or after
-/// pods were managed. A condition is told at once.
+/// Counts that are about to change again are deferred for a moment: right after a status write, or after pods were
+/// managed. A condition is written at once.
 ///
 /// Contract: RS-15, RS-17
 #[test]
@@ -120,7 +120,7 @@ fn counts_wait_no_longer_than_a_second_in_all() {
 
 /// Contract: RS-09, RS-11, RS-19
 #[test]
-fn creations_are_told_and_recorded() {
+fn creations_have_events_and_are_recorded() {
     let mut world = World::default();
     let mut sync = ReplicaSync::new(snapshot(replica_set(3), []));
     assert_eq!(sync.owner().component, "replicaset-controller");
@@ -133,7 +133,7 @@ fn creations_are_told_and_recorded() {
     assert!(world.outcome.is_accounted_for());
 }
 
-/// The batch with the failure is the last; what was never tried is not expected; the status tells.
+/// The batch with the failure is the last; creations never tried are not expected; the status has the failure.
 ///
 /// Contract: RS-09, RS-11, RS-16, EX-05, B-09
 #[test]
@@ -189,11 +189,11 @@ fn a_terminating_namespace_ends_the_round_quietly() {
     assert_eq!(world.status().expect("written").get("conditions"), None);
 }
 
-/// Upstream's `TestSyncReplicaSetCreateFailures`: the next sync begins anew.
+/// Upstream's `TestSyncReplicaSetCreateFailures`: the next sync starts again with one creation.
 ///
 /// Contract: RS-16
 #[test]
-fn the_condition_goes_with_the_next_sync_that_works() {
+fn the_condition_is_removed_by_the_next_sync_that_succeeds() {
     let mut owner = replica_set(1);
     owner.status.conditions = serde_json::from_value(
         json!([{"type": "ReplicaFailure", "status": "True", "lastTransitionTime": ago(9), "reason": "FailedCreate", "message": "x"}]),
@@ -248,9 +248,8 @@ fn a_conflict_is_looked_into_and_tried_again() {
     assert_eq!(world.expected, Some((0, vec!["web-0".into()])));
 }
 
-/// Another pod of the name, one that was released, adopted by another, relabelled, or is dying already: it is
-/// left alone, nothing is expected of it, no error is told, and the owner is decided again with a cache that
-/// knows.
+/// Another pod of the name, one that was released, adopted by another, relabelled, or is being deleted already: it is
+/// not deleted, no event is expected, there is no error, and the owner is synced again once the cache shows the change.
 ///
 /// Contract: B-02, EX-05
 #[test]
@@ -330,7 +329,7 @@ fn a_dying_owner_adopts_nothing_though_its_cache_does_not_know() {
         pod
     };
     let verdict = run(&mut world, snapshot(replica_set(5), [orphan("a", 11), orphan("b", 12), stray]));
-    // The release goes ahead; neither pods nor status are touched after the failed claims.
+    // The release is done; neither pods nor status are written after the failed claims.
     assert_eq!(world.requests, ["GET web", "PATCH stray"]);
     let why = "default/web has just been deleted at 2026-01-02 15:04:05 +0000 UTC";
     let error = verdict.error.expect("failed").message;
@@ -387,7 +386,7 @@ fn a_failed_status_is_tried_once_more() {
 #[test]
 fn a_status_that_fails_twice_fails_the_sync() {
     let boom = || failure(500, "InternalError", "no");
-    // second answer, fresh read, the failure told
+    // second answer, fresh read, the failure reported
     let cases = [
         (vec![Err(boom()), Err(conflict("web"))], Ok(fresh_owner("150")), conflict("web").message),
         (vec![Err(boom())], Err(not_found("web")), not_found("web").message),
@@ -398,7 +397,7 @@ fn a_status_that_fails_twice_fails_the_sync() {
         ),
     ];
     for (statuses, read, expected) in cases {
-        // The creation fails as well: the status is the more events of the two.
+        // The creation fails as well: the status error takes precedence.
         let mut world = World { statuses: statuses.into(), creations: [Err(quota())].into(), ..World::default() };
         world.reads.insert("web".into(), read);
         let verdict = run(&mut world, snapshot(replica_set(2), pods(1)));
@@ -415,11 +414,11 @@ fn a_sync_ends_with_a_note_for_the_next_available_pod() {
     assert_eq!(run(&mut world, snapshot(owner, [young])), Verdict::done(Requeue::After(Duration::from_secs(4))));
 }
 
-/// Upstream's `TestSyncReplicaSetDormancy`: while events are to come, the status is written and nothing else.
+/// Upstream's `TestSyncReplicaSetDormancy`: while events are expected, only the status is written.
 ///
 /// Contract: EX-07
 #[test]
-fn a_sync_that_waits_for_events_only_tells() {
+fn a_sync_that_waits_for_expectations_only_writes_the_status() {
     let expires_in = Duration::from_secs(299);
     let waiting = Snapshot {
         memory: remembered(|memory| memory.expected = Expected::Pending { expires_in }),
@@ -430,11 +429,11 @@ fn a_sync_that_waits_for_events_only_tells() {
     assert_eq!(world.requests, ["PATCH web/status"]);
 }
 
-/// An answer that was lost may stand for a pod that exists: the round proves nothing by its versions.
+/// The write behind a lost answer may have created a pod: versions prove nothing for this round.
 ///
 /// Contract: B-01
 #[test]
-fn a_lost_answer_is_not_accounted_for() {
+fn a_lost_answer_leaves_the_round_unaccounted() {
     let mut world =
         World { creations: [Ok(()), Err(Failure::unanswered("connection reset"))].into(), ..World::default() };
     run(&mut world, snapshot(replica_set(2), []));

@@ -36,7 +36,7 @@ pub(crate) struct World {
     pub(crate) expected: Option<(i64, Vec<String>)>,
     /// Versions recorded as written.
     pub(crate) recorded: Vec<ResourceVersion>,
-    /// What came of the last round.
+    /// The outcome of the last round.
     pub(crate) outcome: Outcome,
     /// The plan last performed.
     pub(crate) plan: Option<Plan>,

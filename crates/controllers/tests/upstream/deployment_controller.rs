@@ -1,4 +1,4 @@
-//! `deployment_controller_test.go`: whole syncs, and which change looks at which Deployment.
+//! `deployment_controller_test.go`: whole syncs, and which change queues which Deployment.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn a_deployment_from_nothing_gets_one_set() {
 ///
 /// Contract: DEP-02
 #[test]
-fn a_dying_deployment_only_tells() {
+fn a_deployment_that_is_being_deleted_only_reports() {
     let mut dying = deployment_json(1);
     dying["metadata"]["deletionTimestamp"] = json!(ago(5));
     let mut world = World::new(dying, []);
@@ -53,7 +53,7 @@ fn a_deployment_that_is_dying_on_the_server_adopts_nothing() {
     assert_eq!(refused.message, "default/web has just been deleted at 2026-01-02 15:04:05 +0000 UTC");
 }
 
-/// `TestReentrantRollback`: the previous revision's template comes back, and no ReplicaSet is touched in that sync.
+/// `TestReentrantRollback`: the previous revision's template is restored, and no ReplicaSet is written in that sync.
 ///
 /// Contract: DEP-22
 #[test]
@@ -238,7 +238,7 @@ fn table_of_changed_sets() {
     }
 }
 
-/// A Deployment of that selector.
+/// A Deployment with that selector.
 fn elsewhere(selector: &Value) -> Deployment {
     deployment(1, |json| json["spec"]["selector"] = selector.clone())
 }

@@ -148,7 +148,7 @@ fn table_of_sums() {
     let cases = [
         ("one shrinks", vec![one()], 1, 2, Some(3)),
         ("two shrink", vec![one(), two()], 3, 5, Some(4)),
-        ("one that nobody has looked at yet", vec![unseen()], 3, 0, Some(0)),
+        ("one that is not observed yet", vec![unseen()], 3, 0, Some(0)),
         ("that one beside two that shrink", vec![one(), two(), unseen()], 6, 5, Some(4)),
         ("one that does not count", vec![dropped()], 1, 1, None),
         ("that one among the others", vec![one(), two(), unseen(), dropped()], 7, 6, None),
@@ -311,7 +311,7 @@ fn table_of_deadlines() {
 /// Contract: DEP-07
 #[test]
 fn table_of_unavailability() {
-    // Replicas, what may be unavailable, and what that comes to.
+    // Replicas, `maxUnavailable`, and the resolved number.
     let cases = [
         (10, json!(5), 5),
         (10, json!(10), 10),

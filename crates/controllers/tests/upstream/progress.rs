@@ -1,4 +1,4 @@
-//! `progress_test.go`: when to look again, and what the condition `Progressing` says.
+//! `progress_test.go`: when to sync again, and the condition `Progressing`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn table_of_stuck_rollouts() {
     }
 }
 
-/// A ReplicaSet of that size with so many pods, and so many of them available.
+/// A ReplicaSet of that size with these numbers of pods and available pods.
 fn sized(number: u64, size: i32, replicas: i32, available: i32) -> Arc<ReplicaSet> {
     set_with(number, "a", size, |json| {
         json["status"] = json!({"replicas": replicas, "availableReplicas": available, "observedGeneration": 1});

@@ -1,4 +1,4 @@
-//! `recreate_test.go`: old ReplicaSets first, and when their last pod has gone.
+//! `recreate_test.go`: old ReplicaSets are scaled down first, and the new one follows their last pod.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn old_sets_go_to_zero() {
     assert_eq!(sizes, [(3, 0)]);
 }
 
-/// An old ReplicaSet of size zero that reports so many pods.
+/// An old ReplicaSet of size zero that reports this many pods.
 fn reporting(number: u64, replicas: i32) -> Arc<ReplicaSet> {
     set_with(number, "a", 0, |json| json["status"] = json!({"replicas": replicas, "observedGeneration": 1}))
 }

@@ -43,7 +43,7 @@ fn a_quota_is_not_run_against_a_hundred_times() {
     assert_eq!((tried, world.outcome.created), (1 + 2 + 4 + 8, 10));
 }
 
-/// `TestDoNotPatchPodWithOtherControlRef`: another's pod matches, and two are created all the same.
+/// `TestDoNotPatchPodWithOtherControlRef`: a pod with another controller matches, and two are created all the same.
 ///
 /// Contract: RS-06
 #[test]
@@ -106,7 +106,7 @@ impl Controller {
         }
     }
 
-    /// Hands a change to the books, and says which owners it queues.
+    /// Passes a change to the books, and returns the owners to queue.
     fn show(&mut self, change: &Change<Pod>) -> Vec<ObjectKey> {
         let mut effects = Vec::new();
         pod_changed(change, &self.owners, |effect| effects.push(effect));
@@ -145,8 +145,8 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::new("default", name)
 }
 
-/// `TestControllerBurstReplicas`: up to so many and down to none, in rounds of a burst each. A round ends when the last
-/// of its pods has been seen, and not before.
+/// `TestControllerBurstReplicas`: up to a size and down to none, in rounds of one burst each. A round ends only when
+/// the last of its pods has been seen.
 ///
 /// Contract: RS-09, RS-13, EX-01, EX-03, EX-04
 #[test]
@@ -330,7 +330,7 @@ fn table_of_victims() {
     let two = Pod { node_name: Some("2".into()), ready: ready_since(None), ..pod("two", 5) };
     let six = [&one, &one, &two, &not_ready, &scheduled, &unscheduled];
     let six_names = ["one", "one", "two", "not-ready", "scheduled", "unscheduled"];
-    // The pods, the related ones where they are not the same, how many go, and which.
+    // The pods, the related ones if they differ, how many are deleted, and which.
     type Case<'a> = (&'static str, &'a [&'a Pod], Option<&'a [&'a Pod]>, usize, &'a [&'a str]);
     let cases: [Case<'_>; 10] = [
         ("none", &[], None, 0, &[]),

@@ -43,7 +43,7 @@ fn table_of_old_sets() {
 /// Contract: DEP-11
 #[test]
 fn table_of_unhealthy_pods() {
-    // Available of ten, how many may go, and how many do.
+    // Available pods of ten, the most to remove, and how many are removed.
     for (available, most, expected) in [(8, 1, 1), (8, 3, 2), (8, 0, 0), (10, 3, 0)] {
         let mut old = [set_available(1, "a", 10, available)];
         let updates = clean_up_unhealthy(&rolling(10, 2, 2), &mut old, most);

@@ -100,7 +100,7 @@ fn deleted(limit: i32, old: &[Arc<ReplicaSet>]) -> Vec<String> {
 /// Contract: DEP-14
 #[test]
 fn table_of_histories() {
-    // Wanted and present pods of each, the limit, and how many go.
+    // Wanted and present pods of each, the limit, and how many are deleted.
     type Case = (&'static str, &'static [(i32, i32)], i32, usize);
     let cases: [Case; 5] = [
         ("two beyond the limit", &[(0, 0), (0, 0), (0, 0)], 1, 2),
@@ -125,7 +125,7 @@ fn table_of_histories() {
 /// Contract: DEP-14
 #[test]
 fn table_of_the_order_of_histories() {
-    // Size and revision of each from the oldest, the limit, and the names that go.
+    // Size and revision of each from the oldest, the limit, and the names deleted.
     type Case = (&'static str, &'static [(i32, Option<i64>)], i32, &'static [&'static str]);
     let cases: [Case; 7] = [
         ("rising", &[(0, Some(1)), (0, Some(2))], 1, &["web-1"]),

@@ -1,4 +1,4 @@
-//! Memory: what a running controller knows of one owner that no list of the API tells.
+//! Memory: what a running controller remembers of one owner, which the API does not show.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use muster_controllers::{deployment, replicaset};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Memory {
-    /// What the watch has still to show of the last round (EX-01); none for a controller that does not count.
+    /// The expectations of the last round (EX-01); `None` for a controller without expectations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expectations: Option<Expectations>,
-    /// What was written and has not been seen in the caches when a sync last began (RS-19); none for a kind of which no
-    /// record is kept (RC-02).
+    /// Versions written and not yet seen in the caches when a sync last began (RS-19); `None` for a kind without such a
+    /// record (RC-02).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Vec<Written>>,
     /// How long creations still wait, because the last pods failed as soon as they were created (B-08).
@@ -29,15 +29,15 @@ pub struct Memory {
     pub queue: Queued,
 }
 
-/// What is expected of the watch.
+/// Expectations that are not met yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Expectations {
-    /// So many creations.
+    /// How many creations.
     pub creations: i64,
-    /// The deletions of these pods.
+    /// The names of the pods.
     pub deletions: Vec<String>,
-    /// How long until they count as met although nothing is seen (EX-02); none where nothing is waited for.
+    /// How long until they expire (EX-02); `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_seconds: Option<f64>,
 }
@@ -50,7 +50,7 @@ pub struct Written {
     pub kind: String,
     /// The version that was written.
     pub version: String,
-    /// The version that its cache has seen.
+    /// The version that its cache has reached.
     pub cache: String,
 }
 
@@ -58,19 +58,19 @@ pub struct Written {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Queued {
-    /// It waits for a worker, or for the one that has it now.
+    /// It waits for a worker, or for the one that has it to finish.
     pub waiting: bool,
-    /// A worker has it.
+    /// A worker is syncing it.
     pub in_work: bool,
-    /// How long until it is added by time alone; none where that is not planned.
+    /// How long until a delayed requeue; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_in_seconds: Option<f64>,
-    /// How many syncs have failed in a row: the backoff of the next failure is 5 ms times 2 to this number (WQ-03).
+    /// How many syncs have failed in a row, which sets the next backoff: 5 ms times 2 to this number (WQ-03).
     pub failures: u32,
 }
 
 impl Memory {
-    /// Of a ReplicaSet or ReplicationController. `newest` says how far the cache of a kind has come.
+    /// Of a ReplicaSet or ReplicationController. `newest` is the version that the cache of a kind has reached.
     #[must_use]
     pub fn of_replicas(
         books: &replicaset::Books,
@@ -126,7 +126,7 @@ impl From<Place> for Queued {
     }
 }
 
-/// To the millisecond: what is shorter is noise.
+/// In milliseconds: less is noise.
 pub(super) fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000.0).round() / 1_000.0
 }

@@ -1,4 +1,4 @@
-//! Explaining: what a controller sees of one object, what it would do about it next, and by which rule.
+//! Explaining: what a controller sees of one object, what it would do next, and by which rule.
 //!
 //! ```text
 //!   books of one owner ──► begin ──► snapshot ──► claims, plan          (as a sync does)
@@ -6,15 +6,14 @@
 //!       Memory                 Replicas or Rollout, with NextSync  ──►  Explanation  ──► JSON, text
 //! ```
 //!
-//! Nothing is decided here: what would be done is asked of the very functions that a sync asks, on a snapshot like its
-//! own, and the order of deletion of the comparison that pods are deleted by.
+//! Nothing is decided here: the functions of the sync decide, on a snapshot like its own, and the order of deletion
+//! comes from the ranking that deletes pods.
 //!
 //! # The JSON
 //!
-//! An [`Explanation`] is one JSON object. Names are those of the fields here in lowerCamelCase; what is not known or not
-//! there is left out; durations are in seconds, with a fraction; times are RFC 3339. Within one [`FORMAT`] fields are
-//! added and never renamed, removed or given another meaning, so that a reader must pass over those that it does not
-//! know.
+//! An [`Explanation`] is one JSON object. Names are those of the fields here in lowerCamelCase; unknown or absent
+//! values are left out; durations are in seconds, with a fraction; times are RFC 3339. Within one [`FORMAT`] fields are
+//! added and never renamed, removed or given another meaning, so a reader must ignore those that it does not know.
 
 mod memory;
 mod next;
@@ -49,15 +48,15 @@ pub const FORMAT: u32 = 1;
 pub struct Explanation {
     /// Always `Explanation`.
     pub kind: String,
-    /// [`FORMAT`] of whoever wrote it.
+    /// [`FORMAT`] of the program that wrote it.
     pub format: u32,
     /// When it was computed, by the API server's clock.
     pub at: Timestamp,
-    /// Who says so.
+    /// Where it was computed.
     pub source: Source,
     /// The object.
     pub object: Subject,
-    /// What the controller remembers of it between syncs; none where nobody was asked who could.
+    /// What the controller remembers of it between syncs; `None` if no running manager was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
     /// What a sync would see and do.
@@ -68,9 +67,9 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Source {
-    /// Computed afresh, from lists of the API.
+    /// Computed from lists of the API.
     Api,
-    /// From the caches and the books of a manager.
+    /// Computed from the caches and the books of a manager.
     Manager {
         /// Whether it writes.
         role: Role,
@@ -81,9 +80,9 @@ pub enum Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Role {
-    /// It has the Lease.
+    /// It holds the Lease.
     Leader,
-    /// Another has it, or nobody: it follows every object, and has written and remembers nothing.
+    /// It does not hold the Lease: it follows every object, but has written nothing and remembers nothing.
     Standby,
     /// It runs without an election, and writes.
     Unelected,
@@ -113,11 +112,11 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum View {
-    /// It would not begin: a cache is older than what was written last (RS-19).
+    /// It would not begin: a cache is older than the last write (RS-19).
     Stale(Stale),
     /// It would end at once: the selector cannot be parsed (RS-20).
     InvalidSelector {
-        /// Why not.
+        /// The error.
         error: String,
     },
     /// Of a ReplicaSet or ReplicationController: its pods.
@@ -126,7 +125,7 @@ pub enum View {
     Rollout(Box<Rollout>),
 }
 
-/// Why a sync is put off.
+/// Why a sync is deferred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stale {
@@ -134,17 +133,16 @@ pub struct Stale {
     pub kind: String,
     /// The version that was written.
     pub wrote: String,
-    /// The version that the cache has seen.
+    /// The version that the cache has reached.
     pub read: String,
-    /// Whether the sync is retried by the queue's rate limit, for it has waited too long to be woken (B-17).
+    /// Whether the key is requeued with backoff because it has waited too long for the cache (B-17).
     pub retried: bool,
 }
 
 impl Explanation {
-    /// Of a ReplicaSet or ReplicationController: how its sync would begin, and all that follows. Of the order of deletion
-    /// at most `most` places are told.
+    /// Of a ReplicaSet or ReplicationController. At most `most` places of the order of deletion are given.
     ///
-    /// `None` where the object is gone.
+    /// `None` if the object is gone.
     #[must_use]
     pub fn of_replicas<O: ReplicaOwner>(
         owner: &O,

@@ -1,4 +1,4 @@
-//! Next sync: what a sync would do now, why, and when it would look again.
+//! Next sync: what a sync would do now, why, and when the key would be synced again.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,28 @@ pub struct NextSync {
     pub summary: String,
     /// Why this and no more, the first reason first.
     pub why: Vec<Reason>,
-    /// The writes, in their order: what changes hands comes first, and the rest is what follows if that succeeds.
+    /// The writes in their order: claims first, the rest as planned if those succeed.
     pub writes: Vec<Write>,
-    /// What the watch would have to show before pods are managed again (EX-01).
+    /// The expectations that the writes would set (EX-01).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expects: Option<Expects>,
-    /// What would be noted beside, such as that a name is not the one which others would choose.
+    /// Remarks, such as that a name is not the one that upstream would choose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// The status that would be written if every write succeeds; none where it is so already.
+    /// The status that would be written if every write succeeds; `None` if it is up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Changes>,
-    /// When it would look again if nothing happened.
+    /// When it would be synced again if nothing changed.
     pub again: Again,
 }
 
-/// Why something is done or not.
+/// Why something is done or not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reason {
     /// The row of the contract, such as `DEP-10`.
     pub rule: String,
-    /// The rule applied to what is there.
+    /// The rule applied to this object.
     pub text: String,
 }
 
@@ -50,29 +50,29 @@ impl Reason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Write {
-    /// `adopt`, `release`, `create`, `delete`, `patch`; `tell` for an Event that no write stands behind, `fail` for what
-    /// fails before anything is written.
+    /// `adopt`, `release`, `create`, `delete`, `patch`; `tell` for an Event without a write, `fail` for a failure
+    /// before any write.
     pub action: String,
-    /// The kind of what is written; empty for the last two.
+    /// The kind of the object; empty for the last two.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Its name; none where the server makes it.
+    /// Its name; `None` if the server generates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// How many such writes.
     pub count: u32,
-    /// What a patch changes, an Event tells or a failure says.
+    /// What a patch changes, or the message of an Event or a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
 }
 
-/// What would be waited for after the writes.
+/// The expectations after the writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Expects {
-    /// So many creations.
+    /// How many creations.
     pub creations: u32,
-    /// The deletions of these.
+    /// The names of the objects to be deleted.
     pub deletions: Vec<String>,
 }
 
@@ -82,12 +82,12 @@ pub struct Expects {
 pub struct Changes {
     /// The value of `status` in a strategic merge patch.
     pub patch: serde_json::Value,
-    /// The annotations that are set along with it.
+    /// The annotations that are written with it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// When a sync would look again.
+/// When the key would be synced again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Again {
@@ -102,7 +102,7 @@ pub enum Again {
 }
 
 impl NextSync {
-    /// What these plans intend.
+    /// The sync that these plans describe.
     pub(super) fn of(claims: &ClaimPlan, plan: &Plan, summary: String, why: Vec<Reason>) -> Self {
         Self {
             summary,
@@ -114,7 +114,7 @@ impl NextSync {
                     Expects { creations: 0, deletions: keys.iter().map(|key| key.name.to_string()).collect() }
                 }
             }),
-            // The others are among the reasons, or observations for a metric.
+            // The other remarks are among the reasons, or only feed metrics.
             remarks: plan.remarks.iter().filter(|it| **it == Remark::InexactHash).map(ToString::to_string).collect(),
             status: plan
                 .status

@@ -1,4 +1,4 @@
-//! The order in which pods would go, each place with the rule that decided it.
+//! The order in which pods would be deleted, and the rule that decided each place.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use muster_controllers::plan::{ClaimOutcome, Plan};
 use muster_controllers::replicaset::claiming::Claimed;
 use muster_controllers::replicaset::ranking::{Age, Colocation, Rank, Rule};
 
-/// All claimed pods of an owner in the order in which they would go.
+/// All claimed pods of an owner in the order in which they would be deleted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ranking {
-    /// Whether the sync deletes all of them, so that none is compared with another (DEL-05).
+    /// Whether the sync deletes all of them, so that they are not ranked (DEL-05).
     pub all_go: bool,
-    /// The places, the first to go first.
+    /// The places, the first to be deleted first.
     pub order: Vec<Place>,
-    /// How many more there are behind those told.
+    /// How many more pods follow.
     pub omitted: usize,
 }
 
@@ -44,21 +44,21 @@ pub struct Place {
     pub goes: bool,
     /// Whether it is adopted first.
     pub adopted: bool,
-    /// What put it behind the pod before it; none for the first, and where none is compared.
+    /// The rule that put it behind the pod before it; `None` for the first, and where pods are not ranked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<DecidedBy>,
 }
 
-/// The first rule that tells two neighbours apart.
+/// The first rule by which two neighbours differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DecidedBy {
     /// The row of the contract, such as `DEL-01`.
     pub rule: String,
-    /// What of them is compared: `assigned`, `phase`, `ready`, `deletionCost`, `colocated`, `readyFor`, `restarts`,
+    /// The value that is compared: `assigned`, `phase`, `ready`, `deletionCost`, `colocated`, `readyFor`, `restarts`,
     /// `sidecarRestarts`, `age`, `uid` or `name`.
     pub criterion: String,
-    /// Which of two goes first by it.
+    /// Which value is deleted first.
     pub first: String,
     /// The value of the pod before.
     pub before: String,
@@ -67,7 +67,7 @@ pub struct DecidedBy {
 }
 
 impl Ranking {
-    /// The order of `pods`, of which `plan` deletes some; at most `most` places of it.
+    /// The order of `pods`, some of which `plan` deletes; at most `most` places of it.
     pub(super) fn of(
         pods: &[Claimed],
         colocation: &Colocation,
@@ -112,7 +112,7 @@ impl Ranking {
     }
 }
 
-/// What a rule compares, as the JSON calls it.
+/// The name of a rule's criterion in the JSON.
 const fn criterion(rule: Rule) -> &'static str {
     match rule {
         Rule::Assigned => "assigned",
@@ -129,7 +129,7 @@ const fn criterion(rule: Rule) -> &'static str {
     }
 }
 
-/// Which of two goes first by a rule.
+/// Which value a rule deletes first.
 const fn first(rule: Rule) -> &'static str {
     match rule {
         Rule::Assigned => "not assigned to a node first",
@@ -182,7 +182,7 @@ fn age(time: Option<Timestamp>, now: Timestamp) -> String {
     }
 }
 
-/// A duration in the two units that tell most: `2h17m`.
+/// A duration in its two largest units: `2h17m`.
 pub(super) fn short(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -1,4 +1,4 @@
-//! The view of a ReplicaSet or ReplicationController: its pods, their order, and what is missing or too much.
+//! The view of a ReplicaSet or ReplicationController: its pods, their order, and how many are missing or surplus.
 
 use muster_objects::{Pod, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -14,22 +14,21 @@ use muster_controllers::replicaset::{Expected, ReplicaOwner, Snapshot, counting:
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replicas {
-    /// What is asked for.
+    /// The desired state.
     pub spec: ReplicasSpec,
-    /// What is there.
+    /// The current state.
     pub pods: PodCounts,
     /// How many pods one sync creates or deletes at most.
     pub burst: u32,
-    /// Whether the sync waits for events of an earlier round before it manages pods (EX-07), and for how long at most, in
-    /// seconds.
+    /// If the sync waits for expectations before it manages pods (EX-07): how long at most, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expecting_for_seconds: Option<f64>,
-    /// How long its creations wait, in seconds (B-08).
+    /// How long its creations are delayed, in seconds (B-08).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creations_wait_seconds: Option<f64>,
     /// What it would do.
     pub next: NextSync,
-    /// In which order its pods would go.
+    /// In which order its pods would be deleted.
     pub ranking: Ranking,
 }
 
@@ -47,21 +46,21 @@ pub struct ReplicasSpec {
     pub being_deleted: bool,
 }
 
-/// Pods by what they count as.
+/// Pods by state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodCounts {
-    /// Claimed and active: neither finished nor being deleted, and the owner's once the claims are done (RS-05, RS-06).
+    /// Claimed and active: neither finished nor being deleted, after adoption and release (RS-05, RS-06).
     pub claimed: i32,
     /// Of these, the ones that are ready.
     pub ready: i32,
-    /// Of these, the ones that have been so for `minReadySeconds`.
+    /// Of these, the ones that have been ready for `minReadySeconds`.
     pub available: i32,
-    /// The owner's that are being deleted.
+    /// The owner's pods that are being deleted.
     pub terminating: i32,
-    /// Orphans that would be adopted: among those claimed.
+    /// Orphans that would be adopted, included in `claimed`.
     pub adopted: Vec<String>,
-    /// The owner's that its selector does not match any more, which would be released: not among those claimed.
+    /// The owner's pods that its selector no longer matches, which would be released; not included in `claimed`.
     pub released: Vec<String>,
 }
 
@@ -103,7 +102,7 @@ impl Replicas {
     }
 }
 
-/// The rules are asked in the order in which the decision asks them; what was decided is read off the plan.
+/// Goes through the rules in the order of the decision; what was decided is read from the plan.
 fn next<O: ReplicaOwner>(snapshot: &Snapshot<O>, claimed: usize, claims: &ClaimPlan, plan: &Plan) -> NextSync {
     let wanted = snapshot.owner.replicas();
     let there = format!("{claimed} of {wanted} wanted pods are there");

@@ -1,4 +1,4 @@
-//! The view of a Deployment: its ReplicaSets, the bounds between which they are scaled, and the next step.
+//! The view of a Deployment: its ReplicaSets, the bounds of their sizes, and the next step.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// What is asked for.
+    /// The desired state.
     pub spec: RolloutSpec,
-    /// How far the rollout may stray from that.
+    /// How many pods the rollout may add or make unavailable.
     pub bounds: Bounds,
     /// What its ReplicaSets report together.
     pub pods: SetCounts,
@@ -34,9 +34,9 @@ pub struct Rollout {
     pub released: Vec<String>,
     /// What it would do.
     pub next: NextSync,
-    /// How far the rollout is, and by when it must get on.
+    /// The progress of the rollout, and its deadline.
     pub progress: Progress,
-    /// Its conditions as they would be, and those that would go.
+    /// Its conditions after the sync, and those that it would remove.
     pub conditions: Vec<Condition>,
 }
 
@@ -52,10 +52,10 @@ pub struct RolloutSpec {
     pub selector: String,
     /// `RollingUpdate`, `Recreate` or a strategy that is not known.
     pub strategy: String,
-    /// `maxSurge` as it is written; none where the strategy has none.
+    /// `maxSurge` as in the spec; `None` if the strategy has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_surge: Option<String>,
-    /// `maxUnavailable` as it is written.
+    /// `maxUnavailable` as in the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<String>,
     /// `spec.paused`.
@@ -75,9 +75,9 @@ pub struct Bounds {
     pub surge: i64,
     /// `maxUnavailable` resolved.
     pub unavailable: i32,
-    /// How many pods there may be at most.
+    /// The largest number of pods.
     pub most_pods: i64,
-    /// How many are to be available at least.
+    /// The smallest number of available pods.
     pub least_available: i64,
 }
 
@@ -95,7 +95,7 @@ pub struct SetCounts {
     pub ready: i64,
     /// `status.availableReplicas`.
     pub available: i64,
-    /// `status.terminatingReplicas`; none where one of them does not say.
+    /// `status.terminatingReplicas`; `None` if one of them does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminating: Option<i64>,
 }
@@ -120,7 +120,7 @@ pub struct Set {
     /// `spec.replicas` as it would be after the writes; none where it would be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas_after: Option<i32>,
-    /// Whether it is not there yet and would be created.
+    /// Whether it does not exist yet and would be created.
     pub created: bool,
     /// `status.replicas`.
     pub reported: i32,
@@ -128,20 +128,20 @@ pub struct Set {
     pub ready: i32,
     /// `status.availableReplicas`.
     pub available: i32,
-    /// Whether its status answers to its spec as it is.
+    /// Whether its status has observed its spec.
     pub observed: bool,
 }
 
-/// How far a rollout is.
+/// The progress of a rollout.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// Whether all wanted pods are updated and available and no others are left (DEP-24).
+    /// Whether all pods are updated and available and no old ones are left (DEP-24).
     pub complete: bool,
-    /// How long it may stand still, in seconds; none for ever.
+    /// `progressDeadlineSeconds`; `None` if there is no deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_seconds: Option<f64>,
-    /// What is left of that, in seconds; none where no deadline runs.
+    /// How much of it is left, in seconds; `None` if no deadline runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_seconds: Option<f64>,
     /// Whether the deadline has passed without progress (DEP-17).
@@ -157,9 +157,9 @@ pub struct Condition {
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Why, in one word.
+    /// The reason, one word.
     pub reason: String,
-    /// Why, for a person.
+    /// The message.
     pub message: String,
     /// What the sync would do to it.
     pub change: Change,
@@ -184,7 +184,7 @@ impl Rollout {
         let outcome = claims.if_all_succeed();
         let decision = decide(snapshot, &outcome);
         let after = decision.reported(now);
-        // While it is paused, or only follows its size, nobody looks at the time.
+        // A sync that is paused or only scales does not check the deadline.
         let runs = decision.reporting == Reporting::Rollout;
         let released = claims.patches.iter().filter(|patch| patch.action == ClaimAction::Release);
         let all = || decision.sets.all().filter(|set| !is_created(&decision, set));
@@ -263,7 +263,7 @@ impl Bounds {
 }
 
 impl Set {
-    /// The decision has the ReplicaSets with the sizes that they have before they are scaled.
+    /// The decision holds the ReplicaSets with their sizes before scaling.
     fn of(decision: &Decision, set: &Arc<ReplicaSet>) -> Self {
         let created = is_created(decision, set);
         let deleted = decision.delete.iter().any(|deleted| deleted.meta.uid == set.meta.uid);
@@ -291,7 +291,7 @@ pub(super) fn is_created(decision: &Decision, set: &Arc<ReplicaSet>) -> bool {
     decision.create.as_ref().is_some_and(|created| created.set.meta.name == set.meta.name)
 }
 
-/// The conditions as they are after, each with what happened to it, then those that are gone.
+/// The conditions after the sync, each with its change, then those that are removed.
 fn changes(before: &DeploymentStatus, after: &DeploymentStatus) -> Vec<Condition> {
     let told = |condition: &muster_objects::Condition, change: Change| Condition {
         kind: condition.kind.clone(),

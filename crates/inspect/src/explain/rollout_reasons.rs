@@ -1,4 +1,4 @@
-//! Why a Deployment's sync does what it does, and what holds the rollout back where it does nothing.
+//! Why a Deployment's sync does what it does, and what blocks the rollout where it does nothing.
 
 use muster_objects::{Deployment, DeploymentStatus, ReplicaSet};
 
@@ -57,7 +57,7 @@ pub(super) fn summary(snapshot: &Snapshot, claims: &ClaimPlan, decision: &Decisi
     idle.to_owned()
 }
 
-/// Why this and no more, the kind of the sync first.
+/// The reasons, the kind of the sync first.
 pub(super) fn reasons(snapshot: &Snapshot, decision: &Decision, after: &DeploymentStatus) -> Vec<Reason> {
     let deployment = &*snapshot.deployment;
     let mut why = Vec::new();
@@ -123,7 +123,7 @@ fn rolling(decision: &Decision, why: &mut Vec<Reason>) {
         return;
     }
     let there = room(new.replicas.into());
-    // One sync scales up or down, not both: the first scaling tells which.
+    // One sync scales either up or down: the first scaling shows which.
     let scaled = decision.updates.iter().find(|update| update.is_scaling());
     if let Some(update) = scaled {
         let (of_new, grows) = (update.before.meta.uid == new.meta.uid, update.before.replicas < update.after.replicas);
@@ -187,7 +187,7 @@ fn without_created(decision: &Decision) -> Sets {
     sets
 }
 
-/// How far it is, where it goes on by itself.
+/// How far a rollout that proceeds by itself has got.
 fn completion(deployment: &Deployment, decision: &Decision, after: &DeploymentStatus, why: &mut Vec<Reason>) {
     let wanted = deployment.replicas;
     let DeploymentStatus { replicas, updated_replicas: updated, available_replicas: available, .. } = after;

@@ -1,4 +1,4 @@
-//! An explanation for the eye.
+//! An explanation as text.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::{
     Again, Change, Explanation, Memory, NextSync, Ranking, Replicas, Role, Rollout, Source, Stale, Subject, View,
 };
 
-/// What is there, what would be done about it and why, and for a ReplicaSet the order of deletion.
+/// The state, what would be done and why, and for a ReplicaSet the order of deletion.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.object)?;
@@ -281,7 +281,7 @@ fn write_conditions(f: &mut fmt::Formatter<'_>, rollout: &Rollout) -> fmt::Resul
     write_table(f, &rows)
 }
 
-/// Columns under each other, two spaces apart; the last one as it is.
+/// Aligned columns, two spaces apart; the last one is not padded.
 fn write_table<const N: usize>(f: &mut fmt::Formatter<'_>, rows: &[[String; N]]) -> fmt::Result {
     let mut widths = [0; N];
     for row in rows {
@@ -300,6 +300,6 @@ fn write_table<const N: usize>(f: &mut fmt::Formatter<'_>, rows: &[[String; N]])
 }
 
 fn time(seconds: f64) -> String {
-    // What came out of JSON may be any number.
+    // The number comes from JSON and may be out of range.
     std::time::Duration::try_from_secs_f64(seconds).map_or_else(|_| format!("{seconds}s"), short)
 }

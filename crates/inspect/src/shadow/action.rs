@@ -1,4 +1,4 @@
-//! Action: what of a change was, by its form, done by a controller.
+//! Action: a write that a controller seems to have made, recognised by the change that it caused.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use muster_objects::{Deployment, Object, Pod, ReplicaSet, Timestamp};
 use super::intent::{IntendedWrite, Target};
 use muster_controllers::deployment::revision::REVISION;
 
-/// Something that somebody did for an owner, or to what is its.
+/// One write that somebody made to an owner's object.
 #[derive(Debug, Clone)]
 pub struct Action {
     /// The kind of the owner.
@@ -20,9 +20,9 @@ pub struct Action {
     pub kind: ActionKind,
     /// To which object.
     pub target: Target,
-    /// The metadata of the object before; of a new one, after.
+    /// The object's metadata before the change; of a created object, after it.
     pub meta: Meta,
-    /// The version that it made.
+    /// The resourceVersion of the change.
     pub version: ResourceVersion,
     /// When it was seen, by the server's clock.
     pub at: Timestamp,
@@ -31,34 +31,34 @@ pub struct Action {
 /// What was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionKind {
-    /// A pod came with the owner as its controller.
+    /// A pod was created with the owner as its controller.
     CreatePod,
-    /// An active pod is deleted, or being deleted.
+    /// An active pod was deleted, or is now being deleted.
     DeletePod,
     /// The owner was made the controller of an object.
     Adopt,
     /// The owner is no longer the controller of an object.
     Release,
-    /// A ReplicaSet came with the owner as its controller.
+    /// A ReplicaSet was created with the owner as its controller.
     CreateReplicaSet {
         /// Its size.
         replicas: i64,
         /// Its revision; empty where it has none.
         revision: String,
     },
-    /// A ReplicaSet was given another size.
+    /// A ReplicaSet was scaled.
     ScaleReplicaSet {
         /// The size before.
         from: i64,
         /// The size now.
         to: i64,
     },
-    /// A ReplicaSet is deleted, or being deleted.
+    /// A ReplicaSet was deleted, or is now being deleted.
     DeleteReplicaSet,
 }
 
 impl Action {
-    /// The write that it answers.
+    /// The intended write that this action fulfils.
     #[must_use]
     pub fn answers(&self) -> IntendedWrite {
         let target = || self.target.clone();
@@ -91,12 +91,12 @@ impl Action {
     }
 }
 
-/// What a change of a pod shows to have been done.
+/// The actions that a change of a pod shows.
 #[must_use]
 pub fn of_pod(change: &Change<Pod>, version: ResourceVersion, at: Timestamp) -> Vec<Action> {
     let action = |owner: &ControllerRef, did, meta: &Meta| new(owner, did, meta, version, at);
     match change {
-        // One that comes up on its way out already was created before anybody looked.
+        // A pod that is first seen while it is being deleted was created before the watch began.
         Change::Added(pod) if pod.meta.is_being_deleted() => Vec::new(),
         Change::Added(pod) => {
             pod.meta.controller.iter().map(|owner| action(owner, ActionKind::CreatePod, &pod.meta)).collect()
@@ -120,7 +120,7 @@ pub fn of_pod(change: &Change<Pod>, version: ResourceVersion, at: Timestamp) -> 
     }
 }
 
-/// What a change of a ReplicaSet shows to have been done for a Deployment.
+/// The actions for a Deployment that a change of a ReplicaSet shows.
 #[must_use]
 pub fn of_replica_set(change: &Change<ReplicaSet>, version: ResourceVersion, at: Timestamp) -> Vec<Action> {
     let action = |owner: &ControllerRef, did, meta: &Meta| new(owner, did, meta, version, at);

@@ -1,4 +1,4 @@
-//! Claims: whether an owner would have taken an object, or given it up.
+//! Claims: whether an owner would have adopted or released an object.
 
 use muster_machinery::claim::{Claim, claim};
 use muster_objects::Selector;
@@ -6,7 +6,7 @@ use muster_objects::meta::Meta;
 
 use super::action::ActionKind;
 
-/// Whether one of the states of the owner would have done it to one of the states of the object.
+/// Whether some state of the owner would have made this claim on some state of the object.
 pub fn explains<'a>(
     did: &ActionKind,
     owners: impl IntoIterator<Item = (&'a Meta, &'a Selector)>,

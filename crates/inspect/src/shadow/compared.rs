@@ -1,4 +1,4 @@
-//! Consider: what is asked of a snapshot, whatever it is a snapshot of.
+//! Compared: what the comparison needs of a snapshot, whatever the kind of its owner.
 
 use muster_objects::Timestamp;
 use muster_objects::meta::{Meta, Uid};
@@ -8,7 +8,7 @@ use super::intent::{IntendedWrite, Intent};
 use super::recorder::Recorded;
 use super::views::View;
 
-/// A snapshot of an owner that can be held against what was done.
+/// A snapshot of an owner whose intents can be compared with actions.
 pub trait Compared: Clone {
     /// The kind of the owner, such as `ReplicaSet`.
     const KIND: &'static str;
@@ -19,34 +19,34 @@ pub trait Compared: Clone {
     /// What a sync of it would do.
     fn record(&self, now: Timestamp) -> Recorded;
 
-    /// Whether one of the views, newest first, or an owner and objects of two of them, had a plan with the action.
-    /// `created` is how many pods the owner had been seen to get, the action's own among them.
+    /// Whether the action was planned in one of the views (newest first), or would be with the owner of one view and
+    /// the objects of another. `created` counts the pods seen created for the owner, including the action's own.
     fn explain(action: &Action, views: &[&View<Self>], created: u64) -> Explained;
 
-    /// The row of the contract by which the reference does not do what is intended_before for, where that is seen to be why.
+    /// The row of the contract by which upstream leaves this write undone, if one applies to this state.
     fn left_undone_by(&self, write: &IntendedWrite, intents: &[Intent]) -> Option<&'static str>;
 
-    /// Why the server keeps everybody from doing what is intended_before for, where the owner's status tells of it.
+    /// Why the server refuses this write to every controller, if the owner's status says so.
     fn refused(&self, write: &IntendedWrite) -> Option<String>;
 
-    /// The snapshot without what explains nothing: pods that have finished may be thousands where a node rejects each.
+    /// The snapshot without finished pods, which explain nothing and can be thousands where a node rejects each.
     #[must_use]
     fn kept(self) -> Self;
 
-    /// What decides the place of an object in the order of deletion, for people; none where it is not there.
+    /// The values by which an object is ranked for deletion, as text; `None` if it is not in the snapshot.
     fn ranked(&self, uid: &Uid) -> Option<String>;
 
-    /// Whether an object of that uid is there and stays, as far as anybody has asked for.
+    /// Whether an object with that uid exists and is not being deleted.
     fn holds(&self, uid: &Uid) -> bool;
 }
 
-/// Whether there was a plan for an action.
+/// Whether an action was planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Explained {
-    /// There was.
+    /// It was planned.
     Agreed,
-    /// Not here, but by the reference's own rule, from which this row departs on purpose.
+    /// It was not planned here, but follows from upstream's rule, from which this row departs on purpose.
     Departs(&'static str),
-    /// There was none.
+    /// It was not planned.
     No,
 }

@@ -1,7 +1,7 @@
-//! Deviation: what the reference's own rules do to ReplicaSets where rows of the contract depart from them.
+//! Deviation: upstream's rules for ReplicaSets where rows of the contract depart from them.
 //!
-//! Each rule is the reference's, written out beside the row that departs from it. An action that only this explains
-//! is a difference by that row, and not a mistake of either side.
+//! Each rule is upstream's, written beside the row that departs from it. An action that only such a rule explains is a
+//! difference with that row, not a fault.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use muster_controllers::deployment::scaling;
 use muster_controllers::deployment::sets::{Sets, available, by_age, wanted};
 use muster_controllers::deployment::update::SetUpdate;
 
-/// What the reference would do, each with the row that departs from its rule.
+/// What upstream would do, each intent with the row that departs from its rule.
 #[must_use]
 pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
     let deployment = &*snapshot.deployment;
@@ -32,22 +32,22 @@ pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
     let mut intents = Vec::new();
     if deployment.paused || scaling::is_scaling_event(deployment, &sets) {
         if recreates {
-            // Here nothing grows before the old pods have gone.
+            // Muster grows no ReplicaSet before the old pods have gone.
             intents.extend(scaling::scale(deployment, &sets).iter().map(|update| (scaled(update), "B-20")));
         }
     } else if rollback_to(deployment).is_some() {
-        // Here the new ReplicaSet that is made to be one of the revisions has no pods where it is a Recreate's, and
-        // else no more than the pods of the old ones leave room for.
+        // Muster gives a new ReplicaSet no pods under Recreate, and otherwise only as many as the pods of the old ones
+        // leave room for.
         let row = if recreates { "B-20" } else { "B-18" };
         intents.extend(create(snapshot, &sets).map(|create| (create, row)));
     } else if recreates {
-        // Here an old ReplicaSet that has not reported on its size counts as one with pods.
+        // Muster counts an old ReplicaSet as one with pods until its status has observed its size.
         if !old_pods_seen(snapshot, &sets) {
             let new = create(snapshot, &sets).or_else(|| grow(snapshot, &sets));
             intents.extend(new.map(|new| (new, "B-20")));
         }
     } else if matches!(deployment.strategy, Strategy::RollingUpdate { .. }) {
-        // Here what old ReplicaSets still report takes its room.
+        // Muster counts the pods that old ReplicaSets still report.
         if sets.new.is_none() {
             intents.extend(create(snapshot, &sets).map(|create| (create, "B-18")));
         } else if let Some(grow) = grow(snapshot, &sets) {
@@ -62,7 +62,7 @@ pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
     intents
 }
 
-/// Whether an old ReplicaSet wants or reports pods, or one of its pods is there that has not ended.
+/// Whether an old ReplicaSet wants or reports pods, or has a pod that has not finished.
 fn old_pods_seen(snapshot: &Snapshot, sets: &Sets) -> bool {
     let runs = |set: &ReplicaSet| {
         let mut pods = snapshot.pods.iter().filter(|pod| pod.meta.is_controlled_by(&set.meta.uid));
@@ -88,7 +88,7 @@ fn scaled(update: &SetUpdate) -> Intent {
     Intent::ScaleReplicaSet { set: target(&update.before), to: update.after.replicas.into() }
 }
 
-/// The room for a new ReplicaSet is what all of them want, whatever pods there are (DEP-10).
+/// Upstream computes the room for a new ReplicaSet from `spec.replicas` alone, not from the pods (DEP-10).
 fn create(snapshot: &Snapshot, sets: &Sets) -> Option<Intent> {
     if sets.new.is_some() {
         return None;
@@ -112,7 +112,7 @@ fn grow(snapshot: &Snapshot, sets: &Sets) -> Option<Intent> {
     (to != new.replicas).then(|| Intent::ScaleReplicaSet { set: target(new), to: to.into() })
 }
 
-/// Unhealthy is what is not available; statuses are believed, however old (DEP-11).
+/// Upstream counts every unavailable pod as unhealthy, and trusts statuses however old (DEP-11).
 fn shrink(snapshot: &Snapshot, sets: &Sets) -> Vec<Intent> {
     let deployment = &*snapshot.deployment;
     let Some(new) = &sets.new else { return Vec::new() };
@@ -145,7 +145,7 @@ fn shrink(snapshot: &Snapshot, sets: &Sets) -> Vec<Intent> {
     intents
 }
 
-/// A ReplicaSet whose pods are on their way out goes as well (DEP-14).
+/// Upstream deletes a ReplicaSet even while its pods are terminating (DEP-14).
 fn clean_up(snapshot: &Snapshot, sets: &Sets) -> impl Iterator<Item = Intent> + use<> {
     let limit = snapshot.deployment.revision_history_limit.filter(|limit| *limit != i32::MAX);
     let mut kept: Vec<&Arc<ReplicaSet>> = sets.old.iter().filter(|set| !set.meta.is_being_deleted()).collect();

@@ -6,14 +6,14 @@ use std::fmt;
 use muster_objects::Annotations;
 use serde_json::Value;
 
-/// One field of a status, or an annotation that is written with it, as it is and as it would be.
+/// One field of a status, or an annotation written with it: the current value and the intended one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     /// Such as `readyReplicas`, `condition Available`, `annotation deployment.kubernetes.io/revision`.
     pub name: String,
-    /// What is there.
+    /// The current value.
     pub found: String,
-    /// What would be written.
+    /// The intended value.
     pub would: String,
 }
 
@@ -24,8 +24,8 @@ impl fmt::Display for Field {
     }
 }
 
-/// The fields in which a patch of the status would change something that is not a time: two controllers never write
-/// a condition at the same moment. `before` are the owner's annotations, `annotations` those that go with the patch.
+/// The fields that a status patch would change. Times are left out, since two controllers never write a condition at
+/// the same moment. `before` are the owner's annotations, `annotations` those that the patch writes.
 #[must_use]
 pub fn changed(
     status: &Value,
@@ -50,7 +50,8 @@ pub fn changed(
     fields
 }
 
-/// A number as text. Of most counts an absent one is 0; that of terminating pods means that nobody counts them.
+/// A number as text. An absent count is 0, except for `terminatingReplicas` and `collisionCount`, where absent means
+/// unset.
 fn number(name: &str, value: &Value) -> String {
     match (name, value) {
         ("terminatingReplicas" | "collisionCount", Value::Null) => "absent".to_owned(),
@@ -68,7 +69,7 @@ fn condition(status: &Value, would: &Value) -> Option<Field> {
     (found != would).then(|| Field { name: format!("condition {kind}"), found, would })
 }
 
-/// What a condition says, its times apart.
+/// A condition without its times.
 fn said(condition: &Value) -> String {
     let text = |name: &str| condition[name].as_str().unwrap_or_default().to_owned();
     format!("{} {} {:?}", text("status"), text("reason"), text("message"))

@@ -1,4 +1,4 @@
-//! Intent: one thing that a sync would do, in a form in which it can be compared with what was done.
+//! Intent: one thing that a sync would do, in a form that can be compared with an action.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use muster_objects::meta::{ObjectKey, Uid};
 
 use super::fields::Field;
 
-/// The object that is meant.
+/// The object of an intent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// Namespace and name.
@@ -19,11 +19,11 @@ pub struct Target {
 /// One thing that a sync would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Intent {
-    /// Take an object by its owner reference.
+    /// Adopt an object.
     Adopt(Target),
-    /// Give an object up.
+    /// Release an object.
     Release(Target),
-    /// Create so many pods.
+    /// Create this many pods.
     CreatePods(u32),
     /// Delete exactly these pods.
     DeletePods(Vec<Target>),
@@ -36,14 +36,14 @@ pub enum Intent {
         /// Its revision; empty where it has none.
         revision: String,
     },
-    /// Give a ReplicaSet another size.
+    /// Scale a ReplicaSet.
     ScaleReplicaSet {
         /// Which.
         set: Target,
         /// The size.
         to: i64,
     },
-    /// Bring a ReplicaSet up to date without another size.
+    /// Update a ReplicaSet without scaling it.
     UpdateReplicaSet {
         /// Which.
         set: Target,
@@ -52,39 +52,39 @@ pub enum Intent {
     },
     /// Delete an old ReplicaSet.
     DeleteReplicaSet(Target),
-    /// Write a Deployment itself.
+    /// Write the Deployment itself.
     RollBack(String),
     /// Write the owner's status.
     WriteStatus(Vec<Field>),
 }
 
-/// What is wanted by an intent, as far as it is the same write from one state to the next.
+/// What an intent writes, without the values: two states with equal ones intend the same write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IntendedWrite {
     /// To adopt the object.
     Adopt(Target),
     /// To release the object.
     Release(Target),
-    /// More pods.
+    /// To create pods.
     CreatePods,
-    /// Fewer pods.
+    /// To delete pods.
     DeletePods,
-    /// A new ReplicaSet.
+    /// To create a ReplicaSet.
     CreateReplicaSet,
-    /// Another size of the ReplicaSet.
+    /// To scale the ReplicaSet.
     ScaleReplicaSet(Target),
-    /// Other annotations of the ReplicaSet.
+    /// To change annotations of the ReplicaSet.
     UpdateReplicaSet(Target),
-    /// No such ReplicaSet.
+    /// To delete the ReplicaSet.
     DeleteReplicaSet(Target),
-    /// Another template of the Deployment.
+    /// To change the template of the Deployment.
     RollBack,
-    /// Another value of a field of the status.
+    /// To change this field of the status.
     Status(String),
 }
 
 impl IntendedWrite {
-    /// What it is called in records and metrics.
+    /// Its name in records and metrics.
     #[must_use]
     pub const fn action(&self) -> &'static str {
         match self {
@@ -103,7 +103,7 @@ impl IntendedWrite {
 }
 
 impl Intent {
-    /// What it writes for. A status is one write for each field.
+    /// The intended writes. A status is one write for each field.
     #[must_use]
     pub fn writes(&self) -> Vec<IntendedWrite> {
         vec![match self {

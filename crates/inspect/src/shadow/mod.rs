@@ -1,32 +1,33 @@
-//! Shadow: what the controllers here would do, held against what a cluster's own controllers did.
+//! Shadow: compares what the controllers here would do with what a cluster's own controllers did.
 //!
 //! ```text
 //!   changes, in the order of their versions
 //!        │
-//!        ├──► actions: what of this did a controller do?  ───────────────┐
+//!        ├──► actions: which writes of controllers it shows  ────────────┐
 //!        │                                                               ▼
 //!        └──► caches ──► snapshot ──► sync ──► recorder ──► views ──► explain ──► agreed, by a row, or a difference
 //!                                                            │
-//!                                                            └──► standing: what is wanted and not done in time
+//!                                                            └──► unmet: what is intended and not done in time
 //! ```
 //!
-//! The controllers are the ordinary ones, asked after every change what they would do now. They are answered that it
-//! was done, and nothing is: a [`recorder`] is all that stands behind them, and nothing here can write. What they
-//! wanted in each state is kept for a while as [views](views::Views).
+//! After every change the ordinary controllers are run to see what they would do now. They are told that each write
+//! succeeded, but nothing is written: a [`recorder`] takes the executor's place, and this crate cannot do I/O. The
+//! intents of each state are kept for a while as [views](views::Views).
 //!
-//! An **action** of the other controllers (a pod created, deleted, adopted, released; a ReplicaSet created, scaled,
-//! deleted) is *explained* if one of the states of the last seconds had a plan with it. The other side's caches are
-//! fed by a watch for each kind, and may combine an owner and objects of different moments; so may an explanation.
-//! Where no state explains an action, but the reference's own rule does at a place where a row of the contract
-//! departs from it on purpose, the difference carries the [row](deviation). Every other is a difference without.
+//! An **action** of the observed controllers (a pod created, deleted, adopted, released; a ReplicaSet created, scaled,
+//! deleted) is *explained* if one of the states of the last seconds intended it. Each kind has a watch of its own, so
+//! the observed controllers may have combined an owner and objects of different moments; an explanation may do the
+//! same. If no state explains an action, but upstream's rule does where a row of the contract departs from it on
+//! purpose, the difference carries that [row](deviation). Any other difference is unexplained.
 //!
-//! A **write** is the other direction: what every state has wanted for longer than the patience that the other side is
-//! granted, and nobody did. The status is judged by this alone: at rest there must be nothing left to write.
+//! In the other direction, a **write** that every state has intended for longer than the patience, and that did not
+//! happen, is a difference. The status is compared only in this way: at rest there must be nothing left to write.
 //!
-//! What users, nodes and the garbage collector do looks like what controllers do. A pod that is deleted while no
-//! plan wants any to go is theirs, and so is a ReplicaSet scaled by somebody whose name is not the controller's.
+//! Users, nodes and the garbage collector cause the same changes as controllers. A pod that is deleted while no plan
+//! intends a deletion is attributed to them, and so is a ReplicaSet scaled by a field manager that is not the
+//! controller's.
 //!
-//! Whoever drives this hands in the changes in the order of their versions and says what time it is.
+//! The caller passes the changes in the order of their resourceVersions, and the time.
 
 pub mod action;
 pub mod claims;

@@ -1,4 +1,4 @@
-//! Side: all owners of one kind, and how busy the other side's controller of it is.
+//! ObservedKind: all observed owners of one kind, and when their controller was last seen to act.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::compared::Compared;
 use super::observed_owner::{ObservedOwner, Writers};
 use super::record::{Other, Record, Subject};
 
-/// How the two sides are compared.
+/// How actions are compared with intents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// How long ago a state may have ended that explains an action.
+    /// How long ago a state may have ended and still explain an action.
     pub lookback: Duration,
-    /// How long a write may stand, and an action be unexplained, before that is a difference.
+    /// How long an intended write may remain undone, or an action unexplained, before that is a difference.
     pub patience: Duration,
-    /// As whom the other side's controllers write, as `metadata.managedFields` has it.
+    /// The field manager of the observed controllers in `metadata.managedFields`.
     pub manager: String,
     /// The kinds of owners that are watched.
     pub kinds: BTreeSet<&'static str>,
@@ -37,16 +37,16 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How long a state is kept: an action that it explains may be looked at again at the end of the patience.
+    /// How long a state is kept: an action is judged again at the end of the patience, and may still be explained then.
     #[must_use]
     pub fn keep(&self) -> Duration {
         self.lookback + self.patience
     }
 }
 
-/// What is known beside the objects.
+/// What the comparison needs beside the objects.
 pub(super) struct Known<'a> {
-    /// Who wrote which size.
+    /// Who last wrote `spec.replicas`.
     pub(super) writers: &'a Writers<'a>,
     /// The namespaces that are being deleted.
     pub(super) leaving: &'a BTreeSet<Arc<str>>,
@@ -55,21 +55,21 @@ pub(super) struct Known<'a> {
 /// The owners of one kind.
 pub struct ObservedKind<S> {
     owners: BTreeMap<Uid, ObservedOwner<S>>,
-    /// When the other side was last seen to do anything for any of them.
+    /// When the observed controller last acted for any of them.
     busy: Option<Timestamp>,
-    /// When the first states were looked at: what is done within a lookback of it may have been decided before.
+    /// When the first states were seen. Actions within one lookback of it may have been decided on earlier states.
     started: Timestamp,
     /// How many owners there have been.
     pub(super) seen: u64,
 }
 
 impl<S: Compared> ObservedKind<S> {
-    /// No owners, from `started` on.
+    /// No owners yet; states are seen from `started` on.
     pub(super) fn new(started: Timestamp) -> Self {
         Self { owners: BTreeMap::new(), busy: None, started, seen: 0 }
     }
 
-    /// Looks at the state of an owner.
+    /// Records what a sync would do in a state of an owner.
     pub(super) fn look(
         &mut self,
         snapshot: S,
@@ -92,7 +92,7 @@ impl<S: Compared> ObservedKind<S> {
         look_again
     }
 
-    /// Takes in something that was done for one of the owners.
+    /// Compares an action with the intents of its owner.
     pub(super) fn observe(&mut self, action: Action, options: &Options, out: &mut Vec<Record>) {
         let at = action.at;
         let Some(owner) = self.owners.get_mut(&action.owner) else {
@@ -102,7 +102,7 @@ impl<S: Compared> ObservedKind<S> {
         let first = out.len();
         owner.observe(action, options, out);
         if at.saturating_since(self.started) < options.lookback {
-            // What was decided before the first state was seen is nobody's mistake.
+            // The state on which it was decided may be older than the first that was seen.
             owner.discard_pending("it may have been decided before the first state that was seen", out);
         }
         if out[first..].iter().any(|record| !matches!(record, Record::Other(_))) {
@@ -110,20 +110,20 @@ impl<S: Compared> ObservedKind<S> {
         }
     }
 
-    /// What was done until `at` was not all seen.
+    /// Some changes up to `at` were missed.
     pub(super) fn missed_changes_until(&mut self, at: Timestamp) {
         self.started = self.started.max(at);
     }
 
-    /// An owner is gone.
+    /// An owner was deleted.
     pub(super) fn gone(&mut self, uid: &Uid, at: Timestamp) {
         if let Some(owner) = self.owners.get_mut(uid) {
             owner.gone = Some(at);
         }
     }
 
-    /// The owners to look at once more before they are told of: a handler has no reason to queue one whose orphan went
-    /// to somebody else, though it has nothing to write for any more.
+    /// Owners with writes that are about to be reported as overdue: their state is looked at once more first. No
+    /// handler queues an owner when another one adopts its orphan, although the intent to adopt is then void.
     pub(super) fn with_overdue_writes(
         &self,
         now: Timestamp,
@@ -134,7 +134,7 @@ impl<S: Compared> ObservedKind<S> {
         owners.filter_map(|owner| owner.with_overdue_writes(now, self.busy, options)).collect()
     }
 
-    /// Tells what has been waited for long enough.
+    /// Reports actions and writes whose patience has passed.
     pub(super) fn pass(&mut self, now: Timestamp, options: &Options, known: &Known<'_>, out: &mut Vec<Record>) {
         for owner in self.owners.values_mut() {
             if owner.is_in(known.leaving) {

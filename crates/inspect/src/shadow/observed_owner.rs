@@ -1,4 +1,4 @@
-//! ObservedOwner: one owner that is watched, with what was seen of it lately.
+//! ObservedOwner: one observed owner, with its latest states, unexplained actions and unmet intents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::record::{Agreement, Difference, Other, Planned, Record, Subject};
 use super::unmet::UnmetIntents;
 use super::views::{View, Views};
 
-/// Who has last written `spec.replicas` of an object, at one of its versions; none where it is not known.
+/// Who last wrote `spec.replicas` of an object as of a version; `None` if it is not known.
 pub type Writers<'a> = dyn Fn(&Uid, ResourceVersion) -> Option<String> + 'a;
 
 /// One owner.
@@ -23,28 +23,28 @@ pub struct ObservedOwner<S> {
     key: ObjectKey,
     uid: Uid,
     views: Views<S>,
-    /// How many pods were seen to come.
+    /// How many pods were seen created.
     created: u64,
-    /// How many objects were deleted as planned.
+    /// How many deletions were explained.
     deleted: u64,
-    /// Actions that nothing has explained yet.
+    /// Actions that are not explained yet.
     pending: Vec<Pending>,
     unmet: UnmetIntents,
-    /// When the owner was seen to be gone.
+    /// When the owner was seen deleted.
     pub(super) gone: Option<Timestamp>,
 }
 
-/// An action that nothing has explained yet. A state that came late by a slow watch may still do so.
+/// An action that is not explained yet. The state that explains it may still arrive over a slower watch.
 struct Pending {
     action: Action,
     created: u64,
-    /// What would have been deleted instead, and how many deletions were as planned by then.
+    /// What was intended to be deleted in its place, and the count of explained deletions at that time.
     instead: Vec<Target>,
     deleted: u64,
 }
 
 impl<S: Compared> ObservedOwner<S> {
-    /// An owner that comes up.
+    /// An owner that was just seen for the first time.
     pub(super) fn new(key: ObjectKey, uid: Uid) -> Self {
         Self {
             key,
@@ -58,7 +58,7 @@ impl<S: Compared> ObservedOwner<S> {
         }
     }
 
-    /// Takes in a state. Returns when time alone will change what is to be done.
+    /// Records what a sync would do in a new state. Returns the delay after which time alone changes that.
     pub(super) fn look(
         &mut self,
         snapshot: S,
@@ -88,7 +88,7 @@ impl<S: Compared> ObservedOwner<S> {
         look_again
     }
 
-    /// The owner itself was written, and what was to be written in its status is there.
+    /// The owner was written: if no status write is intended any more, the status agrees.
     fn settle_status(
         &mut self,
         intended_before: &BTreeSet<IntendedWrite>,
@@ -100,16 +100,16 @@ impl<S: Compared> ObservedOwner<S> {
             writes.iter().filter(|write| matches!(write, IntendedWrite::Status(_))).count()
         };
         if statuses(intended_before) > 0 && statuses(writes) == 0 {
-            let granted = intended_before.iter().filter_map(|write| match write {
+            let fields = intended_before.iter().filter_map(|write| match write {
                 IntendedWrite::Status(field) => Some(field.as_str()),
                 _ => None,
             });
-            let did = format!("wrote status: {}", granted.collect::<Vec<_>>().join(", "));
+            let did = format!("wrote status: {}", fields.collect::<Vec<_>>().join(", "));
             out.push(Record::Agreement(Agreement { subject: self.subject(version), action: "status".into(), did }));
         }
     }
 
-    /// Takes in something that was done.
+    /// Compares an action with the intents of the last states.
     pub(super) fn observe(&mut self, action: Action, options: &Options, out: &mut Vec<Record>) {
         if action.kind == ActionKind::CreatePod {
             self.created += 1;
@@ -142,19 +142,19 @@ impl<S: Compared> ObservedOwner<S> {
         }
     }
 
-    /// Whether it lives in one of the namespaces.
+    /// Whether it is in one of the namespaces.
     pub(super) fn is_in(&self, namespaces: &BTreeSet<Arc<str>>) -> bool {
         namespaces.contains(&self.key.namespace)
     }
 
-    /// Lets go what nothing has explained yet.
+    /// Records all unexplained actions as not judged.
     pub(super) fn discard_pending(&mut self, why: &str, out: &mut Vec<Record>) {
         for pending in std::mem::take(&mut self.pending) {
             self.other(&pending.action, why, out);
         }
     }
 
-    /// The owner's key, where it is about to be told that nobody does what it wants.
+    /// The owner's key, if one of its writes is about to be reported as overdue.
     pub(super) fn with_overdue_writes(
         &self,
         now: Timestamp,
@@ -165,7 +165,7 @@ impl<S: Compared> ObservedOwner<S> {
         overdue.then(|| self.key.clone())
     }
 
-    /// Tells what has been waited for long enough.
+    /// Reports actions and writes whose patience has passed.
     pub(super) fn pass(
         &mut self,
         now: Timestamp,
@@ -189,7 +189,7 @@ impl<S: Compared> ObservedOwner<S> {
         }
     }
 
-    /// Whether nothing is left to be judged.
+    /// Whether nothing is left to judge.
     pub(super) fn is_over(&self, now: Timestamp, options: &Options) -> bool {
         self.pending.is_empty() && self.gone.is_some_and(|gone| now.saturating_since(gone) > options.keep())
     }
@@ -275,7 +275,7 @@ impl<S: Compared> ObservedOwner<S> {
         out.push(Record::Difference(Difference { subject, action, would, did, why, row }));
     }
 
-    /// What would have been deleted in the state before.
+    /// What was intended to be deleted in the latest state before the action.
     fn instead(&self, action: &Action, options: &Options) -> Vec<Target> {
         let Some(view) = self.views.before(action.version, action.at, options.lookback).next() else {
             return Vec::new();
@@ -288,7 +288,7 @@ impl<S: Compared> ObservedOwner<S> {
         targets.collect()
     }
 
-    /// That another was deleted, and by what it and those that were to go instead are ranked.
+    /// Says that another object was deleted, and by which values it and the intended ones are ranked.
     fn ranks(&self, action: &Action, instead: &[Target], options: &Options) -> String {
         let mut why = "another was deleted, and what was to be deleted is still there".to_owned();
         if let Some(view) = self.views.before(action.version, action.at, options.lookback).next() {

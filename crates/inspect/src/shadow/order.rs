@@ -1,4 +1,4 @@
-//! Order: which of two pods goes first, here and by the reference's own comparison (DEL-04).
+//! Order: which of two pods is deleted first, here and by upstream's comparison (DEL-04).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use muster_objects::{Pod, Timestamp};
 
 use muster_controllers::replicaset::ranking::{Age, Colocation, Rank};
 
-/// How many of the pods go for certain before `pod`, by the ranking here.
+/// How many of the pods are certainly deleted before `pod`, by the ranking here.
 #[must_use]
 pub fn certain_before(pod: &Pod, pods: &[&Arc<Pod>], colocation: &Colocation, now: Timestamp) -> usize {
     pods.iter().filter(|other| here(other, pod, colocation, now)).count()
 }
 
-/// The same by the reference's comparison of pairs, whatever its sort makes of it.
+/// The same by upstream's comparison of pairs, for any order that its sort may produce.
 ///
-/// A sort by comparing neighbours ends where none is less than the one before it. As the comparison is not transitive,
-/// a pod may stand before one that is less than it, where a third stands between that goes with both: of three ready
-/// pods in one power of two, the first and the last may have the same times, and be told apart from the one between
-/// by uid. What cannot be reached over such neighbours goes before.
+/// Such a sort ends where no pod is less than its neighbour before it. The comparison is not transitive, so a pod may
+/// still come before a lesser one with a third between them that compares well with both: of three ready pods whose
+/// ready times are in one power of two, the first and the last may have equal times and differ from the middle one only
+/// by uid. A pod that cannot be reached over such neighbours is certainly deleted before.
 #[must_use]
 pub fn certain_before_by_pairs(pod: &Pod, pods: &[&Arc<Pod>], colocation: &Colocation, now: Timestamp) -> usize {
     let mut left: Vec<&Pod> =
@@ -36,7 +36,7 @@ pub fn certain_before_by_pairs(pod: &Pod, pods: &[&Arc<Pod>], colocation: &Coloc
     left.len()
 }
 
-/// What a pod is ranked by, for people.
+/// The values by which a pod is ranked, as text.
 #[must_use]
 pub fn text_of(pod: &Pod) -> String {
     let time = |time: Option<Timestamp>| time.map_or_else(|| "never".to_owned(), |time| time.to_string());
@@ -54,15 +54,14 @@ pub fn text_of(pod: &Pod) -> String {
     )
 }
 
-/// By the ranking here. Where all times are the same Kubernetes leaves open which goes, and neither goes before the
-/// other.
+/// By the ranking here. Kubernetes leaves the order open where all times are equal, so neither pod is before the other.
 fn here(a: &Pod, b: &Pod, colocation: &Colocation, now: Timestamp) -> bool {
     let (left, right) = (Rank::of(a, colocation, now), Rank::of(b, colocation, now));
     left < right && !(left.ties(&right) && same_times(a, b))
 }
 
-/// By the reference's comparison, which is not transitive: pods whose ready times differ within one power of two are
-/// told apart by their uids before their restarts are looked at.
+/// By upstream's comparison, which is not transitive: pods whose ready times differ within one power of two are ordered
+/// by uid before their restarts are compared.
 fn reference(a: &Pod, b: &Pod, colocation: &Colocation, now: Timestamp) -> bool {
     let first = |pod: &Pod| {
         let more_on_node = std::cmp::Reverse(colocation.around(pod));

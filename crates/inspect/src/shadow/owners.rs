@@ -1,7 +1,7 @@
-//! Owners: those of each kind with the memory of their controller, as the ordinary controllers have it.
+//! Owners: the owners of each kind and their controller's books, as in the ordinary controllers.
 //!
-//! The handlers are the controllers' own. Their books are never told that anything was written, so that nothing is
-//! waited for; what they remember of pods that fail at once is the same (B-08).
+//! The handlers are the controllers' own. The books never record a write, so no sync waits for expectations or for a
+//! cache; the backoff for pods that fail at once works as usual (B-08).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use muster_controllers::begin::Begin;
 use muster_controllers::deployment::{self, deployment_changed, replica_set_changed};
 use muster_controllers::replicaset::{self, Effect, Enqueue, Owners, ReplicaOwner, owner_changed, pod_changed};
 
-/// A time-triggered look comes no sooner than this after the one before.
+/// A requeue after a delay comes no sooner than this.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Replica owners of one kind, with the memory of their controller.
+/// Replica owners of one kind, with their controller's books.
 pub(super) struct Replicas<O: ReplicaOwner + Cached + Clone> {
     pub(super) owners: Cache<O>,
     pub(super) books: replicaset::Books,
@@ -28,7 +28,7 @@ pub(super) struct Replicas<O: ReplicaOwner + Cached + Clone> {
     pub(super) due: Due,
 }
 
-/// Deployments, with the memory of their controller.
+/// Deployments, with their controller's books.
 pub(super) struct Deployments {
     pub(super) deployments: Cache<Deployment>,
     pub(super) books: deployment::Books,
@@ -36,7 +36,7 @@ pub(super) struct Deployments {
     pub(super) due: Due,
 }
 
-/// Who is to be looked at again, and when.
+/// The keys to look at again, and when.
 #[derive(Default)]
 pub(super) struct Due(BTreeSet<(Timestamp, ObjectKey)>);
 
@@ -175,7 +175,7 @@ impl Due {
     }
 }
 
-/// The server's wall clock as one that only goes forward: the books ask for no more than differences.
+/// The server's wall clock as a moment: the books only use differences.
 fn moment(at: Timestamp) -> Moment {
     Moment::from_nanos(u64::try_from(at.as_nanos()).unwrap_or(0))
 }

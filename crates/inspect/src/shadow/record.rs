@@ -23,44 +23,44 @@ pub const VERSION: u32 = 1;
 pub struct Line {
     /// The version of the format.
     pub version: u32,
-    /// When what it tells of was seen, by the server's clock.
+    /// When the change was seen, by the server's clock.
     pub time: Micro,
-    /// What it tells of.
+    /// The record itself.
     #[serde(flatten)]
     pub record: Record,
 }
 
-/// What a line tells of.
+/// What a line records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "lowercase")]
 pub enum Record {
     /// The log begins: every cache was read.
     Start(Start),
-    /// An owner came into a state in which something else would be done than in the one before.
+    /// An owner reached a state in which a sync would do something that it would not have done in the one before.
     Plan(Planned),
-    /// The other side did what we would have done.
+    /// The observed controllers did what the controllers here would have done.
     Agreement(Agreement),
-    /// It did something else, or nothing.
+    /// They did something else, or nothing.
     Difference(Difference),
-    /// Something was done that is not to be judged: a user's doing, a node's, the garbage collector's.
+    /// An action that is not judged: a user, a node or the garbage collector did it.
     Other(Other),
     /// The counts since the start; written now and then, and at the end.
     Summary(Totals),
 }
 
-/// How a log begins.
+/// The first record of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Start {
     /// The version of the program.
     pub muster: String,
-    /// The kinds that are watched.
+    /// The kinds that are observed.
     pub kinds: Vec<String>,
     /// How many owners there are.
     pub objects: u64,
-    /// How old a state may be that explains an action, in milliseconds.
+    /// How long ago a state may have ended and still explain an action, in milliseconds.
     pub lookback_millis: u64,
-    /// How long a write may stand, in milliseconds.
+    /// How long an intended write may remain undone, in milliseconds.
     pub patience_millis: u64,
 }
 
@@ -76,7 +76,7 @@ pub struct Subject {
     pub name: String,
     /// Its uid.
     pub uid: Uid,
-    /// The version of the change that the record is about; 0 where time alone brought it about.
+    /// The version of the change that the record is about; 0 if only time has passed.
     #[serde(default)]
     pub resource_version: u64,
 }
@@ -98,55 +98,55 @@ impl Subject {
 /// What would be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
-    /// For whom.
+    /// The owner.
     #[serde(flatten)]
     pub subject: Subject,
-    /// What.
+    /// The intents.
     pub would: String,
 }
 
-/// What was done as we would have.
+/// An action that was intended here as well.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// For whom.
+    /// The owner.
     #[serde(flatten)]
     pub subject: Subject,
     /// The kind of action, such as `create-pod`.
     pub action: String,
-    /// What exactly.
+    /// The action in full.
     pub did: String,
 }
 
-/// What was done otherwise.
+/// An action that was not intended here, or an intended write that was not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// For whom.
+    /// The owner.
     #[serde(flatten)]
     pub subject: Subject,
     /// The kind of action, such as `delete-pod`.
     pub action: String,
-    /// What we would have done.
+    /// What the controllers here would have done.
     pub would: String,
     /// What was done.
     pub did: String,
     /// How the two were compared.
     pub why: String,
-    /// The row of the contract by which the two do not do the same here, where one does.
+    /// The row of the contract by which the two differ on purpose, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
 }
 
-/// What is not judged.
+/// An action that is not judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Other {
-    /// Whose object it was done to.
+    /// The owner of the object.
     #[serde(flatten)]
     pub subject: Subject,
     /// The kind of action.
     pub action: String,
     /// What was done.
     pub did: String,
-    /// Why it is taken for somebody else's doing.
+    /// Why it is attributed to somebody else.
     pub why: String,
 }
 

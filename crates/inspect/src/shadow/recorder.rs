@@ -1,7 +1,6 @@
-//! Recorder: the other party of a sync that is only asked what it would do.
+//! Recorder: takes the executor's place for a sync, and records what it would do.
 //!
-//! It stands where an executor would, and takes down each thing that the sync wants done. It has no client and no
-//! writer, and no way to get one: [`record`] is a function of a sync, and this crate cannot do I/O.
+//! It has no client and no writer: [`record`] is a function of a sync, and this crate cannot do I/O.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,27 +19,27 @@ use muster_controllers::plan::{
 /// What a sync would do.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recorded {
-    /// In the order in which it would.
+    /// In the order of the sync.
     pub intents: Vec<Intent>,
-    /// What it noticed on the way.
+    /// The remarks of its plans.
     pub remarks: Vec<Remark>,
-    /// When time alone changes what it would do; none where it would act, since the act comes first.
+    /// When time alone changes what it would do; `None` if it would write, since that comes first.
     pub look_again: Option<Duration>,
 }
 
-/// What the other side has to say, where it shows.
+/// What the owner in the cluster shows about the observed controllers' writes.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     /// The owner's status as JSON.
     pub status: Value,
-    /// The owner's annotations, as far as they are written with its status.
+    /// The owner's annotations that are written with its status.
     pub annotations: Annotations,
-    /// Why the server refuses the other side's creations, where the owner's status tells of it: ours would be refused
+    /// Why the server refuses the observed controllers' creations, if the owner's status says so: ours would be refused
     /// as well.
     pub refused: Option<Failure>,
 }
 
-/// Runs a sync to its end, answering that everything was done, or refused where that is known.
+/// Runs a sync to its end. Every write is reported as done, except creations that are known to be refused.
 pub fn record(mut sync: impl SyncSteps, known: &Known, now: Timestamp) -> Recorded {
     let mut recorded = Recorded::default();
     let mut report = Report::Begin;
@@ -141,7 +140,7 @@ fn of_creation(creation: &Creation) -> Intent {
     }
 }
 
-/// Read from the very bytes that would be sent.
+/// Read from the bytes that would be sent.
 fn of_patch(patch: &Patch) -> Intent {
     if patch.resource != Resource::REPLICA_SETS {
         return Intent::RollBack(patch.purpose.clone());
@@ -161,7 +160,7 @@ fn of_patch(patch: &Patch) -> Intent {
     Intent::UpdateReplicaSet { set, fields: written.flat_map(names_of).collect() }
 }
 
-/// The fields that an operation of a JSON patch writes: annotations by their keys, others by their paths.
+/// The fields that operations of a JSON patch write: annotations by their keys, others by their paths.
 fn names_of(operation: &Value) -> BTreeSet<String> {
     let path = operation["path"].as_str().unwrap_or_default();
     if path == "/metadata/annotations" {

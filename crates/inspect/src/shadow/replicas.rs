@@ -1,7 +1,7 @@
-//! Replicas: what is done to pods, held against the plans of a ReplicaSet or a ReplicationController.
+//! Replicas: compares actions on pods with the plans of a ReplicaSet or a ReplicationController.
 //!
-//! The other side decides on caches that are filled by one watch for owners and another for pods: it may see an owner
-//! of one moment with pods of another. What no single view explains may be explained by two.
+//! The observed controller's caches are filled by one watch for owners and another for pods: it may see an owner of one
+//! moment with pods of another. An action that no single view explains may be explained by two.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl<O: ReplicaOwner + Clone> Compared for Snapshot<O> {
         }
     }
 
-    fn left_undone_by(&self, _wish: &IntendedWrite, _intents: &[Intent]) -> Option<&'static str> {
+    fn left_undone_by(&self, _write: &IntendedWrite, _intents: &[Intent]) -> Option<&'static str> {
         None
     }
 
@@ -71,14 +71,14 @@ impl<O: ReplicaOwner + Clone> Compared for Snapshot<O> {
     }
 }
 
-/// The owner's pods that count, its orphans among them that it would adopt.
+/// The active pods that the owner claims, including orphans that it would adopt.
 fn counted<'a, O: ReplicaOwner>(owner: &'a Snapshot<O>, pods: &'a Snapshot<O>) -> impl Iterator<Item = &'a Arc<Pod>> {
     let ours =
         |pod: &&Arc<Pod>| matches!(claim(owner.owner.meta(), &owner.selector, &pod.meta), Claim::Keep | Claim::Adopt);
     pods.active().filter(ours)
 }
 
-/// The views whose owners differ: one for each state of the owner.
+/// One snapshot for each version of the owner.
 fn owners<'a, O: ReplicaOwner + Clone>(views: &[&'a View<Snapshot<O>>]) -> Vec<&'a Snapshot<O>> {
     let mut owners: Vec<&Snapshot<O>> = Vec::new();
     for view in views {
@@ -90,7 +90,8 @@ fn owners<'a, O: ReplicaOwner + Clone>(views: &[&'a View<Snapshot<O>>]) -> Vec<&
     owners
 }
 
-/// The pod that made it `created` in all is explained by a view that wanted at least as many as came since.
+/// A creation that made the count `created` is explained by a view that wanted at least as many pods as were created
+/// since.
 fn explain_creation<O: ReplicaOwner + Clone>(views: &[&View<Snapshot<O>>], created: u64) -> Explained {
     let since = |view: &View<Snapshot<O>>| created.saturating_sub(view.created);
     let wants = |view: &View<Snapshot<O>>| {
@@ -100,7 +101,7 @@ fn explain_creation<O: ReplicaOwner + Clone>(views: &[&View<Snapshot<O>>], creat
         });
         count.unwrap_or(0)
     };
-    // A state that came late may have been seen with what it caused.
+    // A late state may have been seen together with its effects.
     let explains = |view: &View<Snapshot<O>>, most: u64| (1..=most).contains(&since(view));
     if views.iter().any(|view| explains(view, wants(view))) {
         return Explained::Agreed;
@@ -123,7 +124,7 @@ fn explain_creation<O: ReplicaOwner + Clone>(views: &[&View<Snapshot<O>>], creat
     if braked { Explained::Departs("B-08") } else { Explained::No }
 }
 
-/// A deletion is explained where fewer pods go for certain before the pod than are too many.
+/// A deletion is explained if the pods that certainly precede this pod are fewer than the surplus.
 fn explain_deletion<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapshot<O>>]) -> Explained {
     let uid = &action.target.uid;
     let planned = |view: &&View<Snapshot<O>>| {
@@ -143,15 +144,15 @@ fn explain_deletion<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Sna
     }
 }
 
-/// How many pods go for certain before a pod.
+/// How many pods are certainly deleted before a pod.
 type Before = fn(&Pod, &[&Arc<Pod>], &Colocation, Timestamp) -> usize;
 
-/// In how many views, the newest, all pairs of pods are compared.
+/// How many of the newest views are compared by pairs.
 const MOST_BY_PAIRS: usize = 32;
 
 fn goes<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapshot<O>>], before: Before) -> bool {
     let owners = owners(views);
-    // A view on which nothing was to be ranked has not looked where the pods of related owners stand.
+    // A view that ranked nothing did not compute the colocation of related owners' pods.
     let ranked = views.iter().map(|view| &view.snapshot.colocation).find(|seen| **seen != Colocation::default());
     let none = Colocation::default();
     views.iter().any(|view| {
@@ -165,7 +166,7 @@ fn goes<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapshot<O>>], 
                 return false;
             }
             let Some(pod) = pods.iter().find(|pod| pod.meta.uid == action.target.uid) else { return false };
-            // Ages are told by powers of two, and one may have passed between the decision and its effect.
+            // Ages are ranked by powers of two, and may have crossed one between the decision and its effect.
             [view.at, action.at].iter().any(|now| before(pod, &pods, colocation, *now) < too_many)
         })
     })

@@ -1,4 +1,4 @@
-//! Rollout: what is done to ReplicaSets, held against the plans of their Deployment.
+//! Rollout: compares actions on ReplicaSets with the plans of their Deployment.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use muster_controllers::deployment::status::SYNC_ERROR;
 use muster_controllers::deployment::{DeploymentSync, Snapshot};
 use muster_controllers::plan::Failure;
 
-/// How many pairs of a Deployment's states and its ReplicaSets' are looked at for an action that no one state
+/// How many pairs of a Deployment's state and its ReplicaSets' state are tried for an action that no single state
 /// explains.
 const MOST_PAIRS: usize = 1024;
 
@@ -44,16 +44,16 @@ impl Compared for Snapshot {
         if matches!(action.kind, ActionKind::Adopt | ActionKind::Release) {
             return explain_claim(action, views);
         }
-        if views.iter().any(|view| grants(view.intents(), action)) {
+        if views.iter().any(|view| intends(view.intents(), action)) {
             return Explained::Agreed;
         }
         let pairs: Vec<Self> = pairs(views).collect();
-        if pairs.iter().any(|pair| grants(&pair.record(action.at).intents, action)) {
+        if pairs.iter().any(|pair| intends(&pair.record(action.at).intents, action)) {
             return Explained::Agreed;
         }
         let seen = views.iter().map(|view| &view.snapshot).chain(&pairs);
         let mut by_rule = seen.flat_map(deviation::of_rollout);
-        let row = by_rule.find(|(intent, _)| grants(std::slice::from_ref(intent), action));
+        let row = by_rule.find(|(intent, _)| intends(std::slice::from_ref(intent), action));
         row.map_or(Explained::No, |(_, row)| Explained::Departs(row))
     }
 
@@ -86,7 +86,7 @@ impl Compared for Snapshot {
     }
 
     fn kept(mut self) -> Self {
-        // One is enough to tell that there are any (B-05).
+        // Keep one finished pod: B-05 only needs to see that there is one.
         let finished = self.pods.iter().find(|pod| pod.phase.is_terminal()).cloned();
         self.pods.retain(|pod| !pod.phase.is_terminal());
         self.pods.extend(finished);
@@ -124,8 +124,8 @@ fn pairs<'a>(views: &'a [&View<Snapshot>]) -> impl Iterator<Item = Snapshot> + '
     pairs.filter(move |(one, other)| differ(one, other)).map(move |(one, other)| pair(one, other)).take(MOST_PAIRS)
 }
 
-/// Whether what was done is one of the intents.
-fn grants(intents: &[Intent], action: &Action) -> bool {
+/// Whether the action is one of the intents.
+fn intends(intents: &[Intent], action: &Action) -> bool {
     intents.iter().any(|intent| match (intent, &action.kind) {
         (
             Intent::CreateReplicaSet { name, replicas, revision },

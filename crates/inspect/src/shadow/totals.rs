@@ -1,4 +1,4 @@
-//! Totals: how often the two sides agreed, by kind and action.
+//! Totals: agreements and differences, by kind and action.
 
 use std::collections::BTreeMap;
 
@@ -20,13 +20,13 @@ pub struct Totals {
 /// The counts of one action for one kind of owner.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
-    /// Done as we would have.
+    /// Intended here as well.
     #[serde(default)]
     pub agreed: u64,
-    /// Done otherwise, by the row of the contract that says so.
+    /// Different by this row of the contract.
     #[serde(default)]
     pub by_row: BTreeMap<String, u64>,
-    /// Done otherwise, and no row says so.
+    /// Different, and no row says so.
     #[serde(default)]
     pub unexplained: u64,
     /// Not judged.
@@ -43,7 +43,7 @@ impl Counts {
 }
 
 impl Totals {
-    /// Counts a record in; plans and summaries count for nothing.
+    /// Counts a record; plans and summaries are not counted.
     pub fn add(&mut self, record: &Record) {
         match record {
             Record::Agreement(agreement) => self.of(&agreement.subject.kind, &agreement.action).agreed += 1,

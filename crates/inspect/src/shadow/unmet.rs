@@ -1,4 +1,4 @@
-//! UnmetIntents: writes that every state has, and since when.
+//! UnmetIntents: the writes that every recent state intended, and since when.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use muster_objects::Timestamp;
 
 use super::intent::{IntendedWrite, Intent};
 
-/// While the other side is seen to do other things it may be late by so many times its patience.
+/// While the observed controller is seen to act elsewhere, it is given this many times the patience.
 const UNDER_LOAD: u32 = 6;
 
-/// The writes of one owner that are not granted yet.
+/// The writes of one owner that have not happened yet.
 #[derive(Debug, Clone, Default)]
 pub struct UnmetIntents(BTreeMap<IntendedWrite, Since>);
 
 #[derive(Debug, Clone)]
 struct Since {
-    /// Since when nothing was done about it.
+    /// When it was first intended, or when there was last progress.
     at: Timestamp,
-    /// Whether it was told that it is overdue.
+    /// Whether it was reported as overdue.
     reported: bool,
-    /// What a field of the status is to be; empty for other writes.
+    /// The intended value of a status field; empty for other writes.
     value: String,
 }
 
 impl UnmetIntents {
-    /// The newest state has the writes of these intents; others are granted, or given up. A field of the status that is
-    /// to have another value than before is another write.
+    /// Replaces the writes by those of the newest state; others have happened or are void. A status field with another
+    /// intended value is a new write.
     pub fn update(&mut self, intents: &[Intent], at: Timestamp) {
         let mut before = std::mem::take(&mut self.0);
         for intent in intents {
@@ -38,33 +38,33 @@ impl UnmetIntents {
         }
     }
 
-    /// Something was done about a write, if not all of it.
+    /// There was progress on a write, such as some of its pods.
     pub fn progressed(&mut self, write: &IntendedWrite, at: Timestamp) {
         if let Some(since) = self.0.get_mut(write) {
             since.at = since.at.max(at);
         }
     }
 
-    /// Whether a write is due to be told of as not granted in time (see [`UnmetIntents::overdue`]).
+    /// Whether a write is due to be reported as overdue (see [`UnmetIntents::overdue`]).
     #[must_use]
     pub fn is_overdue(&self, now: Timestamp, patience: Duration, busy: Option<Timestamp>) -> bool {
-        let granted = allowed(now, patience, busy);
-        self.0.values().any(|since| !since.reported && now.saturating_since(since.at) >= granted)
+        let allowed = allowed(now, patience, busy);
+        self.0.values().any(|since| !since.reported && now.saturating_since(since.at) >= allowed)
     }
 
-    /// The writes that were not granted within `patience`, each once, with how long they have stood. `busy` is when
-    /// the other side was last seen to do anything.
+    /// The writes that did not happen within `patience`, each once, with how long they have been intended. `busy` is
+    /// when the observed controller last acted.
     pub fn overdue(
         &mut self,
         now: Timestamp,
         patience: Duration,
         busy: Option<Timestamp>,
     ) -> Vec<(IntendedWrite, Duration)> {
-        let granted = allowed(now, patience, busy);
+        let allowed = allowed(now, patience, busy);
         let mut overdue = Vec::new();
         for (write, since) in &mut self.0 {
             let stood = now.saturating_since(since.at);
-            if !since.reported && stood >= granted {
+            if !since.reported && stood >= allowed {
                 since.reported = true;
                 overdue.push((write.clone(), stood));
             }
@@ -73,7 +73,7 @@ impl UnmetIntents {
     }
 }
 
-/// How long a write may stand.
+/// How long a write may remain undone.
 fn allowed(now: Timestamp, patience: Duration, busy: Option<Timestamp>) -> Duration {
     let idle = busy.is_none_or(|busy| now.saturating_since(busy) >= patience);
     if idle { patience } else { patience * UNDER_LOAD }

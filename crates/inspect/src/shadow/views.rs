@@ -1,4 +1,4 @@
-//! Views: what an owner's sync saw, and would have done, in the states of the last seconds.
+//! Views: the states of an owner in the last seconds, with what its sync would have done.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use muster_objects::meta::ResourceVersion;
 use super::intent::Intent;
 use super::recorder::Recorded;
 
-/// One state, and what would have been done in it.
+/// One state, with what a sync would have done.
 #[derive(Debug, Clone)]
 pub struct View<S> {
-    /// The version of the change that made it.
+    /// The version of the change that led to it.
     pub version: ResourceVersion,
-    /// When, by the server's clock.
+    /// When it began, by the server's clock.
     pub at: Timestamp,
     /// What the sync saw.
     pub snapshot: S,
     /// What it would have done.
     pub recorded: Recorded,
-    /// How many pods had been seen created for the owner by then.
+    /// How many pods had been seen created for the owner before.
     pub created: u64,
 }
 
@@ -36,8 +36,8 @@ impl<S> View<S> {
 #[derive(Debug, Clone)]
 pub struct Views<S>(VecDeque<View<S>>);
 
-/// Each view holds the pods that it saw. Past so many, every second of the older ones goes: those that are left
-/// differ from it by a pod or two.
+/// Each view holds the pods that it saw. Above this many, every second view of the older half is dropped: its
+/// neighbours differ from it by a pod or two.
 const MOST: usize = 256;
 
 impl<S> Default for Views<S> {
@@ -47,8 +47,8 @@ impl<S> Default for Views<S> {
 }
 
 impl<S> Views<S> {
-    /// Takes a view in by its version. Views that ended longer than `keep` before it are dropped: a view lasts until
-    /// the next one, however long ago it began.
+    /// Inserts a view by its version. A view lasts until the next one begins; those that ended more than `keep` before
+    /// this one are dropped.
     pub fn push(&mut self, view: View<S>, keep: Duration) {
         let at = view.at;
         let place = self.0.partition_point(|known| known.version <= view.version);
@@ -71,8 +71,8 @@ impl<S> Views<S> {
         self.0.back()
     }
 
-    /// The views on which something could have been decided that was seen at `version` and `at`, newest first: those
-    /// that are older, and had not ended longer than `lookback` before.
+    /// The views on which an action seen at `version` and `at` may have been decided, newest first: the older ones that
+    /// had not ended more than `lookback` before.
     pub fn before(
         &self,
         version: ResourceVersion,

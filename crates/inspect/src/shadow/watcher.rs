@@ -1,8 +1,7 @@
-//! Watcher: the caches of the shadow, and the way of a change through them.
+//! Watcher: the shadow's caches, and how a change passes through them.
 //!
-//! Its caches are its own. Changes come in the order of their versions, one kind after the other as they were made,
-//! so that what the caches show after each is a state that the cluster really had; a cause is always there before its
-//! effect. What time alone brings about comes at its time.
+//! Changes of all kinds arrive in the order of their versions, so that after each one the caches show a state that the
+//! cluster really had, and a cause always comes before its effect. Delayed requeues run when their time has come.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use super::owners::{Deployments, Replicas};
 use super::record::{Line, Record};
 use super::totals::Totals;
 
-/// A change of one of the kinds that are watched.
+/// A change of one of the observed kinds.
 #[derive(Debug, Clone)]
 pub enum Watched {
     /// Of a pod.
@@ -34,7 +33,7 @@ pub enum Watched {
 /// A change, and when it was seen.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// The version that it made, of the one counter that all kinds share.
+    /// The version of the change; all kinds share one counter.
     pub version: ResourceVersion,
     /// When it arrived, by the server's clock (B-11).
     pub at: Timestamp,
@@ -59,11 +58,11 @@ pub struct Watcher {
     sets: Replicas<ReplicaSet>,
     controllers: Replicas<ReplicationController>,
     deployments: Deployments,
-    /// Who wrote the size of a ReplicaSet, at which of its versions.
+    /// Who wrote `spec.replicas` of a ReplicaSet at which of its versions.
     writers: BTreeMap<(ResourceVersion, Uid), String>,
     /// The namespaces that are being deleted.
     leaving: BTreeSet<Arc<str>>,
-    /// The newest version that was taken in.
+    /// The newest version that was applied.
     newest: ResourceVersion,
     now: Timestamp,
     records: Vec<Record>,
@@ -72,7 +71,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// A shadow without a cluster: fill its caches by [`Watcher::load`], then [`Watcher::begin`].
+    /// A shadow with empty caches: fill them with [`Watcher::load`], then call [`Watcher::begin`].
     #[must_use]
     pub fn new(options: Options, burst: u32) -> Self {
         let start = Timestamp::UNIX_EPOCH;
@@ -93,7 +92,7 @@ impl Watcher {
         }
     }
 
-    /// Takes in what was there before anybody looked.
+    /// Loads an object of the initial lists.
     pub fn load(&mut self, seen: Seen) {
         self.newest = self.newest.max(seen.version);
         match seen.change {
@@ -104,7 +103,7 @@ impl Watcher {
         }
     }
 
-    /// Everything that was there is loaded: the first state is looked at. Returns how many owners there are.
+    /// The initial lists are loaded: looks at the first state. Returns the number of owners.
     pub fn begin(&mut self, at: Timestamp) -> u64 {
         self.now = at;
         self.sets.observed = ObservedKind::new(at);
@@ -120,7 +119,7 @@ impl Watcher {
         self.totals().objects.values().sum()
     }
 
-    /// Takes in a change: judges what was done by it, and looks at the state that it made.
+    /// Applies a change: judges the actions that it shows, and looks at the new state.
     pub fn apply(&mut self, seen: Seen) {
         let Seen { version, at, change } = seen;
         let at = at.max(self.now);
@@ -152,7 +151,8 @@ impl Watcher {
         };
         self.look(&touched, version, at);
         if version < self.newest {
-            // It came late. What was seen since may be explained by it, and it is part of the newest state as well.
+            // The change came late: actions seen since may be explained by it, and it is part of the newest state as
+            // well.
             self.look(&touched, self.newest, at);
         }
         self.newest = self.newest.max(version);
@@ -165,24 +165,24 @@ impl Watcher {
         touched.deployments.iter().for_each(|key| self.look_at_deployment(key, version, at));
     }
 
-    /// Not everything that happened was seen, as when a kind had to be listed anew: what is done in the next seconds may
-    /// have been decided on it.
+    /// Some changes were missed, as when a kind had to be relisted: actions of the next seconds may have been decided
+    /// on them.
     pub fn missed_changes_until(&mut self, at: Timestamp) {
         self.sets.observed.missed_changes_until(at);
         self.controllers.observed.missed_changes_until(at);
         self.deployments.observed.missed_changes_until(at);
     }
 
-    /// Who has last written the size of a ReplicaSet, as its version `version` says.
+    /// Records who wrote `spec.replicas` of a ReplicaSet, as its version `version` says.
     pub fn written_by(&mut self, set: Uid, version: ResourceVersion, writer: String) {
         self.writers.insert((version, set), writer);
-        // Enough for every ReplicaSet that is looked at again, and no more than a few megabytes.
+        // Enough for every ReplicaSet that may still be judged, in a few megabytes.
         while self.writers.len() > 50_000 {
             self.writers.pop_first();
         }
     }
 
-    /// Whether a namespace is being deleted: nothing can be created in it any more, and what goes goes with it.
+    /// Records whether a namespace is being deleted: nothing can be created in it, and its objects are deleted with it.
     pub fn namespace(&mut self, name: Arc<str>, leaving: bool) {
         if leaving {
             self.leaving.insert(name);
@@ -191,7 +191,7 @@ impl Watcher {
         }
     }
 
-    /// It is `now`: what time alone brings about, and what has been waited for long enough.
+    /// Advances the time to `now`: runs delayed requeues, and reports what is overdue.
     pub fn pass(&mut self, now: Timestamp) {
         if now < self.now {
             return;
@@ -208,7 +208,7 @@ impl Watcher {
             self.look_at_deployment(&key, self.newest, at.max(self.now));
             self.flush(at.max(self.now));
         }
-        // Judging looks at every owner: once a second is often enough for waits of ten.
+        // Judging visits every owner; once a second is enough for a patience of 10 s.
         if now.as_seconds() != self.now.as_seconds() {
             let with_overdue_writes = Touched {
                 sets: self.sets.observed.with_overdue_writes(now, &self.options, &self.leaving),
@@ -226,7 +226,7 @@ impl Watcher {
         self.flush(now);
     }
 
-    /// The lines that are to be written since the last call.
+    /// The lines recorded since the last call.
     pub fn lines(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
     }
@@ -251,7 +251,7 @@ impl Watcher {
                 ReplicaSet::KIND => sets.observed.observe(action, options, records),
                 ReplicationController::KIND => controllers.observed.observe(action, options, records),
                 Deployment::KIND => deployments.observed.observe(action, options, records),
-                // Other owners have other controllers.
+                // Other kinds of owner are not observed.
                 _ => {}
             }
         }
@@ -289,7 +289,7 @@ impl Watcher {
     }
 }
 
-/// Does to a cache what was done to another one.
+/// Applies a change of one cache to another.
 fn put<T: Cached>(cache: &mut Cache<T>, change: &Change<T>) -> Option<Change<T>> {
     match change {
         Change::Added(object) | Change::Updated { new: object, .. } => cache.apply_shared(object.clone()),

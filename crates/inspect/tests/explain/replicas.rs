@@ -50,7 +50,7 @@ fn each_rule_decides_a_place() {
         pod
     };
     let nothing: Change = |_| ();
-    // What the first has and the second has not, and what is told of the two.
+    // The difference between the two pods, and the rule, criterion and values reported.
     let cases: [(Change, [&str; 4]); 9] = [
         (|pod| pod.node_name = None, ["DEL-01", "assigned", "no node", "on node"]),
         (|pod| pod.phase = PodPhase::Unknown, ["DEL-01", "phase", "Unknown", "Running"]),
@@ -74,7 +74,7 @@ fn each_rule_decides_a_place() {
         let by = second.decided_by.as_ref().expect("the second is behind the first for a reason");
         assert_eq!((&*by.rule, &*by.criterion, &*by.before, &*by.this), (rule, criterion, before, this));
     }
-    // Two on one node go before one alone.
+    // A pod with another one on its node is deleted before one alone.
     let beside = |name: &str, number: u64, node: &str| Pod { node_name: Some(node.into()), ..pod(name, number) };
     let told = ranking(&[beside("alone", 10, "a"), beside("two", 12, "b"), beside("three", 11, "b")]);
     assert_eq!(told.order.iter().map(|place| &*place.pod).collect::<Vec<_>>(), ["three", "two", "alone"]);
@@ -96,11 +96,11 @@ fn rules_are_asked_in_their_order() {
 }
 
 proptest! {
-    /// The order that is told is the order that is deleted in, whatever is wanted.
+    /// The order reported is the order of deletion, for any number of replicas.
     ///
     /// Contract: DEL-01, DEL-02, DEL-03, DEL-04, DEL-05
     #[test]
-    fn the_order_told_is_the_order_of_deletion(
+    fn the_ranking_is_the_order_of_deletion(
         pods in prop::collection::btree_map(0_u64..1_000_000, any_pod(), 0..30),
         replicas_wanted in 0_i32..35,
     ) {
@@ -125,7 +125,7 @@ proptest! {
 
 /// Contract: DEL-05
 #[test]
-fn where_all_go_none_is_compared() {
+fn pods_are_not_ranked_if_all_are_deleted() {
     let told = replicas(snapshot(replica_set(0), pods(3))).ranking;
     assert!(told.all_go);
     assert!(told.order.iter().all(|place| place.goes && place.decided_by.is_none()));
@@ -214,7 +214,7 @@ fn each_state_has_its_reason() {
     }
 }
 
-/// The JSON, field by field: what a reader goes by.
+/// The JSON, field by field, as documented.
 #[test]
 fn the_json_is_as_it_is_documented() {
     let mut all = pods(2);
@@ -267,11 +267,11 @@ fn the_json_is_as_it_is_documented() {
     assert_eq!(serde_json::from_value::<Explanation>(newer).expect("what is not known is passed over"), told);
 }
 
-/// Being asked changes nothing: the next sync finds in the books what it would have found.
+/// An explanation has no effect on the books.
 ///
 /// Contract: RS-19, B-01, B-08
 #[test]
-fn the_books_are_asked_on_a_copy() {
+fn an_explanation_does_not_change_the_books() {
     let key = ObjectKey::new("default", "web");
     let (mut owners, mut cache) = (Cache::<ReplicaSet>::new(), Cache::<Pod>::new());
     owners.apply(replica_set(3));
@@ -297,7 +297,7 @@ fn the_books_are_asked_on_a_copy() {
 
     let stale = books.only(&key).begin(&key, &owners, &cache, 500, now);
     assert!(matches!(stale, Begin::Stale { remedy: Remedy::Woken, .. }));
-    assert_eq!(books.next_deadline(), None, "nobody waits for it");
+    assert_eq!(books.next_deadline(), None, "no owner waits");
     cache.saw(ResourceVersion(2_000));
     let Begin::Ready(settled) = books.only(&key).begin(&key, &owners, &cache, 500, now) else { panic!("caught up") };
     assert_eq!(

@@ -177,7 +177,7 @@ fn each_state_of_a_rollout_has_its_reason() {
     ];
     for (deployment, sets, summary, why) in cases {
         let told = rollout(snapshot(deployment, sets)).next;
-        // The new one's annotations are brought up to date along with whatever else is done.
+        // The new ReplicaSet's annotations are updated along with any other write.
         let summary_told = told.summary.replace("bring web-2 up to date, ", "").replace("bring web-4 up to date, ", "");
         let summary_told = match &*summary_told {
             "bring web-2 up to date" => "nothing: the rollout waits",
@@ -199,11 +199,11 @@ fn an_old_pod_holds_a_recreate() {
     assert_eq!(told.why[0].text, "old pods are still there: the new ones wait for the last to go");
 }
 
-/// What its ReplicaSets are and become, its bounds, its deadline and its conditions.
+/// Sizes before and after, bounds, deadline and conditions of a rollout without progress.
 ///
 /// Contract: DEP-07, DEP-16, DEP-17
 #[test]
-fn the_whole_of_a_rollout_that_stands_still() {
+fn the_explanation_of_a_rollout_without_progress() {
     let progressing = json!({
         "type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated", "message": "m",
         "lastUpdateTime": ago(590), "lastTransitionTime": ago(600),
@@ -252,7 +252,7 @@ fn the_whole_of_a_rollout_that_stands_still() {
 
 /// Contract: DEP-02, DEP-03
 #[test]
-fn what_changes_hands_and_what_is_made_is_told() {
+fn claims_and_a_new_set_are_explained() {
     let orphan = set_with(1, "a", 4, |json| {
         json["metadata"].as_object_mut().expect("an object").remove("ownerReferences");
     });

@@ -49,7 +49,7 @@ fn one_too_many_is_found_after_the_patience() {
 fn another_pod_than_the_ranking_has_is_found() {
     let (mut stage, pods) = with_pods(3);
     stage.set(set(2));
-    // The youngest goes first: web-1.
+    // The youngest is deleted first: web-1.
     stage.pod_gone(pods[2].clone());
     stage.wait(12);
     let [difference] = &stage.differences("delete-pod")[..] else { panic!("one difference") };
@@ -75,7 +75,7 @@ fn pods_that_nothing_tells_apart_may_go_in_any_order() {
 #[test]
 fn the_references_comparison_of_pairs_is_a_row() {
     let mut stage = Stage::open();
-    // Ready for about as long, in one power of two: the reference looks at the uid, and here restarts come before it.
+    // Ready times in one power of two: upstream compares the uid, and Muster the restarts before it.
     let (calm, restless) = (pod(1, &stage.ago(3_000)), pod(2, &stage.ago(3_100)));
     let statuses = json!([{"name": "c", "restartCount": 5}]);
     let restless = with(restless, "/status/containerStatuses", statuses);
@@ -100,7 +100,7 @@ fn what_users_delete_is_not_judged() {
     assert_eq!(stage.others("delete-pod"), ["nothing was to be deleted"]);
     assert_eq!(stage.agreed("create-pod"), 4);
 
-    // In the middle of a scale-down as well, where what was to go went too.
+    // The same during a scale-down, when the intended pods were deleted too.
     stage.set(set(2));
     stage.pod_gone(pods[2].clone());
     stage.pod_gone(pod(4, &stage.ago(0)));
@@ -112,7 +112,7 @@ fn what_users_delete_is_not_judged() {
 #[test]
 fn owners_and_pods_of_different_moments_explain_together() {
     let (mut stage, pods) = with_pods(3);
-    // The other side sees the failed pod before it sees that fewer are wanted, and replaces it.
+    // The observed controller sees the failed pod before it sees the new size, and replaces it.
     stage.set(set(2));
     stage.pod(with(pods[2].clone(), "/status/phase", json!("Failed")));
     stage.pod(pod(4, &stage.ago(0)));
@@ -161,7 +161,7 @@ fn adoption_and_release_are_explained_by_the_selector() {
     stage.pod(with(strange, "/metadata/ownerReferences", json!([])));
     assert_eq!((stage.agreed("adopt"), stage.agreed("release")), (1, 1));
 
-    // A pod that nobody selects is nobody's to take.
+    // No owner selects this pod.
     let foreign = with(pod(6, &stage.ago(0)), "/metadata/labels", json!({"app": "foreign"}));
     stage.pod(with(foreign.clone(), "/metadata/ownerReferences", json!([])));
     stage.pod(foreign);
@@ -184,7 +184,7 @@ fn owners_of_other_kinds_are_left_alone() {
 #[test]
 fn what_a_sort_by_pairs_may_make_of_a_circle_is_a_row() {
     let mut stage = Stage::open();
-    // The last by uid has the very times of the first, and may stand before it; the one between is told apart by uid.
+    // The last by uid has the same times as the first, and may be sorted before it; the one between differs by uid.
     let (alike, between) = (stage.ago(3_000), stage.ago(3_001));
     stage.set(set(3));
     stage.pod(pod(1, &alike));

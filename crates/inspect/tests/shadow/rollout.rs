@@ -176,7 +176,7 @@ fn a_stale_annotation_that_stays_is_a_row() {
 
 /// Contract: DEP-12, B-20
 #[test]
-fn pods_for_a_revision_that_is_about_to_go_back_are_a_row() {
+fn pods_for_a_revision_before_its_rollback_are_a_row() {
     let mut stage = Stage::open();
     stage.set(set_of("i:1", 11, 1, 4, 4));
     let recreate = with(deployment("i:2"), "/spec/strategy", json!({"type": "Recreate"}));

@@ -1,4 +1,4 @@
-//! A cluster that is told by a test, seen by a shadow.
+//! A cluster whose changes are made by a test, watched by a shadow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,12 +57,12 @@ impl Stage {
         self.set_at(set, version);
     }
 
-    /// A state of a ReplicaSet that comes late: its version was made before.
+    /// A late state of a ReplicaSet, with an earlier version.
     pub(crate) fn set_at(&mut self, set: Value, version: u64) {
         self.seen(version, Watched::ReplicaSet(Change::Added(decode::<ReplicaSet>(set, version))));
     }
 
-    /// Leaves a version for something that comes late.
+    /// Reserves a version for a late change.
     pub(crate) fn bump(&mut self) -> u64 {
         self.version += 1;
         self.version
@@ -95,7 +95,7 @@ impl Stage {
         self.watcher.namespace("default".into(), leaving);
     }
 
-    /// Everything that was told so far.
+    /// All records so far.
     pub(crate) fn records(&mut self) -> &[Record] {
         let told = self.watcher.lines().into_iter().map(|line| line.record);
         self.records.extend(told);
@@ -166,7 +166,7 @@ pub(crate) fn pod(number: u64, since: &str) -> Value {
     })
 }
 
-/// The same, with something else in it.
+/// The same object with another value at `pointer`.
 pub(crate) fn with(mut object: Value, pointer: &str, value: Value) -> Value {
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
     object.pointer_mut(parent).expect("what the pointer leads to")[name] = value;

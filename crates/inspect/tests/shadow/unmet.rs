@@ -143,7 +143,7 @@ fn nothing_is_waited_for_in_a_namespace_that_goes() {
     stage.namespace_leaving(true);
     stage.wait(100);
     assert_eq!(stage.differences("create-pod"), []);
-    // Had it stayed, it would have been told.
+    // If it still existed, it would have been reported.
     stage.namespace_leaving(false);
     stage.wait(11);
     assert_eq!(stage.differences("create-pod").len(), 1);

@@ -38,7 +38,7 @@ impl<K: Hash + Eq> Index<K> {
         self.slots.entry(key).or_default().insert(slot);
     }
 
-    /// Takes a slot from a key; a key without slots costs nothing.
+    /// Removes a slot from a key; a key without slots is removed.
     pub fn remove(&mut self, key: &K, slot: Slot) {
         if let Some(slots) = self.slots.get_mut(key) {
             slots.remove(&slot);

@@ -1,8 +1,8 @@
 //! The index by label: which objects of a namespace does a selector match? (B-15)
 //!
-//! Objects of one workload carry the same labels. So the index groups objects by their whole label
-//! set, and maps each single label to groups: a selector is evaluated once for a group, not once for
-//! an object, and an object costs one entry however many labels it has.
+//! Objects of one workload have the same labels. So the index groups objects by their whole label set, and maps each
+//! single label to groups: a selector is evaluated once for a group, not once for an object, and an object costs one
+//! entry however many labels it has.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ struct LabelEntry {
 }
 
 impl LabelIndex {
-    /// Takes in an object.
+    /// Adds an object.
     pub fn insert(&mut self, slot: Slot, namespace: &Arc<str>, labels: &Labels) {
         let at = self.find(namespace, labels).unwrap_or_else(|| self.open(namespace, labels));
         if let Some(group) = self.group_mut(at) {
@@ -50,7 +50,7 @@ impl LabelIndex {
         }
     }
 
-    /// Takes out an object that was taken in with these labels.
+    /// Removes an object that was added with these labels.
     pub fn remove(&mut self, slot: Slot, namespace: &Arc<str>, labels: &Labels) {
         let Some(at) = self.find(namespace, labels) else { return };
         let Some(group) = self.group_mut(at) else { return };
@@ -60,8 +60,8 @@ impl LabelIndex {
         }
     }
 
-    /// The slots of the objects in a namespace whose labels a selector matches. Costs what matches,
-    /// and the label sets that share the selector's rarest label.
+    /// The slots of the objects in a namespace whose labels a selector matches. The cost is that of the matches, and of
+    /// the label sets that share the selector's rarest label.
     #[must_use]
     pub fn select(&self, namespace: &str, selector: &Selector) -> Vec<Slot> {
         let groups = self.candidates(namespace, selector);
@@ -81,8 +81,8 @@ impl LabelIndex {
         self.by_set.is_empty() && self.by_label.is_empty() && self.by_namespace.is_empty()
     }
 
-    /// The groups that can match: those with one of the values that some requirement names, where
-    /// the requirement that leads to the fewest is taken; else the whole namespace.
+    /// The groups that can match: those with one of the values of the requirement that has the fewest groups; without
+    /// such a requirement, the whole namespace.
     fn candidates(&self, namespace: &str, selector: &Selector) -> Vec<&Group> {
         if selector.is_nothing() {
             return Vec::new();

@@ -1,15 +1,14 @@
-//! The objects of one kind as the watch last told them, with indexes, and what each event changed.
+//! The objects of one kind as last seen by the watch, their indexes, and what each event changed.
 //!
-//! The cache does not lock, watch or call back: an informer feeds it, takes the [`Change`] that each
-//! event made, and hands that to handlers. Objects are behind [`Arc`], so a snapshot is a handful of
-//! reference counts.
+//! The cache does not lock, watch or call back: an informer feeds it, takes the [`Change`] of each event, and passes
+//! that to handlers. Objects are behind [`Arc`], so a snapshot costs only reference counts.
 //!
 //! ```text
 //!   table: hash of namespace/name -> slot      slots: slot -> Arc<T>      indexes: key -> {slots}
 //! ```
 //!
-//! A slot is a number of four bytes; table and indexes hold slots rather than keys, which is what
-//! keeps a pod within 512 bytes with everything that leads to it (INF-10).
+//! A slot is a number of four bytes. Table and indexes hold slots rather than keys, which keeps a pod within 512 bytes
+//! including all its entries (INF-10).
 
 mod index;
 mod labels;
@@ -34,7 +33,7 @@ pub use selectors::SelectorIndex;
 use crate::hash::hash_of;
 use crate::work::look;
 
-/// A kind that can be cached: it says which indexes it wants.
+/// A kind that can be cached, with its indexes.
 pub trait Cached: Object {
     /// The indexes of this kind; `()` for none.
     type Indexes: Indexes<Self>;
@@ -42,13 +41,13 @@ pub trait Cached: Object {
 
 /// The indexes of one kind, kept in step with its cache.
 ///
-/// An index maps what an object says of itself to the [`Slot`]s of the objects that say it. It is
-/// told of every change, with the same object at removal as at insertion.
+/// An index maps fields of an object to the [`Slot`]s of the objects that have them. It gets every change, with the
+/// same object at removal as at insertion.
 pub trait Indexes<T>: Default + Send + Sync + 'static {
-    /// Takes in an object.
+    /// Adds an object.
     fn insert(&mut self, slot: Slot, object: &T);
 
-    /// Takes out an object that was taken in before.
+    /// Removes an object that was added before.
     fn remove(&mut self, slot: Slot, object: &T);
 
     /// Replaces an object. Worth overriding where most updates change nothing that is indexed.
@@ -67,28 +66,28 @@ impl<T> Indexes<T> for () {
 /// What an event did to the cache (INF-03).
 #[derive(Debug)]
 pub enum Change<T> {
-    /// The object was not there before.
+    /// The object was not in the cache.
     Added(Arc<T>),
     /// The object replaces an older state. Where the uids differ, the old object was deleted and
     /// another one created under its name in between (RS-01).
     Updated {
-        /// What was there.
+        /// The old state.
         old: Arc<T>,
-        /// What is there now.
+        /// The new state.
         new: Arc<T>,
     },
     /// The object is gone.
     Deleted {
-        /// The last state that is known.
+        /// The last known state.
         last: Arc<T>,
-        /// Whether the deletion itself was missed and found out by a relist, so that `last` may be
-        /// older than the object's true last state: a tombstone (INF-04).
+        /// Whether the deletion itself was missed and found by a relist, so that `last` may be older than the object's
+        /// true last state: a tombstone (INF-04).
         tombstone: bool,
     },
 }
 
 impl<T> Change<T> {
-    /// The newest state that the change knows of.
+    /// The newest state in the change.
     #[must_use]
     pub fn object(&self) -> &Arc<T> {
         match self {
@@ -136,21 +135,19 @@ impl<T: Cached> Cache<T> {
         Self::default()
     }
 
-    /// Takes in what the watch reports as added or modified. `None` where the cache already holds
-    /// this very version of this very object.
+    /// Applies an added or modified object. `None` if the cache already holds this version of this object.
     pub fn apply(&mut self, object: T) -> Option<Change<T>> {
         self.saw(object.meta().resource_version);
         self.put(Arc::new(object))
     }
 
-    /// The same with an object that somebody else holds too, such as another cache.
+    /// The same with an object that is shared, for example with another cache.
     pub fn apply_shared(&mut self, object: Arc<T>) -> Option<Change<T>> {
         self.saw(object.meta().resource_version);
         self.put(object)
     }
 
-    /// Takes out what the watch reports as deleted; `last` is the state that the event carried.
-    /// `None` where the cache did not have it.
+    /// Applies a deletion; `last` is the state in the event. `None` if the cache did not have the object.
     pub fn delete(&mut self, last: T) -> Option<Change<T>> {
         self.saw(last.meta().resource_version);
         let meta = last.meta();
@@ -159,24 +156,23 @@ impl<T: Cached> Cache<T> {
         Some(Change::Deleted { last: Arc::new(last), tombstone: false })
     }
 
-    /// Takes out an object of which nothing is known but that it is gone.
+    /// Applies a deletion of which only the key is known.
     pub fn delete_key(&mut self, key: &ObjectKey) -> Option<Change<T>> {
         let slot = self.find(&key.namespace, &key.name)?;
         let last = self.take(slot)?;
         Some(Change::Deleted { last, tombstone: true })
     }
 
-    /// Makes the cache what a list of everything at `version` says. The changes are those between
-    /// the cache as it was and the list: additions and updates in the order of the list, then the
-    /// deletions of what vanished meanwhile, as tombstones in the order of their keys (INF-04).
+    /// Replaces the contents by a list of everything at `version`. The changes are those between the cache as it was
+    /// and the list: additions and updates in the order of the list, then the deletions that were missed, as tombstones
+    /// in the order of their keys (INF-04).
     ///
-    /// The newest version becomes `version`, even where that is older than before: the list is the
-    /// truth, also of a server that was restored from a backup.
+    /// The newest version becomes `version` even if that is older than before, as after a restore from a backup.
     pub fn replace(&mut self, list: Vec<T>, version: ResourceVersion) -> Vec<Change<T>> {
         self.replace_shared(list.into_iter().map(Arc::new), version)
     }
 
-    /// The same of objects that are where they will stay, so that a long list is in memory once.
+    /// The same for objects that are shared already, so that a long list is in memory once.
     pub fn replace_shared(
         &mut self,
         list: impl IntoIterator<Item = Arc<T>>,
@@ -186,7 +182,7 @@ impl<T: Cached> Cache<T> {
         let mut changes = Vec::new();
         for object in list {
             changes.extend(self.put(Arc::clone(&object)));
-            // A new object may have got the slot of one that went long ago.
+            // A new object may have got the slot of one that was deleted.
             let slot = self.find(&object.meta().namespace, &object.meta().name);
             if let Some(seen) = slot.and_then(|slot| listed.get_mut(slot.at())) {
                 *seen = true;
@@ -206,7 +202,7 @@ impl<T: Cached> Cache<T> {
         changes
     }
 
-    /// Notes that everything up to `version` has been seen: a bookmark (INF-09).
+    /// Records that everything up to `version` has been seen: a bookmark (INF-09).
     pub fn saw(&mut self, version: ResourceVersion) {
         self.newest = self.newest.max(version);
     }
@@ -229,20 +225,20 @@ impl<T: Cached> Cache<T> {
         self.get_slot(self.find(namespace, name)?)
     }
 
-    /// The object in a slot that an index led to.
+    /// The object in a slot that an index returned.
     #[must_use]
     pub fn get_slot(&self, slot: Slot) -> Option<&Arc<T>> {
         look(1);
         self.slots.get(slot.at())?.as_ref()
     }
 
-    /// Every object. The order is that of the slots: the same for the same history of calls, and
-    /// nothing more. For resyncs, not for syncs.
+    /// Every object, in the order of the slots, which is the same for the same history of calls. For resyncs, not for
+    /// syncs.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
         self.slots.iter().flatten().inspect(|_| look(1))
     }
 
-    /// The indexes, to be asked for slots.
+    /// The indexes, for look-ups of slots.
     #[must_use]
     pub fn indexes(&self) -> &T::Indexes {
         &self.indexes

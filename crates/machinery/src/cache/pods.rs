@@ -10,7 +10,7 @@ impl Cached for Pod {
     type Indexes = PodIndexes;
 }
 
-/// Where the pods are.
+/// The indexes of pods.
 #[derive(Debug, Default)]
 pub struct PodIndexes {
     /// By the uid of the controller.
@@ -92,7 +92,7 @@ impl Cache<Pod> {
         self.indexes().labels.select(namespace, selector).into_iter().filter_map(|slot| self.get_slot(slot))
     }
 
-    /// The pods of a namespace. For a namespace that is being emptied, not for syncs.
+    /// The pods of a namespace. For the deletion of a namespace, not for syncs.
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pod>> {
         self.indexes().labels.in_namespace(namespace).filter_map(|slot| self.get_slot(slot))
     }

@@ -44,12 +44,12 @@ impl Cached for Deployment {
     type Indexes = SelectingIndexes<Self>;
 }
 
-/// Where the objects of one selecting kind are.
+/// The indexes of one selecting kind.
 #[derive(Debug)]
 pub struct SelectingIndexes<T> {
     /// By the uid of the controller.
     owners: Index<Uid>,
-    /// The ones without a controller by their labels: what an owner of such objects may adopt.
+    /// Those without a controller, by their labels: what an owner of such objects may adopt.
     orphans: LabelIndex,
     /// By what they select.
     selectors: SelectorIndex,
@@ -107,8 +107,8 @@ impl<T: Selecting + Cached<Indexes = SelectingIndexes<T>>> Cache<T> {
         self.indexes().owners.get(uid).filter_map(|slot| self.get_slot(slot))
     }
 
-    /// The objects of a namespace that select those labels: whom an orphan may concern (RS-02, DEP-01,
-    /// B-15). An empty or invalid selector selects nothing, and what has no labels is selected by nobody.
+    /// The objects of a namespace that select those labels: the owners that may adopt an orphan (RS-02, DEP-01, B-15).
+    /// An empty or invalid selector selects nothing, and an object without labels is not selected.
     pub fn selecting(&self, namespace: &str, labels: &Labels) -> impl Iterator<Item = &Arc<T>> {
         let candidates = self.indexes().selectors.candidates(namespace, labels);
         let objects = candidates.into_iter().filter_map(|slot| self.get_slot(slot));

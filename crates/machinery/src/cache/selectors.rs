@@ -1,8 +1,8 @@
 //! The index by selector: which ReplicaSets of a namespace select a set of labels? (B-15)
 //!
-//! Most selectors ask for exact values of a few keys, and the selectors of one namespace ask for few
-//! different combinations of keys. For each combination in use, the values that a label set has for
-//! its keys lead to the selectors that ask for just these.
+//! Most selectors require exact values of a few keys, and the selectors of one namespace use few different combinations
+//! of keys. For each combination in use, the values that a label set has for those keys lead to the selectors that
+//! require them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::Slot;
 use crate::hash::FixedMap;
 use crate::work::look;
 
-/// Selectors by namespace, by the keys that they ask for, and by the values.
+/// Selectors by namespace, by the keys that they require, and by the values.
 #[derive(Debug, Default)]
 pub struct SelectorIndex {
     namespaces: FixedMap<Arc<str>, NamespaceSelectors>,
@@ -27,13 +27,13 @@ type Words = Vec<Box<str>>;
 struct NamespaceSelectors {
     /// Keys -> values -> slots.
     exact: BTreeMap<Words, BTreeMap<Words, BTreeSet<Slot>>>,
-    /// Selectors that name no exact value, such as `app` or `app notin (web)`.
+    /// Selectors that require no exact value, such as `app` or `app notin (web)`.
     loose: BTreeSet<Slot>,
 }
 
 impl SelectorIndex {
-    /// Takes in an object with its selector. A selector that matches everything or nothing is left
-    /// out: it selects nobody (as upstream's listers have it).
+    /// Adds an object with its selector. A selector that matches everything or nothing is left out: it selects nothing
+    /// (as in upstream's listers).
     pub fn insert(&mut self, slot: Slot, namespace: &Arc<str>, selector: &Selector) {
         if !is_indexed(selector) {
             return;
@@ -47,7 +47,7 @@ impl SelectorIndex {
         }
     }
 
-    /// Takes out an object that was taken in with this selector.
+    /// Removes an object that was added with this selector.
     pub fn remove(&mut self, slot: Slot, namespace: &Arc<str>, selector: &Selector) {
         let Some(selectors) = self.namespaces.get_mut(namespace) else { return };
         let (keys, values) = exact_part(selector);
@@ -69,8 +69,8 @@ impl SelectorIndex {
         }
     }
 
-    /// The slots whose selectors may match the labels, each once: those whose exact part does. The
-    /// caller asks the selector itself for the rest. No labels match nobody.
+    /// The slots whose selectors may match the labels, each once: those whose exact part does. The caller evaluates the
+    /// rest of the selector. An empty label set is selected by none.
     #[must_use]
     pub fn candidates(&self, namespace: &str, labels: &Labels) -> BTreeSet<Slot> {
         let Some(selectors) = self.namespaces.get(namespace).filter(|_| !labels.is_empty()) else {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A pod, said in a few words.
+/// The fields of a pod.
 #[derive(Debug, Clone)]
 struct Words {
     namespace: u8,
@@ -67,7 +67,7 @@ fn shown(change: &Change<Pod>) -> String {
 
 /// Contract: INF-03
 #[test]
-fn every_event_is_told_with_what_was_there_before() {
+fn every_event_reports_the_state_before() {
     let mut interner = Interner::new();
     let mut cache = Cache::new();
     let mut apply = |cache: &mut Cache<Pod>, name, version| cache.apply(pod(&words(name, version), &mut interner));
@@ -81,7 +81,7 @@ fn every_event_is_told_with_what_was_there_before() {
         Some("deleted pod-1@20"),
         "the event's own last state"
     );
-    assert!(cache.delete(pod(&words(1, 21), &mut interner)).is_none(), "it was not there any more");
+    assert!(cache.delete(pod(&words(1, 21), &mut interner)).is_none(), "it was already deleted");
     assert_eq!(cache.len(), 1);
     let key = words(2, 0);
     let key = pod(&key, &mut interner).meta.key();
@@ -91,7 +91,7 @@ fn every_event_is_told_with_what_was_there_before() {
 
 /// Contract: INF-04
 #[test]
-fn a_relist_tells_what_vanished_with_its_last_known_state() {
+fn a_relist_reports_missed_deletions_with_the_last_known_state() {
     let mut interner = Interner::new();
     let mut cache = Cache::new();
     for (name, version) in [(5, 10), (1, 11), (3, 12), (4, 13)] {
@@ -104,7 +104,7 @@ fn a_relist_tells_what_vanished_with_its_last_known_state() {
     assert_eq!(names(cache.iter()), ["ns-0/pod-1", "ns-0/pod-3", "ns-0/pod-7"]);
 }
 
-/// The deletion between two objects of one name was missed: both uids can be told from the change.
+/// The deletion between two objects of one name was missed: the change has both uids.
 ///
 /// Contract: RS-01, INF-03
 #[test]
@@ -186,7 +186,7 @@ fn set_names<'a>(sets: impl Iterator<Item = &'a Arc<ReplicaSet>>) -> Vec<String>
     names
 }
 
-/// The reference walks every ReplicaSet of the namespace and evaluates its selector.
+/// Upstream walks every ReplicaSet of the namespace and evaluates its selector.
 ///
 /// Contract: RS-02, INF-07
 #[test]
@@ -218,11 +218,11 @@ fn replica_sets_are_found_by_what_they_select_and_by_who_controls_them() {
     assert_eq!(selecting(&cache, &web), ["either", "exact", "exists", "not", "one-in", "wider"]);
     assert_eq!(selecting(&cache, &[("app", "db")]), ["either", "exists"]);
     assert_eq!(selecting(&cache, &[("tier", "front")]), ["absent", "not"]);
-    assert_eq!(selecting(&cache, &[]), [""; 0], "a pod without labels is selected by nobody");
+    assert_eq!(selecting(&cache, &[]), [""; 0], "a pod without labels is not selected");
     let labels: Labels = web.into_iter().collect();
     assert_eq!(set_names(cache.selecting("elsewhere", &labels)), [""; 0]);
     assert_eq!(set_names(cache.controlled_by(&uid(1))), ["exact"]);
-    // A selector that changes, and ReplicaSets that go.
+    // A selector that changes, and ReplicaSets that are deleted.
     cache.apply(replica_set("exact", Some(2), &none, &expression("In", &["db"]), 2));
     assert_eq!(selecting(&cache, &[("app", "db")]), ["either", "exact", "exists"]);
     assert_eq!(
@@ -277,8 +277,8 @@ fn selectors() -> impl Strategy<Value = Selector> {
 }
 
 proptest! {
-    /// The cache equals a fold of its events, what it reports is the difference between one state and
-    /// the next, and every index answers what a walk over everything would.
+    /// The cache equals a fold of its events, the changes that it reports are the differences between one state and the
+    /// next, and every index gives the same answer as a walk over everything.
     ///
     /// Contract: INF-03, INF-04, INF-07, INF-09
     #[test]

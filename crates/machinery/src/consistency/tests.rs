@@ -54,12 +54,12 @@ fn a_sync_waits_for_the_highest_version_written() {
     assert!(record.is_empty() && record.waiting.is_empty() && record.deadlines.is_empty());
 }
 
-/// A copy of one owner's record answers as the record would, and takes nothing from it: neither the versions nor the
-/// time that it has waited.
+/// A copy of one owner's record gives the same answers, and has no effect on the record: neither on the versions nor on
+/// the time waited.
 ///
 /// Contract: RS-19, B-17
 #[test]
-fn a_copy_is_of_one_owner_and_apart() {
+fn a_copy_has_one_owner_and_changes_apart() {
     let mut record = Consistency::default();
     record.wrote_at(&key("rs"), &uid(1), Pods, version(12));
     record.wrote_at(&key("other"), &uid(2), Pods, version(99));
@@ -95,7 +95,7 @@ fn a_record_belongs_to_one_object_and_not_to_a_name() {
     assert!(record.is_empty() && record.waiting.is_empty() && record.deadlines.is_empty());
 }
 
-/// Upstream does not wait for a store that does not tell its version; it proves nothing either.
+/// A store without a version is not waited for, as upstream; it proves nothing either.
 ///
 /// Contract: RS-19, B-01
 #[test]
@@ -111,12 +111,11 @@ fn only_known_versions_prove_anything() {
     assert_eq!(record.check(&key("rs"), newest(11, 0), at(0)), Freshness::CaughtUp, "a new round is a new proof");
 }
 
-/// The reference retries at a rate limit until the cache has caught up; here the owner is named once,
-/// when it has.
+/// Upstream retries at a rate limit until the cache has caught up; here the owner is returned once, when it has.
 ///
 /// Contract: B-17
 #[test]
-fn an_owner_that_was_put_off_is_woken_when_the_cache_has_caught_up() {
+fn a_deferred_owner_is_woken_when_the_cache_has_caught_up() {
     let mut record = Consistency::default();
     for (name, number) in [("a", 10), ("b", 20), ("c", 15)] {
         record.wrote_at(&key(name), &uid(1), Pods, version(number));
@@ -128,7 +127,7 @@ fn an_owner_that_was_put_off_is_woken_when_the_cache_has_caught_up() {
     assert_eq!(record.caught_up(Pods, version(17)), [], "each is named once");
     assert_eq!(record.check(&key("a"), newest(17, 5), at(0)), Freshness::CaughtUp);
     assert_eq!(record.caught_up(Pods, version(20)), [key("b")]);
-    assert_eq!(record.next_deadline(), None, "nobody waits");
+    assert_eq!(record.next_deadline(), None, "no owner waits");
 }
 
 /// Contract: B-17
@@ -146,7 +145,7 @@ fn an_owner_that_waits_for_two_kinds_is_woken_for_each() {
 
 /// Contract: B-17
 #[test]
-fn after_the_time_limit_the_reference_way_applies() {
+fn an_owner_that_waited_too_long_is_retried_with_the_rate_limit() {
     let mut record = Consistency::new(Duration::from_secs(10));
     record.wrote_at(&key("rs"), &uid(1), Pods, version(10));
     record.wrote_at(&key("late"), &uid(1), Pods, version(10));
@@ -164,8 +163,8 @@ fn after_the_time_limit_the_reference_way_applies() {
     assert_eq!(record.expired(at(100)), [key("late"), key("rs")]);
 }
 
-/// A server that was restored from a backup counts on from an earlier version, and never comes to what was written
-/// before. Whoever waits for that, or was retried for it, goes on, and nothing is proved of what was written.
+/// A server that was restored from a backup continues from an earlier version, and may never reach the versions written
+/// before. Owners that wait for those, or were retried for them, go on, and the lost writes prove nothing.
 ///
 /// Contract: RS-19, B-01
 #[test]
@@ -185,7 +184,7 @@ fn a_newest_version_that_falls_clears_what_was_written_of_its_kind() {
     for name in ["waits", "retried", "unasked"] {
         assert_eq!(record.check(&key(name), newest(50, 95), at(10)), Freshness::Unrecorded, "{name}");
     }
-    assert_eq!(record.next_deadline(), None, "nobody waits");
+    assert_eq!(record.next_deadline(), None, "no owner waits");
     assert_eq!(record.check(&key("other kind"), newest(50, 95), at(10)), behind(ReplicaSets, 100, 95, Remedy::Woken));
 
     // From here on the versions of the restored server count.
@@ -196,12 +195,12 @@ fn a_newest_version_that_falls_clears_what_was_written_of_its_kind() {
 }
 
 proptest! {
-    /// An owner is put off exactly while some cache has not seen its highest write, and everyone who
-    /// was put off is woken by the time the caches have.
+    /// An owner is deferred exactly while some cache has not reached its highest write, and every deferred owner is
+    /// woken once the caches have.
     ///
     /// Contract: RS-19, B-17
     #[test]
-    fn nobody_is_put_off_for_nothing_or_forgotten(
+    fn owners_wait_exactly_while_a_cache_is_behind(
         writes in prop::collection::vec((0_u8..4, any::<bool>(), 1_u64..40), 0..30),
         steps in prop::collection::vec((any::<bool>(), 0_u64..8), 0..30),
     ) {

@@ -74,7 +74,7 @@ fn a_repeat_patches_count_and_time_of_the_first() {
     }
 }
 
-/// What differs in anything that a person would tell apart is another event.
+/// An event with any other difference is a new event.
 ///
 /// Contract: EV-02
 #[test]
@@ -167,7 +167,7 @@ fn twenty_five_at_once_then_one_in_three_hundred_seconds() {
     assert!(!passes(900, "rs"));
 }
 
-/// What is dropped is counted all the same, as upstream does it.
+/// Events that are dropped are still counted, as upstream does.
 ///
 /// Contract: EV-02, EV-03
 #[test]

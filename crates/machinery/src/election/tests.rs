@@ -34,7 +34,7 @@ fn accept(election: &mut Election, request: Request, millis: u64) -> ElectionSte
     election.answered(Answer::Lease(written), at(millis), wall(millis))
 }
 
-/// Leads from `millis` on, by a lease made anew.
+/// A leader from `millis` on, by a new Lease.
 fn leader(identity: &str, millis: u64) -> Election {
     let mut election = candidate(identity);
     assert_eq!(election.attempt(at(millis), wall(millis)), Request::Get);
@@ -87,7 +87,7 @@ fn a_lease_that_is_not_there_is_created() {
     assert_eq!((spec.acquire_time, spec.renew_time), (Some(wall(5).micro()), Some(wall(5).micro())));
     assert!(!election.leads(at(5)), "not before the server says so");
     assert_eq!(election.answered(Answer::Lease(created), at(20), wall(20)), ElectionStep::Leading);
-    // It counts from when the write was sent, not from when it was answered.
+    // Measured from when the write was sent, not from when it was answered.
     assert!(election.leads(at(10_004)));
     assert!(!election.leads(at(10_005)));
 }
@@ -95,7 +95,7 @@ fn a_lease_that_is_not_there_is_created() {
 /// Contract: CM-04
 #[test]
 fn anothers_lease_is_judged_by_when_it_was_seen_to_change() {
-    // Its timestamps lie years back, or ahead: neither matters.
+    // Its timestamps are years in the past or in the future: neither matters.
     for renewed in [0, 100_000_000_000] {
         let mut election = candidate("b");
         let held = lease("a", 15, 3, renewed);
@@ -175,24 +175,24 @@ fn a_renewal_that_fails_looks_again_and_finds_out() {
         let next = election.answered(found, at(2_200), wall(2_200));
         (next, election)
     };
-    // Its own, touched by somebody: written once more, from what was read.
+    // Its own, changed by somebody else: written again with the version read.
     let (next, mut election) = refused(Answer::Lease(lease("a", 15, 0, 9)));
     let ElectionStep::Send(Request::Replace(renewed)) = next else { panic!("{next:?}") };
     assert_eq!(renewed.metadata["resourceVersion"], "9");
     assert_eq!(renewed.spec.acquire_time, Some(wall(1).micro()));
     assert_eq!(election.answered(Answer::Lease(renewed), at(2_300), wall(2_300)), ElectionStep::Leading);
     assert_eq!(election.term().unwrap().renewed, at(2_200));
-    // Another's, or nobody's: lost, at once.
+    // Held by another or by none: lost at once.
     for holder in ["b", ""] {
         let (next, election) = refused(Answer::Lease(lease(holder, 15, 1, 9)));
         assert_eq!(next, ElectionStep::Lost);
         assert_eq!(election.term(), None);
     }
-    // No answer: it leads on until its deadline.
+    // No answer: it leads until its deadline.
     let (next, election) = refused(Answer::Failed);
     assert_eq!(next, ElectionStep::Again);
     assert!(election.leads(at(9_999)) && !election.leads(at(10_000)));
-    // Deleted: made anew.
+    // Deleted: created again.
     let (next, _) = refused(Answer::NotFound);
     assert!(matches!(next, ElectionStep::Send(Request::Create(_))), "{next:?}");
 }
@@ -218,7 +218,7 @@ fn an_answer_that_came_after_the_deadline_gives_no_leave_to_write() {
     let ElectionStep::Send(create) = election.answered(Answer::NotFound, at(0), wall(0)) else { panic!("a create") };
     assert_eq!(accept(&mut election, create, 10_000), ElectionStep::Again);
     assert_eq!(election.term(), None);
-    // The lease is its own all the same, and the next attempt finds it so.
+    // The lease is still its own, and the next attempt finds it so.
     election.attempt(at(12_000), wall(12_000));
     let next = election.answered(Answer::Lease(lease("a", 15, 0, 1)), at(12_000), wall(12_000));
     let ElectionStep::Send(Request::Replace(renewed)) = next else { panic!("{next:?}") };
@@ -236,7 +236,7 @@ fn a_term_ends_with_the_earlier_of_two_clocks() {
 
 /// Contract: CM-07
 #[test]
-fn a_release_names_nobody_and_ends_the_term() {
+fn a_release_clears_the_holder_and_ends_the_term() {
     let mut election = leader("a", 0);
     let Some(Request::Replace(released)) = election.release(at(5_000), wall(5_000)) else { panic!("a release") };
     let spec = &released.spec;
@@ -244,7 +244,7 @@ fn a_release_names_nobody_and_ends_the_term() {
     assert_eq!((spec.lease_transitions, spec.renew_time), (Some(0), Some(wall(5_000).micro())));
     assert!(!election.leads(at(5_000)));
     assert_eq!(election.release(at(5_000), wall(5_000)), None, "once");
-    assert_eq!(leader("a", 0).release(at(10_000), wall(10_000)), None, "what ran out is another's to take");
+    assert_eq!(leader("a", 0).release(at(10_000), wall(10_000)), None, "an expired lease is not released");
     assert_eq!(candidate("b").release(at(0), wall(0)), None);
 }
 
@@ -322,7 +322,7 @@ proptest! {
                 let (kind, delay) = draws.next().expect("an endless cycle");
                 match next {
                     ElectionStep::Send(request) => {
-                        // Of ten requests one is lost on its way and one on its way back, and some are slow.
+                        // Of ten requests one is lost on its way, one answer is lost, and some are slow.
                         let answer = match kind {
                             0..100 => Answer::Failed,
                             100..200 => { server.serve(&request); Answer::Failed }

@@ -15,7 +15,7 @@ fn key(name: &str) -> ObjectKey {
 
 /// Contract: EX-01, EX-02
 #[test]
-fn what_was_never_expected_is_satisfied() {
+fn an_owner_without_expectations_is_satisfied() {
     let mut expectations = Expectations::new();
     assert!(expectations.satisfied(&key("rs"), at(0)));
     expectations.creation_observed(&key("rs"));
@@ -58,7 +58,7 @@ fn setting_an_expectation_replaces_the_earlier_one_and_stamps_the_time() {
 
 /// Contract: EX-02
 #[test]
-fn five_minutes_are_enough() {
+fn expectations_expire_after_five_minutes() {
     let mut expectations = Expectations::new();
     expectations.expect_creations(&key("rs"), 1, at(10));
     assert_eq!(expectations.expires_at(&key("rs")), Some(at(310)));
@@ -68,8 +68,8 @@ fn five_minutes_are_enough() {
     assert_eq!(expectations.expires_at(&key("rs")), None);
 }
 
-/// A pod that goes is seen twice: as an update with a timestamp, and as removed. And pods that were
-/// never expected to go are seen to go as well.
+/// The deletion of a pod is seen twice: as an update with a timestamp, and as a removal. Deletions that were not
+/// expected are seen as well.
 ///
 /// Contract: EX-03, EX-04
 #[test]
@@ -88,7 +88,7 @@ fn a_deletion_counts_once_for_each_expected_pod() {
 
 /// Contract: EX-05
 #[test]
-fn what_failed_or_was_not_tried_is_not_waited_for() {
+fn creations_that_failed_or_were_not_tried_are_not_expected() {
     let mut expectations = Expectations::new();
     expectations.expect_creations(&key("rs"), 10, at(0));
     expectations.lower_creations(&key("rs"), 7);
@@ -107,8 +107,8 @@ fn an_owner_that_is_gone_expects_nothing() {
     assert_eq!(expectations.len(), 0);
 }
 
-/// The reference waits five minutes for an event that will never come; here the proof that the cache
-/// has passed every write of the round ends the wait.
+/// Upstream waits five minutes for an event that will never come; here the wait ends when the cache has reached every
+/// write of the round.
 ///
 /// Contract: B-01
 #[test]
@@ -124,11 +124,11 @@ fn a_cache_that_has_passed_every_write_settles_what_is_left() {
     assert!(!expectations.settle(&key("rs")), "nothing was being waited for");
 }
 
-/// A copy of one owner's has nothing of the others', and what happens to it does not happen here.
+/// A copy has the expectations of one owner only, and its changes do not affect the original.
 ///
 /// Contract: EX-01, EX-06
 #[test]
-fn a_copy_is_of_one_owner_and_apart() {
+fn a_copy_has_one_owner_and_changes_apart() {
     let mut expectations = Expectations::new();
     expectations.expect_deletions(&key("rs"), [key("b"), key("a")], at(0));
     expectations.expect_creations(&key("other"), 2, at(0));

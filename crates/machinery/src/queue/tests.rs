@@ -14,7 +14,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Where a key stands at each moment of its way.
+/// The state of a key at each stage.
 ///
 /// Contract: WQ-01, WQ-02, WQ-03
 #[test]
@@ -64,7 +64,7 @@ fn a_key_added_while_in_work_is_served_again_after() {
     assert_eq!(queue.keys.len(), 0, "nothing is remembered of a key that is done");
 }
 
-/// A delay that ends while the key is in work puts it back after, not beside.
+/// A delay that ends while the key is in work adds it again when the work is done.
 ///
 /// Contract: WQ-01, WQ-02
 #[test]
@@ -157,7 +157,7 @@ fn a_refusal_that_can_end_backs_off_to_its_cap() {
     assert_eq!(longest, cap);
 }
 
-/// Failures are retried as often as they come: the queue never gives a key up.
+/// The queue never gives up a key, however often it fails.
 ///
 /// Contract: WQ-04
 #[test]
@@ -280,8 +280,8 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 }
 
 proptest! {
-    /// Whatever is called in whatever order: no key is handed out while it is in work, no key that was
-    /// added is lost, and in the end every promise of a delay is kept.
+    /// For any sequence of calls: no key is handed out while it is in work, no key that was added is lost, and every
+    /// delayed key is handed out in the end.
     ///
     /// Contract: WQ-01, WQ-02, WQ-03
     #[test]
@@ -289,7 +289,7 @@ proptest! {
         let mut queue = WorkQueue::new();
         let mut now = 0;
         let mut in_work = BTreeSet::new();
-        // The keys that were promised a turn, and from when on: at once, and after a delay.
+        // The keys that must be handed out, and from when: at once, and after a delay.
         let mut owed: BTreeSet<u8> = BTreeSet::new();
         let mut owed_later: BTreeMap<u8, u64> = BTreeMap::new();
         let owe_later = |owed: &mut BTreeMap<u8, u64>, key, due: u64| {

@@ -1,4 +1,4 @@
-//! Where the server is and who we are: `--kubeconfig`, else `KUBECONFIG`, else the service account (CM-03).
+//! The server's address and our credentials: `--kubeconfig`, else `KUBECONFIG`, else the service account (CM-03).
 
 use std::{env, path::Path};
 
@@ -49,8 +49,8 @@ fn current_cluster(file: &Kubeconfig) -> Option<&Cluster> {
     file.clusters.iter().find(|cluster| cluster.name == *name)?.cluster.as_ref()
 }
 
-/// Whether a proxy that the environment names is not for this server: as Go has it, `no_proxy` names the server, or it is
-/// on this machine.
+/// Whether the server is reached without the proxy of the environment: as in Go, if `no_proxy` names it or it is on
+/// this machine.
 fn goes_without_proxy(server: &Uri, no_proxy: &str) -> bool {
     let some_proxy = Matcher::builder().all("http://proxy.invalid").no(no_proxy).build();
     // The matcher takes a star for names only.

@@ -64,7 +64,7 @@ pub(super) struct Credentials {
 #[derive(Default)]
 struct State {
     known: Option<Known>,
-    /// A plugin that runs. It goes on whether or not somebody still waits for it.
+    /// A running plugin. It goes on even if no request waits for it any longer.
     finding: Option<Finding>,
 }
 
@@ -83,10 +83,10 @@ impl Credentials {
         Self { auth, clock, run: Box::new(run), state: Mutex::default() }
     }
 
-    /// What to authenticate with: nothing is left in it that has to be run, and of certificates nothing to be read.
+    /// The resolved credentials: no plugin is left to run, and no certificate file to read.
     ///
     /// # Errors
-    /// Where the plugin fails, or a file cannot be read, and nothing is known from before that is still good.
+    /// If the plugin fails, or a file cannot be read, and there are no earlier credentials that are still valid.
     pub(super) async fn current(self: &Arc<Self>) -> Result<Arc<AuthInfo>, CredentialsError> {
         let finding = {
             let mut state = self.lock();
@@ -98,7 +98,7 @@ impl Credentials {
         finding.await
     }
 
-    /// The same without waiting; none where a plugin has to be run.
+    /// The same without waiting; `None` if a plugin has to be run.
     pub(super) fn now(&self) -> Option<Result<Arc<AuthInfo>, CredentialsError>> {
         self.known_or_read(&mut self.lock())
     }
@@ -121,7 +121,7 @@ impl Credentials {
         }
     }
 
-    /// The plugin, where it counts: as in client-go, whatever else there is comes before it.
+    /// The plugin, if it applies: as in client-go, other credentials take precedence.
     fn plugin(&self) -> Option<&ExecConfig> {
         let AuthInfo { token, token_file, username, auth_provider, .. } = &self.auth;
         let AuthInfo { client_certificate, client_certificate_data, .. } = &self.auth;
@@ -138,7 +138,7 @@ impl Credentials {
             || (reads && age >= RELOAD)
     }
 
-    /// Runs the plugin in a task of its own: who asked may not have the patience.
+    /// Runs the plugin in a task of its own, since the request that needs it may be cancelled.
     fn find(self: &Arc<Self>) -> Finding {
         let this = Arc::clone(self);
         let running = self.plugin().cloned().map(|plugin| (self.run)(plugin));
@@ -176,7 +176,7 @@ impl Credentials {
         Ok(Secrets { certificate: Some((bytes(certificate)?, bytes(key)?)), ..Secrets::default() })
     }
 
-    /// Takes in what was found out. What is known and still good stays, where that failed.
+    /// Takes the result. If it is a failure, earlier credentials are kept while they are valid.
     fn settle(
         &self,
         state: &mut State,

@@ -52,7 +52,7 @@ async fn a_plugin_is_run_once_for_all_who_ask_and_again_when_its_credentials_exp
     assert_eq!((token(&credentials).await.as_str(), runs.load(Ordering::SeqCst)), ("t1", 1));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!((token(&credentials).await.as_str(), runs.load(Ordering::SeqCst)), ("t2", 2));
-    // The third run fails: all who wait for it are told, and the next one is a new try.
+    // The third run fails: all requests that wait for it get the error, and the next one tries again.
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     let (one, other) = tokio::join!(credentials.current(), credentials.current());
     assert_eq!((one.unwrap_err(), runs.load(Ordering::SeqCst)), (other.unwrap_err(), 3));
@@ -68,7 +68,7 @@ async fn a_401_runs_the_plugin_again_but_not_over_and_over() {
     assert_eq!(token(&credentials).await, "t1", "they are new");
     tokio::time::sleep(SETTLED).await;
     assert_eq!(token(&credentials).await, "t2");
-    // What was refused before is no reason to doubt what came after it.
+    // A late refusal of earlier credentials says nothing about the current ones.
     credentials.refused(&first);
     tokio::time::sleep(SETTLED).await;
     assert_eq!((token(&credentials).await.as_str(), runs.load(Ordering::SeqCst)), ("t2", 2));

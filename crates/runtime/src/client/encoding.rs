@@ -1,11 +1,11 @@
-//! JSON or protobuf: what is asked for, and what has come.
+//! JSON or protobuf: the encoding requested, and the one received.
 
 use http::{HeaderMap, HeaderValue, header};
 use muster_objects::protobuf;
 
 use super::Form;
 
-/// How an object is written on its way.
+/// The encoding of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// As text, which every server has.

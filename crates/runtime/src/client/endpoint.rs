@@ -1,12 +1,12 @@
-//! The way to a real server: kube's configuration, authentication and TLS under our own connection pool.
+//! Connections to a real server: kube's configuration, authentication and TLS under our own connection pool.
 //!
-//! The stack is kube's except for its two ends. On top there is no retry layer and no buffer: what may be
-//! sent again is decided by [`Client`](super::Client), with the verb in view. At the bottom the connection
-//! speaks HTTP/2 where the server does, as every Kubernetes client should: a burst of 500 creates is 500
-//! streams on one connection, not 500 handshakes; and a ping notices a peer that is gone.
+//! The stack is kube's except for its two ends. At the top there is no retry layer and no buffer:
+//! [`Client`](super::Client) decides what may be sent again, by the verb. At the bottom the connection uses HTTP/2 if
+//! the server does, as every Kubernetes client should: a burst of 500 creates is 500 streams on one connection, not 500
+//! handshakes; and a ping notices a peer that is gone.
 //!
-//! The stack is made of credentials in which nothing is left to be found out ([`Credentials`]), and made anew when they
-//! have changed. What is on its way on older connections ends there: a watch within ten minutes.
+//! The stack is built from resolved credentials ([`Credentials`]), and built again when they change. Requests in
+//! progress end on the older connections: a watch within ten minutes.
 
 use std::{
     net::IpAddr,
@@ -38,7 +38,7 @@ use super::{
 };
 use crate::clock::Clock;
 
-/// How long a connection may take to come about.
+/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many bytes of one answer, and of all together, the server may send before we have read them. Sizes that stay
 /// what they are need none of the pings by which hyper would find better ones. A watch that is read at 50 ms from the
@@ -53,7 +53,7 @@ pub(super) fn transport(config: &kube::Config, clock: Clock) -> Result<Box<dyn T
     verified(config)?;
     let credentials = Arc::new(Credentials::new(config.auth_info.clone(), clock));
     let server = Server { config: config.clone(), credentials, fence: None, ways: Mutex::default() };
-    // What is wrong is said at the start, where it can be known without running anything.
+    // Configuration errors are reported at the start, as far as nothing has to be run to find them.
     tcp(config)?;
     if let Some(auth) = server.credentials.now() {
         server.ways(&auth.map_err(|error| configuration("user", error))?)?;
@@ -112,8 +112,8 @@ impl Transport for Endpoint {
 }
 
 impl Server {
-    /// The connections for `auth`. Where they cannot be made of it (a certificate was renewed, and its key was not yet),
-    /// those that there are stay until there are other credentials.
+    /// The connections for `auth`. If they cannot be built (a certificate was renewed, but not its key yet), the
+    /// existing ones are kept until the credentials change again.
     fn ways(&self, auth: &Arc<AuthInfo>) -> Result<Ways, ClientError> {
         let mut known = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ways) = known.as_ref().filter(|ways| Arc::ptr_eq(&ways.auth, auth)) {
@@ -195,7 +195,7 @@ where
     Ok(Box::new(Through(service)))
 }
 
-/// That the server will have to prove who it is: what is sent carries credentials, and what comes back is acted on.
+/// Requires that the server proves its identity: requests carry credentials, and answers are acted on.
 fn verified(config: &kube::Config) -> Result<(), ClientError> {
     if config.accept_invalid_certs {
         return Err(configuration(

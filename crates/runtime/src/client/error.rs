@@ -1,4 +1,4 @@
-//! What can go wrong with a request: the server's refusal, typed, or a transport that failed.
+//! How a request can fail: a typed refusal of the server, or a transport error.
 
 use std::{fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{encoding::Encoding, protobuf};
 
-/// The longest that a server's wish to be left alone is followed.
+/// The longest `Retry-After` that is followed.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Any boxed error, as tower services have them.
@@ -43,7 +43,7 @@ pub enum ClientError {
         #[source]
         source: BoxError,
     },
-    /// The request was not sent: whoever sends it may not write at this moment (CM-05).
+    /// The request was not sent: the client may not write at this moment (CM-05).
     #[error("{method} {path}: not sent, for the leader's lease is not held")]
     Fenced {
         /// What was to be asked.
@@ -72,7 +72,7 @@ pub enum Received {
 }
 
 impl ClientError {
-    /// The server's refusal, where it is one.
+    /// The server's refusal, if it is one.
     #[must_use]
     pub fn api(&self) -> Option<&ApiError> {
         match self {
@@ -111,7 +111,7 @@ impl ClientError {
         self.api().is_some_and(|error| error.reason == "Invalid")
     }
 
-    /// 410: the resourceVersion asked for is no longer (or the continue token has expired).
+    /// 410: the resourceVersion (or the continue token) has expired.
     #[must_use]
     pub fn is_expired(&self) -> bool {
         self.api().is_some_and(|error| matches!(error.reason.as_str(), "Expired" | "Gone") || error.code == 410)
@@ -174,8 +174,8 @@ pub struct Cause {
 }
 
 impl ApiError {
-    /// Reads the body of an answer whose status is a failure. A body that is no `Status` (a proxy's page)
-    /// gets the message that Kubernetes' own client makes of it.
+    /// Reads the body of a failed answer. A body that is not a `Status` (a proxy's page) gets the message that
+    /// client-go gives it.
     #[must_use]
     pub fn read(method: &Method, status: StatusCode, body: &[u8]) -> Self {
         #[derive(Deserialize)]
@@ -231,15 +231,14 @@ impl ApiError {
         self.has_cause("NamespaceTerminating")
     }
 
-    /// How long the server asks to wait before the next try, where its `Retry-After` or its Status says so; 60 s where
-    /// it asks for more (CM-03).
+    /// How long the server asks to wait before a retry, by its `Retry-After` or its Status; at most 60 s (CM-03).
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let seconds = self.details.as_ref()?.retry_after_seconds;
         (seconds > 0).then(|| Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER))
     }
 
-    /// Takes in the answer's `Retry-After`, which comes before what the Status says.
+    /// Adds the answer's `Retry-After`, which takes precedence over the Status.
     pub(super) fn with_retry_after(mut self, seconds: Option<u64>) -> Self {
         if let Some(seconds) = seconds {
             self.details.get_or_insert_default().retry_after_seconds = seconds;

@@ -1,4 +1,4 @@
-//! A watch's answer as frames, one event each, cut from the bytes as they come.
+//! A watch's answer as frames, one event each, cut from the bytes as they arrive.
 //!
 //! In JSON a frame is a line. In protobuf four bytes, big endian, say how many bytes the frame has that
 //! follows. A frame that lies within one chunk of the body is handed on without being copied.
@@ -14,7 +14,7 @@ use http_body::Body;
 
 use super::{encoding::Encoding, error::BoxError, transport::ResponseBody};
 
-/// The longest frame that is taken, in bytes: upstream's own limit, ten times what a server stores.
+/// The longest frame accepted, in bytes: upstream's limit, ten times what a server stores.
 const LONGEST: usize = 16 * 1024 * 1024;
 /// The bytes that a frame's length takes.
 const PREFIX: usize = 4;
@@ -25,7 +25,7 @@ pub struct Frames {
     body: Option<ResponseBody>,
     /// What of the newest chunk has not been handed on.
     chunk: Bytes,
-    /// The beginning of a frame whose end is still to come; its length with it, where it has one.
+    /// The beginning of an incomplete frame, with its length prefix if it has one.
     partial: BytesMut,
 }
 
@@ -92,14 +92,14 @@ impl Frames {
         Ok(Some(frame))
     }
 
-    /// Moves up to so many bytes of the chunk to the frame that is not whole yet.
+    /// Moves up to this many bytes of the chunk to the incomplete frame.
     fn keep(&mut self, bytes: usize) {
         let bytes = bytes.min(self.chunk.len());
         self.partial.extend_from_slice(&self.chunk.split_to(bytes));
     }
 }
 
-/// The length that stands before a frame, once all of it has come.
+/// The length prefix of a frame, once it is complete.
 fn announced(bytes: &[u8]) -> Result<Option<usize>, TooLong> {
     let Some(prefix) = bytes.first_chunk::<PREFIX>() else { return Ok(None) };
     let length = usize::try_from(u32::from_be_bytes(*prefix)).unwrap_or(usize::MAX);
@@ -117,7 +117,7 @@ impl Stream for Frames {
                     Ok(Some(frame)) => return Poll::Ready(Some(Ok(frame))),
                     Ok(None) => {}
                     Err(error) => {
-                        // Where the next frame begins is anyone's guess.
+                        // The start of the next frame is not known.
                         frames.body = None;
                         frames.chunk.clear();
                         return Poll::Ready(Some(Err(error.into())));

@@ -1,8 +1,8 @@
 //! A connection to which many small frames are written as one.
 //!
-//! A connection that takes several buffers at once is given each larger frame by itself, which under TLS is a record and
-//! a system call for every pod that is created. One that does not is given what has come together meanwhile: under a
-//! burst some twenty pods at a time.
+//! A connection that takes several buffers at once gets each larger frame by itself, which under TLS is a record and a
+//! system call for every pod that is created. One that takes a single buffer gets all frames that are ready together:
+//! some twenty pods at a time in a burst.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! The client's own request limit, `--kube-api-qps` and `--kube-api-burst` (CM-03): off unless asked for.
+//! The client's own request limit, `--kube-api-qps` and `--kube-api-burst` (CM-03): off by default.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Lets `burst` requests go at once and then one every `interval`.
+/// Allows `burst` requests at once and then one every `interval`.
 #[derive(Debug)]
 pub(super) struct Limit {
     interval: Duration,

@@ -1,13 +1,13 @@
 //! A Kubernetes client that sends and receives bytes of our own making.
 //!
-//! `kube` reads the configuration, authenticates and does TLS. What goes over it is made here: bodies are
-//! written by whoever sends them, answers are handed back as bytes, refusals as a typed [`ApiError`]. The
-//! same client speaks to a server in this process without a socket ([`Client::in_process`]).
+//! `kube` reads the configuration, authenticates and does TLS. Requests are composed here: bodies are written by the
+//! caller, answers are returned as bytes, refusals as a typed [`ApiError`]. The same client also talks to a server in
+//! this process without a socket ([`Client::in_process`]).
 //!
-//! What is sent twice (CM-03): an answer of 429 is a sure refusal, so the request is sent again, whatever
-//! its verb, after the `Retry-After`. A 503 with a `Retry-After` is sent again unless it is a POST, which
-//! something on the way may have let through. Nothing else is ever sent twice. All of this takes no more than
-//! 10 s: who is asked to wait for longer is told so by the error, and has other things to do meanwhile.
+//! Retries (CM-03): an answer of 429 means that the request was not processed, so it is sent again, whatever its verb,
+//! after the `Retry-After`. A 503 with a `Retry-After` is sent again unless it is a POST, which something in between
+//! may have let through. No other request is sent twice. All of this takes no more than 10 s: a longer `Retry-After` is
+//! returned in the error, so that the caller can do other things meanwhile.
 
 mod config;
 mod credentials;
@@ -62,7 +62,7 @@ const RETRIES: u32 = 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait where a 429 does not say.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
-/// How long an answer may take: the server's own limit is 60 s, after which it says so.
+/// How long an answer may take: the server's own limit is 60 s.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// A client for one API server. Cloning is cheap; requests run side by side without limit.
@@ -73,12 +73,12 @@ pub struct Client {
     gate: Option<Gate>,
 }
 
-/// What a write passes on its way.
+/// What a write has to pass before it is sent.
 #[derive(Clone)]
 struct Gate {
-    /// Asked after every wait of the client's own.
+    /// Called after every wait of the client's own.
     fence: Fence,
-    /// The way of writes, where it asks the fence as well; none is that of reads.
+    /// The transport of writes, if it checks the fence too; otherwise the one of reads.
     transport: Option<Arc<dyn Transport>>,
 }
 
@@ -92,7 +92,7 @@ struct Inner {
     offset: Mutex<ServerOffset>,
     /// The client's own limit (CM-03); none by default.
     limit: Option<Limit>,
-    /// Whether protobuf is asked for at all.
+    /// Whether protobuf is requested.
     protobuf: bool,
     user_agent: HeaderValue,
     default_namespace: String,
@@ -101,13 +101,13 @@ struct Inner {
 /// How a client is set up. [`Options::default`] is what the program uses.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where local time is read.
+    /// The local clock.
     pub clock: Clock,
     /// Requests per second; 0 sets no limit.
     pub qps: f64,
     /// Requests at once under a limit.
     pub burst: u32,
-    /// Whether answers are asked for in protobuf where they can be read in it; false keeps to JSON.
+    /// Whether protobuf is requested where it can be read; false keeps to JSON.
     pub protobuf: bool,
     /// What the client calls itself.
     pub user_agent: String,
@@ -144,7 +144,7 @@ impl Answer {
     }
 }
 
-/// In which form an answer is asked for.
+/// The form in which an answer is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The whole object.
@@ -187,8 +187,8 @@ impl Client {
         Ok(Self::new(transport.into(), config.default_namespace.clone(), options))
     }
 
-    /// A client of the same server as the same user, set up in its own way and with connections of its own. What it takes
-    /// to know who that is (a plugin that is run, files that are read) is shared.
+    /// A client of the same server and user, with its own options and connections. The credentials (a plugin that is
+    /// run, files that are read) are shared.
     #[must_use]
     pub fn beside(&self, options: &Options) -> Self {
         let another = self.inner.transport.another(None).map(Arc::from);
@@ -225,9 +225,9 @@ impl Client {
         }
     }
 
-    /// The same client, for one who may write at some times only: each write, a repeated one as well, asks
-    /// `fence` after every wait of its own and is refused with [`ClientError::Fenced`] where that says no. Writes have a
-    /// connection of their own, whose socket asks once more before it sends anything.
+    /// The same client with a fence: each write, and each retry of one, calls `fence` after every wait and is refused
+    /// with [`ClientError::Fenced`] if it returns no. Writes have a connection of their own, whose socket calls the
+    /// fence again before it sends anything.
     #[must_use]
     pub fn fenced(&self, fence: Fence) -> Self {
         let transport = self.inner.transport.another(Some(&fence)).map(Arc::from);
@@ -252,7 +252,7 @@ impl Client {
         self.inner.clock
     }
 
-    /// Wall time by the server's clock, as far as its answers tell (B-11).
+    /// Wall time by the server's clock, estimated from its answers (B-11).
     #[must_use]
     pub fn server_now(&self) -> Timestamp {
         let offset = self.inner.offset.lock().unwrap_or_else(PoisonError::into_inner).nanos();
@@ -275,7 +275,7 @@ impl Client {
         self.request(Method::GET, path, form, None, Bytes::new()).await
     }
 
-    /// Reads `path` in a form, in `encoding` where the server has it, else in JSON: the answer says which.
+    /// Reads `path` in a form, in `encoding` if the server supports it, else in JSON: the answer says which.
     ///
     /// # Errors
     /// See [`Client::get`].
@@ -352,7 +352,7 @@ impl Client {
         self.watch_in(path, form, Encoding::Json).await
     }
 
-    /// Opens a watch in `encoding` where the server has it, else in JSON: the frames say which.
+    /// Opens a watch in `encoding` if the server supports it, else in JSON: the frames say which.
     ///
     /// # Errors
     /// See [`Client::watch`].

@@ -1,4 +1,4 @@
-//! How far the server's clock is from ours, measured from the `Date` header of its answers.
+//! The difference between the server's clock and ours, measured from the `Date` header of its answers.
 //!
 //! A pod's Ready condition is stamped by a node; `minReadySeconds` is counted by the controller (B-11).
 //! The header has whole seconds, so one answer bounds the offset to a second plus the round trip. Every
@@ -26,8 +26,8 @@ struct Bounds {
 }
 
 impl ServerOffset {
-    /// Takes in one answer: the server's `Date` in seconds since the epoch, and the local wall time in
-    /// nanoseconds when the request left and when the answer came.
+    /// Adds one answer: the server's `Date` in seconds since the epoch, and the local wall time in nanoseconds when the
+    /// request was sent and when the answer came.
     pub(super) fn observe(&mut self, date: i64, sent: i64, received: i64) {
         let Some(date) = date.checked_mul(SECOND) else { return };
         if received < sent {
@@ -49,10 +49,10 @@ impl ServerOffset {
         });
     }
 
-    /// The smallest offset that every answer agrees with, in nanoseconds; zero before the first.
+    /// The smallest offset that agrees with every answer, in nanoseconds; zero before the first.
     ///
-    /// Where the local clock may be right, it is taken to be right: a second's doubt about the header is
-    /// no reason to shift anything.
+    /// If the local clock may be right, it is taken to be right: the header's precision of a second is no reason to
+    /// shift it.
     pub(super) fn nanos(&self) -> i64 {
         self.bounds.map_or(0, |bounds| 0.clamp(bounds.low, bounds.high))
     }

@@ -1,7 +1,7 @@
 //! Credentials of a plugin: the program that a kubeconfig's user names under `exec`.
 //!
-//! kube runs it on the thread that asks, without a limit, and each time that somebody asks for either of its token and
-//! its certificate; here it is run once for both, as a process that others need not wait for.
+//! kube runs it on the calling thread, without a time limit, and once each for the token and the certificate. Here it
+//! is run once for both, as a process that other tasks do not wait for.
 
 use std::{io::IsTerminal as _, process::Stdio, time::Duration};
 
@@ -15,7 +15,7 @@ use super::credentials::{CredentialsError, Secrets};
 
 /// How long it may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long it may take where it can ask the person who started us.
+/// How long it may take if it can prompt the user.
 const LIMIT_AT_A_TERMINAL: Duration = Duration::from_secs(600);
 
 /// Runs it.
@@ -67,7 +67,7 @@ fn read(said: &[u8]) -> Result<Secrets, String> {
         client_certificate_data: String,
         client_key_data: String,
     }
-    // Nothing of what it said is told: it may have secrets in it.
+    // Its output is not quoted: it may contain secrets.
     let credential: Credential =
         serde_saphyr::from_slice(said).map_err(|_| "did not answer with an ExecCredential".to_owned())?;
     let Status { expiration_timestamp, token, client_certificate_data: certificate, client_key_data: key } =

@@ -1,4 +1,4 @@
-//! What the client itself reads in protobuf: refusals, and the metadata of what was written.
+//! What the client itself reads in protobuf: errors, and the metadata of written objects.
 
 use muster_objects::{
     meta::ResourceVersion,
@@ -10,7 +10,7 @@ use super::{
     error::{ApiError, Cause, Details},
 };
 
-/// The `Status` in the body of an answer; none where it holds something else.
+/// The `Status` in the body of an answer; `None` if it holds something else.
 pub(super) fn status(body: &[u8]) -> Option<ApiError> {
     let envelope = Envelope::decode(body).ok()?;
     if envelope.kind == "Status" { status_message(envelope.message).ok() } else { None }
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// What kube-apiserver 1.36.2 answers to a GET of a pod that is not there.
+    /// What kube-apiserver 1.36.2 answers to a GET of a pod that does not exist.
     const NOT_FOUND: &[u8] = include_bytes!("../../../objects/tests/vectors/protobuf/not-found.pb");
     /// And to a GET of the metadata of one that is.
     const METADATA: &[u8] = include_bytes!("../../../objects/tests/vectors/protobuf/metadata.pb");

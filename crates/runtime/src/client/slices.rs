@@ -1,10 +1,10 @@
 //! A busy connection is read in slices of time.
 //!
-//! A server sends each event of a watch by itself. When many come, most of what one costs is not its bytes but the
-//! waking for it: by the socket, for the TLS record, the frame, the stream and its reader, each time for a kilobyte.
-//! So a connection on which reads follow each other closely is taken out of the reactor, as a network card's
-//! interrupts are turned off under load, and looked at once in a slice for all that has come. When a slice brings
-//! nothing, the reactor has it again: what comes alone is read at once.
+//! A server sends each event of a watch by itself. When many come, most of the cost of an event is not its bytes but
+//! the wake-ups: of the socket, the TLS record, the frame, the stream and its reader, each time for a kilobyte. So a
+//! connection on which reads follow each other closely is taken out of the reactor, as a network card's interrupts are
+//! turned off under load, and polled once in a slice of time. When a slice yields nothing, the connection returns to
+//! the reactor, so single events are read at once.
 //!
 //! ```text
 //!   attended (the reactor wakes) --many reads, close to each other--> unattended (a timer wakes)
@@ -31,7 +31,7 @@ const BUFFER: usize = 64 * 1024;
 const SLICE: Duration = Duration::from_millis(4);
 /// Reads that are closer than this follow each other closely.
 const CLOSE: Duration = Duration::from_millis(10);
-/// A connection is busy when so many reads have. A handshake is less.
+/// A connection is busy after this many such reads. A handshake has fewer.
 const BUSY: u32 = 8;
 
 /// A socket that can be taken out of the reactor and put back.
@@ -78,7 +78,7 @@ enum Place<S: Socket> {
     Attended(S),
     /// The timer.
     Unattended(S::Bare),
-    /// Nobody: it was lost on its way between the two.
+    /// It was lost on the way between the two.
     Lost,
 }
 
@@ -142,7 +142,7 @@ impl<S: Socket> Slices<S> {
         Ok(())
     }
 
-    /// The socket in the reactor, where it is put if it is not there.
+    /// The socket in the reactor, which is added to it if necessary.
     fn attended(&mut self) -> io::Result<Pin<&mut S>> {
         if let Place::Unattended(_) = self.place
             && let Place::Unattended(bare) = std::mem::replace(&mut self.place, Place::Lost)

@@ -136,7 +136,7 @@ async fn read<S: Socket>(slices: &mut Slices<S>) -> Option<u8> {
     buffer.filled().first().copied()
 }
 
-/// Sends `count` bytes, one every `every`, and reads them; answers the longest that one was on its way.
+/// Sends `count` bytes, one every `every`, and reads them; returns the longest delay of one.
 async fn exchange(slices: &mut Slices<Wire>, server: &Wire, count: u8, every: Duration) -> Duration {
     let server = server.clone();
     let start = Instant::now();

@@ -70,12 +70,12 @@ async fn a_503_is_retried_after_its_retry_after_and_not_for_ever() {
     assert_eq!(got.await.unwrap().unwrap_err().code(), Some(503));
 }
 
-/// Who is asked to wait for long does not wait here.
+/// A long `Retry-After` is left to the caller.
 ///
 /// Contract: CM-03
 #[tokio::test(start_paused = true)]
-async fn a_retry_after_is_waited_for_ten_seconds_in_all_and_told_up_to_a_minute() {
-    // Retry-After in seconds, after how many requests and seconds the caller has the refusal, what it is told to wait
+async fn a_retry_after_is_waited_for_ten_seconds_in_all_and_reported_up_to_a_minute() {
+    // Retry-After in seconds; after how many requests and seconds the caller gets the refusal; the wait that it reports
     let cases =
         [("4", 3, 8, 4), ("10", 2, 10, 10), ("11", 1, 0, 11), ("3600", 1, 0, 60), ("18446744073709551615", 1, 0, 60)];
     for (after, requests, seconds, told) in cases {
@@ -154,7 +154,7 @@ async fn by_default_the_client_sets_no_limit_of_its_own() {
     }
 }
 
-/// What was written is asked for in the shortest form that a server may have.
+/// Writes request their answer in the shortest form that a server may support.
 #[tokio::test(start_paused = true)]
 async fn a_write_asks_for_metadata_in_protobuf_and_reads_what_it_gets() {
     const METADATA: &[u8] = include_bytes!("../../../objects/tests/vectors/protobuf/metadata.pb");

@@ -15,12 +15,11 @@ pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// One way to a server. Calls run side by side.
 pub(super) trait Transport: Send + Sync {
-    /// Sends one request; the answer's body may still be on its way.
+    /// Sends one request; the body of the answer may still be arriving.
     fn call(&self, request: Request<RequestBody>) -> BoxFuture<'static, Result<Response<ResponseBody>, BoxError>>;
 
-    /// Another way to the same server, as the same user and with connections of its own; with a fence, nothing is sent on
-    /// it that the fence does not let pass at the last moment. None where a request is with the server as soon as it is
-    /// sent.
+    /// Another transport to the same server and user, with connections of its own; with a fence, it sends nothing that
+    /// the fence does not allow at the last moment. `None` if a request reaches the server as soon as it is sent.
     fn another(&self, _fence: Option<&Fence>) -> Option<Box<dyn Transport>> {
         None
     }

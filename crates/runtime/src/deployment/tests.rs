@@ -87,7 +87,7 @@ async fn cluster() -> Cluster {
 }
 
 impl Cluster {
-    /// The next write that is no Event; those are accepted. A watch whose time was over goes on.
+    /// The next write that is not an Event; Events are accepted. A watch that has ended is opened again.
     async fn next(&mut self) -> Asked {
         loop {
             let asked = self.server.next().await;
@@ -132,7 +132,7 @@ impl Cluster {
         self.write_status(asked, version).1
     }
 
-    /// Answers a request that writes the status; what it asked for, and the Deployment that it leads to.
+    /// Answers a status write; returns its patch, and the Deployment after it.
     fn write_status(&mut self, asked: Asked, version: u64) -> (Value, Value) {
         assert_eq!(asked.method.as_str(), "PATCH", "{}", asked.path);
         assert_eq!(asked.path, "/apis/apps/v1/namespaces/ns/deployments/web/status");
@@ -150,7 +150,7 @@ impl Cluster {
     }
 }
 
-/// Merges as the server does: conditions by their type, everything else by its name.
+/// Merges as the server does: conditions by type, everything else by name.
 fn merge(stored: &mut Value, patch: &Value) {
     for (name, value) in patch.as_object().unwrap() {
         match value {
@@ -179,7 +179,7 @@ fn merge(stored: &mut Value, patch: &Value) {
     }
 }
 
-/// Accepts an Event; gives anything else back.
+/// Accepts an Event; returns any other request.
 fn accept_event(asked: Asked) -> Option<Asked> {
     if !asked.path.contains("/events") {
         return Some(asked);
@@ -235,7 +235,7 @@ async fn a_sync_waits_for_a_stale_cache_and_is_woken_by_it() {
     let mut written = cluster.status(12).await;
     cluster.nothing_more().await;
     assert_eq!(cluster.skips(), 0);
-    // Something else happens to the Deployment, while nobody has shown its ReplicaSet yet.
+    // Another event of the Deployment comes before its cache shows its ReplicaSet.
     written["metadata"]["resourceVersion"] = json!("13");
     written["metadata"]["generation"] = json!(2);
     written["spec"]["replicas"] = json!(2);
@@ -297,7 +297,7 @@ async fn a_key_that_keeps_failing_is_kept_and_its_condition_says_why() {
     assert!(gaps.iter().all(|gap| *gap <= Duration::from_secs(300)), "{gaps:?}");
     assert_eq!(gaps.last(), Some(&Duration::from_secs(300)));
 
-    // It heals as soon as it can, and what was told is taken back.
+    // It recovers as soon as it can, and the condition is removed.
     cluster.create(version + 1).await;
     let asked = cluster.next().await;
     let (patch, _) = cluster.write_status(asked, version + 2);

@@ -132,7 +132,7 @@ async fn one_object_waits_for_its_own_events_and_not_for_those_of_others() {
         say_of(&sink, object, "first");
         say_of(&sink, object, "second");
     }
-    // The server answers nothing: so many are on their way, and none of them is an object's second.
+    // The server answers nothing: this many requests are in flight, and no object has two of them.
     let mut on_their_way = Vec::new();
     while let Some(asked) = server.try_next().await {
         assert_eq!(json(&asked)["message"], "first");

@@ -1,9 +1,9 @@
-//! Performs what a sync intends: sends the writes of its plans and reports what came of them.
+//! Performs what a sync intends: sends the writes of its plans and reports the results.
 //!
-//! Nothing about Kubernetes is decided here. The order and the company in which writes leave is this file's
-//! (slow-start batches, deletions side by side, a conflict's second look); what a result means is asked of
-//! the plan. Everything that others must learn of a write goes to a [`Ledger`] at once: the expectation
-//! before the round's first write, its lowering, the version written, the Event.
+//! Nothing about Kubernetes is decided here. This file determines in which order and groups writes are sent (slow-start
+//! batches, concurrent deletions, the second read after a conflict); the plan says what a result means. A [`Ledger`]
+//! gets every effect of a write at once: the expectation before the round's first write, its lowering, the version
+//! written, the Event.
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, stream, stream::FuturesUnordered};
@@ -23,27 +23,27 @@ use crate::writer::{Write, Writer};
 #[cfg(test)]
 mod tests;
 
-/// How many claims of one sync are on their way at once.
+/// How many claims of one sync are sent at once.
 const CLAIMS_AT_ONCE: usize = 100;
 
-/// Where a sync's effects are written down as they happen.
+/// Records a sync's effects as they happen.
 pub trait Ledger: Send + Sync {
     /// What the caches are to show of the round that begins; replaces the owner's earlier expectation (EX-01).
     fn expect(&self, owner: &Owner, expectation: &Expectation);
 
-    /// So many creations will not be seen after all (EX-05).
+    /// This many creations will not be seen (EX-05).
     fn lower_creations(&self, owner: &Owner, count: u32);
 
     /// This deletion will not be seen after all (EX-05).
     fn lower_deletion(&self, owner: &Owner, key: &ObjectKey);
 
-    /// A write for this owner stands in the server's history at this version of `resource` (RS-19).
+    /// A write for this owner left an object of `resource` at this version (RS-19).
     fn wrote(&self, owner: &Owner, resource: &Resource, version: ResourceVersion);
 
     /// A round of writes is over; its outcome says whether all its versions are known (B-01).
     fn round_ended(&self, owner: &Owner, outcome: &Outcome);
 
-    /// Something to tell whoever looks at the owner (RS-11). Does not block.
+    /// An Event on the owner (RS-11). Does not block.
     fn announce(&self, owner: &Owner, announcement: Announcement);
 
     /// Something that was noticed while deciding.

@@ -1,4 +1,4 @@
-//! Plans performed against a writer that answers as it is told and remembers what it was asked.
+//! Plans performed against a scripted writer that records its requests.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -295,8 +295,8 @@ async fn a_terminating_namespace_is_no_error_and_no_event() {
     assert_eq!(book.count("lower"), 2, "all five are no longer expected: {:?}", book.lines());
 }
 
-/// Where pods went unasked the owner is read first. One that is gone, is another or is on its way out gets no pods, and
-/// nothing is expected of the round.
+/// If pods were deleted by somebody else the owner is read first. One that is gone, is another object or is being
+/// deleted gets no pods, and nothing is expected of the round.
 ///
 /// Contract: B-23
 #[tokio::test(start_paused = true)]
@@ -330,12 +330,12 @@ async fn an_owner_is_confirmed_before_anything_is_created() {
     }
 }
 
-/// A name that is taken ends the round without an Event: the steps behind it were planned for an object that is not
-/// there. What is only told sends no request.
+/// A name that is taken ends the round without an Event: the later steps were planned for an object that does not
+/// exist. An Event alone sends no request.
 ///
 /// Contract: DEP-02, DEP-05
 #[tokio::test(start_paused = true)]
-async fn a_taken_name_ends_the_round_and_telling_sends_nothing() {
+async fn a_taken_name_ends_the_round_and_an_event_alone_sends_nothing() {
     let script = Script::default();
     script.on("create pods ns", Err(refusal(409, "AlreadyExists")));
     let told = Announcement { warning: true, reason: "SelectingAll", message: "everything".into() };
@@ -548,7 +548,7 @@ async fn a_failed_status_is_written_once_more_after_a_fresh_read() {
 
 /// Contract: RS-17
 #[tokio::test(start_paused = true)]
-async fn the_status_of_an_owner_that_is_gone_is_not_written_to_its_namesake() {
+async fn the_status_of_a_deleted_owner_is_not_written_to_a_new_one_of_its_name() {
     let script = Script::default();
     script.on("patch ns/web status", Err(refusal(409, "Conflict")));
     script.on("read replicasets ns/web", Ok(json!({"metadata": {"uid": uid(2), "resourceVersion": "8"}})));

@@ -52,12 +52,12 @@ async fn settle() {
     }
 }
 
-/// Before the lists it knows nothing; in a round it tells what is expected; after it, that the cache is behind. Being
-/// asked sends nothing and changes nothing.
+/// Before the lists nothing is known; in a round the expectations are shown; after it, that the cache is behind. An
+/// explanation sends nothing and changes nothing.
 ///
 /// Contract: EX-01, RS-19
 #[tokio::test(start_paused = true)]
-async fn a_manager_tells_what_it_remembers() {
+async fn an_explanation_shows_what_the_manager_remembers() {
     let (client, mut server) = server();
     let options = Options { controllers: BTreeSet::from([REPLICASET]), ..Options::default() };
     let manager = Manager::new(&client, options);
@@ -116,7 +116,7 @@ async fn answer_the_rest(server: &mut Server) {
     }
 }
 
-/// Lists of one namespace, owners first, pods in whatever form they come; what is refused is told as it was refused.
+/// Lists of one namespace, owners first, pods in either encoding; a refusal is reported as it is.
 #[tokio::test(start_paused = true)]
 async fn without_a_manager_the_namespace_is_listed() {
     let (client, mut server) = server();

@@ -1,12 +1,12 @@
-//! The audit: does the cache hold what the server has? A watch event that never came is noticed here (B-07).
+//! The audit: compares the cache with the server, and so finds lost watch events (B-07).
 //!
-//! A watch that loses an event says nothing of it, and no later event need tell: the pod whose deletion was lost
-//! stays in the cache for good, and its ReplicaSet is content with one pod too few. At each resync, the server is
-//! asked for a list of nothing but metadata, page by page, as of one version. What the list and the cache hold as
-//! of that version is compared by a [`Digest`], so that neither is held a second time. Where they differ although
-//! the watch has told everything up to that version, or has not within [`CATCH_UP`], everything is read anew.
+//! A watch does not report an event that it lost, and later events need not show it: the pod whose deletion was lost
+//! stays in the cache, and its ReplicaSet has one pod too few for good. At each resync, the server's metadata is listed
+//! page by page, at one version. The list and the cache at that version are compared by a [`Digest`], so that neither
+//! is held twice. If they differ although the watch has reached that version, or if it has not within [`CATCH_UP`],
+//! everything is listed again.
 //!
-//! An audit that fails does nothing: the next one comes with the next resync.
+//! An audit that fails has no effect: the next resync brings another.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -30,10 +30,10 @@ use crate::{
     metrics::Metrics,
 };
 
-/// The wait between two pages: the list is in no hurry, and the server has others to serve.
+/// The pause between two pages: the list is not urgent, and the server has other clients.
 const BETWEEN_PAGES: Duration = Duration::from_millis(100);
-/// How long the watch has to tell what the list has and the cache has not. Servers send a bookmark each minute, and
-/// a watch that broke waits half a minute at most before it is opened again.
+/// How long the watch may take to deliver what the list has and the cache has not. Servers send a bookmark each minute,
+/// and a broken watch is opened again after half a minute at most.
 pub(super) const CATCH_UP: Duration = Duration::from_secs(180);
 
 /// Audits one store, whenever its audit_state is opened.
@@ -63,7 +63,7 @@ struct Listed {
 }
 
 impl<T: Cached> Auditor<T> {
-    /// Audits for as long as it is polled.
+    /// Audits while it is polled.
     pub(super) async fn run(self) -> Infallible {
         let mut audit_state = self.audit_state.subscribe();
         loop {
@@ -78,7 +78,7 @@ impl<T: Cached> Auditor<T> {
         }
     }
 
-    /// Whether everything has to be read anew.
+    /// Whether everything has to be listed again.
     async fn audit(&self) -> bool {
         let resource = &*self.resource.plural;
         let listed = match self.list().await {
@@ -141,7 +141,7 @@ impl<T: Cached> Auditor<T> {
         }
     }
 
-    /// Compares, and gives the watch its time where it may be behind.
+    /// Compares, and waits for the watch if it may be behind.
     async fn compare(&self, listed: Digest) -> Finding {
         let mut audit_state = self.audit_state.subscribe();
         let told = audit_state.wait_for(|audit_state| audit_state.verdict(listed).is_some());
@@ -151,7 +151,7 @@ impl<T: Cached> Auditor<T> {
     }
 }
 
-/// What tells an object, and this state of it, from every other.
+/// The identity of an object and of its state.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Identity {

@@ -1,16 +1,16 @@
-//! What the cache held as of a version that it may not have reached yet, or may have gone past (B-07).
+//! What the cache held at a version that it may not have reached yet, or may have passed (B-07).
 //!
-//! An audit compares the cache with a list of the server's. The list is as of one version, and the cache goes on
-//! meanwhile. So the whole cache is summed up when the audit begins, which is before the list's version, and from
-//! then on every change that is not newer than that version is booked:
+//! An audit compares the cache with a list from the server. The list is of one version, and the cache changes
+//! meanwhile. So the cache is digested when the audit begins, which is before the list's version, and from then on
+//! every change up to that version is added to the digest:
 //!
 //! ```text
 //!   digest of the cache --changes up to the list's version--> digest of the cache as of it | changes after it
 //!        opened                                                                         reached
 //! ```
 //!
-//! A watch tells the changes of a kind in the order of their versions: what is newer than the list's version says
-//! that everything up to it has been told.
+//! A watch delivers the changes of a kind in the order of their versions: a change that is newer than the list's
+//! version shows that everything up to it has been delivered.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -19,14 +19,14 @@ use muster_objects::{Meta, Uid, meta::ResourceVersion};
 
 use super::reflector::Delta;
 
-/// Which objects there are, and in which version each: their number, and a sum that does not depend on their order.
+/// A set of objects and their versions: the number, and a sum that does not depend on the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digest {
     objects: u64,
     sum: u64,
 }
 
-/// What is known of the cache for the audit at hand.
+/// The state of the current audit.
 #[derive(Debug, Default)]
 pub(super) enum AuditState {
     /// No audit is on.
@@ -34,9 +34,9 @@ pub(super) enum AuditState {
     Closed,
     /// One is.
     Open(Book),
-    /// Everything was read anew while one was on, which is more than it could have done.
+    /// The store was relisted during the audit, which makes it void.
     Overtaken,
-    /// One found a difference, and everything is being read anew.
+    /// The audit found a difference, and the store is being relisted.
     Correcting,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Book {
     pending: Vec<(ResourceVersion, Digest)>,
     /// The version of the list, once its first page has come.
     as_of: Option<ResourceVersion>,
-    /// How far the watch has told.
+    /// The version that the watch has reached.
     seen: ResourceVersion,
 }
 
@@ -62,7 +62,7 @@ pub(super) enum Finding {
     Differs {
         /// The objects that the cache held.
         cached: u64,
-        /// Whether the watch has told everything up to the list's version; else it is behind, or dead.
+        /// Whether the watch has reached the list's version; otherwise it is behind, or dead.
         reached: bool,
     },
     /// There is nothing left to compare with.
@@ -84,7 +84,7 @@ impl Digest {
         self.sum = self.sum.wrapping_sub(hash(uid, version));
     }
 
-    /// Takes in what was added and removed by itself, where the number may be below zero and has wrapped.
+    /// Adds a digest of changes, whose number may be negative and then has wrapped.
     fn merge(&mut self, change: Self) {
         self.objects = self.objects.wrapping_add(change.objects);
         self.sum = self.sum.wrapping_add(change.sum);
@@ -161,7 +161,7 @@ impl AuditState {
         }
     }
 
-    /// What a list of `listed` means; none where the watch may still tell what is missing.
+    /// What a list with the digest `listed` means; `None` if the watch may still deliver what is missing.
     pub(super) fn verdict(&self, listed: Digest) -> Option<Finding> {
         match self.verdict_now(listed) {
             Finding::Differs { reached: false, .. } => None,
@@ -180,7 +180,7 @@ impl AuditState {
         }
     }
 
-    /// Everything was read anew. Says if that was because of an audit.
+    /// The store was relisted. Returns whether that was because of an audit.
     pub(super) fn replaced(&mut self) -> bool {
         match self {
             Self::Closed | Self::Overtaken => false,

@@ -1,4 +1,4 @@
-//! The books against a cache that is stopped where the list is.
+//! The digest against a cache that is stopped at the list's version.
 
 use muster_objects::{Interner, Object, Pod};
 use proptest::prelude::*;
@@ -13,10 +13,10 @@ fn pod(name: u8, life: u64, version: u64) -> Pod {
     Pod::decode(json!({"metadata": metadata}).to_string().as_bytes(), &mut Interner::default()).unwrap()
 }
 
-/// One change: which name, and whether it goes.
+/// One change: the number of the object, and whether it is deleted.
 type Step = (u8, bool);
 
-/// What a watch tells of these steps, the first at version 1.
+/// What a watch delivers for these steps, the first at version 1.
 fn told(steps: &[Step]) -> Vec<Delta<Pod>> {
     let mut lives = [0; 8];
     let deltas = steps.iter().zip(1..).map(|((name, goes), version)| {
@@ -39,7 +39,7 @@ fn apply(cache: &mut Cache<Pod>, audit_state: &mut AuditState, delta: Delta<Pod>
 }
 
 proptest! {
-    /// However far the cache is behind or ahead of the list when its version is learnt.
+    /// For a cache that is behind or ahead of the list when its version is known.
     ///
     /// Contract: B-07
     #[test]
@@ -48,7 +48,7 @@ proptest! {
         opened in 0_usize..60, listed in 0_usize..60, learnt in 0_usize..60,
     ) {
         let opened = opened % (steps.len() + 1);
-        // A list is no older than the moment at which it was asked for.
+        // A list is no older than its request.
         let listed = opened + listed % (steps.len() + 1 - opened);
         let learnt = opened + learnt % (steps.len() + 1 - opened);
         let as_of = ResourceVersion(listed as u64);

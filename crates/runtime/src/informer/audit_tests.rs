@@ -82,7 +82,7 @@ impl Scene {
         settle().await;
     }
 
-    /// Nothing is read anew, and the next request is the next resync's audit.
+    /// Nothing is relisted, and the next request is the next resync's audit.
     async fn nothing_happens(&mut self) {
         let before = Instant::now();
         self.audit().await;
@@ -137,7 +137,7 @@ async fn an_event_that_was_lost_is_found_and_made_up_for() {
         page(scene.audit().await, &truth, 20);
         settle().await;
         assert!(scene.server.try_next().await.is_none(), "{lost}: the event may still come");
-        // It has not come when the watch says that it has told everything.
+        // The event has not come when the bookmark shows that everything was delivered.
         scene.watch.bookmark(20, false);
         let before = Instant::now();
         scene.relist(&truth, 30).await;
@@ -154,7 +154,7 @@ async fn an_event_that_was_lost_is_found_and_made_up_for() {
 
 /// Contract: B-07
 #[tokio::test(start_paused = true)]
-async fn a_later_event_says_as_much_as_a_bookmark() {
+async fn a_later_event_counts_like_a_bookmark() {
     let mut scene = Scene::start().await;
     page(scene.audit().await, &[pod("a", 5), pod("b", 6), pod("c", 15)], 20);
     scene.watch.event("MODIFIED", &pod("b", 21));

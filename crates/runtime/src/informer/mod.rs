@@ -1,14 +1,14 @@
-//! Informers: one watch for a kind, kept in a cache that everyone shares, and handlers that are told.
+//! Informers: one watch for each kind, a shared cache, and handlers of its changes.
 //!
 //! ```text
 //!   reflector --batch--> store (diff) --changes--> handlers --> newest version told --> who waits for it
 //! ```
 //!
-//! Handlers run in the informer's own task, right after the cache has taken a batch in: what they are told
-//! of, the cache shows. Only when all of them have run does the store show the batch's version as its
-//! newest, so that whoever waits for a version finds its handlers done.
+//! Handlers run in the informer's own task, right after the cache has applied a batch, so the cache shows the changes
+//! that they get. Only when all handlers have run does the store report the batch's version as its newest: whoever
+//! waits for a version finds its handlers done.
 //!
-//! At each resync, an audit compares the store with what the server has.
+//! At each resync, an audit compares the store with the server.
 
 mod audit;
 mod audit_state;
@@ -37,15 +37,15 @@ use self::{
 pub use self::{once::read_once, resource::WatchedResource, store::Store};
 use crate::{client::Client, metrics::Metrics};
 
-/// How many of the objects that an audit found to differ are named in the log.
+/// How many of the objects that an audit found to differ are logged by name.
 const NAMED: usize = 5;
 
-/// Is told what changes. Does no I/O and does not wait: the watch waits for it.
+/// Gets the changes. Must not do I/O or wait, since the watch waits for it.
 pub trait Handler<T>: Send + 'static {
     /// These changes have been applied, in this order (INF-03). The events of one object come in their order.
     fn changed(&mut self, changes: &[Change<T>]);
 
-    /// Everything up to `version` has been applied, and every handler told.
+    /// Everything up to `version` has been applied, and every handler has run.
     fn reached(&mut self, _version: ResourceVersion) {}
 }
 
@@ -66,13 +66,13 @@ pub struct Informer<T: Cached> {
     metrics: Option<Metrics>,
 }
 
-/// Where what is read goes: the store, then the handlers.
+/// Applies what is read: to the store, then to the handlers.
 struct Sink<T: Cached> {
     store: Store<T>,
     handlers: Vec<Box<dyn Handler<T>>>,
     /// The changes of the batch at hand.
     changes: Vec<Change<T>>,
-    /// How often the store had been asked to be read anew when the list at hand began.
+    /// How many relists of the store had been requested when the current list began.
     listing: u64,
     /// What the audit at hand, if there is one, has to know of what happens to the store.
     audit_state: Arc<watch::Sender<AuditState>>,
@@ -108,7 +108,7 @@ impl<T: Cached> Informer<T> {
         self.sink.store.clone()
     }
 
-    /// Adds a handler, which is told after those before it.
+    /// Adds a handler, which runs after the earlier ones.
     pub fn add_handler(&mut self, handler: impl Handler<T>) {
         self.sink.handlers.push(Box::new(handler));
     }
@@ -206,7 +206,7 @@ struct Entry {
     /// An `Informer<T>`, until it is run.
     informer: Box<dyn Any + Send>,
     run: fn(Box<dyn Any + Send>) -> BoxFuture<'static, ()>,
-    /// Has its store read anew, and waits for that.
+    /// Requests a relist of its store, and waits for it.
     read_anew: Box<dyn Fn() -> BoxFuture<'static, ()> + Send>,
 }
 
@@ -246,8 +246,8 @@ impl Informers {
         self.entries[at].informer.downcast_mut().expect("the entry was found by this type, or made with it")
     }
 
-    /// Has every store that there is now read anew, and waits for all (see [`Store::read_anew`]). They are asked at
-    /// the first poll; the informers have to be running for this to end.
+    /// Requests a relist of every current store, and waits for all (see [`Store::read_anew`]). The requests are made at
+    /// the first poll; the informers must be running for this to end.
     pub fn read_anew(&self) -> impl Future<Output = ()> + Send + use<> {
         let stores: Vec<_> = self.entries.iter().map(|entry| (entry.read_anew)()).collect();
         async {

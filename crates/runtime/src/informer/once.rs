@@ -1,4 +1,4 @@
-//! Reading a resource once, without following it.
+//! Lists a resource once, without a watch.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::WatchedResource;
 use super::reflector::{Delta, Reflector, Target};
 use crate::client::{Client, ClientError};
 
-/// Everything of `resource` as of one version, in a cache of its own.
+/// Everything of `resource` at one version, in a cache of its own.
 ///
 /// # Errors
-/// Where the server refuses, is not there, or answers with something else than a list.
+/// If the server refuses, cannot be reached, or answers with something else than a list.
 pub async fn read_once<T: Cached>(client: &Client, resource: WatchedResource) -> Result<Cache<T>, ClientError> {
     let mut into = Once(Cache::new());
     // Nothing is drawn by a list.
@@ -23,7 +23,7 @@ pub async fn read_once<T: Cached>(client: &Client, resource: WatchedResource) ->
     Ok(into.0)
 }
 
-/// A cache that is filled, and never told of changes.
+/// A cache that is filled once.
 struct Once<T: Cached>(Cache<T>);
 
 impl<T: Cached> Target<T> for Once<T> {

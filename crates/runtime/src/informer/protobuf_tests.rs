@@ -126,11 +126,11 @@ async fn a_frame_that_is_no_event_is_a_failure_and_an_unreadable_object_is_not()
     assert!(before.elapsed() >= Duration::from_millis(800));
 }
 
-/// A ReplicaSet's template goes on byte for byte, and so it is read as JSON.
+/// A ReplicaSet's template is passed on byte for byte, so it is read as JSON.
 ///
 /// Contract: B-13
 #[tokio::test(start_paused = true)]
-async fn what_carries_a_template_is_read_as_json() {
+async fn objects_with_a_template_are_read_as_json() {
     let (client, mut server) = server();
     tokio::spawn(async move {
         crate::informer::Informer::<ReplicaSet>::new(client, WatchedResource::replicasets(), Duration::ZERO, 1)

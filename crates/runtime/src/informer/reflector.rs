@@ -34,10 +34,10 @@ const BATCH: usize = 256;
 const WATCH_SECONDS: std::ops::Range<u64> = 300..600;
 /// How long after its time a watch that did not end is given up: its connection is dead.
 const GRACE: Duration = Duration::from_secs(30);
-/// How long a streaming list may take for its first byte, and for its end once all that there was has come. A server
-/// lets a request queue for 15 s under load, and then for some seconds until its own cache is as new as its storage.
+/// How long a streaming list may take for its first byte, and for its end after the last object. A server may queue a
+/// request for 15 s under load, and then wait some seconds until its cache is as new as its storage.
 const FIRST_BYTE: Duration = Duration::from_secs(30);
-/// How long a streaming list may be silent on its way. client-go warns after this long, and goes on waiting.
+/// How long a streaming list may be silent. client-go warns after this time, and keeps waiting.
 const SILENCE: Duration = Duration::from_secs(10);
 /// A watch that ends sooner than this without having said anything counts as a failure.
 const SHORT: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ pub(super) enum Delta<T> {
 
 /// Where the reflector puts what it reads.
 pub(super) trait Target<T> {
-    /// Everything is about to be asked for: what is replaced next is no older than this moment.
+    /// Everything is about to be listed: the next replacement is no older than this moment.
     fn listing(&mut self);
     /// This is all there is, as of `version`.
     fn replace(&mut self, objects: Vec<Arc<T>>, version: ResourceVersion);
@@ -74,26 +74,26 @@ pub(super) struct Reflector<T> {
     random: SmallRng,
     interner: Interner,
     backoff: Backoff,
-    /// Where the next watch resumes; none where everything is to be read again.
+    /// Where the next watch resumes; `None` if everything is to be listed again.
     position: Option<ResourceVersion>,
-    /// Whether the server takes streaming lists, as far as is known.
+    /// Whether the server supports streaming lists, as far as is known.
     streaming: bool,
     batch: Vec<Delta<T>>,
 }
 
-/// Why a round of listing and watching came to its end.
+/// Why a round of listing and watching ended.
 #[derive(Debug, thiserror::Error)]
 enum Ended {
     /// As watches do: the next one starts at once.
     #[error("the watch ended")]
     Quietly,
-    /// The version to resume from is no longer, or is none that the server knows.
+    /// The version to resume from has expired, or is unknown to the server.
     #[error("the watch cannot be resumed: {0}")]
     Expired(Box<ApiError>),
     /// A watch that said nothing and did not last.
     #[error("the watch ended at once")]
     AtOnce,
-    /// The server refused, or was not there.
+    /// The server refused, or could not be reached.
     #[error(transparent)]
     Refused(#[from] ClientError),
     /// The watch reported an error.
@@ -102,13 +102,13 @@ enum Ended {
     /// The stream broke off.
     #[error("the watch broke off: {0}")]
     Broken(BoxError),
-    /// What came is no watch.
+    /// The answer is not a watch.
     #[error("the watch cannot be read: {0}")]
     Unreadable(#[from] DecodeError),
 }
 
 impl Ended {
-    /// Whether the server is not there or busy, so that another request now is of no use.
+    /// Whether the server is unreachable or busy, so that another request now is of no use.
     fn is_away(&self) -> bool {
         match self {
             Self::Refused(ClientError::Transport { received, .. }) => *received == Received::Never,
@@ -145,7 +145,7 @@ impl<T: Object> Reflector<T> {
         }
     }
 
-    /// Keeps `target` up to date for ever. At each change of `anew`, everything is read again at once.
+    /// Keeps `target` up to date for ever. At each change of `anew`, everything is listed again at once.
     pub(super) async fn run(
         &mut self,
         target: &mut impl Target<T>,
@@ -163,7 +163,7 @@ impl<T: Object> Reflector<T> {
         }
     }
 
-    /// Reads everything into `target`, and no more.
+    /// Lists everything into `target`, without a watch.
     pub(super) async fn read_once(&mut self, target: &mut impl Target<T>) -> Result<(), ClientError> {
         match self.paged_list(target).await {
             Ok(_) => Ok(()),
@@ -175,8 +175,8 @@ impl<T: Object> Reflector<T> {
         }
     }
 
-    /// Keeps `target` up to date for as long as it is polled. At an await, nothing that was read is pending: it can
-    /// be dropped there and called again.
+    /// Keeps `target` up to date while it is polled. At an await, everything that was read has been applied: the future
+    /// can be dropped there and called again.
     async fn keep(&mut self, target: &mut impl Target<T>) -> std::convert::Infallible {
         let resource = self.resource.plural.clone();
         loop {
@@ -199,7 +199,7 @@ impl<T: Object> Reflector<T> {
         }
     }
 
-    /// Lists if there is no version to resume from, then follows one watch to its end.
+    /// Lists if there is no version to resume from, then follows one watch until it ends.
     async fn round(&mut self, target: &mut impl Target<T>) -> Ended {
         let seconds = self.random.random_range(WATCH_SECONDS);
         let deadline = Instant::now() + Duration::from_secs(seconds) + GRACE;
@@ -221,8 +221,8 @@ impl<T: Object> Reflector<T> {
         })
     }
 
-    /// Reads everything and opens a watch from there: in one by a streaming list, else by pages. As in client-go, a
-    /// streaming list that fails in whatever way is followed by pages at once, bar where the server is not there or busy.
+    /// Lists everything and opens a watch from there: both in one by a streaming list, else by pages. As in client-go,
+    /// any failure of a streaming list is followed by pages at once, except when the server is unreachable or busy.
     async fn list(&mut self, target: &mut impl Target<T>, seconds: u64, deadline: Instant) -> Result<Frames, Ended> {
         if self.streaming {
             let ended = match self.streaming_list(target, seconds, deadline).await {
@@ -257,7 +257,7 @@ impl<T: Object> Reflector<T> {
         let mut frames = opened.map_err(|_| Ended::Broken("the list did not begin".into()))??;
         let encoding = frames.encoding();
         let mut objects = Vec::new();
-        // Whether something came that is no part of what there was.
+        // Whether an event came that is not part of the initial list.
         let mut past = false;
         loop {
             let frame = tokio::time::timeout_at(limit.min(deadline), frames.next()).await;
@@ -276,7 +276,7 @@ impl<T: Object> Reflector<T> {
                     objects.extend(self.decode(encoding, event.object).map(Arc::new));
                 }
                 WatchEventType::Deleted => {
-                    // A list has none; one that came all the same is taken at its word.
+                    // An initial list has no deletions; one that comes all the same is applied.
                     if let Some(gone) = self.decode(encoding, event.object) {
                         objects.retain(|object: &Arc<T>| object.meta().uid != gone.meta().uid);
                     }
@@ -337,7 +337,7 @@ impl<T: Object> Reflector<T> {
     async fn follow(&mut self, mut frames: Frames, target: &mut impl Target<T>, deadline: Instant) -> Ended {
         let start = Instant::now();
         let mut said_something = false;
-        // One timer for all of it: each event would set and clear one of its own.
+        // One timer for the whole watch, since each event would otherwise set and clear one.
         let alarm = tokio::time::sleep_until(deadline.min(target.resync_at()));
         tokio::pin!(alarm);
         loop {
@@ -419,7 +419,7 @@ impl<T: Object> Reflector<T> {
     fn decode(&mut self, encoding: Encoding, object: &[u8]) -> Option<T> {
         let decode = match encoding {
             Encoding::Json => T::decode,
-            // Protobuf that was not asked for is no JSON, and is reported as that.
+            // Protobuf that was not requested is not JSON, and is reported as such.
             Encoding::Protobuf => T::PROTOBUF.unwrap_or(T::decode),
         };
         match decode(object, &mut self.interner) {

@@ -13,7 +13,7 @@ use crate::script::{Asked, Server, server};
 #[path = "protobuf_tests.rs"]
 mod protobuf;
 
-/// Writes down what it is told, as text.
+/// Records its calls as text.
 #[derive(Clone)]
 struct Log {
     told: Arc<Mutex<Vec<String>>>,
@@ -147,13 +147,13 @@ async fn a_server_without_streaming_lists_is_listed_by_pages_of_500() {
     settle().await;
     assert_eq!(log.take(), ["all a b at 10", "put c 12"]);
 
-    // It is not asked for again: the next list is by pages at once.
+    // No second streaming list is tried: the next list is by pages at once.
     stream.event("ERROR", &json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}));
     assert_eq!(server.next().await.path, "/api/v1/pods?limit=500");
 }
 
-/// Whatever goes wrong with a streaming list, the objects are listed by pages at once, and the next list is a streaming
-/// one again.
+/// After any failure of a streaming list the objects are listed by pages at once, and the next list is a streaming one
+/// again.
 ///
 /// Contract: INF-01
 #[tokio::test(start_paused = true)]
@@ -197,7 +197,7 @@ async fn a_server_that_is_busy_is_not_asked_for_pages_instead() {
     assert_eq!(before.elapsed(), Duration::from_secs(45));
 }
 
-/// What a streaming list has to say, and after how many seconds of no more it is given up.
+/// The events of a streaming list, and after how many seconds without more it is given up.
 ///
 /// Contract: INF-01
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,10 @@
-//! Which objects an informer reads: a resource of the API, all of it or what a selector picks.
+//! Which objects an informer reads: a whole resource of the API, or those that a selector picks.
 
 use std::{borrow::Cow, fmt::Write as _};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stays as it is in a query value.
+/// The characters that need no escape in a query value.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A resource of the API and the part of it that is of interest.

@@ -1,4 +1,4 @@
-//! What an informer knows, for everyone who wants to look: a shared cache and how far it has come.
+//! The shared cache of an informer, and the version that it has reached.
 
 use std::sync::{
     Arc, PoisonError, RwLock, RwLockReadGuard,
@@ -11,16 +11,16 @@ use tokio::sync::watch;
 
 use super::{audit_state::AuditState, reflector::Delta};
 
-/// The objects of one kind as the watch last told them. Cloning shares it.
+/// The objects of one kind as last seen by the watch. Cloning shares it.
 pub struct Store<T: Cached> {
     inner: Arc<Inner<T>>,
 }
 
 struct Inner<T: Cached> {
     cache: RwLock<Cache<T>>,
-    /// The newest version of which every handler has been told.
+    /// The newest version for which every handler has run.
     told: AtomicU64,
-    /// How often it was asked to be read anew.
+    /// How many relists have been requested.
     asked: watch::Sender<u64>,
     /// How often it had been asked to when the last list that was read began; none before the first.
     listed: watch::Sender<Option<u64>>,
@@ -51,18 +51,18 @@ impl<T: Cached> Store<T> {
         Self::default()
     }
 
-    /// The cache, held still. Not to be kept across an await: the informer waits for it.
+    /// The cache, locked for reading. Not to be kept across an await: the informer waits for it.
     pub fn read(&self) -> RwLockReadGuard<'_, Cache<T>> {
         self.inner.cache.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The newest version that the cache has seen, and of which every handler was told (INF-09).
+    /// The newest version that the cache has reached and for which every handler has run (INF-09).
     #[must_use]
     pub fn newest(&self) -> ResourceVersion {
         ResourceVersion(self.inner.told.load(Ordering::Acquire))
     }
 
-    /// Whether the first list has been read, and every handler told of it.
+    /// Whether the first list has been read and every handler has run for it.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.inner.listed.borrow().is_some()
@@ -74,8 +74,8 @@ impl<T: Cached> Store<T> {
         let _ = self.inner.listed.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// Has everything read anew, and waits until it has been and every handler was told: from then on the cache
-    /// shows what the server had at the moment of the call, however far its watch was behind.
+    /// Requests a relist, and waits until it is read and every handler has run: the cache then shows what the server
+    /// had at the moment of the call or later, however far its watch was behind.
     pub async fn read_anew(&self) {
         let mut ask = 0;
         self.inner.asked.send_modify(|asks| {
@@ -95,7 +95,7 @@ impl<T: Cached> Store<T> {
         self.write(|cache| cache.replace_shared(objects, version))
     }
 
-    /// Applies a batch in its order and books it; answers what changed and the newest version now.
+    /// Applies a batch in its order; returns the changes and the newest version.
     pub(super) fn apply(
         &self,
         batch: &mut Vec<Delta<T>>,
@@ -115,12 +115,12 @@ impl<T: Cached> Store<T> {
         })
     }
 
-    /// Every handler has been told of everything up to `version`.
+    /// Every handler has run for everything up to `version`.
     pub(super) fn tell(&self, version: ResourceVersion) {
         self.inner.told.store(version.0, Ordering::Release);
     }
 
-    /// A list has been read that began when it had been asked for so often, and every handler was told.
+    /// A list has been read that began after this many requests, and every handler has run.
     pub(super) fn set_listed(&self, asks: u64) {
         self.inner.listed.send_replace(Some(asks));
     }

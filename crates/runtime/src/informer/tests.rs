@@ -14,7 +14,7 @@ fn take(told: &Told) -> Vec<String> {
     std::mem::take(&mut told.lock().unwrap())
 }
 
-/// A handler that writes down what it is told, and the version that the store shows meanwhile.
+/// A handler that records its changes, and the version that the store shows meanwhile.
 struct Listener {
     told: Told,
     store: Store<Pod>,
@@ -59,7 +59,7 @@ async fn settle() {
     }
 }
 
-/// An informer of pods that has been told of `a` at 5 and reached 10.
+/// An informer of pods that has seen `a` at 5 and reached 10.
 async fn started(min_resync: Duration) -> (Server, Stream, Store<Pod>, Told) {
     let (client, mut server) = server();
     let mut informer = Informer::<Pod>::new(client, WatchedResource::pods(), min_resync, 3);
@@ -79,7 +79,7 @@ async fn started(min_resync: Duration) -> (Server, Stream, Store<Pod>, Told) {
 
 /// Contract: INF-03, INF-09
 #[tokio::test(start_paused = true)]
-async fn handlers_are_told_of_each_change_in_order() {
+async fn handlers_get_each_change_in_order() {
     let (_server, stream, store, told) = started(Duration::ZERO).await;
     stream.event("ADDED", &pod("b", 11));
     stream.event("MODIFIED", &pod("b", 12));
@@ -184,7 +184,7 @@ async fn one_watch_serves_everyone_who_asks() {
 
 /// Contract: INF-07, INF-09
 #[tokio::test(start_paused = true)]
-async fn a_store_is_found_by_its_indexes_as_soon_as_handlers_are_told() {
+async fn the_indexes_of_a_store_are_current_when_handlers_run() {
     let (_server, stream, store, _told) = started(Duration::ZERO).await;
     let mut owned = pod("b", 11);
     owned["metadata"]["ownerReferences"] =

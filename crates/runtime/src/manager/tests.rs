@@ -70,7 +70,7 @@ struct Cluster {
     metrics: Metrics,
 }
 
-/// The ReplicaSet controller and nothing else.
+/// Only the ReplicaSet controller.
 fn replicaset_only() -> Options {
     Options { controllers: BTreeSet::from([REPLICASET]), ..Options::default() }
 }
@@ -101,7 +101,7 @@ async fn cluster(replicas: i32) -> Cluster {
 }
 
 impl Cluster {
-    /// The next request that is no Event; those are accepted.
+    /// The next request that is not an Event; Events are accepted.
     async fn next(&mut self) -> Asked {
         loop {
             let asked = self.server.next().await;
@@ -164,7 +164,7 @@ async fn every_controller_shares_one_watch_for_a_kind() {
     let mut paths = Vec::new();
     while let Some(asked) = server.try_next().await {
         paths.push(asked.path.split('?').next().unwrap_or_default().to_owned());
-        // Held open, so that nobody asks again.
+        // Kept open, so that it is not requested again.
         std::mem::forget(asked.stream());
     }
     paths.sort_unstable();
@@ -174,11 +174,11 @@ async fn every_controller_shares_one_watch_for_a_kind() {
     );
 }
 
-/// A kind that the server does not serve holds up its own controller and no other.
+/// A kind that the server does not serve blocks only its own controller.
 ///
 /// Contract: INF-02
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_not_served_holds_up_its_own_controller_only() {
+async fn a_kind_that_is_not_served_blocks_its_own_controller_only() {
     let (mut server, _trigger, _running, _metrics) = launch(Options::default());
     let mut streams = Vec::new();
     let first_write = loop {
@@ -271,7 +271,7 @@ async fn a_replica_set_gets_its_pods_and_its_status() {
     for pod in [&first, &second, &third] {
         cluster.pods.event("ADDED", pod);
     }
-    // What comes of the round is written together.
+    // The results of the round are written together.
     let status = cluster.status(14).await;
     assert_eq!((&status["replicas"], &status["observedGeneration"]), (&json!(3), &json!(1)), "{status}");
     cluster.nothing_more().await;
@@ -282,7 +282,7 @@ async fn a_replica_set_gets_its_pods_and_its_status() {
 async fn a_sync_waits_for_a_stale_cache_and_is_woken_by_it() {
     let mut cluster = cluster(1).await;
     let pod = cluster.create("web-a", 11).await;
-    // Something else happens to the ReplicaSet; the pods' cache has not seen the pod.
+    // Another event of the ReplicaSet; the pods' cache does not show the pod yet.
     cluster.sets.event("MODIFIED", &replica_set(12, 1));
     cluster.nothing_more().await;
     assert!(
@@ -317,7 +317,7 @@ async fn an_event_that_never_came_does_not_hold_the_owner_for_five_minutes() {
     cluster.create("web-a", 11).await;
     cluster.sets.event("MODIFIED", &replica_set(12, 1));
     cluster.nothing_more().await;
-    // The pod was created and deleted while nobody watched: the cache has passed both, and shows none.
+    // The pod was created and deleted without an event: the cache has passed both, and shows none.
     cluster.pods.bookmark(20, false);
     let before = tokio::time::Instant::now();
     cluster.create("web-b", 21).await;
@@ -361,7 +361,7 @@ async fn both(server: &mut Server) -> (Asked, Asked) {
     if one.path.contains("/replicasets") { (one, other) } else { (other, one) }
 }
 
-/// A manager that stands by, its caches filled; what gives it the lead.
+/// A standby manager with full caches, and the means to make it lead.
 async fn standby() -> (Server, Stream, Stream, watch::Sender<bool>, Trigger) {
     let (client, mut server) = server();
     let manager = Manager::new(&client, replicaset_only());
@@ -395,14 +395,14 @@ async fn a_standby_follows_and_writes_nothing_until_it_leads() {
     assert_eq!((asked.method.as_str(), &*asked.path), ("POST", "/api/v1/namespaces/ns/pods"));
 }
 
-/// What the leader before has made and no watch has told yet is not made again.
+/// Pods that the previous leader created and no watch has shown yet are not created again.
 ///
 /// Contract: B-12
 #[tokio::test(start_paused = true)]
 async fn a_new_leader_does_not_trust_a_watch_that_may_lag() {
     let (mut server, sets, pods, lead, _trigger) = standby().await;
     sets.event("ADDED", &replica_set(11, 1));
-    // The pod of version 12 is on its way for ever.
+    // The event of the pod at version 12 never comes.
     lead.send_replace(true);
     let (new_sets, new_pods) = both(&mut server).await;
     assert!(!sets.is_open() && !pods.is_open(), "one watch of a kind");

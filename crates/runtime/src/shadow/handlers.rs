@@ -1,4 +1,4 @@
-//! Handlers: what each informer tells the shadow, as messages in the order of its watch.
+//! Handlers: what each informer reports to the shadow, as messages in the order of its watch.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::metadata::Metadata;
 use crate::client::Client;
 use crate::informer::{Handler, Informers, Store, WatchedResource};
 
-/// What a handler tells.
+/// What a handler reports.
 pub(super) enum Message {
     /// Something changed.
     Changed(Seen),
@@ -40,7 +40,7 @@ pub(super) enum Message {
         /// Whether it is.
         leaving: bool,
     },
-    /// A kind was listed anew: not everything that happened in between was seen.
+    /// A kind was relisted: some of the changes in between were not seen.
     Relisted,
 }
 
@@ -144,14 +144,14 @@ impl ToMerge {
     }
 
     fn send(&self, message: Message) {
-        // Nobody listens any more: the shadow has ended.
+        // The shadow has ended.
         let _ = self.sender.send(message);
     }
 }
 
 struct Follow<T> {
     to: ToMerge,
-    /// Deletions that were found out by a list, until it is told at which version.
+    /// Deletions that a relist found, until its version is known.
     lost: Vec<Change<T>>,
     of: PhantomData<T>,
 }

@@ -1,8 +1,9 @@
 //! Merge: the changes of all kinds in the order in which the server made them.
 //!
-//! Each kind has a watch of its own, and one may be slower than another: a pod that was created for a ReplicaSet's
-//! new size may arrive before that size. Versions are one counter for the whole server, so that they tell the order. A
-//! change is handed on once every kind has come beyond it, or it has waited so long that what is older will hardly
+//! Each kind has a watch of its own, and one may be slower than another: a pod that was created for a ReplicaSet's new
+//! size may arrive before that size. All kinds share one counter of versions, which gives the order. A change is passed
+//! on once every kind has reached a newer version, or after a delay that older changes hardly exceed. Older changes
+//! that come even later are passed on at once.
 //! come any more. What comes later all the same is handed on at once.
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use super::handlers::Kind;
 pub(super) struct Merge {
     settle: Duration,
     waiting: BTreeMap<(ResourceVersion, u64), Seen>,
-    /// How many have come: what tells two changes of one version apart.
+    /// How many have come, to order changes of the same version.
     count: u64,
     /// How far each kind has come.
     reached: BTreeMap<Kind, ResourceVersion>,
@@ -30,13 +31,13 @@ impl Merge {
         Self { settle, waiting: BTreeMap::new(), count: 0, reached }
     }
 
-    /// Takes in a change.
+    /// Adds a change.
     pub(super) fn push(&mut self, seen: Seen) {
         self.count += 1;
         self.waiting.insert((seen.version, self.count), seen);
     }
 
-    /// A kind has come to `version`.
+    /// A kind has reached `version`.
     pub(super) fn reached(&mut self, kind: Kind, version: ResourceVersion) {
         self.reached.insert(kind, version);
     }

@@ -1,9 +1,9 @@
-//! Metadata that the slim objects do not keep: by whom the size of a ReplicaSet was written, and that a namespace is
+//! Metadata that the slim objects do not keep: who wrote `spec.replicas` of a ReplicaSet, and whether a namespace is
 //! being deleted.
 //!
-//! A ReplicaSet of a Deployment is scaled by the Deployment's controller, and now and then by a person: that is what
-//! `metadata.managedFields` says of `spec.replicas`. And in a namespace that is being deleted nothing can be created,
-//! so that nobody is to be waited for there. Both are read beside the objects, as metadata only.
+//! A ReplicaSet of a Deployment is scaled by the Deployment's controller, and sometimes by a person:
+//! `metadata.managedFields` names the manager of `spec.replicas`. In a namespace that is being deleted nothing can be
+//! created, so writes there are not waited for. Both are watched as metadata only.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use serde::de::IgnoredAny;
 pub(super) struct Metadata {
     /// Name, namespace, uid, version and deletionTimestamp; nothing else is read.
     meta: Meta,
-    /// The manager of `spec.replicas`; none where nobody is named.
+    /// The manager of `spec.replicas`; `None` if there is none.
     pub(super) writer_of_replicas: Option<String>,
 }
 

@@ -1,12 +1,12 @@
-//! The shadow put to work: informers, the order of versions, and a watcher that is told what it is to see.
+//! The shadow at run time: informers, the order of versions, and the watcher that they feed.
 //!
 //! ```text
 //!   informers of four kinds --changes--> merge (by version, settled) --> watcher --lines--> whoever reads them
 //!   informers of metadata -- who wrote sizes, which namespaces are leaving -^
 //! ```
 //!
-//! Nothing here can write. What the controllers want done ends in a recorder of `muster_inspect::shadow`, which has
-//! no client; and the client that the informers read through refuses every write by its [fence](crate::client::Fence).
+//! Nothing here can write. What the controllers intend goes to a recorder of `muster_inspect::shadow`, which has no
+//! client; and the client that the informers read through refuses every write by its [fence](crate::client::Fence).
 
 mod handlers;
 mod merge;
@@ -33,12 +33,12 @@ use crate::metrics::Metrics;
 use crate::process::watch_over;
 use crate::shutdown::Shutdown;
 
-/// How often settled changes are taken up.
+/// How often settled changes are processed.
 const TURN: Duration = Duration::from_millis(100);
 
-/// How many changes are taken up before whoever else wants to run may: a signal, the endpoint.
+/// How many changes are processed before other tasks (signals, the endpoint) may run.
 const AT_ONCE: usize = 200;
-/// Past this it is told that the shadow cannot keep up.
+/// A delay beyond which it is logged that the shadow cannot keep up.
 const FAR_BEHIND: Duration = Duration::from_secs(30);
 
 /// How a shadow runs.
@@ -48,7 +48,7 @@ pub struct Options {
     pub comparison: Comparison,
     /// How long a change waits for older ones of other kinds, whose watches may be slower.
     pub settle: Duration,
-    /// How many pods one sync creates or deletes at most, as the other side has it.
+    /// How many pods one sync creates or deletes at most, as in the observed controllers.
     pub burst: u32,
     /// How often the counts so far are written.
     pub summary_every: Duration,
@@ -142,15 +142,15 @@ impl Shadow {
         self.unsynced.subscribe()
     }
 
-    /// Watches until `shutdown`, and gives the counts at the end.
+    /// Watches until `shutdown`, and returns the counts at the end.
     ///
     /// # Errors
     ///
-    /// Where `sink` cannot take a line.
+    /// If `sink` cannot write a line.
     ///
     /// # Panics
     ///
-    /// Where an informer does: what is left would compare with what it no longer sees.
+    /// If an informer does: the comparison would go on without its changes.
     pub async fn run<E>(self, mut sink: Sink<E>, mut shutdown: Shutdown) -> Result<(), E> {
         let Self { client, informers, messages, pods, sets, controllers, deployments, .. } = self;
         let (writers, namespaces) = (self.writers, self.namespaces);
@@ -226,7 +226,7 @@ struct Following {
 }
 
 impl Following {
-    /// Takes in all that was read before the caches were complete.
+    /// Loads everything that was read before the caches were complete.
     fn load(&mut self, options: &Options) -> Line {
         while let Ok(message) = self.messages.try_recv() {
             match message {
@@ -251,7 +251,7 @@ impl Following {
         )
     }
 
-    /// Takes up what has settled, or at the end what is there, but not too much at once; says whether more is left.
+    /// Processes settled changes, or at the end all of them, up to a limit; returns whether more are left.
     fn turn(&mut self, ending: bool) -> (Vec<Line>, bool) {
         let now = self.client.server_now();
         while let Ok(message) = self.messages.try_recv() {

@@ -10,7 +10,7 @@ use crate::shutdown;
 
 type Body = dyn Fn(&ObjectKey) -> (Duration, Synced) + Send + Sync;
 
-/// Syncs by waiting and answering as it is told, and remembers when.
+/// Syncs that wait and return by a script, and record when.
 struct Scripted {
     start: Instant,
     log: Mutex<Vec<String>>,

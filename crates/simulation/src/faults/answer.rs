@@ -11,12 +11,12 @@ use serde_json::json;
 use super::rule::Refusal;
 use super::target::Target;
 
-/// A connection that is no more.
+/// A broken connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Broken {
-    /// Nobody listens.
+    /// Refused: no server is listening.
     Refused,
-    /// It was there, and is gone.
+    /// Reset: the server went away.
     Reset,
 }
 
@@ -31,7 +31,7 @@ impl std::fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// A body that is there.
+/// A body that is complete already.
 pub(super) fn whole(bytes: Bytes) -> ResponseBody {
     Full::new(bytes).map_err(|never| -> BoxError { match never {} }).boxed_unsync()
 }

@@ -1,9 +1,9 @@
-//! Chance from a seed.
+//! Random numbers from a seed.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// Numbers that look like chance and come from a seed (splitmix64).
+/// Pseudo-random numbers (splitmix64).
 #[derive(Debug)]
 pub struct Draw(u64);
 
@@ -14,7 +14,7 @@ impl Draw {
         Self(seed)
     }
 
-    /// A number in `0..below`; 0 where that is empty.
+    /// A number in `0..below`; 0 if that is empty.
     pub fn below(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -23,12 +23,12 @@ impl Draw {
         (mixed ^ (mixed >> 31)).checked_rem(below).unwrap_or_default()
     }
 
-    /// True so many times of a thousand.
+    /// True this many times of a thousand.
     pub(super) fn strikes(&mut self, per_mille: u32) -> bool {
         self.below(1_000) < u64::from(per_mille)
     }
 
-    /// A time in the range, to the millisecond.
+    /// A duration in the range, in whole milliseconds.
     pub(super) fn within(&mut self, range: &Range<Duration>) -> Duration {
         let width = u64::try_from(range.end.saturating_sub(range.start).as_millis()).unwrap_or(u64::MAX);
         range.start + Duration::from_millis(self.below(width))

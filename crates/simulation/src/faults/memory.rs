@@ -1,7 +1,7 @@
-//! Lists as they once were: what a cache answers that lags behind its storage.
+//! Old answers to lists, as from a cache that is behind its storage.
 //!
-//! An API server may answer from such a cache where the request says that it will do: with `resourceVersion=0`, or
-//! with a version and nothing that asks for exactly it. A request without a resourceVersion is consistent.
+//! An API server may answer from such a cache if the request permits it: with `resourceVersion=0`, or with a version
+//! that need not match exactly. A request without a resourceVersion is consistent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,7 +29,7 @@ pub(super) struct Remembered {
 }
 
 impl Memory {
-    /// Keeps an answer; what is not a list with a version is nothing to keep.
+    /// Keeps an answer, if it is a list with a version.
     pub(super) fn keep(&mut self, uri: &Uri, headers: &HeaderMap, body: &Bytes) {
         let Ok(list) = serde_json::from_slice::<Value>(body) else { return };
         let version = list["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
@@ -41,7 +41,7 @@ impl Memory {
         }
     }
 
-    /// The oldest answer that the request permits, where it permits any but the newest.
+    /// The oldest answer that the request permits; `None` if it permits only the newest.
     pub(super) fn recall(&self, uri: &Uri) -> Option<Remembered> {
         let oldest: u64 = parameter(uri, "resourceVersion")?.parse().ok()?;
         if parameter(uri, "resourceVersionMatch").is_some_and(|how| how != "NotOlderThan") {
@@ -51,7 +51,7 @@ impl Memory {
     }
 }
 
-/// What is asked for, apart from how old it may be.
+/// The request without its resourceVersion parameters.
 fn key(uri: &Uri) -> String {
     let pairs = uri.query().unwrap_or_default().split('&');
     let mut pairs: Vec<&str> = pairs.filter(|pair| !pair.starts_with("resourceVersion")).collect();

@@ -1,4 +1,4 @@
-//! Faults between clients and the server: what networks, servers and their storage do to requests on bad days.
+//! Faults between clients and the server: what networks, servers and their storage can do to requests.
 //!
 //! ```text
 //!   client ── Faulty ── Recorded ── server
@@ -6,8 +6,8 @@
 //!                └── Faults: rules, chance from a seed, what has struck
 //! ```
 //!
-//! A request that was sent is on its way, whatever becomes of its sender: one who is killed or frozen does not take it
-//! back. The same seed and the same requests give the same faults.
+//! A request that was sent goes on even if its sender is killed or frozen. The same seed and the same requests give the
+//! same faults.
 
 mod answer;
 mod bookmark;
@@ -77,17 +77,16 @@ struct Outage {
     away: bool,
 }
 
-/// A fault that has struck a request or broken a watch. [`Fault::Lag`] is none that is told of: it would be most of
-/// them.
+/// A fault that has struck a request or broken a watch. [`Fault::Lag`] is not recorded: it would be most of them.
 #[derive(Debug, Clone)]
 pub struct Struck {
-    /// When, since the making of the [`Faults`].
+    /// When, since the [`Faults`] were made.
     pub at: Duration,
-    /// Whose request it was.
+    /// The sender of the request.
     pub who: &'static str,
-    /// What it wanted.
+    /// The verb of the request.
     pub target: Target,
-    /// What happened.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -105,7 +104,7 @@ pub struct Unanswered {
 }
 
 impl Faults {
-    /// No faults yet; their time begins now.
+    /// No faults yet; their time starts now.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let state = State {
@@ -128,7 +127,7 @@ impl Faults {
         state.rules.push(Active { rule, draw });
     }
 
-    /// Takes all rules away, and gives the server back where it is away.
+    /// Removes all rules, and brings the server up if it is down.
     pub fn end(&self) {
         self.lock().rules.clear();
         if self.outages.borrow().away {
@@ -136,17 +135,17 @@ impl Faults {
         }
     }
 
-    /// The server goes away: connections break, new ones are refused.
+    /// The server goes down: connections break, new ones are refused.
     pub fn go_away(&self) {
         self.outages.send_replace(Outage { away: true });
     }
 
-    /// The server is there again.
+    /// The server is up again.
     pub fn come_back(&self) {
         self.outages.send_replace(Outage { away: false });
     }
 
-    /// Has answers say what the time is, by this clock.
+    /// Adds a `Date` header to answers, by this clock.
     pub fn tell_time(&self, clock: Clock) {
         self.lock().date = Some(clock);
     }
@@ -261,7 +260,7 @@ impl Faults {
         Some(answer)
     }
 
-    /// Writes the time into an answer, where that is asked for.
+    /// Adds the `Date` header to an answer, if one is to be added.
     fn date(&self, headers: &mut HeaderMap) {
         let Some(clock) = self.lock().date else { return };
         if let Ok(date) = HeaderValue::from_str(&answer::http_date(clock.now())) {
@@ -274,7 +273,7 @@ impl Faults {
     }
 }
 
-/// A server with faults on the way to it.
+/// A server behind faults.
 #[derive(Debug, Clone)]
 pub struct Faulty<S> {
     server: S,
@@ -283,7 +282,7 @@ pub struct Faulty<S> {
 }
 
 impl<S> Faulty<S> {
-    /// Lets what `who` sends through to `server`, as far as `faults` have it.
+    /// Sends what `who` sends to `server`, subject to `faults`.
     pub fn new(server: S, who: &'static str, faults: Faults) -> Self {
         Self { server, who, faults }
     }
@@ -302,7 +301,7 @@ where
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // Each request waits for the server by itself, once it has arrived.
+        // Once a request has arrived, it does not depend on its sender.
         Poll::Ready(Ok(()))
     }
 

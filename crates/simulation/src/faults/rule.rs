@@ -14,20 +14,19 @@ use crate::history::digest;
 pub enum Fault {
     /// The request takes this much longer to arrive.
     Delay(Range<Duration>),
-    /// The answer takes this much longer to come back: the server is slow, and has acted long ago.
+    /// The answer takes this much longer to come back; the server has acted before.
     Slow(Range<Duration>),
-    /// The request never arrives, and nobody says so: it ends by the client's own patience.
+    /// The request never arrives, without an error: it ends by the client's own time limit.
     Lost,
     /// The connection breaks before the request has arrived.
     Reset,
     /// The server acts on the request; then the connection breaks, and there is no answer.
     AnswerLost,
-    /// The server refuses.
+    /// The server refuses the request.
     Refuse(Refusal),
-    /// The server acts on the request, and refuses all the same: it did not wait for its storage.
+    /// The server acts on the request, and answers with a refusal: it did not wait for its storage.
     ActAndRefuse(Refusal),
-    /// A list is answered with what it was like earlier, as by a cache that lags; only where the request permits
-    /// what is older than now.
+    /// A list is answered with an earlier state, as by a cache that is behind; only if the request permits that.
     Stale,
     /// An admission webhook adds an annotation and a container to what is created.
     Mutate,
@@ -43,14 +42,14 @@ pub enum Fault {
     Cut,
     /// A watch delivers nothing more, and does not end.
     Stall,
-    /// A watch delivers this much later; what comes behind waits in its turn.
+    /// A watch delivers this much later; later events wait behind it.
     Lag(Range<Duration>),
 }
 
-/// A refusal, answered by a `Status`.
+/// A refusal with a `Status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// 409, as by a resourceVersion that is not the object's.
+    /// 409, as for a stale resourceVersion.
     Conflict,
     /// 410: the resourceVersion is too old.
     Expired,
@@ -62,7 +61,7 @@ pub enum Refusal {
     VersionTooLarge,
     /// 422, as by parameters that the server does not take.
     Invalid,
-    /// 429, with the seconds after which to come back.
+    /// 429, with its `Retry-After` in seconds.
     TooManyRequests {
         /// `Retry-After`.
         retry_after: u32,
@@ -71,7 +70,7 @@ pub enum Refusal {
     InternalError,
     /// 503.
     Unavailable {
-        /// `Retry-After`, where it says.
+        /// `Retry-After`, if there is one.
         retry_after: Option<u32>,
     },
     /// 504.
@@ -139,7 +138,7 @@ impl Refusal {
         }
     }
 
-    /// Seconds after which to come back.
+    /// The `Retry-After` in seconds.
     #[must_use]
     pub fn retry_after(self) -> Option<u32> {
         match self {
@@ -157,7 +156,7 @@ impl Refusal {
     }
 }
 
-/// One fault, where it strikes, how often, and when.
+/// One fault, with the requests that it strikes, how often, and when.
 #[derive(Debug, Clone)]
 pub struct Rule {
     pub(super) fault: Fault,
@@ -169,38 +168,38 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A fault that strikes every request of everyone, always.
+    /// A fault that strikes every request, always.
     #[must_use]
     pub fn always(fault: Fault) -> Self {
         let window = Duration::ZERO..Duration::MAX;
         Self { fault, per_mille: 1_000, window, verbs: Vec::new(), resources: Vec::new(), who: None }
     }
 
-    /// Of a thousand requests, or pieces of a watch, only so many.
+    /// Strikes only this many of a thousand requests or pieces of a watch.
     #[must_use]
     pub fn per_mille(self, per_mille: u32) -> Self {
         Self { per_mille, ..self }
     }
 
-    /// Only at these times, counted from the making of the [`Faults`](super::Faults).
+    /// Strikes only at these times, since the [`Faults`](super::Faults) were made.
     #[must_use]
     pub fn within(self, window: Range<Duration>) -> Self {
         Self { window, ..self }
     }
 
-    /// Only these verbs.
+    /// Strikes only these verbs.
     #[must_use]
     pub fn verbs(self, verbs: &[Verb]) -> Self {
         Self { verbs: verbs.to_vec(), ..self }
     }
 
-    /// Only these resources.
+    /// Strikes only these resources.
     #[must_use]
     pub fn resources(self, resources: &[&'static str]) -> Self {
         Self { resources: resources.to_vec(), ..self }
     }
 
-    /// Only what this one sends.
+    /// Strikes only requests of this sender.
     #[must_use]
     pub fn of(self, who: &'static str) -> Self {
         Self { who: Some(who), ..self }
@@ -221,12 +220,12 @@ impl Rule {
             && (self.resources.is_empty() || self.resources.contains(&target.resource.as_str()))
     }
 
-    /// How often of a thousand.
+    /// How many of a thousand it strikes.
     pub(super) fn chance(&self) -> u32 {
         self.per_mille
     }
 
-    /// Whether it strikes pieces of a watch, and not requests.
+    /// Whether it strikes pieces of a watch rather than requests.
     pub(super) fn is_about_pieces(&self) -> bool {
         matches!(self.fault, Fault::Cut | Fault::Stall | Fault::Lag(_) | Fault::BookmarkLost | Fault::BookmarkOld)
     }

@@ -1,8 +1,8 @@
-//! What a request is about, read from its method and path.
+//! The verb and the object of a request, from its method and path.
 
 use http::{Method, Uri};
 
-/// What a request wants, as role-based access control has it.
+/// The verb of a request, as in role-based access control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     /// GET of one object.
@@ -21,23 +21,23 @@ pub enum Verb {
     Delete,
 }
 
-/// A request, as rules look at it.
+/// A request, as rules match it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// What it wants.
+    /// Its verb.
     pub verb: Verb,
-    /// The resource, such as `pods`; empty where the path names none.
+    /// The resource, such as `pods`; empty if the path has none.
     pub resource: String,
     /// The object's name; empty for a collection.
     pub name: String,
-    /// Such as `status`; empty for the object itself.
+    /// The subresource, such as `status`; empty for the object itself.
     pub subresource: String,
     /// Whether it names a resourceVersion to go on from.
     pub resumes: bool,
 }
 
 impl Target {
-    /// Reads a request's line.
+    /// Parses a request's method and URI.
     #[must_use]
     pub fn of(method: &Method, uri: &Uri) -> Self {
         let [resource, name, subresource] = place(uri.path()).map(ToOwned::to_owned);
@@ -60,15 +60,15 @@ pub(crate) fn is_watch(uri: &Uri) -> bool {
     parameter(uri, "watch").is_some_and(|value| matches!(value, "true" | "1"))
 }
 
-/// A parameter of the query, as it is written there.
+/// A parameter of the query, without decoding.
 pub(super) fn parameter<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
     let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
     pairs.filter(|(key, value)| *key == name && !value.is_empty()).map(|(_, value)| value).next()
 }
 
-/// The resource, the name and the subresource, each empty where there is none. What stands behind `/api/v1/` or
-/// `/apis/<group>/<version>/` is `namespaces/<namespace>/<resource>...` for what lives in a namespace, and
-/// `<resource>...` for the rest.
+/// The resource, the name and the subresource, each empty if there is none. After `/api/v1/` or
+/// `/apis/<group>/<version>/` comes `namespaces/<namespace>/<resource>...` for a namespaced resource, and
+/// `<resource>...` for others.
 pub(crate) fn place(path: &str) -> [&str; 3] {
     let path = path.split('?').next().unwrap_or_default();
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_told_by_its_line() {
+    fn a_request_is_classified_by_its_method_and_path() {
         let target = |method: Method, uri: &str| {
             let Target { verb, resource, name, subresource, resumes: _ } = Target::of(&method, &uri.parse().unwrap());
             (verb, resource, name, subresource)

@@ -98,7 +98,7 @@ async fn refusals_are_answered_as_kubernetes_does_and_sent_again_only_where_they
         (Refusal::Expired, 410, "Expired", 1, 1),
         (Refusal::Invalid, 422, "Invalid", 1, 1),
         (Refusal::TooManyRequests { retry_after: 1 }, 429, "TooManyRequests", retried, retried),
-        // What takes longer than 10 s in all is for who asked.
+        // A wait of more than 10 s in all is left to the caller.
         (Refusal::TooManyRequests { retry_after: 7 }, 429, "TooManyRequests", 2, 2),
         (Refusal::InternalError, 500, "InternalError", 1, 1),
         (Refusal::Unavailable { retry_after: None }, 503, "ServiceUnavailable", 1, 1),
@@ -168,7 +168,7 @@ async fn a_watch_is_cut_in_the_middle_of_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_lags_in_order_or_says_nothing_more() {
+async fn a_watch_lags_in_order_or_stalls() {
     let scene = scene();
     scene.faults.add(Rule::always(Fault::Lag(SECOND..SECOND * 9)).within(Duration::ZERO..SECOND * 30));
     scene.faults.add(Rule::always(Fault::Stall).within(SECOND * 60..SECOND * 61));
@@ -220,7 +220,7 @@ async fn only_a_list_that_may_be_old_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_tell_the_time_that_they_are_told() {
+async fn answers_have_the_time_of_the_given_clock() {
     let scene = scene();
     let ahead = Clock::starting_at(Timestamp::from_seconds(1_767_225_600 + 3_600));
     scene.faults.tell_time(ahead);

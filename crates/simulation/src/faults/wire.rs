@@ -1,4 +1,4 @@
-//! The way between a client and the server. What is on it goes on by itself, whatever becomes of its sender.
+//! The network between a client and the server. A request that was sent goes on even if its sender is gone.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ use super::target::{Target, Verb};
 /// What will happen to one request.
 #[derive(Debug, Default)]
 pub(super) struct Fate {
-    /// Until it arrives.
+    /// The delay until it arrives.
     pub(super) before: Duration,
     pub(super) end: Option<End>,
-    /// Until its answer leaves.
+    /// The delay until its answer is sent.
     pub(super) after: Duration,
     pub(super) stale: bool,
     pub(super) mutated: bool,
@@ -37,7 +37,7 @@ pub(super) struct Fate {
     pub(super) turns: u64,
 }
 
-/// What there is in place of the server's answer.
+/// A refusal in place of the server's answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End {
     Lost,
@@ -72,7 +72,7 @@ impl Fate {
 #[derive(Debug, Default)]
 pub(super) struct PieceFate {
     pub(super) lag: Duration,
-    /// Only so many bytes of it come, and then the end: an error or, where true, a quiet one.
+    /// Only this many bytes of it arrive, and then the stream ends: with an error or, if true, without one.
     pub(super) cut: Option<(usize, bool)>,
     pub(super) stalls: bool,
     /// It is left out.
@@ -148,7 +148,7 @@ where
         return Ok(Response::from_parts(head, body));
     }
     let body = body.collect().await?.to_bytes();
-    // It went away with the answer in its hands.
+    // The server went away before its answer was sent.
     if outages.has_changed().unwrap_or(true) {
         faults.lose(who, &target, head.status, &body);
         return Err(Broken::Reset.into());
@@ -161,7 +161,7 @@ where
 
 type Piece = (Instant, Result<Bytes, BoxError>);
 
-/// The body of a watch as it comes to the client: read from the server at once, handed on at its time.
+/// The body of a watch as the client gets it: read from the server at once, and passed on at its time.
 fn deliver(
     body: ResponseBody,
     who: &'static str,
@@ -182,7 +182,7 @@ fn deliver(
     StreamBody::new(pieces).boxed_unsync()
 }
 
-/// Reads a watch to its end, which may be the client's or a fault's.
+/// Reads a watch until it is ended by the client or by a fault.
 async fn read(
     mut body: ResponseBody,
     who: &'static str,
@@ -213,10 +213,10 @@ async fn read(
         }
         let piece = if fate.old { bookmark::older(&piece) } else { piece };
         if fate.stalls {
-            // The client is left to find out.
+            // The client gets no error.
             return out.closed().await;
         }
-        // Whoever reads may be gone; the next turn sees it.
+        // The reader may be gone; the next iteration notices.
         let Some((bytes, quietly)) = fate.cut else {
             let _ = out.send((due, Ok(piece)));
             continue;

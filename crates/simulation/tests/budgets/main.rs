@@ -1,7 +1,7 @@
 //! What rollouts cost, counted in requests of the controllers.
 //!
-//! The bounds are what kube-controller-manager v1.36 took for the same on a real server. Here the same takes no more,
-//! and nothing conflicts.
+//! The bounds are what kube-controller-manager v1.36 took for the same on a real server. Muster may take no more, and
+//! nothing conflicts.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -120,8 +120,8 @@ async fn complete(world: &World, name: &str) {
     last.unwrap_or_else(|last| panic!("{name} is not complete: {last}"));
 }
 
-/// The settings under which the costs were counted: pods ready at once. Pods that turn ready one by one are
-/// told of one by one.
+/// The settings under which the costs were counted: pods are ready at once, since pods that turn ready one by one take
+/// one status write each.
 fn settings() -> [Settings; 3] {
     [1, 2, 3].map(at_once)
 }

@@ -168,7 +168,7 @@ impl Random {
         &from[usize::try_from(at).unwrap()]
     }
 
-    /// True once in so many times.
+    /// True once in this many times, on average.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

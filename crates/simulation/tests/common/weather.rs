@@ -22,7 +22,7 @@ pub(crate) struct Weather {
 }
 
 impl Weather {
-    /// Begins, with so many of a thousand struck at most.
+    /// Adds its faults, each for at most this many of a thousand requests.
     pub(crate) fn begin(self, faults: &Faults, per_mille: u32) {
         let who = if self.name.starts_with("the cluster") { CLUSTER } else { MANAGER };
         for rule in (self.rules)() {

@@ -9,8 +9,8 @@ use crate::story::{Plot, tell};
 use crate::weather::{ALL, SILENCE};
 use crate::{judge, seeds};
 
-/// How soon all is as asked after a fault's end: a request that hangs is given up after 75 s, a watch that was refused
-/// is asked for again within 30 s, a sync that failed within 30 s, and then pods start and Deployments roll.
+/// How soon the desired state is reached after a fault's end: a request that hangs is given up after 75 s, a refused
+/// watch is tried again within 30 s, a failed sync within 30 s, and then pods start and Deployments roll.
 const PLOT: Plot = Plot { rounds: 1, within: Duration::from_secs(150), classic: true };
 /// A watch that says nothing is believed until the time for which it was asked is over, and half a minute more.
 const SILENT: Plot = Plot { rounds: 1, within: Duration::from_secs(600 + 30 + 20), classic: false };

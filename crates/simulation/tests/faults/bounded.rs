@@ -1,4 +1,4 @@
-//! What is kept while nothing can be sent: no more than there is to do.
+//! Queues stay bounded while nothing can be sent.
 
 use std::time::Duration;
 
@@ -55,12 +55,12 @@ fn event_writes(writes: &[Write]) -> usize {
     writes.iter().filter(|write| write.who == MANAGER && write.resource() == "events").count()
 }
 
-/// For an hour the server takes no Events, or does not answer them at all. Pods come and go as if nothing were, and
-/// when it is over there are no more Events left to be sent than fit into their queue.
+/// For an hour the server refuses Events, or does not answer them at all. Everything else goes on as usual, and
+/// afterwards no more Events are left to be sent than fit into their queue.
 ///
 /// Contract: EV-04
 #[test]
-fn a_dead_events_endpoint_holds_nothing_up_and_piles_nothing_up() {
+fn an_unreachable_events_endpoint_blocks_nothing_and_keeps_queues_bounded() {
     each(&[Fault::Refuse(Refusal::InternalError), Fault::Lost], |fault| {
         in_virtual_time(async {
             let faults = Faults::seeded(1);
@@ -88,12 +88,12 @@ fn a_dead_events_endpoint_holds_nothing_up_and_piles_nothing_up() {
     });
 }
 
-/// For six hours the server refuses every write. Each owner waits in the queue once, and is tried again at pauses
-/// that grow to half a minute; when it is over, all are done within that time, though nothing else happens to them.
+/// For six hours the server refuses every write. Each owner is in the queue once, and is retried with a backoff of up
+/// to half a minute; afterwards all are done within that time without another event.
 ///
 /// Contract: WQ-01, WQ-03, WQ-04, B-09
 #[test]
-fn a_dead_server_piles_nothing_up_and_is_not_beaten() {
+fn a_dead_server_keeps_queues_bounded_and_is_retried_with_backoff() {
     in_virtual_time(async {
         const HOURS: usize = 6;
         let faults = Faults::seeded(1);

@@ -31,8 +31,8 @@ fn set(replicas: i64, min_ready: i64) -> Value {
     })
 }
 
-/// The controllers' clock is an hour off, either way. Pods are counted as available when they have been ready long enough
-/// by the clock of those who say so: not before, and no more than the header's second after.
+/// The controllers' clock is an hour off, either way. Pods are counted as available when they have been ready long
+/// enough by the server's and the nodes' clock: not before, and no later than the header's second.
 ///
 /// Contract: B-11, RS-18
 #[test]
@@ -65,8 +65,8 @@ fn pods_become_available_on_time_where_the_managers_clock_is_wrong() {
     }
 }
 
-/// The leader's wall clock is set an hour forward, or back, while it creates pods. It writes on within a retry period or
-/// two, nobody else takes the lead, and there is no pod too many.
+/// The leader's wall clock is set an hour forward, or back, while it creates pods. It writes again within a retry
+/// period or two, no other process takes the lead, and there is no pod too many.
 ///
 /// Contract: CM-04, CM-05
 #[test]

@@ -15,9 +15,9 @@ use crate::{judge, seeds};
 const FIRST: &str = "first";
 const SECOND: &str = "second";
 const PODS_WANTED: i64 = 5_000;
-/// How long nobody may lead after the leader is gone, where requests take no time; see [`Lease`].
+/// How long there may be no leader after the last one is gone, if requests take no time; see [`Lease`].
 const TAKE_OVER: Duration = Duration::from_secs(20);
-/// The longest that a request is on its way: well within the lease that outlasts the last write by 5 s.
+/// The longest time that a request is in flight: well within the lease that outlasts the last write by 5 s.
 const LONGEST_WAY: Duration = Duration::from_secs(2);
 
 /// What becomes of the leader.
@@ -32,13 +32,13 @@ enum End {
     CutOff,
 }
 
-/// However the leader goes in the middle of its work, the other takes over within 20 s and finishes it: no pod is
-/// made twice, none is deleted, and from the first write of the new leader on the old one sends nothing, though it
-/// wakes up with its work in its hands.
+/// However the leader fails in the middle of its work, the other takes over within 20 s and finishes it: no pod is
+/// created twice, none is deleted, and from the first write of the new leader on the old one sends nothing, even if it
+/// wakes up with syncs in progress.
 ///
 /// Contract: CM-04, CM-05, B-12, EX-01
 #[test]
-fn a_leader_that_is_killed_frozen_or_cut_off_in_a_scale_up_is_followed_without_a_pod_too_many() {
+fn a_leader_that_is_killed_frozen_or_cut_off_in_a_scale_up_is_replaced_without_surplus_pods() {
     let seeds = seeds(4);
     let broken = each(&seeds, |seed| in_virtual_time(fail_over(*seed)));
     judge(&seeds, &broken);
@@ -93,7 +93,7 @@ async fn fail_over(seed: u64) -> Vec<String> {
     };
     let mut broken = Vec::new();
     let lease = Lease { world: &world, patience: TAKE_OVER + slowest * 8 };
-    // A candidate that is dropped is told to stop.
+    // Dropping a candidate stops it.
     let mut stunned = None;
     match end {
         End::Killed => {
@@ -154,7 +154,7 @@ impl Lease<'_> {
     async fn is_taken_over(&self) -> Result<Value, String> {
         let taken = |lease: &Value| lease["spec"]["holderIdentity"] == SECOND && lease["spec"]["leaseTransitions"] == 1;
         let found = self.world.until(Self::PATH, self.patience, taken).await;
-        found.map_err(|last| format!("nobody takes over: {last}"))
+        found.map_err(|last| format!("no process takes over: {last}"))
     }
 }
 
@@ -169,7 +169,7 @@ fn laws(writes: &[Write], end: End) -> Vec<String> {
     let deletions = writes.iter().filter(|write| write.method == Method::DELETE);
     broken.extend(deletions.map(|write| format!("a deletion: {write}")));
 
-    // Everything but the election's own: Leases, and Events, which nobody decides by.
+    // All writes but those of Leases and Events, on which no decision depends.
     let work = writes.iter().filter(|write| !matches!(write.resource(), "leases" | "events"));
     let of = |who: &'static str| work.clone().filter(move |write| write.who == who);
     let followed = of(SECOND).next();

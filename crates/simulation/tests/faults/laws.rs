@@ -1,4 +1,4 @@
-//! What must hold after every single write, whatever the weather.
+//! What must hold after every single write, under any fault.
 //!
 //! A controller acts on what it has seen, and in bad weather that may be old. So the bounds of an owner are the laxest of
 //! the sizes that its controller may be looking at, by the generation that its status answers to: once that has come,

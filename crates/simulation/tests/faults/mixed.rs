@@ -10,8 +10,8 @@ use crate::{judge, seeds};
 /// As for one fault alone: a mixture makes none of the waits longer, for each of them is bounded by itself.
 const PLOT: Plot = Plot { rounds: 2, within: Duration::from_secs(150), classic: true };
 
-/// Whatever comes together, no pod is created or deleted that should not be, and soon after its end all is as it was
-/// asked, and stays so without a write.
+/// Under any combination of faults, no pod is created or deleted that should not be, and soon after their end the
+/// desired state is reached, and stays without a write.
 ///
 /// Contract: B-01, B-02, CM-03, EV-04, INF-05, EX-05, WQ-04, RS-07, RS-08
 #[test]

@@ -1,5 +1,4 @@
-//! A town of workloads that goes through bad weather: something is asked for, faults come and go, and it must be as
-//! asked soon after.
+//! Workloads under faults: specs change, faults come and go, and the desired state must be reached soon after.
 
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 /// Events are tried again 11 times, 10 s apart, and are not what a workload waits for.
 const EVENTS_END: Duration = Duration::from_secs(180);
-/// Once all is as asked and told, so long nothing is written.
+/// How long nothing may be written once the desired state is reached and reported.
 const QUIET: Duration = Duration::from_secs(300);
 
 /// What is left of a story.
@@ -42,7 +41,7 @@ pub(crate) struct Plot {
     pub(crate) classic: bool,
 }
 
-/// Lives a story whose weather is made by `weather`, anew for each of its rounds, and judges it.
+/// Runs a story whose faults are chosen by `weather` in each of its rounds, and judges it.
 pub(crate) async fn tell(seed: u64, plot: Plot, weather: impl Fn(&Faults, &mut Random)) -> Told {
     let Plot { rounds, within, classic } = plot;
     let mut random = Random::seeded(seed);
@@ -138,7 +137,7 @@ impl Town<'_> {
         }
     }
 
-    /// A pod gets the labels of another workload: one lets go of it, the other takes it.
+    /// A pod gets the labels of another workload: one releases it, the other adopts it.
     async fn give_away(&self, random: &mut Random) {
         let Some(pod) = self.some_pod(random).await else { return };
         let app = *random.pick(&["web", "api", "classic", "nobody"]);
@@ -146,7 +145,7 @@ impl Town<'_> {
         self.api.merge(&format!("{PODS}/{}", name(&pod)), &json!({"metadata": {"labels": {"app": app}}})).await;
     }
 
-    /// The ReplicaSet goes and leaves its pods to another of the same selector.
+    /// The ReplicaSet is deleted with its pods orphaned, for another of the same selector.
     async fn replace_owner(&self) {
         let mut sets = self.api.list(SETS).await.into_iter();
         let old = sets.find(|set| set["metadata"]["labels"]["app"] == "api" && !is_being_deleted(set));
@@ -155,7 +154,7 @@ impl Town<'_> {
         self.api.delete(&format!("{SETS}/{}", name(&old)), Some(&options)).await;
         let replicas = u64::try_from(number(&old, "/spec/replicas")).unwrap();
         let next = if name(&old) == "api" { "api-next" } else { "api" };
-        // The one of that name may still be on its way out, until its pods have been let go.
+        // The one of that name may still exist until its pods are orphaned.
         let mut status = 409;
         for _ in 0..200 {
             status = self.api.post(SETS, &set(next, "api", replicas)).await.0;

@@ -1,4 +1,4 @@
-//! What a person can tell apart of a namespace, in a form that does not differ from run to run.
+//! What a user can see of a namespace, in a form that is the same in every run.
 
 use std::collections::{BTreeMap, BTreeSet};
 

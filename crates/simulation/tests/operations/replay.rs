@@ -1,4 +1,4 @@
-//! The operations, and when the cluster has come to rest after one.
+//! The operations, and when the cluster is at rest after one.
 
 use std::time::Duration;
 
@@ -153,7 +153,7 @@ impl<'w> Replay<'w> {
         json!([deleted, self.api.post(self.path, &self.first).await.0])
     }
 
-    /// Marks the first so many pods as dear, and scales to their number.
+    /// Gives the first pods a high deletion cost, and scales to their number.
     async fn keep(&self, count: &Value) -> Value {
         let pods = self.pods().await;
         let kept = pods.iter().take(usize::try_from(count.as_u64().unwrap()).unwrap());

@@ -1,4 +1,4 @@
-//! A server in front of which somebody asks for permission.
+//! A server behind a check of permissions.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ use tower::Service;
 
 use super::rights::{Right, Rights, wanted, wanted_for_owners};
 
-/// A server that answers 403 to whatever the rights do not grant.
+/// A server that answers 403 to every request that the rights do not grant.
 #[derive(Clone)]
 pub(crate) struct Guarded<S> {
     inner: S,

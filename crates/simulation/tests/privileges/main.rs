@@ -33,7 +33,7 @@ const ROLE: &str = include_str!("../../../../deploy/manifests/rbac.yaml");
 const SHADOW_ROLE: &str = include_str!("../../../../deploy/manifests-shadow/rbac.yaml");
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/muster-controller-manager";
 
-/// A server with nodes, and the rights of whoever manages it.
+/// A server with nodes, and the rights of the manager.
 struct World {
     server: ApiServer,
     clock: Clock,
@@ -75,7 +75,7 @@ impl World {
         assert_eq!(refused, Vec::<String>::new(), "the role does not grant what is needed");
     }
 
-    /// The server as it stands before a manager.
+    /// The server as the manager reaches it.
     fn guarded(&self) -> Guarded<Service> {
         Guarded::new(self.server.service(), &self.rights, self.client.clone())
     }

@@ -1,4 +1,4 @@
-//! RBAC as a real server evaluates it: what a role grants, what a request asks for, and what of it was ever used.
+//! RBAC as a real server evaluates it: what a role grants, what a request needs, and which grants were ever used.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use http::{Method, Request};
 use muster_apiserver::schema::yaml_to_json;
 use serde_json::Value;
 
-/// One thing that somebody may do: the smallest piece of a rule.
+/// One permission: the smallest piece of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Right {
     /// Empty for the core group.
@@ -30,7 +30,7 @@ impl fmt::Display for Right {
 }
 
 impl Right {
-    /// Whether whoever has this may do `wanted`.
+    /// Whether this right permits `wanted`.
     fn covers(&self, wanted: &Self) -> bool {
         let within = |mine: &Option<String>, asked: &Option<String>| mine.is_none() || mine == asked;
         self.group == wanted.group
@@ -41,7 +41,7 @@ impl Right {
     }
 }
 
-/// What is granted, what of it was used, and what was asked for beyond it.
+/// What is granted, which of it was used, and what was requested beyond it.
 #[derive(Debug, Default)]
 pub(crate) struct Rights {
     granted: BTreeSet<Right>,
@@ -50,7 +50,7 @@ pub(crate) struct Rights {
 }
 
 impl Rights {
-    /// Everything that the ClusterRoles and Roles of a file grant to who is bound to them.
+    /// Everything that the ClusterRoles and Roles of a file grant to their subjects.
     pub(crate) fn granted_by(yaml: &str) -> Self {
         let objects = documents(yaml);
         let of = |kind: &'static str| objects.iter().filter(move |object| object["kind"] == kind);
@@ -62,7 +62,7 @@ impl Rights {
                         && object["roleRef"]["kind"] == role["kind"]
                         && object["metadata"]["namespace"] == role["metadata"]["namespace"]
                 };
-                assert!(of(binding).any(|object| refers(&object)), "nobody is bound to {}", role["metadata"]);
+                assert!(of(binding).any(|object| refers(&object)), "no subject is bound to {}", role["metadata"]);
                 let namespace = role["metadata"]["namespace"].as_str();
                 for rule in role["rules"].as_array().expect("a role has rules") {
                     granted.extend(pieces(rule, namespace));
@@ -93,7 +93,7 @@ impl Rights {
         self.granted.difference(&self.used).map(ToString::to_string).collect()
     }
 
-    /// What was asked for and is not granted.
+    /// What was requested and is not granted.
     pub(crate) fn refused(&self) -> Vec<String> {
         self.refused.iter().map(ToString::to_string).collect()
     }

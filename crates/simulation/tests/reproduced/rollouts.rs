@@ -68,8 +68,8 @@ fn an_undo_does_not_wait_for_pods_that_bake() {
     }
 }
 
-/// An orphaned ReplicaSet that is being deleted slowly, with pods that end slowly, and a Deployment that is made anew.
-/// Answers how long it took until its pods were ready, and how many collisions it met.
+/// A slowly deleted orphan ReplicaSet with slow pods, and a Deployment that is created again. Returns how long it took
+/// until its pods were ready, and its collision count.
 async fn beside_a_dying_orphan(strategy: &Value, image: &str) -> (Duration, i64) {
     let slow = Settings { pod_startup: DelayRange::ZERO, pod_shutdown: Duration::from_secs(25), ..Settings::seeded(3) };
     let world = World::start(slow).await.unwrap();
@@ -105,11 +105,11 @@ fn a_recreate_does_not_wait_for_pods_of_an_orphan() {
     assert_eq!(collisions, 0);
 }
 
-/// The name that the template leads to is held by an orphan on its way out: the next one is taken.
+/// An orphan that is being deleted has the name for the template: the next name is taken.
 ///
 /// Contract: DEP-05
 #[test]
-fn a_name_that_a_dying_orphan_holds_is_a_collision() {
+fn a_name_held_by_an_orphan_that_is_being_deleted_is_a_collision() {
     for strategy in ["Recreate", "RollingUpdate"] {
         let (took, collisions) = in_virtual_time(beside_a_dying_orphan(&json!({"type": strategy}), "nginx:1"));
         assert!(took < Duration::from_secs(5), "{strategy}: {took:?}");

@@ -42,7 +42,7 @@ pub(crate) struct Laws<'s> {
     /// Ready pods, and available ones, by name, as of the last write.
     ready: BTreeSet<&'s str>,
     available: BTreeSet<&'s str>,
-    /// How many available pods were lost since the Deployment's status last told of no more than there are.
+    /// How many available pods were lost that the Deployment's status may still count.
     lost: i64,
     /// The sizes that each ReplicaSet's controller may be looking at.
     sizes: BTreeMap<&'s str, Sizes>,
@@ -222,7 +222,7 @@ impl<'s> Laws<'s> {
         }
     }
 
-    /// Lets go of earlier bounds once the newest are observed and kept.
+    /// Drops earlier bounds once the newest are observed and kept.
     fn settle(&mut self, deployment: &Value, total: i64, available: i64) {
         let newest = *self.bounds.last().unwrap();
         let observed = number(deployment, "/status/observedGeneration") >= newest.generation;

@@ -156,7 +156,7 @@ fn is_ours(write: &&Write) -> bool {
     write.who == CONTROLLERS
 }
 
-/// The pods that the controllers deleted before anybody else did.
+/// The pods that the controllers, and not somebody else, deleted first.
 fn deleted_by_controllers(writes: &[Write]) -> BTreeSet<String> {
     let mut first = BTreeMap::new();
     for write in writes.iter().filter(|write| write.method == Method::DELETE && write.status == 200) {

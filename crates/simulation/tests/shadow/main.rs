@@ -23,8 +23,7 @@ fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Beside our own controllers the shadow has nothing to tell but agreement, whatever is done to the cluster, and
-/// writes nothing.
+/// Beside our own controllers the shadow records only agreement, whatever is done to the cluster, and writes nothing.
 #[test]
 fn through_random_operations_it_agrees_with_ours() {
     let first = from_environment("MUSTER_SEED", 1);

@@ -22,7 +22,7 @@ pub(crate) struct Watch {
     stop: Trigger,
 }
 
-/// What a shadow has told.
+/// The records of a shadow.
 pub(crate) struct Told {
     pub(crate) lines: Vec<Line>,
     pub(crate) totals: Totals,

@@ -1,4 +1,4 @@
-//! Controllers that err, each in its own way, by what stands between them and the server.
+//! Faulty controllers: each fault is made by a layer between them and the server.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -135,8 +135,8 @@ fn one_less(body: &Bytes) -> Bytes {
     Bytes::from(operations.to_string())
 }
 
-/// What the shadow tells of controllers that err so: a ReplicaSet of three pods that is scaled to two, and a Deployment
-/// of three that is rolled.
+/// The differences that the shadow records for such controllers: a ReplicaSet of three pods is scaled to two, and a
+/// Deployment of three is rolled.
 fn differences(error: Error) -> Vec<Difference> {
     in_virtual_time(async {
         let nobody = Options { controllers: BTreeSet::new(), ..Options::default() };
@@ -157,7 +157,7 @@ fn differences(error: Error) -> Vec<Difference> {
         assert_eq!(api.post(kind, &json!({"metadata": {"name": "web"}, "spec": spec})).await.0, 201);
         pass(Duration::from_secs(30)).await;
         if error == Error::AnotherPod {
-            // One of them goes first whatever their times are.
+            // One of them is deleted first whatever their times are.
             let pods = api.list(PODS).await;
             let cost = json!({"controller.kubernetes.io/pod-deletion-cost": "-1"});
             api.merge(&format!("{PODS}/{}", name(&pods[0])), &json!({"metadata": {"annotations": cost}})).await;

@@ -38,7 +38,7 @@ pub(crate) fn with(replicas: u32, change: impl FnOnce(&mut Value)) -> Value {
     body
 }
 
-/// Creates the Deployment `web`, and lets it come to its first revision, complete. Its ReplicaSet.
+/// Creates the Deployment `web`, waits until its first revision is complete, and returns its ReplicaSet.
 pub(crate) async fn complete(scene: &Scene, body: &Value) -> Value {
     scene.create(DEPLOYMENTS, body).await;
     let set = scene.at_revision(name(body), "1", IMAGE).await;
@@ -191,7 +191,7 @@ fn hash_collision() {
     });
 }
 
-/// `TestFailedDeployment`: told at its deadline, and complete all the same once its pods are ready.
+/// `TestFailedDeployment`: reported at its deadline, and complete all the same once its pods are ready.
 ///
 /// Contract: DEP-17, DEP-18
 #[test]
@@ -337,7 +337,8 @@ fn available_condition() {
     });
 }
 
-/// `TestGeneralReplicaSetAdoption`: beside a reference to something else, and in the place of one that does not control.
+/// `TestGeneralReplicaSetAdoption`: the controller reference is added beside others, and replaces one that is not a
+/// controller.
 ///
 /// Contract: DEP-02, RS-08
 #[test]

@@ -8,7 +8,7 @@ use crate::common::{PODS, SETS, in_virtual_time, is_being_deleted, name, number,
 use crate::deployments::{complete, counts, path, recreating, set_path, with};
 use crate::scene::{DESIRED, NODE, REVISION, Scene, controller, uid};
 
-/// Pods that terminate when they are deleted by force, and not before.
+/// Pods that stay terminating until they are deleted by force.
 fn slow_to_go(spec: &mut Value) {
     spec["template"]["spec"]["nodeName"] = json!(NODE);
     spec["template"]["spec"]["terminationGracePeriodSeconds"] = json!(300);
@@ -41,7 +41,7 @@ fn another() -> Value {
     json!({"spec": {"template": {"spec": {"containers": [container]}}}})
 }
 
-/// Begins to delete so many of a ReplicaSet's pods.
+/// Begins to delete this many of a ReplicaSet's pods.
 async fn terminate(scene: &Scene, set: &Value, count: usize) {
     let pods = scene.api().list(PODS).await;
     let alive = pods.iter().filter(|pod| controller(pod) == Some(uid(set)) && !is_being_deleted(pod));
@@ -58,7 +58,8 @@ async fn second_of(scene: &Scene, first: &Value) -> Value {
     sets.into_iter().find(|set| uid(set) != uid(first)).unwrap()
 }
 
-/// `TestRecreateDeploymentForPodReplacement`: no new pod before the last old one has gone; new ones that go are none of
+/// `TestRecreateDeploymentForPodReplacement`: no new pod before the last old one is gone; the deletion of new ones does
+/// not concern the rollout.
 /// the rollout's business.
 ///
 /// Contract: DEP-12, DEP-15
@@ -126,7 +127,7 @@ fn proportional_pod_replacement() {
             assert_eq!(number(&set, "/spec/replicas"), replicas);
             assert_eq!(set["metadata"]["annotations"], annotations(revision));
         }
-        // Terminated pods are taken away while the rollout goes on.
+        // Terminated pods are removed while the rollout goes on.
         for _ in 0..40 {
             scene.ready_all().await;
             scene.bury().await;

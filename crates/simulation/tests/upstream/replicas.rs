@@ -156,7 +156,7 @@ fn names(pods: &[Value]) -> Vec<String> {
     pods.iter().map(|pod| name(pod).to_owned()).collect()
 }
 
-/// `TestLogarithmicScaleDown`: the youngest goes.
+/// `TestLogarithmicScaleDown`: the youngest is deleted.
 ///
 /// Contract: DEL-04
 #[test]
@@ -224,7 +224,7 @@ fn pod_deletion_cost() {
     }
 }
 
-/// `TestOverlappingRSs` and `TestOverlappingRCs`: two of one selector leave each other's pods alone.
+/// `TestOverlappingRSs` and `TestOverlappingRCs`: two with the same selector do not touch each other's pods.
 ///
 /// Contract: RS-06
 #[test]
@@ -267,7 +267,8 @@ fn orphaning_and_adoption() {
     }
 }
 
-/// `TestGeneralPodAdoption`: beside a reference to something else, and in the place of one that does not control.
+/// `TestGeneralPodAdoption`: the controller reference is added beside others, and replaces one that is not a
+/// controller.
 ///
 /// Contract: RS-06, RS-08
 #[test]
@@ -378,7 +379,7 @@ fn fully_labeled() {
     }
 }
 
-/// `TestReplicaSetsAppsV1DefaultGCPolicy`: the dependents go after their owner, so nothing holds it back.
+/// `TestReplicaSetsAppsV1DefaultGCPolicy`: the dependents are deleted after their owner, so nothing blocks it.
 ///
 /// Contract: API-18
 #[test]

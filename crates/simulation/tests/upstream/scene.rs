@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::common::{Api, DEPLOYMENTS, PODS, SETS, condition, is_being_deleted, name, number, pass};
 
-/// A node that nobody runs: a pod on it that is deleted stays until it is deleted by force.
+/// A node without a kubelet: a deleted pod on it stays until it is deleted by force.
 pub(crate) const NODE: &str = "fake-node";
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -37,7 +37,7 @@ impl Scene {
         Api::of(&self.world)
     }
 
-    /// The time, so many seconds ago.
+    /// The time this many seconds ago.
     pub(crate) fn ago(&self, seconds: u64) -> Timestamp {
         Timestamp::from_nanos(EPOCH_NANOS) + self.began.elapsed() - Duration::from_secs(seconds)
     }
