@@ -115,3 +115,23 @@ pub(crate) fn put_off(
     };
     (None, requeue, true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is long over is not kept of an owner that is looked at.
+    ///
+    /// Contract: RS-17
+    #[test]
+    fn an_owner_that_does_not_wait_takes_no_room() {
+        let (owner, mut pauses) = (ObjectKey::new("default", "web"), Pauses::default());
+        pauses.wrote(&owner);
+        pauses.up_to_date(&owner);
+        pauses.wait(&owner);
+        assert_eq!(pauses.written.len(), 1);
+        pauses.tell(Moment::ORIGIN + COUNTS_PAUSE);
+        assert_eq!(pauses.wait(&owner), CountsWait::default());
+        assert!(pauses.written.is_empty());
+    }
+}

@@ -69,6 +69,31 @@ fn an_orphaned_pod_leads_to_the_replicasets_that_select_it() {
     assert_same("an orphaned pod", few, many);
 }
 
+/// By the rarest of the labels that a selector asks for, wherever it stands.
+///
+/// Contract: B-15
+#[test]
+fn pods_are_found_by_the_rarest_label_of_their_selector() {
+    for selector in ["a=rare,env=prod", "env=prod,z=rare"] {
+        let selector = muster_objects::Selector::parse(selector).expect("a selector");
+        let [few, many] = [20, 2_000].map(|others| {
+            let mut pods = Cache::<Pod>::default();
+            let owner = Arc::new(ControllerRef::to("apps/v1", "ReplicaSet", &muster_objects::Meta::default()));
+            for number in 0..others {
+                let own = format!("other-{number}");
+                let labels: Labels = [("app", &*own), ("env", "prod")].into_iter().collect();
+                pods.apply(replicasets::pod(number, &labels, &owner));
+            }
+            let labels: Labels = [("a", "rare"), ("env", "prod"), ("z", "rare")].into_iter().collect();
+            pods.apply(replicasets::pod(others, &labels, &owner));
+            let (looks, found) = looks_of(|| pods.matching("default", &selector).count());
+            assert_eq!(found, 1);
+            looks
+        });
+        assert_same("a selector of two labels", few, many);
+    }
+}
+
 /// A namespace of Deployments, `old` of ten replicas not updated, each ReplicaSet with one pod, and one orphaned
 /// ReplicaSet for every ten.
 fn namespace(sets: usize, old: i32, strategy: Option<Strategy>) -> deployments::Namespace {

@@ -17,7 +17,7 @@ use crate::plan::{Deletion, EventTexts, Ownership, Resource};
 /// and none other goes in its place.
 #[must_use]
 pub fn clean_up(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<Arc<ReplicaSet>> {
-    let Some(limit) = deployment.revision_history_limit.filter(|limit| *limit != i32::MAX) else { return Vec::new() };
+    let Some(limit) = deployment.revision_history_limit else { return Vec::new() };
     let mut kept: Vec<&Arc<ReplicaSet>> = old.iter().filter(|set| !set.meta.is_being_deleted()).collect();
     let limit = usize::try_from(limit).unwrap_or(0);
     let too_many = kept.len().saturating_sub(limit);

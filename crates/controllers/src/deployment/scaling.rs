@@ -99,13 +99,10 @@ pub fn proportional(deployment: &Deployment, mut active: Vec<Arc<ReplicaSet>>) -
         sizes.push(i64::from(set.replicas) + share);
     }
     let mut leftover = to_add - added;
-    // Twice: what a later one could not take may still go to an earlier one.
-    for _ in 0..2 {
-        for size in &mut sizes {
-            let whole = *size + leftover;
-            *size = whole.clamp(0, i64::from(i32::MAX));
-            leftover = whole - *size;
-        }
+    for size in &mut sizes {
+        let whole = *size + leftover;
+        *size = whole.clamp(0, i64::from(i32::MAX));
+        leftover = whole - *size;
     }
     let sizes = sizes.into_iter().map(|size| i32::try_from(size).unwrap_or(i32::MAX));
     active.into_iter().zip(sizes).collect()

@@ -184,6 +184,36 @@ fn a_complete_rollout_cleans_up() {
     assert_eq!(decide(&snapshot(with_status(1), all()), &ClaimOutcome::default()).delete.len(), 0);
 }
 
+/// A Recreate that waits for old pods is no complete rollout, whatever its last status says: an old ReplicaSet with
+/// pods was adopted since.
+///
+/// Contract: DEP-12, DEP-14
+#[test]
+fn a_recreate_that_waits_cleans_nothing_up() {
+    let recreating = deployment(2, |json| {
+        json["spec"]["strategy"] = json!({"type": "Recreate"});
+        json["spec"]["revisionHistoryLimit"] = json!(0);
+        json["status"] = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
+    });
+    let deleted = |adopted: i32| {
+        let all = [set(1, "nginx:0", 0), set(2, "nginx:2", adopted), set(3, "nginx:1", 2)];
+        decide(&snapshot(recreating.clone(), all), &ClaimOutcome::default()).delete.len()
+    };
+    assert_eq!((deleted(1), deleted(0)), (0, 2));
+}
+
+/// Without any other change.
+///
+/// Contract: DEP-06
+#[test]
+fn the_new_set_takes_over_min_ready_seconds() {
+    let deployment = |seconds: i32| deployment(2, |json| json["spec"]["minReadySeconds"] = json!(seconds));
+    let decided = |seconds| decide(&snapshot(deployment(seconds), [set(1, "nginx:1", 2)]), &ClaimOutcome::default());
+    assert_eq!(decided(0).updates, []);
+    let [update] = &decided(7).updates[..] else { panic!("{:?}", decided(7).updates) };
+    assert_eq!((update.after.min_ready_seconds, update.is_scaling()), (7, false));
+}
+
 /// Up or down in one sync, and the new ReplicaSet is written once whatever changes in it.
 ///
 /// Contract: DEP-10, DEP-06

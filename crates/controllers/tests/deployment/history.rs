@@ -41,9 +41,10 @@ fn the_lowest_revisions_beyond_the_limit_are_deleted() {
 #[test]
 fn sets_in_use_are_not_deleted() {
     type Change = fn(&mut Value);
-    let cases: [(&str, Change, &[&str]); 4] = [
+    let cases: [(&str, Change, &[&str]); 5] = [
         ("wants pods", |json| json["spec"]["replicas"] = json!(1), &["web-2"]),
         ("has pods", |json| json["status"]["replicas"] = json!(1), &["web-2"]),
+        ("has pods on their way out", |json| json["status"]["terminatingReplicas"] = json!(1), &["web-2"]),
         ("not observed", |json| json["metadata"]["generation"] = json!(2), &["web-2"]),
         // It is as good as gone, and the limit is one for the rest.
         ("being deleted", |json| json["metadata"]["deletionTimestamp"] = json!(ago(5)), &["web-2"]),

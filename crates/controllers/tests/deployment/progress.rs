@@ -139,6 +139,11 @@ fn progress_is_reported() {
         is("True NewReplicaSetAvailable", "before".into(), 99, 99)
     );
     assert_eq!(told(None, [3, 3, 1, 1], [3, 3, 1, 1]), None);
+    // Old pods are one: a ReplicaSet of an earlier template is the new one again, and was not created.
+    assert_eq!(
+        told(Some(progressing(ConditionStatus::True, "NewReplicaSetAvailable", 99)), [3, 0, 3, 3], [3, 1, 3, 3]),
+        is("True ReplicaSetUpdated", text("is progressing."), 99, 0)
+    );
 }
 
 /// Without a ReplicaSet the Deployment itself is named; without a deadline there is no condition.

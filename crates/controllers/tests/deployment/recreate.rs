@@ -28,6 +28,23 @@ fn old_sets_go_to_zero_and_the_new_one_to_the_full_count() {
     assert_eq!(scale_up_new(&recreating(1), &sets(None, [])), None);
 }
 
+/// One that could not make its pods yet, because of a quota, would make them beside the new ones.
+///
+/// Contract: DEP-12
+#[test]
+fn an_old_set_that_wants_pods_and_has_none_goes_to_zero_first() {
+    let mut deployment = crate::fixtures::deployment_json(2);
+    deployment["spec"]["strategy"] = json!({"type": "Recreate"});
+    let mut old = crate::fixtures::set_json(1, "nginx:0", 2);
+    old["status"] = json!({"observedGeneration": 1});
+    let mut world = World::new(deployment, [old]);
+    world.sync();
+    assert_eq!((world.set("web-1").replicas, world.sets.len()), (0, 1));
+    world.settle(|_| true);
+    world.sync();
+    assert_eq!(world.sets.len(), 2);
+}
+
 /// Contract: DEP-12, B-05
 #[test]
 fn old_pods_that_may_run_hold_the_new_ones() {

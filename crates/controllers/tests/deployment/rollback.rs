@@ -109,6 +109,25 @@ fn the_old_set_becomes_the_new_one() {
     assert_eq!(world.deployment().annotations.get("deprecated.deployment.rollback.to"), None);
 }
 
+/// The ReplicaSet of the template that is about to go has no pods where the Deployment recreates: the old ones run yet.
+///
+/// Contract: DEP-12, DEP-22
+#[test]
+fn a_missing_new_set_of_a_recreate_is_created_without_pods() {
+    let created = |change: fn(&mut Value)| {
+        let mut json = deployment_json(2);
+        annotate(&mut json, "deprecated.deployment.rollback.to", 0);
+        json["spec"]["template"] = template("nginx:2");
+        change(&mut json["spec"]["strategy"]);
+        let mut world = World::new(json, [set_json(1, "nginx:1", 2)]);
+        world.sync();
+        let new = world.snapshot().sets.into_iter().find(|set| &*set.meta.name != "web-1").expect("created");
+        (new.replicas, world.told().len())
+    };
+    assert_eq!(created(|strategy| *strategy = json!({"type": "Recreate"})), (0, 0), "nor is it told as scaled up");
+    assert_eq!(created(|_| ()), (1, 1));
+}
+
 /// The current template gets a ReplicaSet and a revision before the Deployment is rolled back.
 ///
 /// Contract: DEP-22

@@ -64,7 +64,7 @@ fn a_saturated_new_set_takes_the_old_ones_down() {
 fn several_sets_share_the_change() {
     type Case<'a> = (i32, i32, &'a [i32], i32, &'a [(&'a str, i32)]);
     // Replicas, surge, sizes from the oldest, replicas before, and the sizes after in the order of the writes.
-    let cases: [Case<'_>; 8] = [
+    let cases: [Case<'_>; 10] = [
         (10, 0, &[3, 2], 5, &[("web-1", 6), ("web-2", 4)]),
         (10, 2, &[5, 2], 5, &[("web-1", 9), ("web-2", 3)]),
         (3, 0, &[3, 3, 3], 9, &[("web-1", 1), ("web-2", 1), ("web-3", 1)]),
@@ -72,6 +72,9 @@ fn several_sets_share_the_change() {
         // Of equal ones the newer grow first and the older shrink first; the first has the remainder.
         (5, 0, &[2, 2], 4, &[("web-2", 3), ("web-1", 2)]),
         (3, 0, &[2, 2], 4, &[("web-1", 1), ("web-2", 2)]),
+        // Nobody's share is more than the others have left: of three more the second has one, of two fewer none.
+        (13, 0, &[5, 5], 10, &[("web-2", 7), ("web-1", 6)]),
+        (8, 0, &[5, 5], 20, &[("web-1", 3), ("web-2", 5)]),
         (0, 0, &[3, 7], 10, &[("web-2", 0), ("web-1", 0)]),
         (4, 0, &[3, 1], 4, &[("web-1", 3), ("web-2", 1)]),
     ];
@@ -128,6 +131,9 @@ fn stale_annotations_are_refreshed() {
     let updates = scale(&five, &before);
     assert_eq!(sizes(&updates), [("web-1", 5, 5)]);
     assert!(!is_scaling_event(&five, &sets(set(2, "b", 0), [Arc::clone(&updates[0].after)])));
+    // No rollout waits for it while the Deployment is paused.
+    let paused = deployment(5, |json| json["spec"]["paused"] = json!(true));
+    assert_eq!(scale(&paused, &before), []);
     // One that recreates shares nothing, and would hang on every active ReplicaSet.
     let both = sets(set_scaled_for(2, "b", 2, 3, 3), [set_scaled_for(1, "a", 1, 3, 3), set(3, "c", 1)]);
     let updates = scale(&recreating(5), &both);

@@ -163,6 +163,9 @@ fn the_patch_names_what_changed() {
 #[test]
 fn the_revision_is_copied_back() {
     let without = deployment(1, |json| json["metadata"]["annotations"] = json!({}));
+    let revision = BTreeMap::from([("deployment.kubernetes.io/revision".to_owned(), "7".to_owned())]);
+    let alone = write(&without, &without.status, revision).expect("a difference");
+    assert!(!alone.can_wait, "people act on it");
     let patch = reported(&snapshot(without, [set(7, "nginx:1", 1)]), NOW).expect("a difference");
     assert_eq!(patch["metadata"]["annotations"], json!({"deployment.kubernetes.io/revision": "7"}));
 }

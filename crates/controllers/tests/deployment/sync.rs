@@ -81,6 +81,24 @@ fn a_paused_deployment_takes_its_own_failure_back() {
     assert_eq!(Condition::find(&world.deployment().status.conditions, "ReplicaFailure"), None);
 }
 
+/// It is no error, wherever it is met, and nothing more is written there.
+///
+/// Contract: DEP-23
+#[test]
+fn a_terminating_namespace_ends_the_sync_quietly() {
+    for (request, requests) in [("CREATE", 1), ("PATCH web-1", 2)] {
+        let mut world = World::new(deployment_json(4), [set_json(1, "nginx:0", 4)]);
+        let terminating = Failure {
+            causes: vec!["NamespaceTerminating".to_owned()],
+            ..failure(403, "Forbidden", "unable to create new content in namespace default")
+        };
+        world.refusals.push_back((request, terminating));
+        let verdict = world.sync();
+        assert_eq!((verdict.error, verdict.requeue), (None, Requeue::None), "{request}");
+        assert_eq!(world.take_requests().len(), requests, "{request}");
+    }
+}
+
 /// A refusal whose cause can end by itself is retried sooner.
 ///
 /// Contract: B-06

@@ -195,6 +195,35 @@ fn an_unaccounted_round_is_not_settled_by_versions() {
     assert_eq!(controller.snapshot().memory.expected, Expected::Settled);
 }
 
+/// What is not known of a round is so of that round alone.
+///
+/// Contract: B-01
+#[test]
+fn a_round_is_settled_whatever_was_unknown_of_the_one_before() {
+    let mut controller = Controller::new(replica_set(3), []);
+    controller.pods.saw(ResourceVersion(1));
+    let owner = controller.snapshot().owner.as_planned();
+    controller.books.round_ended(&owner, &Outcome { created: 1, unaccounted: 1, ..Outcome::default() });
+    controller.books.expect(&owner, &Expectation::Creations(3), controller.now);
+    controller.books.wrote(&owner, Resource::PODS, ResourceVersion(2_000));
+    controller.books.round_ended(&owner, &Outcome { created: 3, ..Outcome::default() });
+    controller.pods.saw(ResourceVersion(2_000));
+    assert_eq!(controller.snapshot().memory.expected, Expected::Settled);
+}
+
+/// The watch can tell of the end of one owner after its successor has written.
+///
+/// Contract: EX-06, RS-19
+#[test]
+fn the_end_of_an_owner_leaves_the_record_of_its_successor() {
+    let mut controller = Controller::new(replica_set(2), pods(1));
+    controller.create(1, 2_000);
+    controller.note(Effect::Forget { owner: key(), uid: uid(9) });
+    assert!(matches!(controller.begin(), Begin::Stale { resource: Resource::PODS, .. }));
+    controller.note(Effect::Forget { owner: key(), uid: uid(1) });
+    controller.snapshot();
+}
+
 /// A kind without a record never waits for its cache, only for its expectations.
 ///
 /// Contract: RS-19, B-01
@@ -345,6 +374,11 @@ fn colocation_is_that_of_the_siblings() {
     assert_eq!(run(deployment(replica_set(0)), vec![old()]).0, [0, 0]);
     // Enough: neither.
     assert_eq!(run(deployment(replica_set(3)), vec![old()]).0, [0, 0]);
+    // All would go, and the burst lets one go.
+    let mut controller = Controller::new(deployment(replica_set(0)), mine.iter().cloned());
+    let begin = controller.books.begin(&key(), &controller.owners, &controller.pods, 1, controller.now);
+    let Begin::Ready(snapshot) = begin else { panic!("{begin:?}") };
+    assert_eq!([0, 1].map(|at| snapshot.colocation.around(&mine[at])), [1, 2]);
 }
 
 /// What the handlers ask of the queue.
@@ -370,7 +404,8 @@ fn counts_are_deferred_for_a_limited_time_over_several_rounds() {
         controller.books.round_ended(&owner, &Outcome { created: 1, ..Outcome::default() });
     };
     let wait = |controller: &mut Controller| controller.snapshot().memory.counts_wait;
-    assert_eq!(wait(&mut controller), CountsWait::default());
+    controller.books.wrote(&owner, Resource::PODS, ResourceVersion(1));
+    assert_eq!(wait(&mut controller), CountsWait::default(), "an adopted pod is told of at once");
     round(&mut controller);
     assert_eq!(wait(&mut controller), CountsWait { left: Some(COUNTS_PAUSE), waited: Duration::ZERO });
     let step = Duration::from_millis(400);
@@ -452,6 +487,12 @@ fn a_server_that_does_not_store_terminating_replicas_is_noticed() {
     assert!(!report(&mut controller, 5_001, None));
     assert!(!controller.snapshot().memory.stores_terminating, "until another write shows otherwise");
     assert!(report(&mut controller, 5_002, Some(1)), "the server was upgraded");
+    // The server was restored, and what the cache shows is no answer to the last write.
+    controller.books.caught_up(owner.resource, ResourceVersion(5_002));
+    controller.books.wrote(&owner, owner.resource, ResourceVersion(5_003));
+    controller.books.caught_up(owner.resource, ResourceVersion(4_000));
+    controller.owners.replace(vec![replica_set(3)], ResourceVersion(4_000));
+    assert!(controller.snapshot().memory.stores_terminating);
     // A patch that stores nothing makes no new version, and no event that would bring about another sync.
     let owner = controller.snapshot().owner.as_planned();
     controller.books.wrote(&owner, owner.resource, owner.resource_version);

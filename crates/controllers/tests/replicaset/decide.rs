@@ -65,6 +65,31 @@ fn deletions_carry_uid_and_version() {
     assert_eq!(options, [expected(uid(11), "1011"), expected(uid(12), "7777")]);
 }
 
+/// The version of an object can be unknown, its uid never is.
+///
+/// Contract: B-02
+#[test]
+fn a_deletion_of_unknown_version_carries_the_uid() {
+    let mut unknown = pod("a", 11);
+    unknown.meta.resource_version = muster_objects::ResourceVersion::UNKNOWN;
+    let plan = planned(&snapshot(replica_set(0), [unknown]));
+    let options = plan.deletions().next().expect("too many").options();
+    let options: Value = serde_json::from_slice(&options).expect("JSON");
+    assert_eq!(options["preconditions"], json!({"uid": uid(11)}));
+}
+
+/// Contract: B-23
+#[test]
+fn an_owner_is_confirmed_before_pods_are_created_and_not_before_they_are_deleted() {
+    let confirm = |replicas: i32, confirm: bool| {
+        let memory = remembered(|memory| memory.confirm = confirm);
+        planned(&Snapshot { memory, ..snapshot(replica_set(replicas), pods(2)) }).confirm_owner
+    };
+    assert!(confirm(3, true));
+    assert!(!confirm(3, false));
+    assert!(!confirm(1, true));
+}
+
 /// Contract: RS-14
 #[test]
 fn an_owner_being_deleted_neither_creates_nor_deletes() {
@@ -100,6 +125,22 @@ fn unmet_expectations_stop_only_the_pods() {
         ..snapshot(replica_set(1), [orphan("a", 11)])
     };
     assert_eq!(preview(&waiting, NOW).0.patches.len(), 1);
+}
+
+/// Of several reasons to look again the earliest counts.
+///
+/// Contract: EX-07, RS-18
+#[test]
+fn pods_turn_available_while_expectations_are_unmet() {
+    let looked_at_after = |expires_in: u64| {
+        let expires_in = Duration::from_secs(expires_in);
+        let young = muster_objects::Pod { ready: ready_since(Some(ago(20))), ..pod("a", 11) };
+        let owner = ReplicaSet { min_ready_seconds: 60, ..replica_set(2) };
+        let memory = remembered(|memory| memory.expected = Expected::Pending { expires_in });
+        planned(&Snapshot { memory, ..snapshot(owner, [young]) }).requeue
+    };
+    assert_eq!(looked_at_after(200), Requeue::After(Duration::from_secs(40)));
+    assert_eq!(looked_at_after(30), Requeue::After(Duration::from_secs(30)));
 }
 
 /// Creations wait, deletions do not; the owner is looked at when the wait is over.

@@ -173,6 +173,12 @@ fn table_of_updated_pods() {
             queued(&["web", "db"]),
         ),
         (
+            "orphaned: the old owner, which selects it yet",
+            owned.clone(),
+            |pod| pod.meta.controller = None,
+            queued(&["web", "web"]),
+        ),
+        (
             "adopted",
             alone.clone(),
             |pod| pod.meta.controller = Some(Arc::new(reference_to("web", 1))),
@@ -196,6 +202,9 @@ fn table_of_updated_pods() {
     for (name, old, change, expected) in cases {
         assert_eq!(updated(&old, change), expected, "{name}");
     }
+    let dying_on = updated(&terminating(owned.clone()), |pod| pod.ready = None);
+    let not_the_first = Effect::DeletionObserved { owner: key("web"), pod: key("p"), first: false };
+    assert_eq!(dying_on, [vec![not_the_first], queued(&["web"])].concat(), "its deletion was seen before");
     let same = |pod: &Pod| effects(&Change::Updated { old: Arc::new(pod.clone()), new: Arc::new(pod.clone()) });
     assert_eq!(same(&owned), [], "equal versions are a resync");
     let mut dying = terminating(owned);

@@ -27,6 +27,8 @@ fn failures_are_known_by_reason() {
     assert!(!failure(404, "SomethingElse", "x").is_not_found());
     assert!(failure(409, "Conflict", "x").is_conflict());
     assert!(!failure(409, "AlreadyExists", "x").is_conflict(), "the same code, another refusal");
+    assert!(failure(409, "AlreadyExists", "x").is_already_exists());
+    assert!(!failure(409, "", "x").is_already_exists(), "the code is a conflict's as well");
     assert!(failure(422, "Invalid", "x").is_invalid());
     assert!(!Failure::local("x").is_not_found());
     assert!(Failure::unanswered("x").is_uncertain() && failure(504, "Timeout", "x").is_uncertain());

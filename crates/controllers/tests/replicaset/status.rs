@@ -49,6 +49,10 @@ fn table_of_counts() {
     for (name, owner, pods, expected) in cases {
         assert_eq!(counted(owner, &pods), expected, "{name}");
     }
+    let counts = Counts { replicas: 4, fully_labeled: 3, ready: 2, available: 1 };
+    let ReplicaSetStatus { replicas, fully_labeled_replicas, ready_replicas, available_replicas, .. } =
+        calculate(&owner, counts, None, None, NOW);
+    assert_eq!((replicas, fully_labeled_replicas, ready_replicas, available_replicas), (4, 3, 2, 1));
 }
 
 /// Ready for exactly `minReadySeconds` is available, and a nanosecond less is not; the time is compared

@@ -84,6 +84,36 @@ fn counts_wait_for_a_moment_and_conditions_do_not() {
     assert_eq!(world.requests, ["PATCH web/status"]);
 }
 
+/// What is put off is not put off for longer than until the owner is looked at anyway.
+///
+/// Contract: RS-17, RS-18
+#[test]
+fn counts_wait_no_longer_than_until_the_next_look() {
+    let looked_at_after = |wait: Duration| {
+        let counts_wait = CountsWait { left: Some(wait), waited: Duration::ZERO };
+        let young = Pod { ready: ready_since(Some(ago(20))), ..pod("a", 11) };
+        let snapshot = Snapshot {
+            memory: remembered(|memory| memory.counts_wait = counts_wait),
+            ..snapshot(ReplicaSet { min_ready_seconds: 30, ..replica_set(1) }, [young])
+        };
+        run(&mut World::default(), snapshot).requeue
+    };
+    assert_eq!(looked_at_after(Duration::from_secs(7)), Requeue::After(Duration::from_secs(7)));
+    assert_eq!(looked_at_after(Duration::from_secs(13)), Requeue::After(Duration::from_secs(10)));
+}
+
+/// No event may follow upon a round that failed, and its retry may be far off.
+///
+/// Contract: RS-16, RS-17
+#[test]
+fn counts_do_not_wait_after_a_failed_round() {
+    let mut owner = replica_set(5);
+    owner.status.conditions.push(Condition::new("ReplicaFailure", ConditionStatus::True, "FailedCreate", "no", NOW));
+    let mut world = World { creations: [Ok(()), Err(quota())].into(), ..World::default() };
+    assert_eq!(run(&mut world, snapshot(owner, pods(2))).error, Some(quota()));
+    assert_eq!(world.status().expect("written")["replicas"], 2);
+}
+
 /// Rounds that follow upon each other put the counts off again and again, and each takes its time: after a second in
 /// all they are written.
 ///

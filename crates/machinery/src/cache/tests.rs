@@ -229,7 +229,11 @@ fn replica_sets_are_found_by_what_they_select_and_by_who_controls_them() {
         (set_names(cache.controlled_by(&uid(1))), set_names(cache.controlled_by(&uid(2)))),
         (vec![], vec!["exact".into()])
     );
-    cache.replace(vec![], ResourceVersion(3));
+    // The selector alone.
+    cache.apply(replica_set("exact", Some(2), &none, &exact, 3));
+    assert_eq!(selecting(&cache, &[("app", "db")]), ["either", "exists"]);
+    assert_eq!(selecting(&cache, &web), ["either", "exact", "exists", "not", "one-in", "wider"]);
+    cache.replace(vec![], ResourceVersion(4));
     assert_eq!(selecting(&cache, &web), [""; 0]);
 }
 
@@ -242,7 +246,12 @@ fn orphaned_replica_sets_are_found_by_label() {
     cache.apply(replica_set("orphan", None, &labels, &selector, 1));
     let wanted = Selector::parse("app=web").unwrap();
     assert_eq!(set_names(cache.orphans_matching("ns", &wanted)), ["orphan"]);
-    cache.apply(replica_set("orphan", Some(1), &labels, &selector, 2));
+    let others: Labels = [("app", "db")].into_iter().collect();
+    cache.apply(replica_set("orphan", None, &others, &selector, 2));
+    assert_eq!(set_names(cache.orphans_matching("ns", &wanted)), [""; 0]);
+    cache.apply(replica_set("orphan", None, &labels, &selector, 3));
+    assert_eq!(set_names(cache.orphans_matching("ns", &wanted)), ["orphan"]);
+    cache.apply(replica_set("orphan", Some(1), &labels, &selector, 4));
     assert_eq!(set_names(cache.orphans_matching("ns", &wanted)), [""; 0]);
 }
 

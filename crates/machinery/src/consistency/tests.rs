@@ -95,6 +95,36 @@ fn a_record_belongs_to_one_object_and_not_to_a_name() {
     assert!(record.is_empty() && record.waiting.is_empty() && record.deadlines.is_empty());
 }
 
+/// One cache says nothing of another, in whichever order the kinds stand.
+///
+/// Contract: B-17
+#[test]
+fn nobody_is_woken_by_the_cache_of_another_kind() {
+    let mut record = Consistency::default();
+    record.wrote_at(&key("a"), &uid(1), Pods, version(5));
+    record.wrote_at(&key("b"), &uid(2), ReplicaSets, version(5));
+    record.check(&key("a"), newest(1, 1), at(0));
+    record.check(&key("b"), newest(1, 1), at(0));
+    assert_eq!(record.caught_up(Pods, version(9)), [key("a")]);
+    record.wrote_at(&key("a"), &uid(1), Pods, version(12));
+    record.check(&key("a"), newest(9, 1), at(0));
+    assert_eq!(record.caught_up(ReplicaSets, version(20)), [key("b")]);
+    assert_eq!(record.caught_up(Pods, version(20)), [key("a")]);
+}
+
+/// Of a write that the server has lost nothing is proved by what was seen of another kind.
+///
+/// Contract: RS-19, B-01
+#[test]
+fn a_lost_write_is_not_proved_by_another_kind() {
+    let mut record = Consistency::default();
+    record.caught_up(Pods, version(10));
+    record.wrote_at(&key("rs"), &uid(1), Pods, version(11));
+    record.wrote_at(&key("rs"), &uid(1), ReplicaSets, version(12));
+    assert_eq!(record.caught_up(Pods, version(3)), [key("rs")]);
+    assert_eq!(record.check(&key("rs"), newest(3, 12), at(0)), Freshness::Unrecorded);
+}
+
 /// A store without a version is not waited for, as upstream; it proves nothing either.
 ///
 /// Contract: RS-19, B-01

@@ -140,6 +140,17 @@ fn six_hundred_seconds_after_the_last_look_alike_it_begins_anew() {
 
 /// Contract: EV-02
 #[test]
+fn each_look_alike_begins_the_six_hundred_seconds_anew() {
+    let mut correlator = EventCorrelator::new();
+    for number in 0..9 {
+        send(&mut correlator, event(&number.to_string(), 0), 100 * number);
+    }
+    let correlated = send(&mut correlator, event("next", 900), 900);
+    assert_eq!(created(correlated).message, "(combined from similar events): next");
+}
+
+/// Contract: EV-02
+#[test]
 fn other_reasons_are_not_combined() {
     let mut correlator = EventCorrelator::new();
     for number in 0..9 {

@@ -354,6 +354,26 @@ async fn a_taken_name_ends_the_round_and_an_event_alone_sends_nothing() {
     assert_eq!(book.count("Warning"), 1);
 }
 
+/// Contract: DEP-10, B-04
+#[tokio::test(start_paused = true)]
+async fn patches_go_one_by_one_up_to_the_first_that_fails() {
+    let patch = |name: &str| Patch {
+        resource: Resource::REPLICA_SETS,
+        key: ObjectKey::new("ns", name),
+        subresource: None,
+        patch_type: PatchType::Json,
+        body: Bytes::from_static(b"[]"),
+        telling: Telling::SILENT,
+        purpose: "scale".into(),
+    };
+    let script = Script::default();
+    script.on("patch ns/b -", Err(refusal(409, "Conflict")));
+    let (outcome, book) = round(vec![Step::Patch(["a", "b", "c"].map(patch).into())], None, &script).await;
+    assert_eq!((script.asked(), script.waves()), (vec!["patch ns/a -".into(), "patch ns/b -".into()], vec![1, 1]));
+    assert_eq!((outcome.patched, outcome.failed), (1, 1));
+    assert_eq!(book.count("wrote replicasets 101"), 1);
+}
+
 /// Contract: EX-05, B-01
 #[tokio::test(start_paused = true)]
 async fn a_write_without_an_answer_leaves_the_round_unaccounted() {

@@ -159,6 +159,67 @@ async fn a_failed_sync_is_retried_without_limit_and_a_success_forgets() {
     assert_eq!(queue.num_requeues(&key("a")), 0);
 }
 
+/// Whenever the key is to be looked at again.
+///
+/// Contract: WQ-03
+#[tokio::test(start_paused = true)]
+async fn a_success_that_is_looked_at_again_forgets_the_failures_before() {
+    for (requeue, again) in [(Requeue::Now, 35), (Requeue::After(millis(1_000)), 1_035)] {
+        let count = AtomicUsize::new(0);
+        let controller = Scripted::new(move |_| {
+            let synced = match count.fetch_add(1, Ordering::SeqCst) {
+                0..3 | 4 => failed(),
+                3 => Synced::Done(Verdict::done(requeue)),
+                _ => done(),
+            };
+            (Duration::ZERO, synced)
+        });
+        let (queue, _trigger, _task) = start(&controller, 1);
+        queue.add([key("a")]);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let begins: Vec<u64> =
+            controller.log().iter().filter_map(|line| line.strip_suffix(" begin a")?.parse().ok()).collect();
+        assert_eq!(begins, [0, 5, 15, 35, again, again + 5], "{requeue:?}");
+    }
+}
+
+/// Has one deadline, and remembers when it was told that it may have passed.
+struct Expiring {
+    deadline: Mutex<Option<Moment>>,
+    expired: Mutex<Vec<Moment>>,
+}
+
+impl Controller for Expiring {
+    fn sync<'a>(&'a self, _key: &'a ObjectKey) -> BoxFuture<'a, Synced> {
+        Box::pin(std::future::ready(done()))
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        *self.deadline.lock().unwrap()
+    }
+
+    fn expire(&self, now: Moment) {
+        *self.deadline.lock().unwrap() = None;
+        self.expired.lock().unwrap().push(now);
+    }
+}
+
+/// Contract: B-17
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_served_though_no_key_comes() {
+    let clock = Clock::system();
+    let deadline = clock.moment() + Duration::from_secs(10);
+    let controller = Arc::new(Expiring { deadline: Mutex::new(Some(deadline)), expired: Mutex::default() });
+    let queue = Queue::new("replicaset", clock, &Metrics::new(clock));
+    let (_trigger, stop) = shutdown::channel();
+    let served = Arc::clone(&controller);
+    let _task = tokio::spawn(async move { queue.work(served, 2, stop).await });
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let expired = controller.expired.lock().unwrap().clone();
+    assert_eq!(expired.len(), 1);
+    assert!(expired[0] >= deadline && expired[0] <= deadline + millis(1), "at {:?}", expired[0]);
+}
+
 /// Contract: B-09
 #[tokio::test(start_paused = true)]
 async fn a_refusal_whose_cause_can_end_is_retried_within_the_minute() {
