@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use muster_apiserver::http::Service;
+use muster_apiserver::storage::Storage;
 use muster_apiserver::{ApiServer, Options as ServerOptions};
 use muster_cluster::{Cluster, DelayRange, Options as ClusterOptions};
 use muster_objects::time::Timestamp;
@@ -123,6 +124,19 @@ impl World {
         let Self { server, history, clock: server_clock, faults, .. } = self;
         let connection = Connection { server, history, clock: *server_clock, faults: faults.as_ref() };
         connection.open(who, clock.unwrap_or(*server_clock))
+    }
+
+    /// Changes how many nodes there are: those that go are dead, and their pods with them.
+    pub fn set_nodes(&self, count: u32) {
+        if let Some(cluster) = &self.cluster {
+            cluster.set_nodes(count);
+        }
+    }
+
+    /// What the server has stored: to be compacted, or restored to an earlier version.
+    #[must_use]
+    pub fn storage(&self) -> &Storage {
+        &self.server.registry().storage
     }
 
     /// The controllers' metrics.

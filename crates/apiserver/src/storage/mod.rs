@@ -215,6 +215,36 @@ impl Storage {
         Ok(Cursor::new(Arc::clone(self), resource, namespace, after))
     }
 
+    /// Forgets all history: what has not been read by now can be read no more, as after a compaction.
+    pub fn compact(&self) {
+        let mut inner = self.lock();
+        while inner.forget_oldest() {}
+    }
+
+    /// Puts everything back to what it was at `version`, as from a backup: later versions are given again, to other
+    /// writes, and watches end.
+    ///
+    /// # Errors
+    /// The newest version that can no longer be seen, when `version` is before it, or the present one when it is after it.
+    pub fn restore(&self, version: u64) -> Result<(), u64> {
+        let mut inner = self.lock();
+        if version < inner.compacted {
+            return Err(inner.compacted);
+        }
+        if version > inner.version {
+            return Err(inner.version);
+        }
+        for table in &mut inner.tables {
+            *table = table.as_it_was(version);
+        }
+        (inner.version, inner.compacted, inner.bytes) = (version, version, 0);
+        inner.timeline.clear();
+        self.version.store(version, Ordering::Release);
+        drop(inner);
+        self.wakers.iter().for_each(Notify::notify_waiters);
+        Ok(())
+    }
+
     /// Appends to the history what has just been done to a table, and tells the watchers.
     fn record(&self, mut inner: MutexGuard<'_, Inner>, resource: ResourceId, event: Event) {
         let now = Instant::now();
@@ -236,11 +266,7 @@ impl Storage {
             if !expired && inner.bytes <= self.retention.bytes {
                 break;
             }
-            inner.timeline.pop_front();
-            inner.bytes -= oldest.bytes;
-            if let Some(version) = inner.table_mut(oldest.resource).drop_oldest() {
-                inner.compacted = version;
-            }
+            inner.forget_oldest();
         }
     }
 
@@ -269,6 +295,16 @@ impl Inner {
 
     fn table_mut(&mut self, resource: ResourceId) -> &mut Table {
         &mut self.tables[usize::from(resource.0)]
+    }
+
+    /// Drops the oldest event of all; says whether there was one.
+    fn forget_oldest(&mut self) -> bool {
+        let Some(oldest) = self.timeline.pop_front() else { return false };
+        self.bytes -= oldest.bytes;
+        if let Some(version) = self.table_mut(oldest.resource).drop_oldest() {
+            self.compacted = version;
+        }
+        true
     }
 
     fn expect(&self, resource: ResourceId, namespace: &str, name: &str, version: u64) -> Result<Arc<Entry>, Refused> {

@@ -138,6 +138,16 @@ impl Table {
         (then, remaining)
     }
 
+    /// A table of what there was at `version`, which has seen nothing happen.
+    pub(super) fn as_it_was(&self, version: u64) -> Self {
+        let (entries, _) = self.range_at(&Range::default(), version);
+        let mut then = Self { dropped: version, ..Self::default() };
+        for entry in entries {
+            then.insert(entry);
+        }
+        then
+    }
+
     fn keys<'a>(&'a self, range: &Range<'a>) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
         let (first, last) = if range.namespace.is_empty() {
             let from = range.after.map_or(0, |(ns, _)| self.find(ns).unwrap_or_else(|at| at));

@@ -245,3 +245,39 @@ proptest! {
         }
     }
 }
+
+/// Contract: API-09
+#[tokio::test]
+async fn a_compaction_leaves_nothing_to_be_read_but_the_present() {
+    let storage = storage(1 << 20);
+    let a = storage.create(PODS, draft("n", "a", 1, None)).expect("a new name");
+    let mut behind = storage.watch(PODS, "", 0).expect("all of it");
+    storage.update(PODS, draft("n", "a", 2, Some(&a)), a.version).expect("the present version");
+    storage.compact();
+    assert_eq!(behind.read(&mut Vec::new()), Err(Fallen(2)));
+    assert_eq!(storage.watch(PODS, "", 1).err(), Some(2));
+    assert!(storage.watch(PODS, "", 2).is_ok());
+    assert_eq!(storage.list(PODS, &Range::default(), Some(1)).err(), Some(2));
+    assert_eq!(storage.list(PODS, &Range::default(), None).expect("the present").entries.len(), 1);
+}
+
+/// Contract: API-07, API-09
+#[tokio::test]
+async fn a_restored_storage_is_as_it_was_and_gives_later_versions_again() {
+    let storage = storage(1 << 20);
+    let a = storage.create(PODS, draft("n", "a", 1, None)).expect("a new name");
+    storage.create(PODS, draft("n", "b", 1, None)).expect("a new name");
+    storage.update(PODS, draft("n", "a", 2, Some(&a)), a.version).expect("the present version");
+    storage.create(OTHERS, draft("n", "c", 1, None)).expect("a new name");
+    let mut watch = storage.watch(PODS, "", 4).expect("the present");
+    assert_eq!(storage.restore(5), Err(4));
+    storage.restore(2).expect("a version that can be seen");
+    assert_eq!(watch.read(&mut Vec::new()), Err(Fallen(2)), "a watch of what never was ends");
+    let listed = storage.list(PODS, &Range::default(), None).expect("the present");
+    assert_eq!((names(&listed.entries), listed.version), (vec!["n/a".to_owned(), "n/b".to_owned()], 2));
+    assert_eq!((listed.entries[0].version, storage.count(OTHERS)), (1, 0));
+    let again = storage.create(PODS, draft("n", "d", 1, None)).expect("a new name");
+    assert_eq!(again.version, 3);
+    storage.compact();
+    assert_eq!(storage.restore(2), Err(3));
+}

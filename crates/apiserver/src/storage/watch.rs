@@ -124,7 +124,8 @@ impl Cursor {
         loop {
             let inner = self.storage.lock();
             let table = inner.table(self.resource);
-            if self.after < table.dropped() {
+            // What it has read may never have been: everything was put back to an earlier version.
+            if self.after < table.dropped() || self.after > inner.version {
                 return Err(Fallen(table.dropped()));
             }
             match table.events_after(self.after, &self.namespace, BATCH, out) {

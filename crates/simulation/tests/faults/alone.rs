@@ -42,7 +42,7 @@ fn each_fault_by_itself_does_no_harm() {
     judge(&seeds, &broken);
 }
 
-/// The server is away for up to a minute, and everything that was connected to it is not any more.
+/// The server is away for up to 35 s, so that no node is given up, and everything that was connected to it is not any more.
 ///
 /// Contract: INF-05, WQ-04
 #[test]
@@ -52,7 +52,7 @@ fn a_server_that_was_away_finds_everything_taken_up_again() {
         let weather = |faults: &Faults, random: &mut Random| {
             let faults = faults.clone();
             let begins = Duration::from_millis(random.below(4_000));
-            let lasts = Duration::from_millis(5_000 + random.below(55_000));
+            let lasts = Duration::from_millis(5_000 + random.below(30_000));
             tokio::spawn(async move {
                 pass(begins).await;
                 faults.go_away();

@@ -9,6 +9,7 @@ mod clocks;
 mod common;
 mod failover;
 mod laws;
+mod lease;
 mod mixed;
 #[path = "../common/sizes.rs"]
 mod sizes;

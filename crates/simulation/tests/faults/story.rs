@@ -189,7 +189,10 @@ impl Town<'_> {
             }
             let Some(differs) = differs else { return Ok(start.elapsed()) };
             if start.elapsed() > within {
-                return Err(format!("{}: {} {}", name(&differs), differs["spec"]["replicas"], differs["status"]));
+                let its = |pod: &&Value| pod["metadata"]["ownerReferences"][0]["uid"] == differs["metadata"]["uid"];
+                let pod = pods.iter().find(its).map(|pod| &pod["status"]);
+                let (replicas, status) = (&differs["spec"]["replicas"], &differs["status"]);
+                return Err(format!("{}: {replicas} {status}, its first pod {pod:?}", name(&differs)));
             }
             pass(Duration::from_millis(500)).await;
         }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use muster_simulation::Faults;
+use muster_simulation::{Fault, Faults, Rule, World};
 use tokio::time::Instant;
 
 use crate::common::{Random, each, in_virtual_time};
+use crate::incidents::{self, Done, Incident};
+use crate::watcher::Watcher;
 use crate::weather::{ALL, SILENCE, mixed};
 use crate::{Told, from_environment, judge, tell};
 
@@ -23,13 +25,17 @@ pub(crate) enum Sky {
     Silent,
     /// The server is away.
     Away,
+    /// Something happens to the cluster, while watches are cut now and then.
+    Incident(Incident, &'static str),
 }
 
 impl Sky {
     /// Every fault by itself in turn, and every fourth time a mixture; only the fault that `MUSTER_FAULT` names, where
     /// it names one.
     fn of(seed: u64) -> Self {
-        let every: Vec<Self> = (0..ALL.len()).map(Self::One).chain([Self::Silent, Self::Away]).collect();
+        let incidents = incidents::ALL.iter().map(|(incident, name)| Self::Incident(*incident, name));
+        let every: Vec<Self> =
+            (0..ALL.len()).map(Self::One).chain([Self::Silent, Self::Away]).chain(incidents).collect();
         if let Ok(name) = std::env::var("MUSTER_FAULT") {
             let found = every.into_iter().chain([Self::Clear, Self::Mixed]).find(|sky| sky.name() == name);
             return found.unwrap_or_else(|| panic!("MUSTER_FAULT={name}"));
@@ -47,6 +53,7 @@ impl Sky {
             Self::Mixed => "a mixture",
             Self::Silent => SILENCE.name,
             Self::Away => "the server is away",
+            Self::Incident(_, name) => name,
         }
     }
 
@@ -62,7 +69,7 @@ impl Sky {
             Self::Silent | Self::Mixed => Duration::from_secs(700),
             Self::One(at) if ALL[at].name.starts_with("bookmarks") => Duration::from_secs(700),
             // A request that hangs is given up after 75 s.
-            Self::One(_) | Self::Away => Duration::from_secs(80),
+            Self::One(_) | Self::Away | Self::Incident(..) => Duration::from_secs(80),
         }
     }
 }
@@ -80,26 +87,37 @@ impl Forecast {
     pub(crate) fn of(seed: u64, sky: Sky) -> Self {
         let mut random = Random::seeded(seed ^ 0x5eed_0f5c_a1e5_0000);
         let begins = Duration::from_millis(random.below(15_000));
-        let lasts = Duration::from_millis(5_000 + random.below(90_000));
+        // A server that is away for 40 s finds its nodes given up.
+        let longest = if sky == Sky::Away { 30_000 } else { 90_000 };
+        let lasts = Duration::from_millis(5_000 + random.below(longest));
         Self { sky, random, begins, lasts }
     }
 
-    /// Lets it come and go.
-    pub(crate) async fn pass(mut self, faults: Faults) {
+    /// Lets it come and go; says what was done by others than the controllers.
+    pub(crate) async fn pass(mut self, faults: &Faults, world: &World, watcher: &Watcher) -> Done {
         if self.sky.is_clear() {
-            return;
+            return Done::default();
         }
         let begins = Instant::now() + self.begins;
+        let ends = begins + self.lasts;
         tokio::time::sleep_until(begins).await;
+        let mut done = Done::default();
         match self.sky {
             Sky::Clear => {}
-            Sky::One(at) => ALL[at].begin(&faults, *self.random.pick(&[50, 200, 500, 1_000])),
-            Sky::Mixed => mixed(&faults, &mut self.random),
-            Sky::Silent => SILENCE.begin(&faults, *self.random.pick(&[20, 200, 1_000])),
+            Sky::One(at) => ALL[at].begin(faults, *self.random.pick(&[50, 200, 500, 1_000])),
+            Sky::Mixed => mixed(faults, &mut self.random),
+            Sky::Silent => SILENCE.begin(faults, *self.random.pick(&[20, 200, 1_000])),
             Sky::Away => faults.go_away(),
+            Sky::Incident(incident, _) => {
+                if self.random.once_in(2) {
+                    faults.add(Rule::always(Fault::Cut).per_mille(100));
+                }
+                done = incident.happen(ends, (world, watcher, faults), &mut self.random).await;
+            }
         }
-        tokio::time::sleep_until(begins + self.lasts).await;
+        tokio::time::sleep_until(ends).await;
         faults.end();
+        done
     }
 }
 
@@ -109,7 +127,7 @@ impl Forecast {
 #[test]
 fn random_rollouts_keep_their_bounds_in_bad_weather() {
     let first = from_environment("MUSTER_SEED", 1);
-    let seeds: Vec<u64> = (first..first + from_environment("MUSTER_CASES", 40)).collect();
+    let seeds: Vec<u64> = (first..first + from_environment("MUSTER_CASES", 600)).collect();
     let told = each(&seeds, |seed| in_virtual_time(tell(*seed, Sky::of(*seed))));
     judge(&seeds, &told);
     let mut strikes = BTreeMap::new();

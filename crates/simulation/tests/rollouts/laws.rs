@@ -15,6 +15,7 @@ use muster_objects::Timestamp;
 use serde_json::Value;
 
 use crate::common::{condition, is_being_deleted, name, number};
+use crate::incidents::Done;
 use crate::sizes::Sizes;
 use crate::watcher::{Kind, Seen};
 
@@ -26,6 +27,8 @@ pub(crate) struct Evidence {
     pub(crate) deleted_by_controllers: BTreeSet<String>,
     /// Pods that the controllers created without being told.
     pub(crate) created_unanswered: BTreeSet<String>,
+    /// What was done by others.
+    pub(crate) done: Done,
     /// Virtual milliseconds since the Unix epoch from which on whatever happens is told to the controllers at once.
     pub(crate) told_from: i64,
 }
@@ -34,6 +37,8 @@ pub(crate) struct Evidence {
 pub(crate) struct Laws<'s> {
     evidence: &'s Evidence,
     min_ready: i64,
+    /// Whether this is after the server was restored.
+    restored: bool,
     deployment: Option<&'s Value>,
     sets: BTreeMap<&'s str, &'s Value>,
     pods: BTreeMap<&'s str, &'s Value>,
@@ -44,6 +49,8 @@ pub(crate) struct Laws<'s> {
     available: BTreeSet<&'s str>,
     /// How many available pods were lost that the Deployment's status may still count.
     lost: i64,
+    /// By how much others have made ReplicaSets larger, since all were at rest within the bounds.
+    added: i64,
     /// The sizes that each ReplicaSet's controller may be looking at.
     sizes: BTreeMap<&'s str, Sizes>,
     /// How many pods each ReplicaSet lost since it was last at rest.
@@ -61,9 +68,24 @@ struct Bounds {
 impl<'s> Laws<'s> {
     /// Checks a history of one Deployment. What was broken, each with the write that broke it.
     pub(crate) fn check(seen: &'s [Seen], evidence: &'s Evidence, min_ready: i64) -> Vec<String> {
-        let mut laws = Self {
+        let mut laws = Self::new(evidence, min_ready);
+        let mut epoch = 0;
+        for write in seen {
+            if write.epoch > epoch {
+                // Nothing of before has been. What was decided on it may still be carried out.
+                epoch = write.epoch;
+                laws = Self { broken: laws.broken, restored: true, ..Self::new(evidence, min_ready) };
+            }
+            laws.take(write);
+        }
+        laws.broken
+    }
+
+    fn new(evidence: &'s Evidence, min_ready: i64) -> Self {
+        Self {
             evidence,
             min_ready,
+            restored: false,
             deployment: None,
             sets: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -71,14 +93,11 @@ impl<'s> Laws<'s> {
             ready: BTreeSet::new(),
             available: BTreeSet::new(),
             lost: 0,
+            added: 0,
             sizes: BTreeMap::new(),
             lost_of: BTreeMap::new(),
             broken: Vec::new(),
-        };
-        for write in seen {
-            laws.take(write);
         }
-        laws.broken
     }
 
     fn take(&mut self, write: &'s Seen) {
@@ -90,6 +109,12 @@ impl<'s> Laws<'s> {
                 self.note_bounds(object);
             }
             Kind::ReplicaSet => {
+                if self.evidence.done.sets.contains(&write.version) && !self.restored {
+                    let before = self.sets.get(name(object)).map_or(0, |set| number(set, "/spec/replicas"));
+                    let change = number(object, "/spec/replicas") - before;
+                    self.added += change.max(0);
+                    self.lost += (-change).max(0);
+                }
                 put(&mut self.sets, write);
                 self.sizes.entry(uid(object)).or_default().note(object);
             }
@@ -120,14 +145,20 @@ impl<'s> Laws<'s> {
         }
 
         self.settle(deployment, total, count);
+        if !told_late
+            && self.is_at_rest()
+            && self.wanted() <= self.bounds.iter().map(|bounds| bounds.most).min().unwrap()
+        {
+            self.added = 0;
+        }
         let most = self.bounds.iter().map(|bounds| bounds.most).max().unwrap();
         let least = self.bounds.iter().map(|bounds| bounds.least).min().unwrap();
         let wanted = self.wanted();
-        if wanted > most {
+        if wanted > most + self.added {
             self.break_law(write, &format!("ReplicaSets want {wanted} pods, at most {most} are allowed"));
         }
         let unknown = i64::try_from(active.iter().filter(|pod| self.is_unknown(pod, now)).count()).unwrap();
-        if total > most + unknown {
+        if total > most + unknown + self.added {
             self.break_law(write, &format!("there are {total} pods, at most {most} are allowed"));
         }
         if taken > 0 && count + self.lost < least {
@@ -180,9 +211,10 @@ impl<'s> Laws<'s> {
         }
     }
 
-    /// Whether the controllers have created this pod and do not know that they have.
+    /// Whether the controllers have created this pod and do not know that they have, or others have.
     fn is_unknown(&self, pod: &Value, now: i64) -> bool {
         now < self.evidence.told_from && self.evidence.created_unanswered.contains(name(pod))
+            || self.evidence.done.pods.contains(name(pod))
     }
 
     /// How many pods the ReplicaSets want.
@@ -247,7 +279,10 @@ impl<'s> Laws<'s> {
 
     /// Of one ReplicaSet only there are pods that are not over; those being deleted still run.
     fn one_set_runs(&mut self, write: &Seen) {
-        let running = self.pods.values().filter(|pod| !is_over(pod));
+        if self.added > 0 {
+            return;
+        }
+        let running = self.pods.values().filter(|pod| !is_over(pod) && !self.is_unknown(pod, write.millis));
         let sets: BTreeSet<&str> = running.filter_map(|pod| hash(pod)).collect();
         if sets.len() > 1 {
             self.break_law(write, &format!("pods of {sets:?} run together"));
@@ -272,7 +307,10 @@ impl<'s> Laws<'s> {
     }
 
     fn break_law(&mut self, write: &Seen, law: &str) {
-        let Seen { version, millis, kind, gone, object } = write;
+        let Seen { epoch: _, version, millis, kind, gone, object } = write;
+        if self.restored && *millis < self.evidence.told_from {
+            return;
+        }
         let gone = if *gone { " (gone)" } else { "" };
         self.broken.push(format!("{version} at {millis}: {kind:?} {}{gone}: {law}", name(object)));
     }

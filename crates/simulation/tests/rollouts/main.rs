@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod crossed;
+mod incidents;
 mod laws;
 #[path = "../common/sizes.rs"]
 mod sizes;
@@ -88,10 +89,9 @@ pub(crate) async fn tell(seed: u64, sky: Sky) -> Told {
     let on_the_way = (!sky.is_clear()).then(|| faults.clone());
     let settings = Settings { faults: on_the_way, ..story.settings.clone() };
     let world = World::start(settings).await.unwrap();
-    let weather = tokio::spawn(Forecast::of(seed, sky).pass(faults.clone()));
     let watcher = Watcher::start(&world).await;
-    story.live(&world).await;
-    weather.await.unwrap();
+    let weather = Forecast::of(seed, sky).pass(&faults, &world, &watcher);
+    let ((), done) = tokio::join!(story.live(&world), weather);
     // From here on, or from the beginning, what happens is told at once.
     let over = world.client().clock().now().as_nanos() / 1_000_000;
     let told_from = if sky.is_clear() { 0 } else { over } + i64::try_from(sky.news().as_millis()).unwrap();
@@ -127,7 +127,7 @@ pub(crate) async fn tell(seed: u64, sky: Sky) -> Told {
     let deleted_unanswered = unanswered(&faults, Verb::Delete);
     deleted_by_controllers.retain(|pod| !deleted_unanswered.contains(pod));
     let created_unanswered = unanswered(&faults, Verb::Create);
-    let evidence = Evidence { deleted_by_controllers, created_unanswered, told_from };
+    let evidence = Evidence { deleted_by_controllers, created_unanswered, done, told_from };
     let seen = watcher.end();
     broken.extend(Laws::check(&seen, &evidence, story.min_ready));
     if std::env::var_os("MUSTER_TIMELINE").is_some() {
@@ -140,7 +140,7 @@ pub(crate) async fn tell(seed: u64, sky: Sky) -> Told {
         }
     }
     let lines = world.history().lines();
-    let strikes = faults.strikes();
+    let strikes = faults.strikes() + evidence.done.times;
     world.stop().await;
     Told { sky, end, broken, lines, strikes }
 }

@@ -15,7 +15,7 @@ pub(crate) fn timeline(seen: &[Seen]) -> String {
     })
 }
 
-fn line(Seen { version, millis, kind, gone, object }: &Seen) -> String {
+fn line(Seen { epoch: _, version, millis, kind, gone, object }: &Seen) -> String {
     let at = millis - EPOCH_NANOS / 1_000_000;
     let gone = if *gone { " gone" } else { "" };
     let leaving = if is_being_deleted(object) { " being deleted" } else { "" };
