@@ -363,7 +363,7 @@ async fn patches_go_one_by_one_up_to_the_first_that_fails() {
         subresource: None,
         patch_type: PatchType::Json,
         body: Bytes::from_static(b"[]"),
-        telling: Telling::SILENT,
+        events: EventTexts::SILENT,
         purpose: "scale".into(),
     };
     let script = Script::default();
