@@ -31,6 +31,10 @@ const CRASH_BACKOFF_RESET: Duration = Duration::from_secs(600);
 /// How long after someone else ended a pod in its status alone the node says again what it runs.
 const REASSERT: Duration = Duration::from_millis(500);
 
+/// How long after someone else wrote that a pod is not ready, or ready, the node writes again what it is: as often as
+/// a kubelet compares its statuses with the server's.
+const RECONCILE: Duration = Duration::from_secs(10);
+
 /// Both clocks at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
@@ -163,6 +167,10 @@ impl Life {
                 // Someone else ended what never ran; of that phase there is no way back.
                 self.end(pod.status.phase, None);
             }
+        } else if pod.status.ready != self.conditions.ready.0 && self.stage == Stage::Running {
+            // Mostly the node's own report is under way. But the node may have been taken for dead, or the server
+            // restored to an earlier version.
+            self.reassert = self.reassert.or(Some(now.moment + RECONCILE));
         } else {
             self.reassert = None;
         }

@@ -483,6 +483,22 @@ fn what_runs_is_reported_again_where_someone_else_wrote_that_it_is_over() {
     assert_eq!(world.writes(1), [0, 2500]);
 }
 
+/// Such as by the node lifecycle controller, after a server that took no Lease for long was back sooner than its nodes.
+///
+/// Contract: SIM-03, SIM-06
+#[test]
+fn a_pod_that_is_ready_is_reported_again_where_someone_else_wrote_that_it_is_not() {
+    let mut world = World::new("0s");
+    world.add(1, &json!({}));
+    world.run_to(2000);
+    world.change(1, &json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}));
+    world.run_to(11_999);
+    assert!(!world.ready(1), "others have the time to see it");
+    world.run_to(600_000);
+    assert!(world.ready(1));
+    assert_eq!(world.writes(1), [0, 12_000]);
+}
+
 /// Contract: SIM-03
 #[test]
 fn what_never_ran_stays_over() {
