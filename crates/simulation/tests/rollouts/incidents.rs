@@ -39,7 +39,7 @@ pub(crate) const ALL: [(Incident, &str); 5] = [
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) times: u64,
-    /// The versions of ReplicaSets that others wrote.
+    /// The versions of ReplicaSets that others wrote, or that were written without an answer.
     pub(crate) sets: BTreeSet<u64>,
     /// Pods that others made.
     pub(crate) pods: BTreeSet<String>,
@@ -90,6 +90,10 @@ async fn restore(world: &World, watcher: &Watcher, faults: &Faults, random: &mut
     faults.add(Rule::always(Fault::Refuse(Refusal::VersionTooLarge)).verbs(&[Verb::Watch]));
     // Whoever waits before asking again does so by then.
     pass(Duration::from_secs(40)).await;
+    // The simulated nodes do not say again what they have said of their pods, as real ones do: they are replaced.
+    world.set_nodes(0);
+    pass(Duration::from_secs(60)).await;
+    world.set_nodes(3);
 }
 
 async fn meddle(api: Api<'_>, random: &mut Random, done: &mut Done) {

@@ -49,7 +49,8 @@ pub(crate) struct Laws<'s> {
     available: BTreeSet<&'s str>,
     /// How many available pods were lost that the Deployment's status may still count.
     lost: i64,
-    /// By how much others have made ReplicaSets larger, since all were at rest within the bounds.
+    /// By how much ReplicaSets were made larger by others, or without an answer, since all were at rest within the
+    /// bounds.
     added: i64,
     /// The sizes that each ReplicaSet's controller may be looking at.
     sizes: BTreeMap<&'s str, Sizes>,

@@ -127,6 +127,8 @@ pub(crate) async fn tell(seed: u64, sky: Sky) -> Told {
     let deleted_unanswered = unanswered(&faults, Verb::Delete);
     deleted_by_controllers.retain(|pod| !deleted_unanswered.contains(pod));
     let created_unanswered = unanswered(&faults, Verb::Create);
+    let mut done = done;
+    done.sets.extend(sets_unanswered(&faults));
     let evidence = Evidence { deleted_by_controllers, created_unanswered, done, told_from };
     let seen = watcher.end();
     broken.extend(Laws::check(&seen, &evidence, story.min_ready));
@@ -174,6 +176,12 @@ fn unanswered(faults: &Faults, verb: Verb) -> BTreeSet<String> {
     let of_pods = unanswered.filter(|each| each.target.verb == verb && each.target.resource == "pods");
     let names = of_pods.map(|each| if verb == Verb::Create { name(&each.answer).to_owned() } else { each.target.name });
     names.collect()
+}
+
+/// The versions of ReplicaSets that the controllers have written without an answer.
+fn sets_unanswered(faults: &Faults) -> BTreeSet<u64> {
+    let unanswered = faults.unanswered().into_iter().filter(|each| each.target.resource == "replicasets");
+    unanswered.filter_map(|each| each.answer["metadata"]["resourceVersion"].as_str()?.parse().ok()).collect()
 }
 
 /// ReplicaSets with the template of another.
