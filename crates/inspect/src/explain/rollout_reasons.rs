@@ -143,7 +143,7 @@ fn rolling(decision: &Decision, why: &mut Vec<Reason>) {
     match most_down(deployment, &decision.sets) {
         Err(Held::NothingToDo) => {}
         Err(Held::Unreported(set)) => {
-            why.push(Reason::new("DEP-11", format!("old ones cannot shrink: {}", unreported(&set))))
+            why.push(Reason::new("DEP-11", format!("old ones cannot shrink: {}", unreported(&set))));
         }
         Err(Held::Availability { wanted, least, not_yet_available }) => why.push(Reason::new(
             "DEP-11",

@@ -193,6 +193,10 @@ impl Story {
     /// A node that throws out all that it runs; one is always left.
     async fn fail_node(&mut self, api: Api<'_>) {
         let nodes = api.list(NODES).await;
+        // Other incidents take nodes too.
+        if nodes.len() < 2 {
+            return;
+        }
         let at = 1 + usize::try_from(self.random.below(nodes.len() as u64 - 1)).unwrap();
         let taint = json!([{"key": "broken", "effect": "NoExecute"}]);
         api.merge(&format!("{NODES}/{}", name(&nodes[at])), &json!({"spec": {"taints": taint}})).await;
