@@ -208,7 +208,8 @@ fn replicas_that_cannot_cost_an_available_pod_go_at_once() {
     // Of ten replicas, three above and two unavailable. New: size, available. Old ones: size, ready, available; and
     // their sizes after, those that shrink.
     type Old = (i32, i32, i32);
-    let cases: [(&str, (i32, i32), &[Old], &[(&str, i32)]); 9] = [
+    type Case = (&'static str, (i32, i32), &'static [Old], &'static [(&'static str, i32)]);
+    let cases: [Case; 9] = [
         ("undo while the canary bakes", (8, 8), &[(5, 5, 0)], &[("web-1", 0)]),
         ("forward to a fix", (0, 0), &[(8, 8, 8), (5, 5, 0)], &[("web-2", 0)]),
         ("two of the canary's pods may be spared, so all may go", (8, 8), &[(5, 5, 2)], &[("web-1", 0)]),
