@@ -1,7 +1,7 @@
 //! The manager, and the whole shell around a ReplicaSet or ReplicationController controller, against a scripted
 //! server under paused time.
 
-use muster_controllers::pause::COUNTS_PAUSE;
+use muster_controllers::pause::{COUNTS_PAUSE, LONGEST_COUNTS_WAIT};
 use serde_json::{Value, json};
 
 use super::*;
@@ -110,6 +110,16 @@ impl Cluster {
             }
             asked.answer(201, r#"{"kind":"Event","metadata":{"name":"e","uid":"u","resourceVersion":"1"}}"#);
         }
+    }
+
+    /// How many syncs were put off for the cache of that kind.
+    fn skips(&self, resource: &str) -> u64 {
+        let text = self.metrics.encode();
+        let label = format!("resource=\"{resource}\"}} ");
+        let of_kind =
+            |line: &str| line.starts_with("replicaset_controller_stale_sync_skips_total") && line.contains(&label);
+        let line = text.lines().find(|line| of_kind(line));
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
     }
 
     async fn nothing_more(&mut self) {
@@ -285,12 +295,7 @@ async fn a_sync_waits_for_a_stale_cache_and_is_woken_by_it() {
     // Another event of the ReplicaSet; the pods' cache does not show the pod yet.
     cluster.sets.event("MODIFIED", &replica_set(12, 1));
     cluster.nothing_more().await;
-    assert!(
-        cluster
-            .metrics
-            .encode()
-            .contains("replicaset_controller_stale_sync_skips_total{group=\"\",resource=\"pods\"} 1")
-    );
+    assert_eq!(cluster.skips("pods"), 1);
     let before = tokio::time::Instant::now();
     cluster.pods.event("ADDED", &pod);
     assert_eq!(cluster.status(13).await["replicas"], 1);
@@ -304,10 +309,59 @@ async fn a_cache_that_never_catches_up_is_not_waited_for_without_limit() {
     cluster.create("web-a", 11).await;
     cluster.sets.event("MODIFIED", &replica_set(12, 1));
     cluster.nothing_more().await;
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    let put_off = cluster.skips("pods");
+    tokio::time::sleep(Duration::from_secs(21)).await;
     let text = cluster.metrics.encode();
     let retries = text.lines().find(|line| line.starts_with("workqueue_retries_total")).unwrap();
     assert!(!retries.ends_with(" 0"), "after the limit it is retried as upstream does: {retries}");
+    assert!(cluster.skips("pods") > put_off);
+}
+
+/// The ReplicaSets' cache wakes as the pods' does.
+///
+/// Contract: RS-19, B-17
+#[tokio::test(start_paused = true)]
+async fn a_sync_is_woken_by_the_cache_of_its_owners() {
+    let mut cluster = cluster(1).await;
+    let mut pod = cluster.create("web-a", 11).await;
+    cluster.pods.event("ADDED", &pod);
+    assert_eq!(cluster.status(20).await["replicas"], 1);
+    // The watch of ReplicaSets does not show that status yet.
+    pod["metadata"]["resourceVersion"] = json!("21");
+    pod["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+    cluster.pods.event("MODIFIED", &pod);
+    cluster.nothing_more().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(cluster.skips("replicasets"), 1);
+    let before = tokio::time::Instant::now();
+    cluster.sets.bookmark(20, false);
+    assert_eq!(cluster.status(22).await["readyReplicas"], 1);
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+/// A ReplicaSet that grows all the time puts its counts off with each round, and by a second in all.
+///
+/// Contract: RS-17
+#[tokio::test(start_paused = true)]
+async fn counts_of_a_replica_set_that_grows_are_written_within_a_second() {
+    let mut cluster = cluster(0).await;
+    let before = tokio::time::Instant::now();
+    let mut version = 10;
+    for replicas in 1..200 {
+        version += 2;
+        cluster.sets.event("MODIFIED", &replica_set(version, replicas));
+        let asked = cluster.next().await;
+        if asked.method.as_str() == "PATCH" {
+            break;
+        }
+        let pod = created(&serde_json::from_slice(&asked.body).unwrap(), &format!("web-{replicas}"), version + 1);
+        asked.answer(201, pod.to_string());
+        cluster.pods.event("ADDED", &pod);
+        tokio::time::sleep(COUNTS_PAUSE / 2).await;
+    }
+    let waited = before.elapsed();
+    assert!(waited > COUNTS_PAUSE && waited <= LONGEST_COUNTS_WAIT + COUNTS_PAUSE, "{waited:?}");
 }
 
 /// Contract: B-01, EX-02
