@@ -61,6 +61,11 @@ impl Sky {
         self == Self::Clear
     }
 
+    /// Whether the server was put back to an earlier version.
+    pub(crate) fn is_restored(self) -> bool {
+        matches!(self, Self::Incident(Incident::Restore, _))
+    }
+
     /// How long after the weather all that has happened in it is told.
     pub(crate) fn news(self) -> Duration {
         match self {
