@@ -147,6 +147,7 @@ impl Server {
 /// What opens a socket to the server.
 fn tcp(config: &kube::Config) -> Result<HttpConnector, ClientError> {
     if let Some(proxy) = &config.proxy_url {
+        let proxy = without_user(proxy);
         let why = format!(
             "connections through a proxy ({proxy}) are not supported; HTTPS_PROXY does not count for a server that \
              NO_PROXY names"
@@ -206,10 +207,17 @@ fn verified(config: &kube::Config) -> Result<(), ClientError> {
     }
     let server = &config.cluster_url;
     if server.scheme() != Some(&http::uri::Scheme::HTTPS) && !is_here(server) {
+        let server = without_user(server);
         let why = format!("found {server}, expected https: only a server on this machine may be reached without TLS");
         return Err(configuration("server", why));
     }
     Ok(())
+}
+
+/// An address for an error message: the user and the password that it may carry are nobody's to read.
+fn without_user(address: &Uri) -> String {
+    let port = address.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}", address.scheme_str().unwrap_or("http"), address.host().unwrap_or_default())
 }
 
 /// Whether a server is on this machine.
@@ -357,5 +365,22 @@ mod tests {
             let error = refused(server, false);
             assert!(error.starts_with(&format!("server: found {server}")), "{error}");
         }
+    }
+
+    #[test]
+    fn an_error_does_not_name_the_user_of_an_address() {
+        for (address, shown) in [
+            ("http://me:secret@proxy.example:3128/x", "http://proxy.example:3128"),
+            ("http://me:secret@server.example", "http://server.example"),
+            ("socks5://[::1]:1080", "socks5://[::1]:1080"),
+        ] {
+            assert_eq!(without_user(&address.parse().unwrap()), shown);
+        }
+        let mut config = kube::Config::new("http://me:secret@server.example".parse().unwrap());
+        let error = verified(&config).unwrap_err().to_string();
+        assert!(error.contains("found http://server.example,") && !error.contains("secret"), "{error}");
+        config.proxy_url = Some("http://me:secret@proxy.example:3128".parse().unwrap());
+        let error = tcp(&config).unwrap_err().to_string();
+        assert!(error.contains("(http://proxy.example:3128)") && !error.contains("secret"), "{error}");
     }
 }
