@@ -52,7 +52,7 @@ fn a_server_that_was_away_finds_everything_taken_up_again() {
         let weather = |faults: &Faults, random: &mut Random| {
             let faults = faults.clone();
             let begins = Duration::from_millis(random.below(4_000));
-            let lasts = Duration::from_millis(5_000 + random.below(30_000));
+            let lasts = Duration::from_millis(5_000 + random.below(55_000));
             tokio::spawn(async move {
                 pass(begins).await;
                 faults.go_away();

@@ -93,8 +93,8 @@ impl Forecast {
         let mut random = Random::seeded(seed ^ 0x5eed_0f5c_a1e5_0000);
         let begins = Duration::from_millis(random.below(15_000));
         // A server that is away for 40 s finds its nodes given up.
-        let longest = if sky == Sky::Away { 30_000 } else { 90_000 };
-        let lasts = Duration::from_millis(5_000 + random.below(longest));
+
+        let lasts = Duration::from_millis(5_000 + random.below(90_000));
         Self { sky, random, begins, lasts }
     }
 
