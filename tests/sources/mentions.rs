@@ -89,7 +89,8 @@ fn words(tokens: TokenStream, names: &BTreeMap<String, Vec<String>>, found: &mut
                     Some(path) if colons == 2 => path.path.push(ident),
                     _ => {
                         found.extend(path.take().map(|path| resolved(path, names)));
-                        if !dot && colons < 2 {
+                        // One that begins with colons is whole; so is, too strictly, what follows `<T>::`.
+                        if !dot {
                             path = Some(Mention { path: vec![ident], glob: false, line });
                         } else if ident == "await" {
                             found.push(Mention { path: vec![ident], glob: false, line });
@@ -141,7 +142,8 @@ fn a_path_is_found_however_it_is_written() {
          fn f(x: core::net::IpAddr) -> u8 {
              vec![time::SystemTime::now()];
              println!(\"{}\", Clock::now());
-             x.env.await
+             x.env.await;
+             ::core::num::NonZero::new(1)
          }",
     );
     let found = mentions(&file.expect("it is Rust"));
@@ -151,6 +153,7 @@ fn a_path_is_found_however_it_is_written() {
         "std::fs",
         "std::fs::read",
         "std::net",
+        "std::num",
         "println!",
         "await",
     ] {
