@@ -28,7 +28,7 @@ pub async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, ClientEr
             config.root_cert_file = cluster.certificate_authority.map(Into::into);
         }
         // kube holds NO_PROXY against the proxy's own address, and only where it was built with a proxy.
-        let no_proxy = ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| env::var(name).ok());
+        let no_proxy = first_set(["NO_PROXY", "no_proxy"].map(|name| env::var(name).ok()));
         let asked_for = cluster.proxy_url.is_some_and(|url| !url.is_empty());
         if !asked_for && goes_without_proxy(&config.cluster_url, &no_proxy.unwrap_or_default()) {
             config.proxy_url = None;
@@ -47,6 +47,11 @@ fn current_cluster(file: &Kubeconfig) -> Option<&Cluster> {
     let context = file.contexts.iter().find(|context| Some(&context.name) == file.current_context.as_ref())?;
     let name = &context.context.as_ref()?.cluster;
     file.clusters.iter().find(|cluster| cluster.name == *name)?.cluster.as_ref()
+}
+
+/// The first value that is set; an empty one is not, as in Go.
+fn first_set(values: [Option<String>; 2]) -> Option<String> {
+    values.into_iter().flatten().find(|value| !value.is_empty())
 }
 
 /// Whether the server is reached without the proxy of the environment: as in Go, if `no_proxy` names it or it is on
@@ -118,6 +123,15 @@ mod tests {
         for (server, no_proxy, without) in cases {
             assert_eq!(goes_without_proxy(&server.parse().unwrap(), no_proxy), without, "{server} {no_proxy:?}");
         }
+    }
+
+    /// Contract: CM-03
+    #[test]
+    fn an_empty_variable_does_not_hide_the_other_spelling() {
+        let value = |text: &str| Some(text.to_owned());
+        assert_eq!(first_set([value(""), value("b")]), value("b"));
+        assert_eq!(first_set([value("a"), value("b")]), value("a"));
+        assert_eq!(first_set([None, value("")]), None);
     }
 
     /// Contract: CM-03
