@@ -305,8 +305,8 @@ impl<T: Object> Reflector<T> {
             let path = self.resource.list(limit, token.as_deref());
             let page = match self.client.get_in(&path, form, self.encoding()).await {
                 Ok(page) => page,
-                Err(error) if error.is_expired() && token.is_some() => {
-                    // The pages have grown too old in the reading: all at once, then.
+                Err(error) if error.is_expired() && token.is_some() && limit > 0 => {
+                    // The pages have grown too old in the reading: all at once, then, and once only.
                     objects.clear();
                     token = None;
                     limit = 0;

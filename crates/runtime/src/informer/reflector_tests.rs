@@ -245,6 +245,25 @@ async fn pages_that_grow_too_old_are_read_again_in_one() {
     assert_eq!(log.take(), ["all a at 20"]);
 }
 
+/// A server that makes pages of what was asked for in one, and forgets them too, is not asked on and on.
+///
+/// Contract: INF-01
+#[tokio::test(start_paused = true)]
+async fn pages_that_grow_too_old_again_are_a_failure_with_a_pause() {
+    let (mut server, _log, _task) = start(1);
+    server.next().await.refuse(400, "BadRequest", "unknown parameter");
+    let before = Instant::now();
+    for path in ["/api/v1/pods?limit=500", "/api/v1/pods?limit=0"] {
+        let page = server.next().await;
+        assert_eq!(page.path, path);
+        page.answer(200, list(&[pod("a", 1)], 10, "t"));
+        server.next().await.refuse(410, "Expired", "the provided continue parameter is too old");
+    }
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    assert_eq!(server.next().await.path, "/api/v1/pods?limit=500");
+    assert!(before.elapsed() >= Duration::from_millis(800), "{:?}", before.elapsed());
+}
+
 /// Contract: INF-05
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_ends_resumes_from_the_last_version_bookmarks_included() {
