@@ -19,6 +19,17 @@ pub(crate) const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
 pub(crate) const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 pub(crate) const EVENTS: &str = "/api/v1/namespaces/default/events";
 
+/// The seeds to be tried: `cases` of them unless `MUSTER_CASES` says otherwise, from `MUSTER_SEED` or 1.
+pub(crate) fn seeds(cases: u64) -> Vec<u64> {
+    let number = |name: &str, default: u64| match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}: found {text:?}, expected a number")),
+        Err(_) => default,
+    };
+    let (first, cases) = (number("MUSTER_SEED", 1), number("MUSTER_CASES", cases));
+    assert!(cases > 0, "MUSTER_CASES: found 0, expected at least 1");
+    (first..first + cases).collect()
+}
+
 /// Runs a future to its end in a virtual time of its own, on this thread.
 pub(crate) fn in_virtual_time<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();

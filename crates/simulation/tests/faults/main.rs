@@ -17,15 +17,7 @@ mod story;
 #[path = "../common/weather.rs"]
 mod weather;
 
-/// The seeds to be tried: `cases` of them unless `MUSTER_CASES` says otherwise.
-fn seeds(cases: u64) -> Vec<u64> {
-    let first = from_environment("MUSTER_SEED", 1);
-    (first..first + from_environment("MUSTER_CASES", cases)).collect()
-}
-
-fn from_environment(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
-}
+use common::seeds;
 
 /// Fails with what each of the seeds broke, if any did.
 fn judge(seeds: &[u64], broken: &[Vec<String>]) {

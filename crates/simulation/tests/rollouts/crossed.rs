@@ -6,11 +6,11 @@ use std::time::Duration;
 use muster_simulation::{Fault, Faults, Rule, World};
 use tokio::time::Instant;
 
-use crate::common::{Random, each, in_virtual_time};
+use crate::common::{Random, each, in_virtual_time, seeds};
 use crate::incidents::{self, Done, Incident};
 use crate::watcher::Watcher;
 use crate::weather::{ALL, SILENCE, mixed};
-use crate::{Told, from_environment, judge, tell};
+use crate::{Told, judge, tell};
 
 /// What strikes a story: one fault by itself, or several at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,8 +131,7 @@ impl Forecast {
 /// Contract: DEP-09 to DEP-12, B-01, B-18 to B-20, RS-19
 #[test]
 fn random_rollouts_keep_their_bounds_in_bad_weather() {
-    let first = from_environment("MUSTER_SEED", 1);
-    let seeds: Vec<u64> = (first..first + from_environment("MUSTER_CASES", 600)).collect();
+    let seeds = seeds(600);
     let told = each(&seeds, |seed| in_virtual_time(tell(*seed, Sky::of(*seed))));
     judge(&seeds, &told);
     let mut strikes = BTreeMap::new();

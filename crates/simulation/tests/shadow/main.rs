@@ -12,22 +12,17 @@ mod wrong;
 use muster_simulation::World;
 use muster_simulation::world::CONTROLLERS;
 
-use common::{each, in_virtual_time};
+use common::{each, in_virtual_time, seeds};
 use operations::Operations;
 use watch::{SHADOW, Watch};
 
 /// How many operations there are in each world.
 const OPERATIONS: u64 = 60;
 
-fn from_environment(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 /// Beside our own controllers the shadow records only agreement, whatever is done to the cluster, and writes nothing.
 #[test]
 fn through_random_operations_it_agrees_with_ours() {
-    let first = from_environment("MUSTER_SEED", 1);
-    let seeds: Vec<u64> = (first..first + from_environment("MUSTER_CASES", 6)).collect();
+    let seeds = seeds(6);
     let told = each(&seeds, |seed| in_virtual_time(beside_ours(*seed)));
     let mut agreed = 0;
     for (seed, told) in seeds.iter().zip(&told) {
