@@ -111,7 +111,7 @@ pub(crate) fn put_off(
     let requeue = match requeue {
         Requeue::None => Requeue::After(wait),
         Requeue::After(delay) => Requeue::After(delay.min(wait)),
-        Requeue::Now | Requeue::RateLimited { .. } => requeue,
+        Requeue::RateLimited { .. } => requeue,
     };
     (None, requeue, true)
 }

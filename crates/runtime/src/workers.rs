@@ -228,10 +228,6 @@ impl Queue {
                             queue.add_rate_limited_between(key.clone(), floor, cap, now);
                         }
                         Requeue::None => queue.forget(&key),
-                        Requeue::Now => {
-                            queue.forget(&key);
-                            queue.add(key.clone(), now);
-                        }
                         Requeue::After(delay) => {
                             queue.forget(&key);
                             queue.add_after(key.clone(), delay, now);

@@ -59,7 +59,7 @@ impl DeploymentSync {
     }
 
     fn performed(&mut self, mut outcome: Outcome, now: Timestamp) -> Next {
-        let Some(decision) = self.decision.take() else { return self.end(None, Verdict::done(Requeue::Now)) };
+        let Some(decision) = self.decision.take() else { return self.end(None, Verdict::done(Requeue::AGAIN)) };
         // The namespace is being deleted: nothing is needed in it, and nothing is reported (DEP-23).
         if outcome.not_needed > 0 {
             return self.end(None, Verdict::done(Requeue::None));
@@ -82,7 +82,7 @@ impl DeploymentSync {
         let (status, requeue, counts_wait) = put_off(status, requeue, wait);
         self.counts_wait = counts_wait;
         // An object that was left alone has changed since the snapshot.
-        self.end(status, Verdict::done(if outcome.no_longer_owned > 0 { Requeue::Now } else { requeue }))
+        self.end(status, Verdict::done(if outcome.no_longer_owned > 0 { Requeue::AGAIN } else { requeue }))
     }
 
     /// The name of the new ReplicaSet is taken (DEP-05): by a ReplicaSet of this Deployment that the cache did not show

@@ -135,7 +135,6 @@ impl fmt::Display for Requeue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("look again when something changes"),
-            Self::Now => f.write_str("look again at once"),
             Self::After(delay) => write!(f, "look again after {delay:?}"),
             Self::RateLimited { at_most: None } => f.write_str("look again after a backoff"),
             Self::RateLimited { at_most: Some(limit) } => {

@@ -188,16 +188,20 @@ pub enum Expectation {
 pub enum Requeue {
     /// Only when something changes. The key's backoff is reset.
     None,
-    /// At once, behind the keys that already wait. The key's backoff is reset.
-    Now,
     /// After a delay. The key's backoff is reset.
     After(Duration),
-    /// After the key's backoff, since the sync failed.
+    /// After the key's backoff: the sync failed, or decided on what was no longer true.
     RateLimited {
         /// The longest backoff, if the cause can end by itself or by an action elsewhere (B-09); `None` for the queue's
         /// own limit.
         at_most: Option<Duration>,
     },
+}
+
+impl Requeue {
+    /// An object was found changed since it was looked at: decide again, with a pause that grows each time. A cache that
+    /// never shows the change (the server was put back to an earlier version) must not cost requests without end.
+    pub const AGAIN: Self = Self::RateLimited { at_most: None };
 }
 
 /// Something noticed during the decision that is neither a write nor an error.

@@ -51,7 +51,7 @@ pub enum Next {
 /// How a sync ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// When the owner is synced again: [`Requeue::RateLimited`] if and only if there is an `error`.
+    /// When the owner is synced again: [`Requeue::RateLimited`] if there is an `error`.
     pub requeue: Requeue,
     /// Why the sync failed.
     pub error: Option<Failure>,

@@ -202,7 +202,7 @@ fn requeue<O: ReplicaOwner>(
     // A pod that was left alone has changed since the snapshot: sync again. If written versions are recorded, that sync
     // waits for a cache that shows the change; otherwise an event of the pod will come.
     if outcome.no_longer_owned > 0 && O::IDENTITY.keeps_record {
-        return Requeue::Now;
+        return Requeue::AGAIN;
     }
     let available = until_available(
         pods.iter().map(|claimed| &*claimed.pod),

@@ -182,6 +182,6 @@ fn a_set_that_is_used_again_is_not_deleted() {
     let snapshot = world.snapshot();
     world.sets.get_mut("web-1").expect("there")["metadata"]["generation"] = json!(2);
     let verdict = world.run(&mut muster_controllers::deployment::DeploymentSync::new(snapshot));
-    assert_eq!((verdict.error, verdict.requeue), (None::<Failure>, Requeue::Now));
+    assert_eq!((verdict.error, verdict.requeue), (None::<Failure>, Requeue::AGAIN));
     assert_eq!(world.sets.len(), 2);
 }

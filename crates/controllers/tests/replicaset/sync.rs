@@ -299,7 +299,7 @@ fn a_pod_that_is_no_longer_ours_is_left_alone() {
         let mut world = World::default();
         world.writes.insert("web-0".into(), [Err(conflict("web-0"))].into());
         world.reads.insert("web-0".into(), Ok(fresh));
-        assert_eq!(run(&mut world, snapshot(replica_set(0), pods(1))), Verdict::done(Requeue::Now), "{name}");
+        assert_eq!(run(&mut world, snapshot(replica_set(0), pods(1))), Verdict::done(Requeue::AGAIN), "{name}");
         assert_eq!(world.deleted(), ["web-0"], "{name}");
         assert_eq!((&world.announcements, &world.expected), (&vec![], &Some((0, vec![]))), "{name}");
         assert!(world.recorded.contains(&ResourceVersion(4_444)), "{name}: the next sync waits for what was read");

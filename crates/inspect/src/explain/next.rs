@@ -93,8 +93,6 @@ pub struct Changes {
 pub enum Again {
     /// When something changes.
     OnChange,
-    /// At once.
-    Now,
     /// After this many seconds.
     AfterSeconds(f64),
     /// After the queue's backoff.
@@ -122,7 +120,6 @@ impl NextSync {
                 .map(|status| Changes { patch: status.status.clone(), annotations: status.annotations.clone() }),
             again: match plan.requeue {
                 Requeue::None => Again::OnChange,
-                Requeue::Now => Again::Now,
                 Requeue::After(delay) => Again::AfterSeconds(seconds(delay)),
                 Requeue::RateLimited { .. } => Again::Backoff,
             },

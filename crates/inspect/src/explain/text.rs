@@ -167,7 +167,6 @@ fn write_next(f: &mut fmt::Formatter<'_>, next: &NextSync) -> fmt::Result {
     }
     match &next.again {
         Again::OnChange => writeln!(f, "  again  when something changes"),
-        Again::Now => writeln!(f, "  again  at once"),
         Again::AfterSeconds(delay) => writeln!(f, "  again  after {}, or when something changes", time(*delay)),
         Again::Backoff => writeln!(f, "  again  after a backoff"),
     }

@@ -7,4 +7,5 @@
 mod common;
 
 mod deletion;
+mod restored;
 mod rollouts;
