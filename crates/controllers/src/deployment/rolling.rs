@@ -9,7 +9,7 @@ use muster_objects::int_or_percent::IntOrPercentError;
 use muster_objects::{Deployment, ReplicaSet, Strategy};
 
 use super::bounds::Bounds;
-use super::sets::{Sets, by_age, is_active, is_reported, taken, wanted};
+use super::sets::{Sets, by_age, is_active, is_unreported, taken, wanted};
 use super::update::{Refresh, SetUpdate};
 use crate::plan::Failure;
 
@@ -111,12 +111,6 @@ pub fn most_down(deployment: &Deployment, sets: &Sets) -> Result<i64, Held> {
 #[must_use]
 pub fn certainly_available(sets: &Sets) -> i64 {
     sets.all().map(|set| available_within(set)).sum()
-}
-
-/// Whether the ReplicaSet has or wants pods of which it is not known how many are available. One that shrank and grew
-/// again may report more than it has.
-fn is_unreported(set: &ReplicaSet) -> bool {
-    (is_active(set) || set.status.replicas > 0) && !is_reported(set)
 }
 
 /// Scales old ReplicaSets down by their unhealthy replicas, oldest first and by at most `most`. The new sizes are

@@ -77,6 +77,13 @@ pub fn is_reported(set: &ReplicaSet) -> bool {
     set.status.observed_generation >= set.meta.generation
 }
 
+/// Whether the ReplicaSet has or wants pods, and its status does not say how many. One that shrank and grew again may
+/// report more than it has.
+#[must_use]
+pub fn is_unreported(set: &ReplicaSet) -> bool {
+    (is_active(set) || set.status.replicas > 0) && !is_reported(set)
+}
+
 /// Oldest first; of those created in the same second, by name.
 #[must_use]
 pub fn by_age(a: &ReplicaSet, b: &ReplicaSet) -> Ordering {

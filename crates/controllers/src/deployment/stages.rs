@@ -67,9 +67,10 @@ pub(super) fn report_only(sets: Sets) -> Work {
 /// complete first.
 pub(super) fn pause(snapshot: &Snapshot, sets: Sets) -> Work {
     let deployment = &snapshot.deployment;
-    let mut work = scale(snapshot, sets);
+    let (mut work, waiting) = sized(snapshot, sets);
     if rollback_to(deployment).is_none() {
-        let is_updated = |set: &ReplicaSet| work.updates.iter().any(|update| update.before.meta.uid == set.meta.uid);
+        let is_updated =
+            |set: &ReplicaSet| work.updates.iter().chain(&waiting).any(|update| update.before.meta.uid == set.meta.uid);
         work.delete = history::clean_up(deployment, &work.sets.old);
         work.delete.retain(|set| !is_updated(set));
     }
@@ -78,18 +79,24 @@ pub(super) fn pause(snapshot: &Snapshot, sets: Sets) -> Work {
 
 /// Scales the existing ReplicaSets, and creates none.
 pub(super) fn scale(snapshot: &Snapshot, sets: Sets) -> Work {
+    sized(snapshot, sets).0
+}
+
+/// The ReplicaSets at the sizes of the Deployment's, and the updates that wait: paused or scaled in the middle of a
+/// rollout, no ReplicaSet grows into the room of pods that are still to go.
+fn sized(snapshot: &Snapshot, sets: Sets) -> (Work, Vec<SetUpdate>) {
     let deployment = &snapshot.deployment;
     let (sets, upkeep) = kept_up(deployment, sets);
-    let mut updates = scaling::scale(deployment, &sets);
-    if deployment.strategy == Strategy::Recreate {
-        // Paused between the last old pod and the first new one: no ReplicaSet grows before the old pods are gone.
-        updates.retain(|update| {
-            let grows = update.shrinks_by() < 0;
-            !(grows && recreate::others_running(Some(&update.before), &sets, &snapshot.pods))
-        });
-    }
+    let (grown, mut updates): (Vec<_>, Vec<_>) =
+        scaling::scale(deployment, &sets).into_iter().partition(|update| update.shrinks_by() < 0);
+    let waits = |update: &SetUpdate| match deployment.strategy {
+        Strategy::Recreate => recreate::others_running(Some(&update.before), &sets, &snapshot.pods),
+        _ => scaling::with_more_than_wanted(&update.before, &updates, &sets).is_some(),
+    };
+    let (waiting, grown) = grown.into_iter().partition::<Vec<_>, _>(waits);
+    updates.extend(grown);
     let updates = together(upkeep, updates);
-    Work { updates, ..Work::nothing(sets, Reporting::Counts) }
+    (Work { updates, ..Work::nothing(sets, Reporting::Counts) }, waiting)
 }
 
 /// The new ReplicaSet must exist before the Deployment is rolled back, so that it is one of the revisions.

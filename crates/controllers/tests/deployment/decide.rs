@@ -147,6 +147,58 @@ fn a_paused_recreate_does_not_grow_beside_old_pods() {
     assert_eq!(grown(PodPhase::Failed), [4]);
 }
 
+/// While it is paused, and when it is scaled in the middle of a rollout, no ReplicaSet grows beside another that has
+/// more pods than it wants, or may have. What shrinks goes first.
+///
+/// Contract: DEP-09, B-18
+#[test]
+fn no_set_grows_into_the_room_of_pods_that_are_still_to_go() {
+    let scaled = |number, image, replicas, has: i32, observed: i64| {
+        set_with(number, image, replicas, |json| {
+            annotate(json, "deployment.kubernetes.io/desired-replicas", 4);
+            annotate(json, "deployment.kubernetes.io/max-replicas", 6);
+            json["status"] = json!({"replicas": has, "observedGeneration": observed});
+        })
+    };
+    let new = || scaled(2, "nginx:1", 2, 2, 1);
+    // The old one, and the sizes that are written.
+    let cases: [(&str, _, &[(&str, i32)]); 6] = [
+        ("empty", scaled(1, "nginx:0", 0, 0, 1), &[("web-2", 6)]),
+        ("with pods to delete", scaled(1, "nginx:0", 0, 3, 1), &[]),
+        ("that has not reported", scaled(1, "nginx:0", 0, 3, 0), &[]),
+        ("with the pods that it wants", scaled(1, "nginx:0", 2, 2, 1), &[("web-2", 5), ("web-1", 3)]),
+        ("with the pods that it wants, not reported", scaled(1, "nginx:0", 2, 2, 0), &[("web-1", 3)]),
+        ("that shrinks", scaled(1, "nginx:0", 9, 9, 1), &[("web-1", 5)]),
+    ];
+    for (what, old, expected) in cases {
+        for paused in [false, true] {
+            let deployment = deployment(6, |json| {
+                json["spec"]["paused"] = json!(paused);
+                json["spec"]["revisionHistoryLimit"] = json!(0);
+                json["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": 2, "maxUnavailable": 0});
+            });
+            let decision = decide(&snapshot(deployment, [Arc::clone(&old), new()]), &ClaimOutcome::default());
+            let written: Vec<_> =
+                decision.updates.iter().map(|update| (&*update.after.meta.name, update.after.replicas)).collect();
+            assert_eq!(written, expected, "beside one {what}, paused {paused}");
+        }
+    }
+}
+
+/// A ReplicaSet that is to grow and waits for others is in use.
+///
+/// Contract: DEP-14
+#[test]
+fn a_set_that_waits_to_grow_is_not_cleaned_up() {
+    let paused = deployment(4, |json| {
+        json["spec"]["paused"] = json!(true);
+        json["spec"]["revisionHistoryLimit"] = json!(0);
+    });
+    let dwindling = set_with(1, "a", 0, |json| json["status"] = json!({"replicas": 3, "observedGeneration": 1}));
+    let decision = decide(&snapshot(paused, [dwindling, set(2, "b", 0)]), &ClaimOutcome::default());
+    assert_eq!((decision.updates.len(), decision.delete.len()), (0, 0));
+}
+
 /// One that is scaled up in the same sync is in use, whatever the cache says of it.
 ///
 /// Contract: DEP-14

@@ -1,13 +1,14 @@
 //! Why a Deployment's sync does what it does, and what blocks the rollout where it does nothing.
 
-use muster_objects::{Deployment, DeploymentStatus, ReplicaSet};
+use muster_objects::{Deployment, DeploymentStatus, ReplicaSet, Strategy};
 
 use super::next::Reason;
 use super::rollout::is_created;
 use muster_controllers::deployment::bounds::Bounds;
 use muster_controllers::deployment::progress::{TIMED_OUT, is_complete};
-use muster_controllers::deployment::recreate::old_pods_running;
+use muster_controllers::deployment::recreate::{old_pods_running, others_running};
 use muster_controllers::deployment::rolling::{Held, certainly_available, most_down};
+use muster_controllers::deployment::scaling;
 use muster_controllers::deployment::sets::{Sets, is_reported, taken};
 use muster_controllers::deployment::update::SetUpdate;
 use muster_controllers::deployment::{Decision, Snapshot, Stage, conditions};
@@ -82,6 +83,9 @@ pub(super) fn reasons(snapshot: &Snapshot, decision: &Decision, after: &Deployme
         Stage::Rolling => rolling(decision, &mut why),
         Stage::Recreating => recreating(snapshot, decision, &mut why),
     }
+    if matches!(decision.stage, Stage::Paused | Stage::Scaling) {
+        growth_waits(snapshot, decision, &mut why);
+    }
     if matches!(decision.stage, Stage::Rolling | Stage::Recreating) {
         completion(deployment, decision, after, &mut why);
     }
@@ -98,6 +102,26 @@ pub(super) fn reasons(snapshot: &Snapshot, decision: &Decision, after: &Deployme
         ));
     }
     why
+}
+
+/// Which ReplicaSet would be scaled up, and waits for the pods of another.
+fn growth_waits(snapshot: &Snapshot, decision: &Decision, why: &mut Vec<Reason>) {
+    let Decision { deployment, sets, updates, .. } = decision;
+    let is_done = |update: &SetUpdate| updates.iter().any(|done| done.before.meta.uid == update.before.meta.uid);
+    let wanted = scaling::scale(deployment, sets);
+    let Some(update) = wanted.iter().find(|update| update.shrinks_by() < 0 && !is_done(update)) else { return };
+    let (name, size) = (&update.before.meta.name, update.after.replicas);
+    let (row, cause) = match scaling::with_more_than_wanted(&update.before, updates, sets) {
+        _ if deployment.strategy == Strategy::Recreate
+            && others_running(Some(&update.before), sets, &snapshot.pods) =>
+        {
+            ("DEP-12", "pods of another are still there".to_owned())
+        }
+        Some(other) if !is_reported(other) => ("DEP-09", unreported(other)),
+        Some(other) => ("DEP-09", format!("{} has pods that are to be deleted first", other.meta.name)),
+        None => return,
+    };
+    why.push(Reason::new(row, format!("{name} is to have {size} replicas and waits: {cause}")));
 }
 
 fn rolling(decision: &Decision, why: &mut Vec<Reason>) {

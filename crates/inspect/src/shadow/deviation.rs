@@ -31,10 +31,9 @@ pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
     let recreates = deployment.strategy == Strategy::Recreate;
     let mut intents = Vec::new();
     if deployment.paused || scaling::is_scaling_event(deployment, &sets) {
-        if recreates {
-            // Muster grows no ReplicaSet before the old pods have gone.
-            intents.extend(scaling::scale(deployment, &sets).iter().map(|update| (scaled(update), "B-20")));
-        }
+        // Muster grows no ReplicaSet before the pods of others have gone that are to go.
+        let row = if recreates { "B-20" } else { "B-18" };
+        intents.extend(scaling::scale(deployment, &sets).iter().map(|update| (scaled(update), row)));
     } else if rollback_to(deployment).is_some() {
         // Muster gives a new ReplicaSet no pods under Recreate, and otherwise only as many as the pods of the old ones
         // leave room for.

@@ -121,6 +121,15 @@ fn each_state_of_a_rollout_has_its_reason() {
             ],
         ),
         (
+            deployment(4, |json| json["spec"]["paused"] = json!(true)),
+            vec![set_with(1, "a", 0, |json| json["status"]["replicas"] = json!(2)), set(2, NEW, 2)],
+            "nothing: it is paused",
+            &[
+                ("DEP-02", "it is paused: its ReplicaSets follow its size and nothing else"),
+                ("DEP-09", "web-2 is to have 4 replicas and waits: web-1 has pods that are to be deleted first"),
+            ],
+        ),
+        (
             four(),
             vec![set_scaled_for(2, NEW, 3, 3, 4)],
             "scale web-2 up from 3 to 4",

@@ -114,6 +114,20 @@ fn growing_into_the_room_of_pods_that_are_still_there_is_a_row() {
     assert_eq!(difference.row.as_deref(), Some("B-18"));
 }
 
+/// Contract: DEP-09, B-18
+#[test]
+fn growing_while_paused_beside_pods_that_are_still_there_is_a_row() {
+    let mut stage = rolling();
+    stage.set(set_of("i:2", 12, 2, 1, 1));
+    stage.set(set_of("i:1", 11, 1, 0, 4));
+    stage.deployment(with(deployment("i:2"), "/spec/paused", json!(true)));
+    stage.set(set_of("i:2", 12, 2, 4, 1));
+    stage.wait(1);
+    let differences = stage.differences("scale-replicaset");
+    let row = |difference: &Difference| difference.row.clone();
+    assert_eq!(differences.iter().map(row).collect::<Vec<_>>(), [Some("B-18".to_owned())], "{differences:#?}");
+}
+
 /// Contract: DEP-11, B-19
 #[test]
 fn shrinking_before_statuses_answer_is_a_row() {

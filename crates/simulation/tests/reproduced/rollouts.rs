@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use muster_cluster::DelayRange;
-use muster_simulation::{Settings, World};
+use muster_simulation::faults::{Fault, Rule, Verb};
+use muster_simulation::world::CONTROLLERS;
+use muster_simulation::{Faults, Settings, World};
 use serde_json::{Value, json};
 
 use crate::common::{Api, DEPLOYMENTS, PODS, SETS, at_once, in_virtual_time, number, pass};
@@ -66,6 +68,34 @@ fn an_undo_does_not_wait_for_pods_that_bake() {
             world.stop().await;
         });
     }
+}
+
+/// A rollout is paused while the old pods cannot be deleted: the new ReplicaSet does not take the full count beside them.
+///
+/// Contract: DEP-09, B-18
+#[test]
+fn a_pause_makes_no_pods_beside_those_that_are_still_to_go() {
+    in_virtual_time(async {
+        let faults = Faults::seeded(4);
+        let world = World::start(Settings { faults: Some(faults.clone()), ..at_once(4) }).await.unwrap();
+        let api = Api::of(&world);
+        let at_once = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "100%"}});
+        assert_eq!(api.post(DEPLOYMENTS, &deployment(&at_once, 4, 0)).await.0, 201);
+        let all = |web: &Value| web["status"]["availableReplicas"] == 4;
+        world.until(&web(), Duration::from_secs(30), all).await.unwrap();
+        faults.add(Rule::always(Fault::Lost).verbs(&[Verb::Delete]).resources(&["pods"]).of(CONTROLLERS));
+        api.merge(&web(), &json!({"spec": {"template": template("nginx:2")}})).await;
+        pass(Duration::from_millis(500)).await;
+        api.merge(&web(), &json!({"spec": {"paused": true}})).await;
+        pass(Duration::from_secs(30)).await;
+        assert_eq!(sizes(&api).await, [("nginx:1".to_owned(), 0), ("nginx:2".to_owned(), 0)]);
+        assert_eq!(api.list(PODS).await.len(), 4);
+        faults.end();
+        pass(Duration::from_secs(200)).await;
+        assert_eq!(sizes(&api).await, [("nginx:1".to_owned(), 0), ("nginx:2".to_owned(), 4)]);
+        assert_eq!(api.list(PODS).await.len(), 4);
+        world.stop().await;
+    });
 }
 
 /// A slowly deleted orphan ReplicaSet with slow pods, and a Deployment that is created again. Returns how long it took

@@ -110,13 +110,17 @@ impl<'s> Laws<'s> {
                 self.note_bounds(object);
             }
             Kind::ReplicaSet => {
-                if self.evidence.done.sets.contains(&write.version) && !self.restored {
+                let by_another = self.evidence.done.sets.contains(&write.version);
+                if by_another && !self.restored {
                     let before = self.sets.get(name(object)).map_or(0, |set| number(set, "/spec/replicas"));
                     let change = number(object, "/spec/replicas") - before;
                     self.added += change.max(0);
                     self.lost += (-change).max(0);
                 }
                 put(&mut self.sets, write);
+                if by_another {
+                    self.note_excess(*self.bounds.last().unwrap());
+                }
                 self.sizes.entry(uid(object)).or_default().note(object);
             }
             Kind::Pod => self.take_pod(write),
@@ -246,12 +250,16 @@ impl<'s> Laws<'s> {
         let bounds = Bounds { generation, most: replicas + surge, least: (replicas - unavailable).max(0) };
         let last = self.bounds.last().unwrap();
         if (last.most, last.least) != (bounds.most, bounds.least) {
-            // Where there are more pods than are allowed now, all ReplicaSets shrink in proportion, whichever of them
-            // have the available pods (DEP-09).
-            if self.wanted() > bounds.most {
-                self.bounds.push(Bounds { least: 0, ..bounds });
-            }
+            self.note_excess(bounds);
             self.bounds.push(bounds);
+        }
+    }
+
+    /// Where the ReplicaSets want more pods than the newest bounds allow, they shrink in proportion, whichever of them
+    /// have the available pods (DEP-09).
+    fn note_excess(&mut self, newest: Bounds) {
+        if self.wanted() > newest.most {
+            self.bounds.insert(0, Bounds { least: 0, ..newest });
         }
     }
 
