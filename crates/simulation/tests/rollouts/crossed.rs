@@ -146,4 +146,4 @@ fn random_rollouts_keep_their_bounds_in_bad_weather() {
 }
 
 /// In so many stories a fault strikes at least once.
-const ENOUGH: u64 = 3;
+const ENOUGH: u64 = 12;
