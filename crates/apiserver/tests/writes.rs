@@ -142,7 +142,10 @@ async fn names_are_generated_and_taken_ones_tried_anew() {
     let served = registry.find("", "v1", "configmaps").expect("configmaps are served");
     let object = taken.as_object().cloned().expect("an object");
     // Stored with no uid drawn, so that the generators stay in step.
-    registry.storage.create(served.id, served.draft(&with_namespace(object), None)).expect("a new name");
+    registry
+        .storage
+        .create(served.id, served.draft(&with_namespace(object), None).expect("it is small"))
+        .expect("a new name");
     let answer = server.post(MAPS, &map).await;
     assert_eq!(answer.status, 201);
     assert_ne!(answer.json()["metadata"]["name"], first);
@@ -264,6 +267,82 @@ async fn finalizers_hold_an_object_and_propagation_sets_them() {
     server.post(SETS, &replica_set("b", 0)).await;
     let gone = server.delete(&format!("{SETS}/b?propagationPolicy=Background"), None).await.json();
     assert_eq!((&gone["kind"], &gone["status"]), (&json!("Status"), &json!("Success")));
+}
+
+/// A deletion that is asked for again writes nothing and tells nobody: whoever deletes at every event would go on and on.
+///
+/// Contract: API-07, API-18
+#[tokio::test(start_paused = true)]
+async fn a_deletion_of_what_finalizers_hold_is_written_once() {
+    let server = start();
+    let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "finalizers": ["x.io/y"]}});
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let made = server.post(maps, &held).await.json();
+    let mut lines = server.watch(&format!("{maps}?watch=1&resourceVersion={}", version(&made))).await;
+    let first = server.delete(&format!("{maps}/a"), None).await.json();
+    assert_eq!(lines.brief().await, Some(("MODIFIED".to_owned(), "a".to_owned())));
+    // The clock goes on in between.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    for _ in 0..2 {
+        assert_eq!(server.delete(&format!("{maps}/a"), None).await.json(), first);
+    }
+    server.merge(&format!("{maps}/a"), &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(lines.brief().await, Some(("DELETED".to_owned(), "a".to_owned())));
+}
+
+/// The copies of a JSON patch add 3 MiB at most, as on the reference, whatever is done with them afterwards.
+///
+/// Contract: API-12
+#[tokio::test(start_paused = true)]
+async fn the_copies_of_a_json_patch_are_bounded() {
+    let server = start();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "x".repeat(1_000)}});
+    server.post(maps, &map).await;
+    let patched = async |copies: usize| {
+        let copy = |number| json!({"op": "copy", "from": "/data", "path": format!("/data/k{number}")});
+        let removed = json!({"op": "remove", "path": "/data"});
+        let patch: Vec<Value> = (0..copies).map(copy).chain([removed]).collect();
+        let headers = [("Content-Type", "application/json-patch+json")];
+        server.send("PATCH", &format!("{maps}/a"), &headers, Value::from(patch).to_string()).await
+    };
+    let refused = patched(12).await;
+    assert_eq!(refused.status, 422, "4.1 MB");
+    assert_eq!(refused.json()["message"], "the server rejected our request due to an error in our request");
+    assert_eq!(patched(11).await.status, 200, "2.1 MB");
+}
+
+/// Storage takes 1.5 MiB for an object, however it came to be so large.
+///
+/// Contract: API-22
+#[tokio::test(start_paused = true)]
+async fn an_object_is_no_larger_than_the_reference_stores() {
+    let server = start();
+    let of_size = |size: usize| {
+        let mut set = replica_set("a", 0);
+        set["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["x".repeat(size)]);
+        set
+    };
+    let large = server.post(SETS, &of_size(1_600_000)).await;
+    assert_eq!((large.status, &large.json()["message"]), (500, &json!("etcdserver: request is too large")));
+    assert_eq!(server.post(SETS, &of_size(1_571_000)).await.status, 201);
+    // A second one of its size does not fit beside it.
+    let path = format!("{SETS}/a");
+    let more = json!({"metadata": {"annotations": {"b": "y".repeat(3_000)}}});
+    let grown = server.merge(&path, &more).await;
+    assert_eq!((grown.status, &grown.json()["message"]), (500, &json!("etcdserver: request is too large")));
+    assert_eq!(server.get(&path).await.json()["metadata"]["annotations"], Value::Null);
+    // What is long in JSON only is stored.
+    let quotes = server
+        .merge(
+            &path,
+            &json!({"spec": {"template": {"spec": {"containers": [
+                {"name": "c", "image": "i", "args": ["\"".repeat(1_000_000)]},
+            ]}}}}),
+        )
+        .await;
+    assert_eq!(quotes.status, 200);
 }
 
 /// Contract: API-20

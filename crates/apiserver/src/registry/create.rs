@@ -94,7 +94,7 @@ impl Registry {
         if !matches!(version_of(&object)?, Version::Unsaid) {
             return Err(ApiError::plain("resourceVersion should not be set on objects to be created"));
         }
-        match self.storage.create(served.id, served.draft(&object, None)) {
+        match self.storage.create(served.id, served.draft(&object, None)?) {
             Ok(entry) => {
                 self.note_expiry(served, &entry);
                 Ok(Answer::Entry(entry))

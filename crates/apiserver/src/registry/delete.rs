@@ -96,13 +96,16 @@ impl Registry {
                 return Ok(Some(Deleted { answer: Answer::Object(object), gone }));
             }
             Step::Mark(object) => {
-                let Ok(entry) = self.storage.update(served.id, served.draft(&object, Some(entry)), version) else {
-                    return Ok(None);
-                };
+                let draft = served.draft(&object, Some(entry))?;
+                // Who asks again changes nothing (API-07).
+                if entry.same_as(&draft) {
+                    return Ok(Some(Deleted { answer: last, gone: false }));
+                }
+                let Ok(entry) = self.storage.update(served.id, draft, version) else { return Ok(None) };
                 return Ok(Some(Deleted { answer: Answer::Entry(entry), gone: false }));
             }
             Step::MarkAndRemove(object) => {
-                let draft = served.draft(&object, Some(entry));
+                let draft = served.draft(&object, Some(entry))?;
                 if !entry.same_as(&draft) {
                     let Ok(marked) = self.storage.update(served.id, draft, version) else { return Ok(None) };
                     version = marked.version;
@@ -248,7 +251,7 @@ impl Registry {
         if options.dry_run {
             return Ok(Some(Answer::Object(object)));
         }
-        match self.storage.update(served.id, served.draft(&object, Some(entry)), entry.version) {
+        match self.storage.update(served.id, served.draft(&object, Some(entry))?, entry.version) {
             Ok(entry) => Ok(Some(Answer::Entry(entry))),
             Err(_) => Ok(None),
         }

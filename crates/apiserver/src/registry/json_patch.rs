@@ -24,6 +24,9 @@ impl Touched {
     }
 }
 
+/// How many bytes of JSON the copies of a patch may add in all, as in the reference.
+const MOST_COPIED: usize = 3 * 1024 * 1024;
+
 /// A patch that does not apply. Which operation it was is not told to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inapplicable;
@@ -33,6 +36,7 @@ pub struct Inapplicable;
 /// # Errors
 /// [`Inapplicable`] at the first that does not apply.
 pub fn apply(document: &mut Value, operations: &[Value], touched: &mut Touched) -> Result<(), Inapplicable> {
+    let mut room = MOST_COPIED;
     for operation in operations {
         let operation = operation.as_object().ok_or(Inapplicable)?;
         let text = |key: &str| operation.get(key).and_then(Value::as_str).ok_or(Inapplicable);
@@ -50,6 +54,7 @@ pub fn apply(document: &mut Value, operations: &[Value], touched: &mut Touched) 
             }
             "copy" => {
                 let copied = get(document, text("from")?, touched)?.unwrap_or(Value::Null);
+                room = room.checked_sub(length(&copied)).ok_or(Inapplicable)?;
                 add(document, text("path")?, copied, touched)?;
             }
             "test" => {
@@ -100,6 +105,24 @@ fn index(part: &str, length: usize) -> Result<usize, Inapplicable> {
             length.checked_sub(back).ok_or(Inapplicable)
         }
     }
+}
+
+/// How long a value's JSON is.
+fn length(value: &Value) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    // Neither a counter nor a value of strings, numbers and lists fails.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
 }
 
 fn get(document: &mut Value, path: &str, touched: &mut Touched) -> Result<Option<Value>, Inapplicable> {

@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
+use crate::codec;
 use crate::field::FieldError;
 use crate::generator::Generator;
 use crate::kinds::fields::{Fields as _, metadata};
@@ -116,8 +117,10 @@ impl Served {
     }
 
     /// The object as storage takes it.
-    #[must_use]
-    pub fn draft(&self, object: &Object, previous: Option<&Entry>) -> Draft {
+    ///
+    /// # Errors
+    /// 500 when it is larger than the reference's storage takes (API-22).
+    pub fn draft(&self, object: &Object, previous: Option<&Entry>) -> Result<Draft, ApiError> {
         let mut fields = String::new();
         for label in self.resource().field_labels {
             if let Some(value) = self.kind.field(object, label) {
@@ -125,9 +128,18 @@ impl Served {
             }
             fields.push('\0');
         }
-        Draft::new(object, fields, previous)
+        let draft = Draft::new(object, fields, previous);
+        // The reference stores protobuf, which is shorter than JSON.
+        let stored = || codec::to_protobuf(&Value::Object(object.clone())).map_or(draft.size(), |bytes| bytes.len());
+        if draft.size() > LARGEST_STORED && stored() > LARGEST_STORED {
+            return Err(ApiError::plain("etcdserver: request is too large"));
+        }
+        Ok(draft)
     }
 }
+
+/// The longest object that is stored, in bytes: etcd takes requests of 1.5 MiB, and needs some of that for the key.
+const LARGEST_STORED: usize = 1_572_864 - 200;
 
 /// Which of the kinds another one's objects are stored as, if so.
 fn place(kinds: &[&'static dyn Kind], kind: &'static dyn Kind) -> Option<u16> {

@@ -81,7 +81,7 @@ impl Registry {
             status.remove("nominatedNodeName");
             set_condition(status, &json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null}), &now);
             if options.dry_run
-                || self.storage.update(served.id, served.draft(&pod, Some(&entry)), entry.version).is_ok()
+                || self.storage.update(served.id, served.draft(&pod, Some(&entry))?, entry.version).is_ok()
             {
                 return Ok(());
             }

@@ -147,7 +147,7 @@ impl Registry {
         if update.options.dry_run {
             return Ok(Some(Answer::Object(object)));
         }
-        let draft = served.draft(&object, Some(entry));
+        let draft = served.draft(&object, Some(entry))?;
         if entry.same_as(&draft) {
             // A write that changes nothing writes nothing (API-07).
             return Ok(Some(Answer::Entry(self.get(served, update.namespace, update.name)?)));
