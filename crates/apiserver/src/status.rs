@@ -154,6 +154,12 @@ impl ApiError {
         Self::new(403, "Forbidden", message).about(resource, name)
     }
 
+    /// 403 for a path that is no resource.
+    #[must_use]
+    pub fn forbidden_path(why: &str) -> Self {
+        Self::new(403, "Forbidden", format!("forbidden: {why}")).with_empty_details()
+    }
+
     /// 422: fields are wrong. `resource.resource` is the kind here, as on the real server.
     #[must_use]
     pub fn invalid(kind: GroupResource<'_>, name: &str, errors: &[FieldError]) -> Self {
@@ -187,7 +193,7 @@ impl ApiError {
         Self::new(400, "BadRequest", message.into())
     }
 
-    /// 401: no credential, or a wrong one (API-01).
+    /// 401: a wrong credential (API-01).
     #[must_use]
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized".to_owned())

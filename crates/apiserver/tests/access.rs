@@ -35,7 +35,22 @@ async fn https_with_the_authority_and_the_token_gets_in() {
         .expect("TLS versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
-    for (token, expected) in [(Some(api.token()), 200), (Some("wrong"), 401), (None, 401)] {
+    let list = "/api/v1/namespaces";
+    let wrong = (401, "Unauthorized");
+    let anonymous = r#"namespaces is forbidden: User "system:anonymous" cannot list resource "namespaces" in API group "" at the cluster scope"#;
+    let right = format!("Bearer {}", api.token());
+    for (credential, path, (expected, message)) in [
+        (Some(&*right), list, (200, "")),
+        (Some("Bearer wrong"), list, wrong),
+        (Some("Bearer wrong"), "/healthz", wrong),
+        (Some("Basic YTpi"), list, (403, anonymous)),
+        (None, list, (403, anonymous)),
+        (None, "/metrics", (403, r#"forbidden: User "system:anonymous" cannot get path "/metrics""#)),
+        (None, "/healthz", (200, "")),
+        (None, "/livez", (200, "")),
+        (None, "/readyz", (200, "")),
+        (None, "/version", (200, "")),
+    ] {
         let stream = TcpStream::connect(handle.address()).await.expect("the server accepts");
         let name = ServerName::try_from("127.0.0.1").expect("an address");
         let stream =
@@ -43,22 +58,17 @@ async fn https_with_the_authority_and_the_token_gets_in() {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.expect("HTTP");
         tokio::spawn(connection);
-        let mut request = http::Request::get("/api/v1/namespaces").header("Host", "localhost");
-        if let Some(token) = token {
-            request = request.header("Authorization", format!("Bearer {token}"));
+        let mut request = http::Request::get(path).header("Host", "localhost");
+        if let Some(credential) = credential {
+            request = request.header("Authorization", credential);
         }
         let response = sender.send_request(request.body(Full::default()).expect("a request")).await.expect("an answer");
-        assert_eq!(response.status(), expected, "{token:?}");
-        if expected == 401 {
+        assert_eq!(response.status(), expected, "{credential:?} {path}");
+        if expected != 200 {
             let body = response.into_body().collect().await.expect("a body").to_bytes();
             let status: serde_json::Value = serde_json::from_slice(&body).expect("a Status");
-            assert_eq!(
-                status,
-                json!({
-                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-                    "message": "Unauthorized", "reason": "Unauthorized", "code": 401,
-                })
-            );
+            assert_eq!((&status["kind"], &status["code"]), (&json!("Status"), &json!(expected)));
+            assert_eq!(status["message"], message, "{credential:?} {path}");
         }
     }
     handle.shutdown().await;

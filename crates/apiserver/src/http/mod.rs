@@ -8,6 +8,7 @@
 //! [`Service`] is a `tower::Service`: sockets use it through [`crate::serve`], and a client in the same process uses it with
 //! no socket at all.
 
+pub mod access;
 pub mod body;
 pub mod discovery;
 pub mod markers;
@@ -29,7 +30,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::header::RETRY_AFTER;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
@@ -91,7 +92,7 @@ impl Shared {
 #[derive(Debug, Clone)]
 pub struct Service {
     shared: Arc<Shared>,
-    /// Whether a request must carry the token.
+    /// Whether a request must carry the token, but for what everybody may read.
     guarded: bool,
 }
 
@@ -107,9 +108,11 @@ impl Service {
     {
         let begun = Instant::now();
         let (parts, body) = request.into_parts();
-        if self.guarded && !self.authorized(&parts) {
+        if self.guarded {
             let query = Query::parse(parts.uri.query().unwrap_or_default());
-            return respond::error(&ApiError::unauthorized(), negotiate::output(&parts.headers, &query, false).ok());
+            if let Err(error) = access::check(&self.shared, &parts, &query) {
+                return respond::error(&error, negotiate::output(&parts.headers, &query, false).ok());
+            }
         }
         let Some(_slot) = Slot::take(&self.shared) else {
             self.shared.metrics.refused();
@@ -121,13 +124,6 @@ impl Service {
         let labels = Labels { code: response.status().as_u16(), ..labels };
         self.shared.metrics.request(labels, begun.elapsed());
         response
-    }
-
-    fn authorized(&self, parts: &Parts) -> bool {
-        let header = parts.headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let token =
-            header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).unwrap_or_default().trim();
-        is_token(&self.shared, token)
     }
 
     async fn route<B>(&self, parts: &Parts, body: B) -> (Response<Body>, Labels)
