@@ -47,6 +47,13 @@ async fn https_with_the_authority_and_the_token_gets_in() {
         (None, list, (403, anonymous)),
         (None, "/metrics", (403, r#"forbidden: User "system:anonymous" cannot get path "/metrics""#)),
         (None, "/healthz", (200, "")),
+        (
+            None,
+            "/healthz?timeout=zz",
+            (400, r#"invalid timeout specified in the request URL - time: invalid duration "zz""#),
+        ),
+        (Some(&*right), "/api/v1/namespaces?timeout=34.5s", (200, "")),
+        (Some(&*right), "/api/v1/pods?watch=1&timeoutSeconds=1&timeout=zz", (200, "")),
         (None, "/livez", (200, "")),
         (None, "/readyz", (200, "")),
         (None, "/version", (200, "")),

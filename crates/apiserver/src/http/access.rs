@@ -3,10 +3,8 @@
 //! Whoever has the token may do anything. Whoever has no credential is `system:anonymous`, and may see that the server is
 //! well and of which version it is. A wrong credential is refused before anything else.
 
-use http::Method;
 use http::header::AUTHORIZATION;
-use http::request::Parts;
-use percent_encoding::percent_decode_str;
+use http::{HeaderMap, Method};
 
 use super::is_token;
 use crate::field::go_quote;
@@ -20,41 +18,48 @@ const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/versio
 ///
 /// # Errors
 /// 401 for a wrong token; 403 for what needs one.
-pub fn check(shared: &super::Shared, parts: &Parts, query: &Query) -> Result<(), ApiError> {
-    let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
-    match token(parts) {
-        Some(token) if is_token(shared, token) => Ok(()),
-        Some(_) => Err(ApiError::unauthorized()),
-        None if parts.method == Method::GET && PUBLIC.contains(&&*path) => Ok(()),
-        None => Err(forbidden("system:anonymous", &Attributes::of(&parts.method, &path, query))),
+pub fn check(shared: &super::Shared, headers: &HeaderMap, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    match (token(headers), attributes) {
+        (Some(token), _) if is_token(shared, token) => Ok(()),
+        (Some(_), _) => Err(ApiError::unauthorized()),
+        (None, Attributes::Path(verb, path)) if verb == "get" && PUBLIC.contains(path) => Ok(()),
+        (None, _) => Err(forbidden("system:anonymous", attributes)),
     }
 }
 
 /// The bearer token of a request; other credentials are none.
-fn token(parts: &Parts) -> Option<&str> {
-    let header = parts.headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+fn token(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let (scheme, token) = header.split_once(' ')?;
     Some(token.trim()).filter(|token| scheme.eq_ignore_ascii_case("bearer") && !token.is_empty())
 }
 
 /// What a request asks for, in the words of authorization.
 #[derive(Debug, PartialEq, Eq)]
-enum Attributes<'a> {
+pub enum Attributes<'a> {
     /// Something that is no resource: a lower-case method and a path.
     Path(String, &'a str),
+    /// A resource, or an object of it; what is not said is empty.
     Resource {
+        /// `list`, `watch`, `create` and so on.
         verb: &'static str,
+        /// The API group.
         group: &'a str,
+        /// The plural name.
         resource: &'a str,
+        /// The subresource.
         subresource: &'a str,
+        /// The namespace.
         namespace: &'a str,
+        /// The object's name.
         name: &'a str,
     },
 }
 
 impl<'a> Attributes<'a> {
     /// As the reference reads a request, whether there is such a resource or not.
-    fn of(method: &Method, path: &'a str, query: &'a Query) -> Self {
+    #[must_use]
+    pub fn of(method: &Method, path: &'a str, query: &'a Query) -> Self {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, rest) = match parts.as_slice() {
             ["api", _, rest @ ..] if !rest.is_empty() => ("", rest),
@@ -82,6 +87,16 @@ impl<'a> Attributes<'a> {
             verb = "deletecollection";
         }
         Self::Resource { verb, group, resource, subresource, namespace, name }
+    }
+
+    /// Whether the request lasts for as long as its client wants.
+    #[must_use]
+    pub fn lasts(&self) -> bool {
+        matches!(
+            self,
+            Self::Resource { verb: "watch", .. }
+                | Self::Resource { subresource: "attach" | "exec" | "log" | "portforward" | "proxy", .. }
+        )
     }
 }
 

@@ -19,6 +19,7 @@ pub mod resources;
 pub mod respond;
 pub mod reviews;
 pub mod table;
+pub mod timeout;
 pub mod watch;
 
 use std::convert::Infallible;
@@ -43,6 +44,7 @@ use crate::kinds::Subresource;
 use crate::registry::Registry;
 use crate::registry::options::Query;
 use crate::status::ApiError;
+use access::Attributes;
 use body::Body;
 use metrics::{Labels, Metrics};
 use negotiate::Output;
@@ -108,11 +110,9 @@ impl Service {
     {
         let begun = Instant::now();
         let (parts, body) = request.into_parts();
-        if self.guarded {
+        if let Err(error) = self.admit(&parts) {
             let query = Query::parse(parts.uri.query().unwrap_or_default());
-            if let Err(error) = access::check(&self.shared, &parts, &query) {
-                return respond::error(&error, negotiate::output(&parts.headers, &query, false).ok());
-            }
+            return respond::error(&error, negotiate::output(&parts.headers, &query, false).ok());
         }
         let Some(_slot) = Slot::take(&self.shared) else {
             self.shared.metrics.refused();
@@ -124,6 +124,18 @@ impl Service {
         let labels = Labels { code: response.status().as_u16(), ..labels };
         self.shared.metrics.request(labels, begun.elapsed());
         response
+    }
+
+    /// What is asked of any request, whatever it is about.
+    fn admit(&self, parts: &Parts) -> Result<(), ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        if !self.guarded && !query.contains("timeout=") {
+            return Ok(());
+        }
+        let (query, path) = (Query::parse(query), percent_decode_str(parts.uri.path()).decode_utf8_lossy());
+        let attributes = Attributes::of(&parts.method, &path, &query);
+        timeout::check(&query, &attributes)?;
+        if self.guarded { access::check(&self.shared, &parts.headers, &attributes) } else { Ok(()) }
     }
 
     async fn route<B>(&self, parts: &Parts, body: B) -> (Response<Body>, Labels)
