@@ -20,6 +20,7 @@ use crate::sizes::Sizes;
 use crate::watcher::{Kind, Seen};
 
 const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
+const MOST: &str = "/metadata/annotations/deployment.kubernetes.io~1max-replicas";
 
 /// What a watcher does not see.
 pub(crate) struct Evidence {
@@ -40,6 +41,8 @@ pub(crate) struct Laws<'s> {
     /// Whether this is after the server was restored.
     restored: bool,
     deployment: Option<&'s Value>,
+    /// Its newest generation.
+    generation: i64,
     sets: BTreeMap<&'s str, &'s Value>,
     pods: BTreeMap<&'s str, &'s Value>,
     /// The bounds that count: the newest last, behind it those that it has not replaced yet.
@@ -88,6 +91,7 @@ impl<'s> Laws<'s> {
             min_ready,
             restored: false,
             deployment: None,
+            generation: 0,
             sets: BTreeMap::new(),
             pods: BTreeMap::new(),
             bounds: vec![Bounds { generation: 0, most: 0, least: 0 }],
@@ -249,16 +253,23 @@ impl<'s> Laws<'s> {
         }
         let bounds = Bounds { generation, most: replicas + surge, least: (replicas - unavailable).max(0) };
         let last = self.bounds.last().unwrap();
-        if (last.most, last.least) != (bounds.most, bounds.least) {
+        let changed = (last.most, last.least) != (bounds.most, bounds.least);
+        let paused = spec["paused"] == true && generation > self.generation;
+        self.generation = generation;
+        if changed || paused {
             self.note_excess(bounds);
+        }
+        if changed {
             self.bounds.push(bounds);
         }
     }
 
-    /// Where the ReplicaSets want more pods than the newest bounds allow, they shrink in proportion, whichever of them
-    /// have the available pods (DEP-09).
+    /// Where the ReplicaSets want more pods than the newest bounds allow, or were scaled for more than these, they shrink
+    /// in proportion, whichever of them have the available pods (DEP-09).
     fn note_excess(&mut self, newest: Bounds) {
-        if self.wanted() > newest.most {
+        let scaled_for = |set: &&Value| set.pointer(MOST)?.as_str()?.parse::<i64>().ok();
+        let active = self.sets.values().filter(|set| number(set, "/spec/replicas") > 0);
+        if self.wanted() > newest.most || active.filter_map(scaled_for).any(|most| most > newest.most) {
             self.bounds.insert(0, Bounds { least: 0, ..newest });
         }
     }
