@@ -16,6 +16,7 @@
 //!
 //! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
+pub mod access;
 pub mod admission;
 pub mod clock;
 pub mod codec;

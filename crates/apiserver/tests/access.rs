@@ -14,7 +14,7 @@ use muster_apiserver::{ApiServer, Options};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{listen, options, start, start_with};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -204,4 +204,136 @@ async fn containers_are_simulated_and_say_so() {
         assert_eq!(answer.status, 400);
         assert!(answer.json()["message"].as_str().expect("a message").contains("simulated"), "{verb}");
     }
+}
+
+/// The answers of a kube-apiserver 1.36.2 with RBAC and no role but its own. `kubectl auth can-i --as` asks so.
+///
+/// Contract: API-31, API-32
+#[tokio::test(start_paused = true)]
+async fn an_administrator_can_act_as_somebody_else() {
+    type Headers = &'static [(&'static str, &'static str)];
+    const BOB: Headers = &[("Impersonate-User", "bob")];
+    const NOBODY: Headers = &[("Impersonate-User", "system:anonymous")];
+    let server = start();
+    let sent = async |headers: Headers, method: &str, path: &str, body: &Value| {
+        let headers: Vec<_> = headers.iter().copied().chain([("Content-Type", "application/json")]).collect();
+        let answer = server.send(method, path, &headers, body.to_string()).await;
+        (answer.status, answer.json())
+    };
+
+    for (headers, path, status, message) in [
+        (BOB, "/api", 200, ""),
+        (BOB, "/apis/apps/v1", 200, ""),
+        (BOB, "/openapi/v3", 200, ""),
+        (BOB, "/metrics", 403, r#"forbidden: User "bob" cannot get path "/metrics""#),
+        (NOBODY, "/version", 200, ""),
+        (NOBODY, "/api", 403, r#"forbidden: User "system:anonymous" cannot get path "/api""#),
+        (&[("Impersonate-User", "bob"), ("Impersonate-Group", "system:masters")], "/api/v1/pods", 200, ""),
+        (&[("Impersonate-User", "")], "/api/v1/pods", 200, ""),
+        (
+            BOB,
+            "/api/v1/pods",
+            403,
+            r#"pods is forbidden: User "bob" cannot list resource "pods" in API group "" at the cluster scope"#,
+        ),
+        (
+            &[("Impersonate-Group", "x")],
+            "/api/v1/pods",
+            400,
+            r#"requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"x"}, Extra:map[string][]string(nil)} without impersonating a user name"#,
+        ),
+        (
+            &[("Impersonate-Uid", "x"), ("Impersonate-Extra-a", "y")],
+            "/api/v1/pods",
+            400,
+            r#"requested &user.DefaultInfo{Name:"", UID:"x", Groups:[]string(nil), Extra:map[string][]string{"a":[]string{"y"}}} without impersonating a user name"#,
+        ),
+    ] {
+        let (code, answer) = sent(headers, "GET", path, &Value::Null).await;
+        assert_eq!((code, answer["message"].as_str().unwrap_or_default()), (status, message), "{headers:?} {path}");
+    }
+
+    let myself = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    for (headers, info) in [
+        (&[][..], json!({"username": "admin", "uid": "admin", "groups": ["system:masters", "system:authenticated"]})),
+        (BOB, json!({"username": "bob", "groups": ["system:authenticated"]})),
+        (
+            &[
+                ("Impersonate-User", "bob"),
+                ("Impersonate-Uid", "u1"),
+                ("Impersonate-Group", "g"),
+                ("Impersonate-Extra-scopes%2fx", "y"),
+            ],
+            json!({
+                "username": "bob", "uid": "u1", "groups": ["g", "system:authenticated"], "extra": {"scopes/x": ["y"]},
+            }),
+        ),
+        (
+            &[("Impersonate-User", "system:serviceaccount:ns:name")],
+            json!({
+                "username": "system:serviceaccount:ns:name",
+                "groups": ["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"],
+            }),
+        ),
+    ] {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let (code, answer) = sent(headers, "POST", myself, &review).await;
+        assert_eq!((code, &answer["status"]["userInfo"]), (201, &info), "{headers:?}");
+    }
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    assert_eq!(sent(NOBODY, "POST", myself, &review).await.0, 403);
+
+    let pods = json!({"namespace": "default", "verb": "get", "resource": "pods"});
+    let asked = |what: &str, attributes: &Value| json!({what: attributes});
+    let version = asked("nonResourceAttributes", &json!({"path": "/version", "verb": "get"}));
+    let api = asked("nonResourceAttributes", &json!({"path": "/api/v1", "verb": "get"}));
+    let create = json!({"group": "authorization.k8s.io", "resource": "selfsubjectaccessreviews", "verb": "create"});
+    let of = |user: &str, groups: &[&str]| json!({"user": user, "groups": groups, "resourceAttributes": pods});
+    let subject = "subjectaccessreviews";
+    for (headers, plural, spec, allowed) in [
+        (&[][..], "selfsubjectaccessreviews", asked("resourceAttributes", &pods), true),
+        (BOB, "selfsubjectaccessreviews", asked("resourceAttributes", &pods), false),
+        (BOB, "selfsubjectaccessreviews", asked("resourceAttributes", &create), true),
+        (BOB, "selfsubjectaccessreviews", version, true),
+        (BOB, "selfsubjectaccessreviews", api, true),
+        (&[], subject, of("bob", &[]), false),
+        (&[], subject, of("x", &["system:masters"]), true),
+        (&[], "namespaces/default/localsubjectaccessreviews", of("bob", &[]), false),
+    ] {
+        let (code, answer) =
+            sent(headers, "POST", &format!("/apis/authorization.k8s.io/v1/{plural}"), &json!({"spec": spec})).await;
+        assert_eq!((code, &answer["status"]["allowed"]), (201, &json!(allowed)), "{headers:?} {plural} {spec}");
+        let reason = answer["status"]["reason"].as_str().unwrap_or_default();
+        assert_eq!(reason.starts_with("RBAC: allowed by ClusterRoleBinding"), allowed && headers == BOB, "{reason}");
+    }
+
+    for (plural, spec, message) in [
+        (
+            subject,
+            json!({}),
+            r#".authorization.k8s.io "" is invalid: [spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified, spec.user: Invalid value: "": at least one of user or group must be specified]"#,
+        ),
+        (
+            "selfsubjectaccessreviews",
+            json!({"resourceAttributes": pods, "nonResourceAttributes": {"path": "/", "verb": "get"}}),
+            r#".authorization.k8s.io "" is invalid: spec.nonResourceAttributes: Invalid value: {"Path":"/","Verb":"get"}: cannot be specified in combination with resourceAttributes"#,
+        ),
+        (
+            "namespaces/other/localsubjectaccessreviews",
+            of("bob", &[]),
+            r#".authorization.k8s.io "" is invalid: spec.resourceAttributes.namespace: Invalid value: "default": must match metadata.namespace"#,
+        ),
+    ] {
+        let path = format!("/apis/authorization.k8s.io/v1/{plural}");
+        let (code, answer) = sent(&[], "POST", &path, &json!({"spec": spec})).await;
+        assert_eq!((code, answer["message"].as_str()), (422, Some(message)));
+    }
+
+    let rules = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let (_, all) = sent(&[], "POST", rules, &json!({"spec": {"namespace": "default"}})).await;
+    let (_, few) = sent(BOB, "POST", rules, &json!({"spec": {"namespace": "default"}})).await;
+    let count = |answer: &Value| answer["status"]["resourceRules"].as_array().map(Vec::len);
+    assert_eq!((count(&all), count(&few)), (Some(3), Some(2)));
+    let (code, answer) = sent(BOB, "POST", rules, &json!({"spec": {}})).await;
+    assert_eq!((code, &answer["message"]), (400, &json!("no namespace on request")));
 }

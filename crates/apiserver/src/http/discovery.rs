@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::body::Body;
 use super::negotiate::{self, Output};
 use super::respond;
+use super::reviews::{self, Review};
 use crate::codec::Format;
 use crate::kinds::{Resource, Subresource};
 use crate::registry::options::Query;
@@ -24,14 +25,6 @@ const GROUP_ORDER: [&str; 10] = [
     "apps",
     "coordination.k8s.io",
     "discovery.k8s.io",
-];
-
-/// Kinds that are only ever created, to ask a question: group, version, plural, kind.
-pub const REVIEWS: [(&str, &str, &str, &str); 4] = [
-    ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"),
-    ("authentication.k8s.io", "v1", "tokenreviews", "TokenReview"),
-    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-    ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
 ];
 
 /// The older way to bind pods, which is only ever created too: group, version, plural, kind.
@@ -57,8 +50,8 @@ fn versions(registry: &Registry) -> Vec<Served> {
         let resource = served.resource();
         add(resource.group, resource.version, Some(resource));
     }
-    for (group, version, _, _) in REVIEWS {
-        add(group, version, None);
+    for review in reviews::ALL {
+        add(review.group, review.version, None);
     }
     for served in &mut out {
         served.resources.sort_unstable_by_key(|resource| resource.plural);
@@ -138,10 +131,11 @@ pub fn version(registry: &Registry, group: &str, version: &str, headers: &Header
         parts.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
         resources.extend(parts);
     }
-    for (g, v, plural, kind) in REVIEWS {
+    for Review { group: g, version: v, plural, kind, namespaced } in reviews::ALL {
         if g == group && v == version {
             resources.push(json!({
-                "name": plural, "singularName": kind.to_lowercase(), "namespaced": false, "kind": kind, "verbs": ["create"],
+                "name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind,
+                "verbs": ["create"],
             }));
         }
     }
@@ -306,12 +300,12 @@ fn document(registry: &Registry, api: &str, core: bool) -> Value {
         });
         let resources = served.resources.iter().map(|resource| aggregated_resource(resource));
         let resources: Vec<Value> = bindings.into_iter().chain(resources).collect();
-        let reviews = REVIEWS.iter().filter(|(g, v, _, _)| *g == served.group && *v == served.version).map(
-            |(_, _, plural, kind)| {
+        let reviews = reviews::ALL.iter().filter(|it| it.group == served.group && it.version == served.version).map(
+            |Review { plural, kind, namespaced, .. }| {
                 json!({
                     "resource": plural,
                     "responseKind": {"group": "", "version": "", "kind": kind},
-                    "scope": "Cluster",
+                    "scope": if *namespaced { "Namespaced" } else { "Cluster" },
                     "singularResource": kind.to_lowercase(),
                     "verbs": ["create"],
                 })

@@ -8,7 +8,6 @@
 //! [`Service`] is a `tower::Service`: sockets use it through [`crate::serve`], and a client in the same process uses it with
 //! no socket at all.
 
-pub mod access;
 pub mod body;
 pub mod discovery;
 pub mod markers;
@@ -33,18 +32,19 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::RETRY_AFTER;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
 use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
+use crate::access::attributes::{self, Attributes};
+use crate::access::{self, User, impersonation, roles};
 use crate::codec::Format;
 use crate::kinds::Subresource;
 use crate::registry::Registry;
 use crate::registry::options::Query;
 use crate::status::ApiError;
-use access::Attributes;
 use body::Body;
 use metrics::{Labels, Metrics};
 use negotiate::Output;
@@ -69,6 +69,8 @@ pub struct Shared {
     pub stopping: Sender<bool>,
     /// The bearer token that grants everything.
     pub token: String,
+    /// Whose it is.
+    pub administrator: Arc<User>,
     /// Requests being handled now, watches not among them.
     in_flight: AtomicUsize,
     /// How many of those there may be before others are told to come back (API-22).
@@ -84,6 +86,7 @@ impl Shared {
             metrics: Metrics::default(),
             stopping: Sender::new(false),
             token,
+            administrator: Arc::new(User::administrator()),
             in_flight: AtomicUsize::new(0),
             most_in_flight,
         }
@@ -110,35 +113,55 @@ impl Service {
     {
         let begun = Instant::now();
         let (parts, body) = request.into_parts();
-        if let Err(error) = self.admit(&parts) {
-            let query = Query::parse(parts.uri.query().unwrap_or_default());
-            return respond::error(&error, negotiate::output(&parts.headers, &query, false).ok());
-        }
+        let user = match self.admit(&parts) {
+            Ok(user) => user,
+            Err(error) => {
+                let query = Query::parse(parts.uri.query().unwrap_or_default());
+                return respond::error(&error, negotiate::output(&parts.headers, &query, false).ok());
+            }
+        };
         let Some(_slot) = Slot::take(&self.shared) else {
             self.shared.metrics.refused();
             let mut response = respond::text(429, &b"Too many requests, please try again later.\n"[..]);
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             return response;
         };
-        let (response, labels) = self.route(&parts, body).await;
+        let (response, labels) = self.route(&user, &parts, body).await;
         let labels = Labels { code: response.status().as_u16(), ..labels };
         self.shared.metrics.request(labels, begun.elapsed());
         response
     }
 
-    /// What is asked of any request, whatever it is about.
-    fn admit(&self, parts: &Parts) -> Result<(), ApiError> {
+    /// Who is to be taken for the caller, if the caller may send this request at all.
+    fn admit(&self, parts: &Parts) -> Result<Arc<User>, ApiError> {
         let query = parts.uri.query().unwrap_or_default();
-        if !self.guarded && !query.contains("timeout=") {
-            return Ok(());
+        let caller = self.caller(&parts.headers);
+        let plain = !query.contains("timeout=") && !impersonation::is_asked_for(&parts.headers);
+        if plain && caller.as_ref().is_ok_and(|caller| caller.may_do_anything()) {
+            return caller;
         }
         let (query, path) = (Query::parse(query), percent_decode_str(parts.uri.path()).decode_utf8_lossy());
         let attributes = Attributes::of(&parts.method, &path, &query);
         timeout::check(&query, &attributes)?;
-        if self.guarded { access::check(&self.shared, &parts.headers, &attributes) } else { Ok(()) }
+        let caller = caller?;
+        let user = impersonation::user(&caller, &parts.headers, &attributes)?.map_or(caller, Arc::new);
+        match roles::allow(&user, &attributes) {
+            Some(_) => Ok(user),
+            None => Err(attributes::forbidden(&user.name, "", &attributes)),
+        }
     }
 
-    async fn route<B>(&self, parts: &Parts, body: B) -> (Response<Body>, Labels)
+    /// Whose credential a request carries.
+    fn caller(&self, headers: &HeaderMap) -> Result<Arc<User>, ApiError> {
+        match access::token(headers) {
+            _ if !self.guarded => Ok(Arc::clone(&self.shared.administrator)),
+            Some(token) if is_token(&self.shared, token) => Ok(Arc::clone(&self.shared.administrator)),
+            Some(_) => Err(ApiError::unauthorized()),
+            None => Ok(Arc::new(User::anonymous())),
+        }
+    }
+
+    async fn route<B>(&self, user: &User, parts: &Parts, body: B) -> (Response<Body>, Labels)
     where
         B: http_body::Body<Data = Bytes>,
     {
@@ -166,7 +189,7 @@ impl Service {
             Target::Resource(group, version, path) => {
                 let bound = bindings(registry, group, version, &path);
                 let Some(served) = bound.or_else(|| registry.find(group, version, path.resource)) else {
-                    let response = match self.review(group, version, &path, parts, body, &query).await {
+                    let response = match self.review(user, (group, version), &path, parts, body, &query).await {
                         Some(response) => response,
                         None => discovery::nothing(registry, group, headers, &query),
                     };
@@ -225,8 +248,8 @@ impl Service {
 
     async fn review<B>(
         &self,
-        group: &str,
-        version: &str,
+        user: &User,
+        (group, version): (&str, &str),
         path: &path::ResourcePath<'_>,
         parts: &Parts,
         body: B,
@@ -235,9 +258,10 @@ impl Service {
     where
         B: http_body::Body<Data = Bytes>,
     {
-        let (_, _, _, kind) = discovery::REVIEWS
-            .iter()
-            .find(|(g, v, plural, _)| *g == group && *v == version && *plural == path.resource)?;
+        let review = reviews::ALL.iter().find(|review| {
+            (review.group, review.version, review.plural) == (group, version, path.resource)
+                && review.namespaced == path.namespace.is_some()
+        })?;
         if parts.method != Method::POST {
             return Some(respond::error(&ApiError::method_not_allowed(), None));
         }
@@ -245,9 +269,10 @@ impl Service {
             let format = negotiate::input(&parts.headers)?;
             let output = negotiate::output(&parts.headers, query, false)?;
             let body = read(parts, body).await?;
-            let api_version = crate::registry::api_version(group, version);
             let now = self.shared.registry.clock.now();
-            let value = reviews::answer(kind, &api_version, &body, format, now, |token| is_token(&self.shared, token))?;
+            let known = |token: &str| is_token(&self.shared, token).then(User::administrator);
+            let namespace = path.namespace.unwrap_or_default();
+            let value = reviews::answer(review, (&body, format), namespace, user, now, known)?;
             Ok::<_, ApiError>(respond::value(201, &value, output))
         };
         Some(answer.await.unwrap_or_else(|error| respond::error(&error, None)))

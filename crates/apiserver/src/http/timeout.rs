@@ -2,7 +2,7 @@
 //!
 //! Requests are answered within milliseconds, so that only whether it can be read makes a difference.
 
-use super::access::Attributes;
+use crate::access::attributes::Attributes;
 use crate::field::go_quote;
 use crate::registry::options::Query;
 use crate::status::ApiError;

@@ -1,48 +1,25 @@
-//! Access: who asks, and whether they may (API-01).
-//!
-//! Whoever has the token may do anything. Whoever has no credential is `system:anonymous`, and may see that the server is
-//! well and of which version it is. A wrong credential is refused before anything else.
+//! What a request asks for, in the words of authorization, and how the reference says that it is forbidden.
 
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, Method};
+use http::Method;
 
-use super::is_token;
 use crate::field::go_quote;
 use crate::registry::options::Query;
 use crate::status::{ApiError, GroupResource};
 
-/// What everybody may read, as by the role `system:public-info-viewer`.
-const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
-
-/// Whether the caller may do this.
-///
-/// # Errors
-/// 401 for a wrong token; 403 for what needs one.
-pub fn check(shared: &super::Shared, headers: &HeaderMap, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-    match (token(headers), attributes) {
-        (Some(token), _) if is_token(shared, token) => Ok(()),
-        (Some(_), _) => Err(ApiError::unauthorized()),
-        (None, Attributes::Path(verb, path)) if verb == "get" && PUBLIC.contains(path) => Ok(()),
-        (None, _) => Err(forbidden("system:anonymous", attributes)),
-    }
-}
-
-/// The bearer token of a request; other credentials are none.
-fn token(headers: &HeaderMap) -> Option<&str> {
-    let header = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
-    let (scheme, token) = header.split_once(' ')?;
-    Some(token.trim()).filter(|token| scheme.eq_ignore_ascii_case("bearer") && !token.is_empty())
-}
-
 /// What a request asks for, in the words of authorization.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Attributes<'a> {
-    /// Something that is no resource: a lower-case method and a path.
-    Path(String, &'a str),
+    /// Something that is no resource.
+    Path {
+        /// The method in lower case.
+        verb: String,
+        /// The whole path.
+        path: &'a str,
+    },
     /// A resource, or an object of it; what is not said is empty.
     Resource {
         /// `list`, `watch`, `create` and so on.
-        verb: &'static str,
+        verb: &'a str,
         /// The API group.
         group: &'a str,
         /// The plural name.
@@ -64,7 +41,7 @@ impl<'a> Attributes<'a> {
         let (group, rest) = match parts.as_slice() {
             ["api", _, rest @ ..] if !rest.is_empty() => ("", rest),
             ["apis", group, _, rest @ ..] if !rest.is_empty() => (*group, rest),
-            _ => return Self::Path(method.as_str().to_lowercase(), path),
+            _ => return Self::Path { verb: method.as_str().to_lowercase(), path },
         };
         let (mut verb, rest) = match rest {
             ["watch", rest @ ..] if !rest.is_empty() => ("watch", rest),
@@ -111,12 +88,13 @@ fn of_method(method: &Method) -> &'static str {
     }
 }
 
-/// 403, in the reference's words.
-fn forbidden(user: &str, attributes: &Attributes<'_>) -> ApiError {
+/// 403, in the reference's words; `mode` stands before the verb.
+#[must_use]
+pub fn forbidden(user: &str, mode: &str, attributes: &Attributes<'_>) -> ApiError {
     let user = go_quote(user);
     match attributes {
-        Attributes::Path(verb, path) => {
-            ApiError::forbidden_path(&format!("User {user} cannot {verb} path {}", go_quote(path)))
+        Attributes::Path { verb, path } => {
+            ApiError::forbidden_path(&format!("User {user} cannot {mode}{verb} path {}", go_quote(path)))
         }
         Attributes::Resource { verb, group, resource, subresource, namespace, name } => {
             let whole =
@@ -127,7 +105,7 @@ fn forbidden(user: &str, attributes: &Attributes<'_>) -> ApiError {
                 format!("in the namespace {}", go_quote(namespace))
             };
             let (whole, quoted) = (go_quote(&whole), go_quote(group));
-            let why = format!("User {user} cannot {verb} resource {whole} in API group {quoted} {place}");
+            let why = format!("User {user} cannot {mode}{verb} resource {whole} in API group {quoted} {place}");
             ApiError::forbidden(GroupResource { group, resource }, name, &why)
         }
     }
@@ -200,7 +178,7 @@ mod tests {
         for (method, address, message) in table {
             let (path, query) = address.split_once('?').unwrap_or((address, ""));
             let query = Query::parse(query);
-            let error = forbidden("system:anonymous", &Attributes::of(&method.parse().unwrap(), path, &query));
+            let error = forbidden("system:anonymous", "", &Attributes::of(&method.parse().unwrap(), path, &query));
             assert_eq!((error.code, &*error.message), (403, message), "{method} {address}");
         }
     }
