@@ -165,12 +165,15 @@ async fn stopped(stopping: &mut Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 
+/// How many requests one HTTP/2 connection may have at once, watches among them; as in the reference.
+const STREAMS: u32 = 100;
+
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     // The limit for the head of a request is that of an idle connection: see `idle`.
     builder.http1().header_read_timeout(None);
     let http2 = &mut builder.http2();
-    http2.timer(TokioTimer::new()).max_concurrent_streams(1000);
+    http2.timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
     http2.keep_alive_interval(PING).keep_alive_timeout(PING / 2);
     builder
 }

@@ -292,7 +292,7 @@ async fn a_deletion_of_what_finalizers_hold_is_written_once() {
 
 /// The copies of a JSON patch add 3 MiB at most, as on the reference, whatever is done with them afterwards.
 ///
-/// Contract: API-12
+/// Contract: API-12, API-34
 #[tokio::test(start_paused = true)]
 async fn the_copies_of_a_json_patch_are_bounded() {
     let server = start();
@@ -315,7 +315,7 @@ async fn the_copies_of_a_json_patch_are_bounded() {
 
 /// Storage takes 1.5 MiB for an object, however it came to be so large.
 ///
-/// Contract: API-22
+/// Contract: API-22, API-34
 #[tokio::test(start_paused = true)]
 async fn an_object_is_no_larger_than_the_reference_stores() {
     let server = start();

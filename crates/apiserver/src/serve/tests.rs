@@ -105,6 +105,22 @@ async fn a_peer_that_asks_nothing_is_closed_after_32_seconds() {
     assert!(AFTER_HEAD.contains(&start.elapsed().as_secs()), "after {:?}", start.elapsed());
 }
 
+/// The settings are the first frame of an HTTP/2 server.
+///
+/// Contract: API-34
+#[tokio::test(start_paused = true)]
+async fn an_http2_connection_has_a_hundred_streams() {
+    let mut near = connect(None);
+    says(&mut near, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    let mut head = [0; 9];
+    near.read_exact(&mut head).await.unwrap();
+    assert_eq!(head[3], 4, "SETTINGS");
+    let mut settings = vec![0; usize::from(head[2])];
+    near.read_exact(&mut settings).await.unwrap();
+    let most = settings.chunks_exact(6).find(|setting| setting[..2] == [0, 3]).map(|setting| &setting[2..]);
+    assert_eq!(most, Some(&[0, 0, 0, 100][..]), "SETTINGS_MAX_CONCURRENT_STREAMS");
+}
+
 /// When a connection is closed that never asked, in seconds: where a part of a head has come, it may still be finished
 /// in the time of the farewell.
 const AFTER_HEAD: std::ops::RangeInclusive<u64> = 32..=37;
