@@ -6,7 +6,7 @@ mod harness;
 mod outside;
 
 use harness::tests;
-use outside::{Cluster, text, write};
+use outside::{Cluster, muster, text, write};
 
 tests! {
     a_person_sees_kubernetes: "kubectl",
@@ -14,6 +14,8 @@ tests! {
     three_thousand_scaled_to_seven_keep_the_dear_ones: "kubectl",
     orphans_are_adopted_strangers_released_and_the_lost_replaced: "kubectl",
     a_namespace_goes_with_all_that_is_in_it: "kubectl",
+    rights_are_those_of_whoever_is_acted_for: "kubectl",
+    versions_of_long_ago_are_gone: "kubectl",
 }
 
 const WEB: &str = "\
@@ -243,4 +245,35 @@ fn a_namespace_goes_with_all_that_is_in_it() {
     assert_eq!(cluster.kubectl(&["get", "pods", "-A", "-o", "name"]), "");
     cluster.kubectl_with(&["create", "-f", "-"], "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n");
     assert!(text(&cluster.try_kubectl(&["get", "rs", "-n", "shop"], "").stderr).contains("No resources found"));
+}
+
+/// Contract: API-31
+fn rights_are_those_of_whoever_is_acted_for() {
+    let cluster = Cluster::start(&["--controllers", ""]);
+    assert_eq!(cluster.kubectl(&["auth", "can-i", "delete", "pods"]).trim(), "yes");
+    let refused = cluster.try_kubectl(&["auth", "can-i", "delete", "pods", "--as", "bob"], "");
+    assert_eq!((refused.status.code(), text(&refused.stdout).trim()), (Some(1), "no"));
+    let master = ["auth", "can-i", "delete", "pods", "--as", "bob", "--as-group", "system:masters"];
+    assert_eq!(cluster.kubectl(&master).trim(), "yes");
+    let list = cluster.kubectl(&["auth", "can-i", "--list", "--as", "bob"]);
+    assert!(list.contains("selfsubjectreviews.authentication.k8s.io") && !list.contains("*.*"), "{list}");
+    let pods = cluster.try_kubectl(&["get", "pods", "--as", "bob"], "");
+    let said = text(&pods.stderr);
+    assert!(said.contains("pods is forbidden: User \"bob\" cannot list resource \"pods\""), "{said}");
+}
+
+/// Contract: API-09
+fn versions_of_long_ago_are_gone() {
+    let cluster = Cluster::start(&["--controllers", "", "--history-bytes", "1048576"]);
+    let since = cluster.kubectl(&["get", "namespace", "default", "-o", "jsonpath={.metadata.resourceVersion}"]);
+    let path = format!("/api/v1/configmaps?watch=1&timeoutSeconds=1&resourceVersion={since}");
+    let large = "x".repeat(500_000);
+    for name in ["a", "b", "c", "d"] {
+        let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: {large}}}\n");
+        cluster.kubectl_with(&["create", "-f", "-"], &map);
+    }
+    let answered = cluster.kubectl(&["get", "--raw", &path]);
+    assert!(answered.contains("\"code\":410") && answered.contains("too old resource version"), "{answered}");
+    let bad = muster(&["up", "--history-bytes", "12"]);
+    assert!(text(&bad.stderr).contains("found \"12\", expected a number of bytes from 1048576 up"), "{bad:?}");
 }

@@ -132,6 +132,15 @@ pub(crate) struct Up {
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     pub(crate) pod_shutdown: Duration,
 
+    /// How long the API server keeps past versions, for watches that resume and lists that go on; who comes later with
+    /// one is told 410 and lists anew
+    #[arg(long, value_name = "DURATION", default_value = "330s", value_parser = parse_duration)]
+    pub(crate) history: Duration,
+
+    /// How many bytes of past versions it keeps at most, however short a time that is; at least 1048576
+    #[arg(long, value_name = "BYTES", default_value_t = 512 << 20, value_parser = parse_history_bytes)]
+    pub(crate) history_bytes: usize,
+
     /// Draw names, uids and delays from this seed, so that a run can be repeated; by chance where absent
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -167,6 +176,15 @@ pub(crate) struct Concurrency {
         value_parser = parse_count
     )]
     pub(crate) replicationcontrollers: NonZeroUsize,
+}
+
+/// What is less than one large object would end every watch with every write.
+fn parse_history_bytes(text: &str) -> Result<usize, String> {
+    let least = 1 << 20;
+    match text.parse::<usize>() {
+        Ok(bytes) if bytes >= least => Ok(bytes),
+        _ => Err(format!("found {text:?}, expected a number of bytes from {least} up")),
+    }
 }
 
 /// A number of something that there must be one of at least.

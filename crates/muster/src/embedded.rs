@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use muster_apiserver::generator::Generator;
 use muster_apiserver::serve::{self, serve};
+use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::{ApiServer, Options as ServerOptions};
 use muster_cluster::{Capacity, Cluster, DelayRange, Options as ClusterOptions};
@@ -52,6 +53,7 @@ pub(crate) struct Settings {
     pub(crate) controllers: BTreeSet<Name>,
     pub(crate) concurrency: Concurrency,
     pub(crate) seed: Option<u64>,
+    pub(crate) retention: Retention,
 }
 
 impl Default for Settings {
@@ -63,6 +65,7 @@ impl Default for Settings {
             controllers: known_controllers().into_iter().collect(),
             concurrency: Concurrency::default(),
             seed: None,
+            retention: Retention::default(),
         }
     }
 }
@@ -105,6 +108,7 @@ impl Server {
     /// A server that nobody can reach yet but through `client`.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
         let mut options = ServerOptions::system().context("this machine gives no randomness")?;
+        options.retention = settings.retention;
         if let Some(seed) = settings.seed {
             options.generator = Generator::seeded(seed);
         }

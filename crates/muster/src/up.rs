@@ -10,6 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_runtime::client::Client;
 use muster_runtime::manager;
@@ -48,6 +49,7 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
         controllers,
         concurrency: arguments.concurrency,
         seed: arguments.seed,
+        retention: Retention { window: arguments.history, bytes: arguments.history_bytes },
     };
     let server = Server::new(&settings)?;
     let tls = Tls::generate(&addresses(arguments.listen))?;

@@ -187,7 +187,10 @@ impl Storage {
     /// # Errors
     /// The newest version that can no longer be seen, when `version` is not after it.
     pub fn list(&self, resource: ResourceId, range: &Range<'_>, version: Option<u64>) -> Result<Listed, u64> {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        if version.is_some() {
+            self.forget(&mut inner, Instant::now());
+        }
         let table = inner.table(resource);
         let (entries, remaining) = match version {
             Some(version) if version < inner.version => {
@@ -206,7 +209,8 @@ impl Storage {
     /// # Errors
     /// The newest version that can no longer be seen, when `after` is before it.
     pub fn watch(self: &Arc<Self>, resource: ResourceId, namespace: &str, after: u64) -> Result<Cursor, u64> {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        self.forget(&mut inner, Instant::now());
         let dropped = inner.table(resource).dropped();
         if after < dropped {
             return Err(dropped);

@@ -111,6 +111,11 @@ async fn history_is_kept_for_its_window_and_no_longer() {
     assert_eq!(storage.watch(PODS, "", 0).err(), Some(1));
     assert!(storage.watch(PODS, "", 1).is_ok());
     assert_eq!(storage.list(PODS, &Range::default(), Some(0)).err(), Some(1));
+    // Nobody needs to write for time to pass.
+    tokio::time::advance(Duration::from_secs(301)).await;
+    assert_eq!(storage.list(PODS, &Range::default(), Some(2)).err(), Some(3));
+    assert_eq!(storage.watch(PODS, "", 2).err(), Some(3));
+    assert!(storage.watch(PODS, "", 3).is_ok(), "the present");
 }
 
 /// Contract: API-22
