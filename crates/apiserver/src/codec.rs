@@ -15,6 +15,7 @@ use crate::schema::{self, Validation};
 use crate::status::ApiError;
 
 mod duplicates;
+pub mod openapi_v2;
 mod ordered;
 mod protobuf;
 

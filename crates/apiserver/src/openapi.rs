@@ -4,15 +4,14 @@ use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
-use crate::codec::Format;
+use crate::codec::{Format, openapi_v2};
 use crate::http::body::Body;
-use crate::http::negotiate::Output;
+use crate::http::negotiate::{self, Output};
 use crate::http::respond;
 use crate::kinds::Resource;
 use crate::registry::Registry;
 use crate::registry::options::Query;
 use crate::schema::openapi;
-use crate::status::ApiError;
 
 /// `/openapi/v3`
 #[must_use]
@@ -55,14 +54,28 @@ pub fn document(registry: &Registry, path: &str, headers: &HeaderMap, query: &Qu
     response
 }
 
-/// `/openapi/v2`, for clients that read it as JSON.
+/// `/openapi/v2`, as JSON or as protobuf, whichever the client likes better.
 #[must_use]
 pub fn document_v2(registry: &Registry, accept: &str) -> Response<Body> {
-    let readable = accept.is_empty() || accept.contains("json") || accept.contains("*/*");
-    if !readable {
-        return respond::error(&ApiError::not_acceptable("only application/json is served here"), None);
+    const JSON: &str = "application/json";
+    const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    let accept = if accept.is_empty() { "*/*" } else { accept };
+    let answer = negotiate::clauses(accept).into_iter().find_map(|clause| match &*clause.media {
+        JSON | "application/*" | "*/*" => Some(JSON),
+        // Clients ask for it by its older name.
+        PROTOBUF | "application/com.github.proto-openapi.spec.v2@v1.0+protobuf" => Some(PROTOBUF),
+        _ => None,
+    });
+    let document = || openapi::document_v2(&resources(registry));
+    match answer {
+        Some(JSON) => plain(&document()),
+        Some(_) => respond::bytes(200, PROTOBUF, openapi_v2::to_protobuf(&document())),
+        None => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
+            response
+        }
     }
-    plain(&openapi::document_v2(&resources(registry)))
 }
 
 fn resources(registry: &Registry) -> Vec<&'static Resource> {

@@ -151,14 +151,14 @@ fn key(number: u32, wire: u8, out: &mut Vec<u8>) {
     varint(u64::from(number) << 3 | u64::from(wire), out);
 }
 
-fn varint_field(number: u32, value: i64, out: &mut Vec<u8>) {
+pub(in crate::codec) fn varint_field(number: u32, value: i64, out: &mut Vec<u8>) {
     key(number, 0, out);
     // A negative number is written as the 64 bits that it is.
     #[allow(clippy::cast_sign_loss)]
     varint(value as u64, out);
 }
 
-fn bytes(number: u32, content: &[u8], out: &mut Vec<u8>) {
+pub(in crate::codec) fn bytes(number: u32, content: &[u8], out: &mut Vec<u8>) {
     key(number, 2, out);
     varint(content.len() as u64, out);
     out.extend_from_slice(content);
