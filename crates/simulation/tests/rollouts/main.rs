@@ -95,7 +95,7 @@ pub(crate) async fn tell(seed: u64, sky: Sky) -> Told {
     // From here on, or from the beginning, what happens is told at once.
     let over = world.client().clock().now().as_nanos() / 1_000_000;
     let told_from = if sky.is_clear() { 0 } else { over } + i64::try_from(sky.news().as_millis()).unwrap();
-    let ended = story.ends(&world, sky.is_clear()).await;
+    let ended = story.ends(&world, sky).await;
     let mut broken = Vec::new();
     let end = match ended {
         Ok(end) => Some(end),

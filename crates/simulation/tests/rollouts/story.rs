@@ -7,6 +7,7 @@ use muster_simulation::{Settings, World};
 use serde_json::{Value, json};
 
 use crate::common::{Api, DEPLOYMENTS, PODS, Random, condition, is_being_deleted, name, number, owner, pass};
+use crate::crossed::Sky;
 use crate::is_any_fated;
 
 pub(crate) const WEB: &str = "/apis/apps/v1/namespaces/default/deployments/web";
@@ -66,12 +67,14 @@ impl Story {
         assert_eq!(status, 200, "{said}");
     }
 
-    /// Waits for its end. Where the weather was not clear its deadline may have passed for that, and it goes on.
-    pub(crate) async fn ends(&self, world: &World, was_clear: bool) -> Result<End, String> {
+    /// Waits for its end. Where the weather was not clear its deadline may have passed for that, and it goes on. After a
+    /// restore there may be none: the last template may be gone, and the Deployment paused.
+    pub(crate) async fn ends(&self, world: &World, sky: Sky) -> Result<End, String> {
+        let (was_clear, looks) = (sky.is_clear(), if sky.is_restored() { 500 } else { 3_600 });
         let api = Api::of(world);
         // A pod that was rejected or crashes is tried again after up to five minutes, and every try is progress.
         let mut web = Value::Null;
-        for look in 0..3_600 {
+        for look in 0..looks {
             web = api.get(WEB).await.unwrap();
             match end(&web, self.ends_well) {
                 Some(End::DeadlineExceeded) if !was_clear && self.ends_well && !is_any_fated(world).await => {}
