@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A running program.
 pub(crate) struct Process {
@@ -64,10 +65,15 @@ impl Drop for Process {
     }
 }
 
-/// Ports of loopback that nobody listens on, all different.
+/// Ports of loopback that nobody has. They are below those that the system gives to outgoing connections, one of which
+/// could take a port before a server is there; and each is given once in this process.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
-    // All are held until all are known.
-    let held: [TcpListener; N] =
-        std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").expect("a free port of loopback"));
-    held.each_ref().map(|listener| listener.local_addr().expect("a bound socket has an address").port())
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let next = || {
+        let given = GIVEN.fetch_add(1, Ordering::Relaxed);
+        let place = std::process::id().wrapping_mul(61).wrapping_add(given) % 12_000;
+        20_000 + u16::try_from(place).expect("less than 12,000")
+    };
+    std::array::from_fn(|_| std::iter::repeat_with(next).take(12_000).find(is_free).expect("a free port of loopback"))
 }
