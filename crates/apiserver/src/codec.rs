@@ -5,11 +5,9 @@ use std::borrow::Cow;
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use crate::kinds::fields::Fields as _;
-use crate::kinds::{Object, Resource};
+pub use crate::model::Model;
+use crate::model::{FieldValidation, Object, api_version};
 use crate::registry::json_patch::Touched;
-use crate::registry::options::FieldValidation;
-use crate::registry::{Served, api_version};
 use crate::schema::strategic::{self, PatchError};
 use crate::schema::{self, Validation};
 use crate::status::ApiError;
@@ -18,17 +16,6 @@ mod duplicates;
 pub mod openapi_v2;
 mod ordered;
 mod protobuf;
-
-/// Which type of object a body holds.
-#[derive(Debug, Clone, Copy)]
-pub struct Model<'a> {
-    /// The API group; empty for core.
-    pub group: &'a str,
-    /// The version.
-    pub version: &'a str,
-    /// The kind.
-    pub kind: &'a str,
-}
 
 /// How a body is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,22 +26,6 @@ pub enum Format {
     Yaml,
     /// `application/vnd.kubernetes.protobuf`
     Protobuf,
-}
-
-impl Model<'static> {
-    /// `autoscaling/v1` Scale.
-    pub const SCALE: Self = Self { group: "autoscaling", version: "v1", kind: "Scale" };
-    /// `v1` Binding.
-    pub const BINDING: Self = Self { group: "", version: "v1", kind: "Binding" };
-    /// `policy/v1` Eviction.
-    pub const EVICTION: Self = Self { group: "policy", version: "v1", kind: "Eviction" };
-
-    /// The type of a kind's objects.
-    #[must_use]
-    pub fn of(served: &Served) -> Self {
-        let resource = served.resource();
-        Self { group: resource.group, version: resource.version, kind: resource.kind }
-    }
 }
 
 impl From<FieldValidation> for Validation {
@@ -192,32 +163,6 @@ pub fn strategic_merge(model: &Model<'_>, live: Object, patch: &mut Value) -> Re
         PatchError::Unprocessable(_) => ApiError::unprocessable(),
         PatchError::Other(why) => ApiError::plain(why),
     })
-}
-
-/// Records in `metadata.managedFields` who wrote what.
-pub fn update_managed_fields(
-    served: &Served,
-    live: Option<&Object>,
-    object: &mut Object,
-    manager: &str,
-    subresource: &str,
-    now: Timestamp,
-) {
-    // What the server does on its own has no manager.
-    if manager.is_empty() {
-        return;
-    }
-    let Resource { group, version, kind, .. } = *served.resource();
-    if !served.converts() {
-        schema::managed::update(group, version, kind, live, object, manager, subresource, now);
-        return;
-    }
-    // Who wrote what is told in the version in which it was written.
-    let live = live.map(|live| served.present(live.clone()));
-    let mut shown = served.present(object.clone());
-    schema::managed::update(group, version, kind, live.as_ref(), &mut shown, manager, subresource, now);
-    let metadata = object.object_or_new("metadata");
-    metadata.carry("managedFields", shown.object_or_new("metadata"));
 }
 
 /// Records in a scale's managed fields who wrote it.

@@ -24,6 +24,7 @@ pub mod field;
 pub mod generator;
 pub mod http;
 pub mod kinds;
+pub mod model;
 pub mod openapi;
 pub mod registry;
 pub mod schema;
@@ -119,7 +120,7 @@ impl ApiServer {
 
     /// A server of some kinds.
     #[must_use]
-    pub fn with_kinds(kinds: &[&'static dyn Kind], options: Options) -> Self {
+    pub fn with_kinds(kinds: Vec<Arc<dyn Kind>>, options: Options) -> Self {
         let registry = Registry::new(kinds, options.clock, options.generator, options.retention);
         create_first_namespaces(&registry);
         registry.create_own_service(SECURE_PORT);
@@ -170,7 +171,7 @@ fn create_first_namespaces(registry: &Registry) {
             continue;
         };
         namespaces.kind.default(&mut object);
-        if let Err(error) = registry.create(namespaces, "", object, &options, &mut Vec::new()) {
+        if let Err(error) = registry.create(&namespaces, "", object, &options, &mut Vec::new()) {
             tracing::error!(namespace = name, %error, "cannot create a first namespace");
         }
     }

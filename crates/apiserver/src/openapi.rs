@@ -8,21 +8,22 @@ use crate::codec::{Format, openapi_v2};
 use crate::http::body::Body;
 use crate::http::negotiate::{self, Output};
 use crate::http::respond;
-use crate::kinds::Resource;
-use crate::registry::Registry;
+use crate::model::Resource;
 use crate::registry::options::Query;
+use crate::registry::{Catalogue, Registry};
 use crate::schema::openapi;
 
 /// `/openapi/v3`
 #[must_use]
 pub fn index(registry: &Registry) -> Response<Body> {
-    plain(&openapi::index(&resources(registry)))
+    plain(&openapi::index(&resources(&registry.catalogue())))
 }
 
 /// `/openapi/v3/<path>`, such as `apis/apps/v1`.
 #[must_use]
 pub fn document(registry: &Registry, path: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
-    let resources = resources(registry);
+    let catalogue = registry.catalogue();
+    let resources = resources(&catalogue);
     let Some((group, version)) = group_version(path) else { return respond::no_such_page() };
     let hash = openapi::hash(group, version, &resources);
     let etag = format!("\"{hash}\"");
@@ -66,7 +67,7 @@ pub fn document_v2(registry: &Registry, accept: &str) -> Response<Body> {
         PROTOBUF | "application/com.github.proto-openapi.spec.v2@v1.0+protobuf" => Some(PROTOBUF),
         _ => None,
     });
-    let document = || openapi::document_v2(&resources(registry));
+    let document = || openapi::document_v2(&resources(&registry.catalogue()));
     match answer {
         Some(JSON) => plain(&document()),
         Some(_) => respond::bytes(200, PROTOBUF, openapi_v2::to_protobuf(&document())),
@@ -78,8 +79,8 @@ pub fn document_v2(registry: &Registry, accept: &str) -> Response<Body> {
     }
 }
 
-fn resources(registry: &Registry) -> Vec<&'static Resource> {
-    registry.served().iter().map(crate::registry::Served::resource).collect()
+fn resources(catalogue: &Catalogue) -> Vec<&Resource> {
+    catalogue.served().iter().map(|served| served.resource()).collect()
 }
 
 fn group_version(path: &str) -> Option<(&str, &str)> {

@@ -5,11 +5,10 @@
 //! to change what is there. Order is not compared: the reference walks maps in a random one. What admission plugins add (the taint of
 //! a new node) was left out.
 
-use muster_apiserver::kinds::fields::{Fields, metadata};
 use muster_apiserver::kinds::pod::Pod;
-use muster_apiserver::kinds::{self, Kind, Object, Part};
+use muster_apiserver::kinds::{self, Kind};
+use muster_apiserver::model::{Fields, Object, Part, metadata};
 use muster_apiserver::schema::{Format, Validation, decode};
-use muster_apiserver::validation;
 use serde_json::{Value, json};
 
 fn vectors() -> Vec<Value> {
@@ -36,7 +35,7 @@ fn what_is_stored_after_defaulting() {
         let object = prepared(&vector["pod"]);
         assert_eq!(object["spec"], vector["stored"], "{}", vector["pod"]);
         assert_eq!(object["status"], vector["status"], "{}", vector["pod"]);
-        assert_eq!(validation::create(&Pod, &object), [], "{}", vector["pod"]);
+        assert_eq!(Pod.validate_create(&object), [], "{}", vector["pod"]);
         seen += 1;
     }
     assert!(seen > 150, "{seen}");
@@ -49,8 +48,7 @@ fn what_is_wrong_with_a_pod() {
     for vector in vectors() {
         let Some(causes) = vector["causes"].as_array() else { continue };
         let object = prepared(&vector["pod"]);
-        let mut got: Vec<Value> =
-            validation::create(&Pod, &object).iter().map(|e| json!([e.field, e.body()])).collect();
+        let mut got: Vec<Value> = Pod.validate_create(&object).iter().map(|e| json!([e.field, e.body()])).collect();
         let mut want = causes.clone();
         let key = ToString::to_string;
         got.sort_by_key(key);
@@ -138,7 +136,7 @@ fn what_of_a_pod_may_change() {
             let new = changed(&old, &change["patch"], part);
             let key = ToString::to_string;
             let mut got: Vec<Value> =
-                validation::update(&Pod, part, &new, &old).iter().map(|e| json!([e.field, e.body()])).collect();
+                kinds::validate_update(&Pod, part, &new, &old).iter().map(|e| json!([e.field, e.body()])).collect();
             got.sort_by_key(key);
             let mut want = change["causes"].as_array().cloned().unwrap_or_default();
             want.sort_by_key(key);
@@ -152,16 +150,16 @@ fn what_of_a_pod_may_change() {
     assert!(seen > 100, "{seen}");
 }
 
-fn kind(name: &str) -> &'static dyn Kind {
-    let mut known = kinds::all().iter();
-    *known.find(|kind| kind.resource().kind == name).expect("each kind is known")
+fn kind(name: &str) -> std::sync::Arc<dyn Kind> {
+    let mut known = kinds::all().into_iter();
+    known.find(|kind| kind.resource().kind == name).expect("each kind is known")
 }
 
 fn decoded(kind: &dyn Kind, object: &Value) -> Object {
     let resource = kind.resource();
     let body = serde_json::to_vec(object).expect("JSON");
     let (mut object, _) =
-        decode(resource.group, resource.version, resource.kind, &body, Format::Json, Validation::Ignore)
+        decode(&resource.group, &resource.version, &resource.kind, &body, Format::Json, Validation::Ignore)
             .expect("each vector can be decoded");
     kind.default(&mut object);
     object
@@ -173,7 +171,7 @@ fn created(kind: &dyn Kind, base: &Value, patch: &Value) -> Object {
     merge(&mut object, patch);
     // The registry sees to the namespace: it takes away what does not belong.
     object["metadata"]["namespace"] = if kind.resource().namespaced { json!("b3") } else { Value::Null };
-    let mut object = decoded(kind, &object);
+    let mut object = decoded(&*kind, &object);
     kind.prepare_create(&mut object);
     object
 }
@@ -206,24 +204,25 @@ fn what_the_other_kinds_become() {
     for group in all["kinds"].as_array().expect("a list") {
         let kind = kind(group["kind"].as_str().expect("a name"));
         for vector in group["creates"].as_array().expect("a list") {
-            let object = created(kind, &group["base"], &vector["patch"]);
-            let wrong: Vec<Value> =
-                validation::create(kind, &object).iter().map(|e| json!([e.field, e.body()])).collect();
-            compare(kind, &object, &kind.warnings(&object, None), wrong, vector);
+            let object = created(&*kind, &group["base"], &vector["patch"]);
+            let wrong: Vec<Value> = kind.validate_create(&object).iter().map(|e| json!([e.field, e.body()])).collect();
+            compare(&*kind, &object, &kind.warnings(&object, None), wrong, vector);
             seen += 1;
         }
-        let old = created(kind, &group["base"], &json!({}));
+        let old = created(&*kind, &group["base"], &json!({}));
         for vector in group["updates"].as_array().expect("a list") {
             let part = if vector["part"] == json!("status") { Part::Status } else { Part::Main };
             let mut object = Value::Object(old.clone());
             merge(&mut object, &vector["patch"]);
-            let mut object = decoded(kind, &object);
+            let mut object = decoded(&*kind, &object);
             kind.prepare_update(part, &mut object, &old);
             // The registry lets nobody touch this.
             object.object_or_new("metadata").carry("creationTimestamp", metadata(&old));
-            let wrong: Vec<Value> =
-                validation::update(kind, part, &object, &old).iter().map(|e| json!([e.field, e.body()])).collect();
-            compare(kind, &object, &kind.warnings(&object, Some(&old)), wrong, vector);
+            let wrong: Vec<Value> = kinds::validate_update(&*kind, part, &object, &old)
+                .iter()
+                .map(|e| json!([e.field, e.body()]))
+                .collect();
+            compare(&*kind, &object, &kind.warnings(&object, Some(&old)), wrong, vector);
             seen += 1;
         }
     }

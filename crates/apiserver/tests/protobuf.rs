@@ -4,7 +4,7 @@ mod support;
 
 use muster_apiserver::codec::to_protobuf;
 use muster_apiserver::kinds;
-use muster_apiserver::registry::api_version;
+use muster_apiserver::model::api_version;
 use serde_json::{Value, json};
 use support::{Answer, Server, start};
 
@@ -30,10 +30,11 @@ async fn every_kind_is_created_from_protobuf_as_from_json() {
     let vectors: Value = serde_json::from_str(include_str!("vectors/kinds.json")).expect("the vectors are JSON");
     let server = start();
     for group in vectors["kinds"].as_array().expect("a list") {
-        let known = kinds::all().iter().map(|kind| kind.resource());
-        let resource = known.into_iter().find(|resource| resource.kind == group["kind"]).expect("a served kind");
+        let kinds = kinds::all();
+        let known = kinds.iter().map(|kind| kind.resource());
+        let resource = known.into_iter().find(|resource| *resource.kind == group["kind"]).expect("a served kind");
         let mut object = group["base"].clone();
-        let version = api_version(resource.group, resource.version);
+        let version = api_version(&resource.group, &resource.version);
         object["apiVersion"] = json!(version);
         object["kind"] = json!(resource.kind);
         let root = if resource.group.is_empty() { "/api" } else { "/apis" };

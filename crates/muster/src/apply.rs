@@ -2,7 +2,8 @@
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
-use muster_apiserver::kinds::{self, Resource};
+use muster_apiserver::kinds;
+use muster_apiserver::model::{Model, Resource};
 use muster_runtime::client::{Client, ClientError};
 
 use crate::manifest::Document;
@@ -51,7 +52,7 @@ pub(crate) async fn apply(client: &Client, documents: Vec<Document>) -> Result<V
     objects.sort_by_key(|(resource, _)| resource.kind != "Namespace");
     let mut applied = Vec::new();
     for (resource, document) in objects {
-        match create(client, resource, &document).await {
+        match create(client, &resource, &document).await {
             Ok(object) => applied.push(object),
             Err(error) => errors.push(error),
         }
@@ -70,30 +71,27 @@ fn report(errors: &[String]) -> Result<()> {
 }
 
 /// The resource that serves a document's kind.
-fn resource(document: &Document) -> Result<&'static Resource, String> {
+fn resource(document: &Document) -> Result<Resource, String> {
     let (group, version) = match document.text("/apiVersion").split_once('/') {
         Some((group, version)) => (group, version),
         None => ("", document.text("/apiVersion")),
     };
     let kind = document.text("/kind");
-    let all = || kinds::all().iter().map(|k| k.resource());
-    if let Some(found) = all().find(|r| (r.group, r.version, r.kind) == (group, version, kind)) {
-        return Ok(found);
+    let kinds = kinds::all();
+    let all = || kinds.iter().map(|kind| kind.resource());
+    if let Some(found) = all().find(|r| r.model() == Model { group, version, kind }) {
+        return Ok(found.clone());
     }
     let line = document.place_of("kind");
     if let Some(other) = all().find(|r| r.kind == kind) {
         let place = document.place_of("apiVersion");
-        let expected = if other.group.is_empty() {
-            other.version.to_owned()
-        } else {
-            format!("{}/{}", other.group, other.version)
-        };
+        let expected = other.api_version();
         return Err(format!(
             "{place}: apiVersion: found {:?} for kind {kind}, expected {expected:?}",
             document.text("/apiVersion")
         ));
     }
-    let mut known: Vec<&str> = all().map(|r| r.kind).collect();
+    let mut known: Vec<&str> = all().map(|r| &*r.kind).collect();
     known.sort_unstable();
     Err(format!("{line}: kind: found {kind:?}, which this server does not know; expected one of {}", known.join(", ")))
 }
@@ -122,7 +120,7 @@ async fn create(client: &Client, resource: &Resource, document: &Document) -> Re
     let stored: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let name = stored.pointer("/metadata/name").and_then(|n| n.as_str()).unwrap_or_default().to_owned();
     Ok(Applied {
-        kind: resource.kind.to_owned(),
+        kind: resource.kind.to_string(),
         namespace: namespace.to_owned(),
         path: format!("{collection}/{name}"),
         name,

@@ -1,7 +1,7 @@
 //! NamespaceLifecycle: nothing is created where there is no namespace, or in one that goes (API-20).
 
-use crate::kinds::Object;
-use crate::kinds::fields::{Fields as _, metadata};
+use crate::model::Object;
+use crate::model::fields::{Fields as _, metadata};
 use crate::registry::{Registry, Served};
 use crate::status::{ApiError, GroupResource};
 

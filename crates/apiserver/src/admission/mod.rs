@@ -7,8 +7,8 @@ mod priority;
 mod taints;
 mod tolerations;
 
-use crate::kinds::Object;
-use crate::kinds::fields::{Fields as _, metadata};
+use crate::model::Object;
+use crate::model::fields::{Fields as _, metadata};
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 

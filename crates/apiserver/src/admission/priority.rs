@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::kinds::Object;
-use crate::kinds::fields::Fields as _;
+use crate::model::Object;
+use crate::model::fields::Fields as _;
 use crate::registry::Served;
 use crate::status::ApiError;
 

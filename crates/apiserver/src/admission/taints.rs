@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::Object;
-use crate::kinds::fields::Fields as _;
+use crate::model::Object;
+use crate::model::fields::Fields as _;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::Object;
-use crate::kinds::fields::Fields as _;
+use crate::model::Object;
+use crate::model::fields::Fields as _;
 
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 

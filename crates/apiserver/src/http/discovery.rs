@@ -6,57 +6,43 @@ use serde_json::{Map, Value, json};
 use super::body::Body;
 use super::negotiate::{self, Output};
 use super::respond;
-use super::reviews::{self, Review};
+use super::reviews;
 use crate::codec::Format;
-use crate::kinds::{Resource, Subresource};
+use crate::model::api_version;
+use crate::model::{Model, Name, Resource, Subresource, groups};
+use crate::registry::Registry;
 use crate::registry::options::Query;
-use crate::registry::{Registry, api_version};
 use crate::status::ApiError;
 
-/// Groups in the order in which the real server tells them; others follow.
-const GROUP_ORDER: [&str; 10] = [
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "apps",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-];
-
-/// The older way to bind pods, which is only ever created too: group, version, plural, kind.
-pub const BINDINGS: (&str, &str, &str, &str) = ("", "v1", "bindings", "Binding");
-
 /// A group version with what it serves.
-struct Served {
-    group: &'static str,
-    version: &'static str,
-    resources: Vec<&'static Resource>,
+struct GroupVersion {
+    group: Name,
+    version: Name,
+    resources: Vec<Resource>,
 }
 
-fn versions(registry: &Registry) -> Vec<Served> {
-    let mut out: Vec<Served> = Vec::new();
-    let mut add = |group: &'static str, version: &'static str, resource: Option<&'static Resource>| match out
-        .iter_mut()
-        .find(|s| s.group == group && s.version == version)
-    {
-        Some(found) => found.resources.extend(resource),
-        None => out.push(Served { group, version, resources: resource.into_iter().collect() }),
-    };
-    for served in registry.served() {
-        let resource = served.resource();
-        add(resource.group, resource.version, Some(resource));
+/// What is served, in the order in which the real server tells it.
+fn versions(registry: &Registry) -> Vec<GroupVersion> {
+    let mut out: Vec<GroupVersion> = Vec::new();
+    let kinds = registry.catalogue().served().iter().map(|served| served.resource().clone()).collect::<Vec<_>>();
+    for resource in kinds.into_iter().chain(reviews::resources()) {
+        let (group, version) = (&resource.group, &resource.version);
+        match out.iter_mut().find(|known| known.group == *group && known.version == *version) {
+            Some(known) => known.resources.push(resource),
+            None => {
+                out.push(GroupVersion { group: group.clone(), version: version.clone(), resources: vec![resource] });
+            }
+        }
     }
-    for review in reviews::ALL {
-        add(review.group, review.version, None);
+    for known in &mut out {
+        known.resources.sort_unstable_by(|a, b| a.plural.cmp(&b.plural));
     }
-    for served in &mut out {
-        served.resources.sort_unstable_by_key(|resource| resource.plural);
-    }
-    out.sort_by_key(|served| GROUP_ORDER.iter().position(|g| *g == served.group).unwrap_or(GROUP_ORDER.len()));
+    let key = |known: &GroupVersion| groups::priority(&known.group, &known.version);
+    out.sort_by(|a, b| {
+        let ((group_a, version_a), (group_b, version_b)) = (key(a), key(b));
+        let groups = group_b.cmp(&group_a).then_with(|| a.group.cmp(&b.group));
+        groups.then(version_b.cmp(&version_a)).then_with(|| groups::compare_versions(&a.version, &b.version))
+    });
     out
 }
 
@@ -81,12 +67,9 @@ pub fn groups(registry: &Registry, headers: &HeaderMap, query: &Query) -> Respon
     if let Some(response) = aggregated(registry, headers, query, false) {
         return response;
     }
-    let mut names: Vec<&str> = Vec::new();
-    for served in versions(registry) {
-        if !served.group.is_empty() && !names.contains(&served.group) {
-            names.push(served.group);
-        }
-    }
+    let served = versions(registry);
+    let mut names: Vec<&str> = served.iter().map(|known| &*known.group).filter(|group| !group.is_empty()).collect();
+    names.dedup();
     let groups: Vec<Value> = names.iter().filter_map(|name| group_value(registry, name)).collect();
     unrouted(headers, query, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
@@ -107,7 +90,7 @@ fn group_value(registry: &Registry, name: &str) -> Option<Value> {
     let versions: Vec<Value> = versions(registry)
         .iter()
         .filter(|served| served.group == name)
-        .map(|served| json!({"groupVersion": api_version(name, served.version), "version": served.version}))
+        .map(|served| json!({"groupVersion": api_version(name, &served.version), "version": served.version}))
         .collect();
     let preferred = versions.first()?.clone();
     Some(json!({"name": name, "versions": versions, "preferredVersion": preferred}))
@@ -119,25 +102,12 @@ pub fn version(registry: &Registry, group: &str, version: &str, headers: &Header
     found.retain(|served| served.group == group && served.version == version);
     let Some(served) = found.first() else { return nothing(registry, group, headers, query) };
     let mut resources: Vec<Value> = Vec::new();
-    if (group, version) == (BINDINGS.0, BINDINGS.1) {
-        resources.push(json!({
-            "name": BINDINGS.2, "singularName": "binding", "namespaced": true, "kind": BINDINGS.3, "verbs": ["create"],
-        }));
-    }
     for resource in &served.resources {
         resources.push(resource_value(resource));
         let mut parts: Vec<Value> =
             resource.subresources.iter().map(|part| subresource_value(resource, *part)).collect();
         parts.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
         resources.extend(parts);
-    }
-    for Review { group: g, version: v, plural, kind, namespaced } in reviews::ALL {
-        if g == group && v == version {
-            resources.push(json!({
-                "name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind,
-                "verbs": ["create"],
-            }));
-        }
     }
     let mut out = Map::new();
     out.insert("kind".to_owned(), json!("APIResourceList"));
@@ -149,21 +119,13 @@ pub fn version(registry: &Registry, group: &str, version: &str, headers: &Header
     legacy(headers, query, &Value::Object(out))
 }
 
-fn verbs(resource: &Resource) -> Vec<&'static str> {
-    let mut verbs = vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-    if !resource.delete_collection {
-        verbs.retain(|verb| *verb != "deletecollection");
-    }
-    verbs
-}
-
 fn resource_value(resource: &Resource) -> Value {
     let mut out = json!({
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": verbs(resource),
+        "verbs": resource.verbs,
     });
     if !resource.short_names.is_empty() {
         out["shortNames"] = json!(resource.short_names);
@@ -171,37 +133,29 @@ fn resource_value(resource: &Resource) -> Value {
     if !resource.categories.is_empty() {
         out["categories"] = json!(resource.categories);
     }
-    out["storageVersionHash"] = json!(storage_version_hash(resource));
+    if resource.can("list") {
+        out["storageVersionHash"] = json!(storage_version_hash(resource));
+    }
     out
 }
 
-/// A subresource's name, verbs, and the group, version and kind of what it answers with where that is another's.
-fn subresource(
-    resource: &Resource,
-    part: Subresource,
-) -> (&'static str, Vec<&'static str>, &'static str, &'static str, &'static str) {
-    match part {
-        Subresource::Status => ("status", vec!["get", "patch", "update"], "", "", resource.kind),
-        Subresource::Scale => ("scale", vec!["get", "patch", "update"], "autoscaling", "v1", "Scale"),
-        Subresource::Binding => ("binding", vec!["create"], "", "", "Binding"),
-        Subresource::Eviction => ("eviction", vec!["create"], "policy", "v1", "Eviction"),
-        Subresource::Log => ("log", vec!["get"], "", "", resource.kind),
-        Subresource::Finalize => ("finalize", vec!["update"], "", "", resource.kind),
-    }
+/// A subresource's own type; the object's where it has none.
+fn model_of(resource: &Resource, part: Subresource) -> Model<'_> {
+    part.model().unwrap_or(Model { group: "", version: "", kind: &resource.kind })
 }
 
 fn subresource_value(resource: &Resource, part: Subresource) -> Value {
-    let (name, verbs, group, version, kind) = subresource(resource, part);
+    let model = model_of(resource, part);
     let mut out = json!({
-        "name": format!("{}/{name}", resource.plural),
+        "name": format!("{}/{}", resource.plural, part.name()),
         "singularName": "",
         "namespaced": resource.namespaced,
-        "kind": kind,
-        "verbs": verbs,
+        "kind": model.kind,
+        "verbs": part.verbs(),
     });
-    if !version.is_empty() {
-        out["group"] = json!(group);
-        out["version"] = json!(version);
+    if (model.group, model.version) != ("", "v1") && !model.version.is_empty() {
+        out["group"] = json!(model.group);
+        out["version"] = json!(model.version);
     }
     out
 }
@@ -289,31 +243,9 @@ fn document(registry: &Registry, api: &str, core: bool) -> Value {
         if served.group.is_empty() != core {
             continue;
         }
-        let bindings = (served.group == BINDINGS.0 && served.version == BINDINGS.1).then(|| {
-            json!({
-                "resource": BINDINGS.2,
-                "responseKind": {"group": "", "version": "", "kind": BINDINGS.3},
-                "scope": "Namespaced",
-                "singularResource": "binding",
-                "verbs": ["create"],
-            })
-        });
-        let resources = served.resources.iter().map(|resource| aggregated_resource(resource));
-        let resources: Vec<Value> = bindings.into_iter().chain(resources).collect();
-        let reviews = reviews::ALL.iter().filter(|it| it.group == served.group && it.version == served.version).map(
-            |Review { plural, kind, namespaced, .. }| {
-                json!({
-                    "resource": plural,
-                    "responseKind": {"group": "", "version": "", "kind": kind},
-                    "scope": if *namespaced { "Namespaced" } else { "Cluster" },
-                    "singularResource": kind.to_lowercase(),
-                    "verbs": ["create"],
-                })
-            },
-        );
-        let resources: Vec<Value> = resources.into_iter().chain(reviews).collect();
+        let resources: Vec<Value> = served.resources.iter().map(aggregated_resource).collect();
         let version = json!({"version": served.version, "resources": resources, "freshness": "Current"});
-        match items.iter_mut().find(|item| item["metadata"]["name"] == served.group && !core) {
+        match items.iter_mut().find(|item| item["metadata"]["name"] == *served.group && !core) {
             Some(item) => {
                 if let Some(versions) = item["versions"].as_array_mut() {
                     versions.push(version);
@@ -341,13 +273,13 @@ fn aggregated_resource(resource: &Resource) -> Value {
         .subresources
         .iter()
         .map(|part| {
-            let (name, verbs, group, version, kind) = subresource(resource, *part);
+            let model = model_of(resource, *part);
             let value = json!({
-                "subresource": name,
-                "responseKind": {"group": group, "version": version, "kind": kind},
-                "verbs": verbs,
+                "subresource": part.name(),
+                "responseKind": {"group": model.group, "version": model.version, "kind": model.kind},
+                "verbs": part.verbs(),
             });
-            (name, value)
+            (part.name(), value)
         })
         .collect();
     parts.sort_by_key(|(name, _)| *name);
@@ -356,7 +288,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "responseKind": {"group": "", "version": "", "kind": resource.kind},
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": verbs(resource),
+        "verbs": resource.verbs,
     });
     if !resource.short_names.is_empty() {
         out["shortNames"] = json!(resource.short_names);

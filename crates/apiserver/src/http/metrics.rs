@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 
+use crate::model::Name;
 use crate::registry::{Registry, Served};
 
 /// Bounds of the buckets of request durations, in seconds.
@@ -20,7 +21,7 @@ const BUCKETS: [f64; 8] = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 10.0];
 #[derive(Debug, Default)]
 pub struct Metrics {
     requests: Mutex<BTreeMap<Labels, Counted>>,
-    watches: Mutex<BTreeMap<&'static str, Arc<AtomicI64>>>,
+    watches: Mutex<BTreeMap<Name, Arc<AtomicI64>>>,
     events: Arc<AtomicU64>,
     refused: AtomicU64,
 }
@@ -31,7 +32,7 @@ pub struct Labels {
     /// What is done, such as `list`.
     pub verb: &'static str,
     /// The resource, and its subresource; empty for other paths.
-    pub resource: &'static str,
+    pub resource: Name,
     /// The subresource; empty for none.
     pub subresource: &'static str,
     /// The status code.
@@ -66,7 +67,7 @@ impl Metrics {
     /// Counts a watch for as long as its stream lives.
     pub fn watching(&self, served: &Served) -> Watching {
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = Arc::clone(watches.entry(served.resource().plural).or_default());
+        let open = Arc::clone(watches.entry(served.resource().plural.clone()).or_default());
         open.fetch_add(1, Ordering::Relaxed);
         Watching { open, pieces: Arc::clone(&self.events) }
     }
@@ -109,7 +110,7 @@ impl Metrics {
         head(out, "apiserver_rejected_requests_total", "counter", "Requests answered 429.");
         let _ = writeln!(out, "apiserver_rejected_requests_total {}", self.refused.load(Ordering::Relaxed));
         head(out, "apiserver_storage_objects", "gauge", "Stored objects by resource.");
-        for served in registry.served().iter().filter(|served| !served.converts()) {
+        for served in registry.catalogue().served().iter().filter(|served| !served.converts()) {
             let name = served.group_resource();
             let _ =
                 writeln!(out, "apiserver_storage_objects{{resource=\"{name}\"}} {}", registry.storage.count(served.id));

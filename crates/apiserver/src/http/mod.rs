@@ -10,7 +10,6 @@
 
 pub mod body;
 pub mod discovery;
-pub mod markers;
 pub mod metrics;
 pub mod negotiate;
 pub mod path;
@@ -41,9 +40,10 @@ use tokio::time::Instant;
 use crate::access::attributes::{self, Attributes};
 use crate::access::{self, User, impersonation, roles};
 use crate::codec::Format;
-use crate::kinds::Subresource;
-use crate::registry::Registry;
+use crate::model::Name;
+use crate::model::Subresource;
 use crate::registry::options::Query;
+use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 use body::Body;
 use metrics::{Labels, Metrics};
@@ -168,62 +168,63 @@ impl Service {
         let registry = &self.shared.registry;
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let headers = &parts.headers;
-        let labels = |verb, resource, subresource| Labels { verb, resource, subresource, code: 0 };
+        let labels =
+            |verb, resource: &Name, subresource| Labels { verb, resource: resource.clone(), subresource, code: 0 };
+        let none = Name::Borrowed("");
         let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
         let reads = matches!(parts.method, Method::GET | Method::HEAD);
         let target = path::parse(&path);
         if !reads && matches!(target, Target::CoreVersions | Target::Group(_) | Target::Version(..)) {
-            return (respond::error(&ApiError::method_not_allowed(), None), labels("other", "", ""));
+            return (respond::error(&ApiError::method_not_allowed(), None), labels("other", &none, ""));
         }
         match target {
-            Target::CoreVersions => (discovery::core_versions(registry, headers, &query), labels("get", "", "")),
-            Target::Groups => (discovery::groups(registry, headers, &query), labels("get", "", "")),
-            Target::Group(group) => (discovery::group(registry, group, headers, &query), labels("get", "", "")),
+            Target::CoreVersions => (discovery::core_versions(registry, headers, &query), labels("get", &none, "")),
+            Target::Groups => (discovery::groups(registry, headers, &query), labels("get", &none, "")),
+            Target::Group(group) => (discovery::group(registry, group, headers, &query), labels("get", &none, "")),
             Target::Version(group, version) => {
-                (discovery::version(registry, group, version, headers, &query), labels("get", "", ""))
+                (discovery::version(registry, group, version, headers, &query), labels("get", &none, ""))
             }
             Target::Nothing(group, _) => {
-                (discovery::nothing(registry, group, headers, &query), labels("other", "", ""))
+                (discovery::nothing(registry, group, headers, &query), labels("other", &none, ""))
             }
-            Target::Other(parts_of_path) => (self.other(&parts_of_path, parts, &query), labels("get", "", "")),
+            Target::Other(parts_of_path) => (self.other(&parts_of_path, parts, &query), labels("get", &none, "")),
             Target::Resource(group, version, path) => {
                 let bound = bindings(registry, group, version, &path);
+                let binds = bound.is_some();
                 let Some(served) = bound.or_else(|| registry.find(group, version, path.resource)) else {
                     let response = match self.review(user, (group, version), &path, parts, body, &query).await {
                         Some(response) => response,
                         None => discovery::nothing(registry, group, headers, &query),
                     };
-                    return (response, labels("create", "", ""));
+                    return (response, labels("create", &none, ""));
                 };
-                if let Some(response) = self.connect(served, &path) {
-                    return (response, labels("connect", served.resource().plural, ""));
-                }
-                let routed = match (bound, &parts.method) {
-                    (None, method) => resources::route(served, &path, method, &query),
-                    (Some(_), &Method::POST) => Ok((Some(Subresource::Binding), Verb::Create)),
-                    (Some(_), _) => Err(ApiError::method_not_allowed()),
+                let plural = &served.resource().plural;
+                let routed = match &parts.method {
+                    method if !binds => resources::route(&served, &path, method, &query),
+                    &Method::POST => Ok((Some(Subresource::Binding), Verb::Create)),
+                    _ => Err(ApiError::method_not_allowed()),
                 };
                 let (subresource, verb) = match routed {
                     Ok(found) => found,
-                    Err(error) => return (respond::error(&error, None), labels("other", served.resource().plural, "")),
+                    Err(error) => return (respond::error(&error, None), labels("other", plural, "")),
                 };
-                let part = match path.subresource {
-                    Some("status") => "status",
-                    Some("scale") => "scale",
-                    Some("binding") => "binding",
-                    Some("eviction") => "eviction",
-                    Some("log") => "log",
-                    Some("finalize") => "finalize",
-                    _ => "",
-                };
-                let labels = labels(verb.word(), served.resource().plural, part);
+                if let Some(subresource) = subresource.filter(|subresource| subresource.connects()) {
+                    return (self.connect(&served, &path, subresource), labels("connect", plural, subresource.name()));
+                }
+                let labels = labels(verb.word(), plural, subresource.map_or("", Subresource::name));
                 let body = if reads { Ok(Bytes::new()) } else { read(parts, body).await };
                 let response = match body {
                     Err(error) => respond::error(&error, None),
-                    Ok(body) => {
-                        resources::Request { shared: &self.shared, served, path, parts, query, subresource, verb }
-                            .handle(&body)
+                    Ok(body) => resources::Request {
+                        shared: &self.shared,
+                        served: &served,
+                        path,
+                        parts,
+                        query,
+                        subresource,
+                        verb,
                     }
+                    .handle(&body),
                 };
                 (response, labels)
             }
@@ -231,19 +232,18 @@ impl Service {
     }
 
     /// What only running containers could answer (API-23).
-    fn connect(&self, served: &crate::registry::Served, path: &path::ResourcePath<'_>) -> Option<Response<Body>> {
-        let verb = path.subresource?;
-        if served.resource().plural != "pods" || !matches!(verb, "exec" | "attach" | "portforward" | "proxy") {
-            return None;
-        }
+    fn connect(&self, served: &Served, path: &path::ResourcePath<'_>, subresource: Subresource) -> Response<Body> {
         let name = path.name.unwrap_or_default();
         let error = match self.shared.registry.get(served, path.namespace.unwrap_or_default(), name) {
             Err(missing) => missing,
-            Ok(_) => ApiError::bad_request(format!(
-                "{verb} is not possible: the containers of pod {name} are simulated and do not run"
-            )),
+            Ok(_) => {
+                let (verb, singular) = (subresource.name(), &served.resource().singular);
+                ApiError::bad_request(format!(
+                    "{verb} is not possible: the containers of {singular} {name} are simulated and do not run"
+                ))
+            }
         };
-        Some(respond::error(&error, None))
+        respond::error(&error, None)
     }
 
     async fn review<B>(
@@ -258,8 +258,8 @@ impl Service {
     where
         B: http_body::Body<Data = Bytes>,
     {
-        let review = reviews::ALL.iter().find(|review| {
-            (review.group, review.version, review.plural) == (group, version, path.resource)
+        let review = reviews::resources().find(|review| {
+            (&*review.group, &*review.version, &*review.plural) == (group, version, path.resource)
                 && review.namespaced == path.namespace.is_some()
         })?;
         if parts.method != Method::POST {
@@ -272,7 +272,7 @@ impl Service {
             let now = self.shared.registry.clock.now();
             let known = |token: &str| is_token(&self.shared, token).then(User::administrator);
             let namespace = path.namespace.unwrap_or_default();
-            let value = reviews::answer(review, (&body, format), namespace, user, now, known)?;
+            let value = reviews::answer(&review, (&body, format), namespace, user, now, known)?;
             Ok::<_, ApiError>(respond::value(201, &value, output))
         };
         Some(answer.await.unwrap_or_else(|error| respond::error(&error, None)))
@@ -318,15 +318,9 @@ impl Service {
 }
 
 /// Pods, where a path is the older way to bind them: it names a namespace, and the body names the pod.
-fn bindings<'a>(
-    registry: &'a Registry,
-    group: &str,
-    version: &str,
-    path: &path::ResourcePath<'_>,
-) -> Option<&'a crate::registry::Served> {
-    let (their_group, their_version, plural, _) = discovery::BINDINGS;
+fn bindings(registry: &Registry, group: &str, version: &str, path: &path::ResourcePath<'_>) -> Option<Arc<Served>> {
     let collection = path.namespace.is_some() && path.name.is_none() && !path.watch;
-    let wanted = (group, version, path.resource) == (their_group, their_version, plural);
+    let wanted = (group, version, path.resource) == ("", "v1", "bindings");
     if collection && wanted { registry.find("", "v1", "pods") } else { None }
 }
 

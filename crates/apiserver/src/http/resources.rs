@@ -17,8 +17,8 @@ use super::{Shared, respond};
 use crate::admission;
 use crate::codec::{self, Format, Model};
 use crate::field::FieldError;
-use crate::kinds::fields::{Fields as _, metadata};
-use crate::kinds::{Object, Part, Subresource};
+use crate::model::fields::{Fields as _, metadata};
+use crate::model::{Object, Part, Subresource};
 use crate::registry::apply;
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::patch::{Patch, PatchType};
@@ -77,7 +77,7 @@ pub struct Request<'a> {
     /// The server.
     pub shared: &'a Arc<Shared>,
     /// The kind.
-    pub served: &'a Served,
+    pub served: &'a Arc<Served>,
     /// The path.
     pub path: ResourcePath<'a>,
     /// The method and headers.
@@ -115,40 +115,30 @@ pub fn route(
         };
     }
     if let Some(name) = path.subresource {
-        let subresource = subresource(name).filter(|s| served.has(*s)).ok_or_else(ApiError::no_such_resource)?;
-        let verb = match (subresource, method) {
-            (Subresource::Status | Subresource::Scale, &Method::GET) | (Subresource::Log, &Method::GET) => Verb::Get,
-            (Subresource::Status | Subresource::Scale | Subresource::Finalize, &Method::PUT) => Verb::Update,
-            (Subresource::Status | Subresource::Scale, &Method::PATCH) => Verb::Patch,
-            (Subresource::Binding | Subresource::Eviction, &Method::POST) => Verb::Create,
+        let found = Subresource::named(name).filter(|s| served.has(*s)).ok_or_else(ApiError::no_such_resource)?;
+        let verb = match *method {
+            Method::GET => Verb::Get,
+            Method::PUT => Verb::Update,
+            Method::PATCH => Verb::Patch,
+            Method::POST => Verb::Create,
+            Method::DELETE => Verb::Delete,
             _ => return Err(ApiError::method_not_allowed()),
         };
-        return Ok((Some(subresource), verb));
+        let known = found.verbs().contains(&verb.word());
+        return if known { Ok((Some(found), verb)) } else { Err(ApiError::method_not_allowed()) };
     }
     let verb = match (path.name.is_some(), method) {
         (false, &Method::GET) if query.flag("watch").unwrap_or(false) => Verb::Watch,
         (false, &Method::GET) => Verb::List,
         (false, &Method::POST) if scoped => Verb::Create,
-        (false, &Method::DELETE) if scoped && resource.delete_collection => Verb::DeleteCollection,
+        (false, &Method::DELETE) if scoped => Verb::DeleteCollection,
         (true, &Method::GET) => Verb::Get,
         (true, &Method::PUT) => Verb::Update,
         (true, &Method::PATCH) => Verb::Patch,
         (true, &Method::DELETE) => Verb::Delete,
         _ => return Err(ApiError::method_not_allowed()),
     };
-    Ok((None, verb))
-}
-
-fn subresource(name: &str) -> Option<Subresource> {
-    Some(match name {
-        "status" => Subresource::Status,
-        "scale" => Subresource::Scale,
-        "binding" => Subresource::Binding,
-        "eviction" => Subresource::Eviction,
-        "log" => Subresource::Log,
-        "finalize" => Subresource::Finalize,
-        _ => return None,
-    })
+    if resource.can(verb.word()) { Ok((None, verb)) } else { Err(ApiError::method_not_allowed()) }
 }
 
 impl Request<'_> {
@@ -262,7 +252,8 @@ impl Request<'_> {
                     timeout,
                 };
                 let registry = Arc::clone(&self.shared.registry);
-                let watch = Watch::new(registry, self.served, start, wanted, self.shared.stopping.subscribe());
+                let watch =
+                    Watch::new(registry, Arc::clone(self.served), start, wanted, self.shared.stopping.subscribe());
                 let counted = self.shared.metrics.watching(self.served);
                 Body::stream(counted.around(watch.into_stream()))
             }
@@ -275,7 +266,7 @@ impl Request<'_> {
     fn create(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
         let format = negotiate::input(&self.parts.headers)?;
         let options = self.write_options("CreateOptions")?;
-        let object = self.decode(&Model::of(self.served), body, format, &options, warnings)?;
+        let object = self.decode(&self.served.resource().model(), body, format, &options, warnings)?;
         let answer = self.registry().create(self.served, self.namespace(), object, &options, warnings)?;
         self.object(201, &answer, output)
     }
@@ -289,7 +280,7 @@ impl Request<'_> {
         let format = negotiate::input(&self.parts.headers)?;
         let options = self.write_options("CreateOptions")?;
         let namespace = self.namespace();
-        let model = if self.subresource == Some(Subresource::Binding) { Model::BINDING } else { Model::EVICTION };
+        let model = self.subresource.and_then(Subresource::model).unwrap_or(self.served.resource().model());
         let mut object = codec::decode(&model, body, format, options.field_validation, warnings)?;
         self.match_namespace(&mut object)?;
         let named = metadata(&object).text("name").to_owned();
@@ -323,7 +314,7 @@ impl Request<'_> {
             let answer = self.registry().set_scale(self.served, update, NewScale::Whole(&scale), warnings)?;
             return self.object(200, &answer, output);
         }
-        let object = self.decode(&Model::of(self.served), body, format, &options, warnings)?;
+        let object = self.decode(&self.served.resource().model(), body, format, &options, warnings)?;
         let (answer, created) = self.registry().replace(self.served, self.changing(&options), object, warnings)?;
         self.object(if created { 201 } else { 200 }, &answer, output)
     }
@@ -413,12 +404,8 @@ impl Request<'_> {
     }
 
     fn changing<'o>(&'o self, options: &'o WriteOptions) -> Update<'o> {
-        let (part, subresource) = match self.subresource {
-            Some(Subresource::Status) => (Part::Status, "status"),
-            Some(Subresource::Finalize) => (Part::Finalize, "finalize"),
-            Some(Subresource::Scale) => (Part::Main, "scale"),
-            _ => (Part::Main, ""),
-        };
+        let part = self.subresource.map_or(Part::Main, Subresource::part);
+        let subresource = self.subresource.map_or("", Subresource::name);
         Update { namespace: self.namespace(), name: self.name(), part, subresource, options }
     }
 

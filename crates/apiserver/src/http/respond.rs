@@ -9,7 +9,7 @@ use super::body::Body;
 use super::negotiate::{Output, Transform};
 use super::table;
 use crate::codec::{self, Format};
-use crate::kinds::Object;
+use crate::model::Object;
 use crate::registry::list::Page;
 use crate::registry::{Answer, Registry, Served};
 use crate::status::ApiError;
@@ -227,7 +227,7 @@ fn list_metadata(version: Option<&Value>, token: Option<&str>, remaining: Option
 /// The name of the reference server's type, which one of its messages shows.
 fn go_type(served: &Served, suffix: &str) -> String {
     let resource = served.resource();
-    let package = match resource.group {
+    let package = match &*resource.group {
         "" => "core",
         group => group.split('.').next().unwrap_or(group),
     };

@@ -5,63 +5,47 @@ use serde_json::{Map, Value, json};
 
 use crate::access::attributes::Attributes;
 use crate::access::{User, roles};
-use crate::codec::{self, Format, Model};
+use crate::codec::{self, Format};
 use crate::field::{FieldError, Shown};
-use crate::kinds::Object;
-use crate::kinds::fields::Fields as _;
+use crate::model::fields::Fields as _;
+use crate::model::{Object, Resource};
 use crate::status::{ApiError, GroupResource};
-
-/// A kind that is only ever created, and answered at once.
-#[derive(Debug)]
-pub struct Review {
-    /// The API group.
-    pub group: &'static str,
-    /// The version.
-    pub version: &'static str,
-    /// The plural name.
-    pub plural: &'static str,
-    /// The kind.
-    pub kind: &'static str,
-    /// Whether its path names a namespace.
-    pub namespaced: bool,
-}
-
-impl Review {
-    const fn of(group: &'static str, plural: &'static str, kind: &'static str) -> Self {
-        Self { group, version: "v1", plural, kind, namespaced: false }
-    }
-}
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
 
-/// All of them, as discovery lists them.
-pub const ALL: [Review; 6] = [
-    Review::of(AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview"),
-    Review::of(AUTHENTICATION, "tokenreviews", "TokenReview"),
-    Review { namespaced: true, ..Review::of(AUTHORIZATION, "localsubjectaccessreviews", "LocalSubjectAccessReview") },
-    Review::of(AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-    Review::of(AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
-    Review::of(AUTHORIZATION, "subjectaccessreviews", "SubjectAccessReview"),
-];
+/// Kinds that are only ever created, and answered at once; and the older way to bind pods, which is too.
+pub fn resources() -> impl Iterator<Item = Resource> {
+    let cluster = |group, kind, plural| Resource::cluster(group, "v1", kind, plural);
+    let all = [
+        Resource::namespaced("", "v1", "Binding", "bindings"),
+        cluster(AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews"),
+        cluster(AUTHENTICATION, "TokenReview", "tokenreviews"),
+        Resource::namespaced(AUTHORIZATION, "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews"),
+        cluster(AUTHORIZATION, "SelfSubjectAccessReview", "selfsubjectaccessreviews"),
+        cluster(AUTHORIZATION, "SelfSubjectRulesReview", "selfsubjectrulesreviews"),
+        cluster(AUTHORIZATION, "SubjectAccessReview", "subjectaccessreviews"),
+    ];
+    all.into_iter().map(|resource| resource.only(&["create"]))
+}
 
 /// Answers a review for a user; `namespace` is the path's.
 ///
 /// # Errors
 /// 400 for a body that cannot be read or lacks what is asked about, 422 for one that asks about nothing, or too much.
 pub fn answer(
-    review: &Review,
+    review: &Resource,
     (body, format): (&[u8], Format),
     namespace: &str,
     user: &User,
     now: Timestamp,
     known: impl Fn(&str) -> Option<User>,
 ) -> Result<Value, ApiError> {
-    let Review { group, version, kind, .. } = review;
-    let object = codec::untyped(&Model { group, version, kind }, body, format)?;
+    let Resource { group, version, kind, .. } = review;
+    let object = codec::untyped(&review.model(), body, format)?;
     let none = Object::new();
     let spec = object.object("spec").unwrap_or(&none);
-    let status = match *kind {
+    let status = match &**kind {
         "SelfSubjectReview" => json!({"userInfo": user.info()}),
         "SelfSubjectAccessReview" => access(spec, user, None)?,
         "LocalSubjectAccessReview" => access(spec, &subject(spec), Some(namespace))?,
@@ -82,7 +66,7 @@ pub fn answer(
     out.insert("kind".to_owned(), json!(kind));
     out.insert("apiVersion".to_owned(), json!(format!("{group}/{version}")));
     let mut metadata = object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-    if *kind == "SelfSubjectReview" {
+    if kind == "SelfSubjectReview" {
         metadata.insert("creationTimestamp".to_owned(), json!(now.to_string()));
     }
     out.insert("metadata".to_owned(), Value::Object(metadata));

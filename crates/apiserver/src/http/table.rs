@@ -4,7 +4,7 @@ use muster_objects::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::respond::partial;
-use crate::kinds::Object;
+use crate::model::Object;
 use crate::registry::Served;
 use crate::status::ApiError;
 
@@ -84,7 +84,7 @@ pub fn table(served: &Served, version: &str, metadata: Value, rows: Vec<Value>, 
 /// The table of a Scale.
 #[must_use]
 pub fn scale(object: &Object, include: Include, version: &str, now: Timestamp) -> Value {
-    use crate::kinds::fields::{Fields as _, metadata};
+    use crate::model::fields::{Fields as _, metadata};
     let columns = [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string")];
     let columns =
         columns.map(|(name, kind)| json!({"name": name, "type": kind, "format": "", "description": "", "priority": 0}));

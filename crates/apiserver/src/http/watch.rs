@@ -17,6 +17,7 @@ use crate::codec;
 use crate::registry::list::Start;
 use crate::registry::selection::Selection;
 use crate::registry::{Registry, Served};
+use crate::schema;
 use crate::status::ApiError;
 use crate::storage::{Cursor, Entry, Event, EventKind, line};
 
@@ -47,9 +48,7 @@ pub struct Wanted {
 /// The state of one watch.
 pub struct Watch {
     registry: Arc<Registry>,
-    served: &'static str,
-    group: &'static str,
-    version: &'static str,
+    served: Arc<Served>,
     wanted: Wanted,
     initial: std::vec::IntoIter<Arc<Entry>>,
     /// The version to announce once the initial objects are out.
@@ -82,22 +81,19 @@ impl Watch {
     #[must_use]
     pub fn new(
         registry: Arc<Registry>,
-        served: &Served,
+        served: Arc<Served>,
         start: Start,
         wanted: Wanted,
         stopping: Receiver<bool>,
     ) -> Self {
         let now = Instant::now();
-        let resource = served.resource();
         let deadline = now + wanted.timeout;
         let last = deadline.checked_sub(LAST_BOOKMARK).filter(|at| *at > now);
         let next_bookmark = last.map_or(now + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY));
         Self {
             plain: wanted.transform.is_none() && !served.converts(),
             registry,
-            served: resource.plural,
-            group: resource.group,
-            version: resource.version,
+            served,
             wanted,
             initial: start.initial.into_iter(),
             announce: start.announce_end.then_some(start.version),
@@ -229,18 +225,17 @@ impl Watch {
     }
 
     fn transformed_line(&mut self, word: &str, object: &Map<String, Value>) -> Bytes {
-        let served = self.registry.find(self.group, self.version, self.served);
-        let shown = match (self.wanted.transform, served) {
-            (Some(Transform::Table(version)), Some(served)) => {
+        let served = &self.served;
+        let shown = match self.wanted.transform {
+            Some(Transform::Table(version)) => {
                 let version_now = object.get("metadata").and_then(|m| m.get("resourceVersion"));
                 let metadata = json!({"resourceVersion": version_now});
                 let row = table::row(served, object, self.wanted.include, version, self.registry.clock.now());
                 let headers = !std::mem::replace(&mut self.headed, true);
                 table::table(served, version, metadata, vec![row], headers)
             }
-            (Some(Transform::Partial(version) | Transform::PartialList(version)), _) => partial(object, version),
-            (None, Some(served)) => Value::Object(served.present(object.clone())),
-            _ => Value::Object(object.clone()),
+            Some(Transform::Partial(version) | Transform::PartialList(version)) => partial(object, version),
+            None => Value::Object(served.present(object.clone())),
         };
         line(word, shown.to_string().as_bytes())
     }
@@ -263,10 +258,7 @@ impl Watch {
     }
 
     fn marker(&mut self, version: u64, end_of_initial: bool) -> Bytes {
-        let Some(served) = self.registry.find(self.group, self.version, self.served) else {
-            return Bytes::new();
-        };
-        let mut object = super::markers::empty_object(served);
+        let mut object = Value::Object(schema::zero(&self.served.resource().model()));
         object["metadata"]["resourceVersion"] = json!(version.to_string());
         if end_of_initial {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});

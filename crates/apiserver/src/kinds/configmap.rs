@@ -1,34 +1,25 @@
 //! ConfigMap.
 
+use std::sync::LazyLock;
+
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::fields::{Fields, metadata};
-use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, column, keep_generation};
+use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, keep_generation};
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
 /// Configuration that pods read.
 #[derive(Debug)]
 pub struct ConfigMap;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "ConfigMap",
-    plural: "configmaps",
-    singular: "configmap",
-    short_names: &["cm"],
-    categories: &[],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[],
-    field_labels: &[],
-};
+static RESOURCE: LazyLock<Resource> =
+    LazyLock::new(|| Resource::namespaced("", "v1", "ConfigMap", "configmaps").short(&["cm"]));
 
 static COLUMNS: [Column; 3] = [
     NAME_COLUMN,
-    column(
+    Column::text(
         "Data",
         "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or '.'. Values with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in Data must not overlap with the keys in the BinaryData field, this is enforced during validation process.",
     ),
@@ -36,7 +27,7 @@ static COLUMNS: [Column; 3] = [
 ];
 
 impl Kind for ConfigMap {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -58,7 +49,7 @@ impl Kind for ConfigMap {
         errors.extend(self.validate_create(object));
         errors
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

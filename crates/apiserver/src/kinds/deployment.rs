@@ -1,56 +1,50 @@
 //! Deployment.
 
+use std::sync::LazyLock;
+
 use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::fields::{Fields, metadata};
 use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, column, defaults,
-    wide_column, workload,
+    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, defaults, workload,
 };
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
 /// Pods of a template that changes, a few at a time.
 #[derive(Debug)]
 pub struct Deployment;
 
-static RESOURCE: Resource = Resource {
-    group: "apps",
-    version: "v1",
-    kind: "Deployment",
-    plural: "deployments",
-    singular: "deployment",
-    short_names: &["deploy"],
-    categories: &["all"],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[Subresource::Scale, Subresource::Status],
-    field_labels: &[],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("apps", "v1", "Deployment", "deployments")
+        .short(&["deploy"])
+        .in_all()
+        .parts(&[Subresource::Scale, Subresource::Status])
+});
 
 static COLUMNS: [Column; 8] = [
     NAME_COLUMN,
-    column("Ready", "Number of the pod with ready state"),
-    column(
+    Column::text("Ready", "Number of the pod with ready state"),
+    Column::text(
         "Up-to-date",
         "Total number of non-terminating pods targeted by this deployment that have the desired template spec.",
     ),
-    column(
+    Column::text(
         "Available",
         "Total number of available non-terminating pods (ready for at least minReadySeconds) targeted by this deployment.",
     ),
     AGE_COLUMN,
-    wide_column("Containers", "Names of each container in the template."),
-    wide_column("Images", "Images referenced by each container in the template."),
-    wide_column(
+    Column::wide_text("Containers", "Names of each container in the template."),
+    Column::wide_text("Images", "Images referenced by each container in the template."),
+    Column::wide_text(
         "Selector",
         "Label selector for pods. Existing ReplicaSets whose pods are selected by this will be the ones affected by this deployment. It must match the pod template's labels.",
     ),
 ];
 
 impl Kind for Deployment {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -78,7 +72,7 @@ impl Kind for Deployment {
             // Annotations may come with a status: the controller copies the revision.
             Part::Status => object.object_or_new("metadata").carry("labels", metadata(old)),
             // Annotations are copied to the ReplicaSets: a change of them is work for the controller.
-            Part::Main | Part::Finalize => workload::raise_with_annotations(object, old),
+            _ => workload::raise_with_annotations(object, old),
         }
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
@@ -92,7 +86,7 @@ impl Kind for Deployment {
         validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
         match part {
             Part::Status => validation::deployment::validate_status(object, old, &mut errors),
-            Part::Main | Part::Finalize => {
+            _ => {
                 validation::deployment::validate(object, Some(old), &mut errors);
                 validation::workload::validate_selector_unchanged(object, old, &mut errors);
             }
@@ -102,7 +96,7 @@ impl Kind for Deployment {
     fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
         validation::workload::warnings(object, old)
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

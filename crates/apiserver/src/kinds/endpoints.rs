@@ -1,34 +1,29 @@
 //! Endpoints.
 
+use std::sync::LazyLock;
+
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::fields::{Fields, metadata};
-use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, column, keep_generation};
+use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, keep_generation};
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
 /// The addresses behind a Service, the older way.
 #[derive(Debug)]
 pub struct Endpoints;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "Endpoints",
-    plural: "endpoints",
-    singular: "endpoints",
-    short_names: &["ep"],
-    categories: &[],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[],
-    field_labels: &[],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("", "v1", "Endpoints", "endpoints")
+        .short(&["ep"])
+        .create_on_update()
+        .stored_under("services/endpoints")
+});
 
 static COLUMNS: [Column; 3] = [
     NAME_COLUMN,
-    column(
+    Column::text(
         "Endpoints",
         "The set of all endpoints is the union of all subsets. Addresses are placed into subsets according to the IPs they share. A single address with multiple ports, some of which are ready and some of which are not (because they come from different containers) will result in the address being displayed in different subsets for the different ports. No address will appear in both Addresses and NotReadyAddresses in the same subset. Sets of addresses and ports that comprise a service.",
     ),
@@ -39,7 +34,7 @@ static COLUMNS: [Column; 3] = [
 const SHOWN: usize = 3;
 
 impl Kind for Endpoints {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -70,7 +65,7 @@ impl Kind for Endpoints {
     fn deprecation(&self) -> Option<&'static str> {
         Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

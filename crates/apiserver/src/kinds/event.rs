@@ -1,69 +1,66 @@
 //! Event.
 
+use std::sync::LazyLock;
+use std::time::Duration;
+
 use std::borrow::Cow;
 
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::fields::{Fields, metadata};
-use super::{Column, Kind, NameRule, Object, Part, Resource, cells, column, keep_generation, wide_column};
+use super::{Column, Kind, NameRule, Object, Part, Resource, cells, keep_generation};
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation;
 
 /// Something that happened to an object.
 #[derive(Debug)]
 pub struct Event;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "Event",
-    plural: "events",
-    singular: "event",
-    short_names: &["ev"],
-    categories: &[],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[],
-    field_labels: &[
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
-    ],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("", "v1", "Event", "events")
+        .short(&["ev"])
+        .labels(&[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ])
+        .create_on_update()
+        .expires_after(Duration::from_secs(60 * 60))
+});
 
 static COLUMNS: [Column; 10] = [
-    column("Last Seen", "The time at which the most recent occurrence of this event was recorded."),
-    column("Type", "Type of this event (Normal, Warning), new types could be added in the future"),
-    column(
+    Column::text("Last Seen", "The time at which the most recent occurrence of this event was recorded."),
+    Column::text("Type", "Type of this event (Normal, Warning), new types could be added in the future"),
+    Column::text(
         "Reason",
         "This should be a short, machine understandable string that gives the reason for the transition into the object's current status.",
     ),
-    column("Object", "The object that this event is about."),
-    wide_column(
+    Column::text("Object", "The object that this event is about."),
+    Column::wide_text(
         "Subobject",
         "If referring to a piece of an object instead of an entire object, this string should contain a valid JSON/Go field access statement, such as desiredState.manifest.containers[2]. For example, if the object reference is to a container within a pod, this would take on a value like: \"spec.containers{name}\" (where \"name\" refers to the name of the container that triggered the event) or if no container name is specified \"spec.containers[2]\" (container with index 2 in this pod). This syntax is chosen only to have some well-defined way of referencing a part of an object.",
     ),
-    wide_column("Source", "The component reporting this event. Should be a short machine understandable string."),
-    column("Message", "A human-readable description of the status of this operation."),
-    wide_column(
+    Column::wide_text("Source", "The component reporting this event. Should be a short machine understandable string."),
+    Column::text("Message", "A human-readable description of the status of this operation."),
+    Column::wide_text(
         "First Seen",
         "The time at which the event was first recorded. (Time of server receipt is in TypeMeta.)",
     ),
-    wide_column("Count", "The number of times this event has occurred."),
-    Column { name: "Name", kind: "string", format: "name", description: cells::NAME_DOC, priority: 1 },
+    Column::wide_text("Count", "The number of times this event has occurred."),
+    crate::model::NAME_COLUMN.wide(),
 ];
 
 impl Kind for Event {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -98,7 +95,7 @@ impl Kind for Event {
             _ => None,
         }
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

@@ -1,34 +1,26 @@
 //! Lease.
 
+use std::sync::LazyLock;
+
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::fields::{Fields, metadata};
-use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, column, keep_generation};
+use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, keep_generation};
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
 /// A lock with a holder and a term.
 #[derive(Debug)]
 pub struct Lease;
 
-static RESOURCE: Resource = Resource {
-    group: "coordination.k8s.io",
-    version: "v1",
-    kind: "Lease",
-    plural: "leases",
-    singular: "lease",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[],
-    field_labels: &[],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("coordination.k8s.io", "v1", "Lease", "leases").create_on_update().conditional_update()
+});
 
 static COLUMNS: [Column; 3] = [
     NAME_COLUMN,
-    column(
+    Column::text(
         "Holder",
         "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.",
     ),
@@ -36,7 +28,7 @@ static COLUMNS: [Column; 3] = [
 ];
 
 impl Kind for Lease {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -61,7 +53,7 @@ impl Kind for Lease {
         validation::lease::validate_spec(object, &mut errors);
         errors
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

@@ -12,7 +12,6 @@ pub mod deployment;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod event;
-pub mod fields;
 pub mod horizontalpodautoscaler;
 pub mod lease;
 pub mod namespace;
@@ -23,129 +22,42 @@ pub mod qos;
 pub mod replicaset;
 pub mod replicationcontroller;
 pub mod resourcequota;
+mod row;
 pub mod secret;
 pub mod service;
 pub mod serviceaccount;
 mod workload;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use muster_objects::time::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::field::FieldError;
+use crate::model::fields::set_generation;
+use crate::model::{
+    AGE_COLUMN, Column, Fields as _, Model, NAME_COLUMN, NameRule, Object, Part, Propagation, Resource, Subresource,
+    metadata,
+};
+use crate::validation;
 
-/// A JSON object, as the registry hands it to a kind.
-pub type Object = Map<String, Value>;
-
-/// What discovery tells of a kind (API-03).
-#[derive(Debug)]
-pub struct Resource {
-    /// The API group; empty for core.
-    pub group: &'static str,
-    /// The version within the group.
-    pub version: &'static str,
-    /// The kind, such as `ReplicaSet`.
-    pub kind: &'static str,
-    /// The name in URLs, such as `replicasets`.
-    pub plural: &'static str,
-    /// The singular name, such as `replicaset`.
-    pub singular: &'static str,
-    /// Short names, such as `rs`.
-    pub short_names: &'static [&'static str],
-    /// Categories, such as `all`.
-    pub categories: &'static [&'static str],
-    /// Whether objects live in a namespace.
-    pub namespaced: bool,
-    /// Whether `deletecollection` is among its verbs (it is not for namespaces).
-    pub delete_collection: bool,
-    /// The parts of an object that have a URL of their own.
-    pub subresources: &'static [Subresource],
-    /// Field labels that a selector may name beside `metadata.name` and `metadata.namespace`.
-    pub field_labels: &'static [&'static str],
-}
-
-/// A part of an object with a URL of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subresource {
-    /// `/status`: reads the object, writes its status only.
-    Status,
-    /// `/scale`: reads and writes an `autoscaling/v1` Scale.
-    Scale,
-    /// `/binding` of a pod.
-    Binding,
-    /// `/eviction` of a pod.
-    Eviction,
-    /// `/log` of a pod.
-    Log,
-    /// `/finalize` of a namespace.
-    Finalize,
-}
-
-/// What happens to the dependents of a deleted object when the request does not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Propagation {
-    /// They are collected after it.
-    Background,
-    /// They are collected before it.
-    Foreground,
-    /// They are left, without their owner.
-    Orphan,
-}
-
-/// A column of a kind's table (API-05).
-#[derive(Debug)]
-pub struct Column {
-    /// The heading, such as `Ready`.
-    pub name: &'static str,
-    /// `string`, `integer`, `date` or `boolean`.
-    pub kind: &'static str,
-    /// The OpenAPI format; `name` for the name column, else empty.
-    pub format: &'static str,
-    /// What `kubectl explain` would say of it.
-    pub description: &'static str,
-    /// 0 is always shown, 1 only when wide.
-    pub priority: i32,
-}
-
-/// What of a write the kind is asked about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The object itself.
-    Main,
-    /// Its `/status`.
-    Status,
-    /// Its `/finalize` (namespaces).
-    Finalize,
-}
-
-/// Which rule an object's name obeys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NameRule {
-    /// RFC 1123 subdomain, at most 253.
-    Subdomain,
-    /// RFC 1123 label, at most 63.
-    Label,
-    /// RFC 1035 label, at most 63 (services).
-    Label1035,
-    /// A path segment: anything without `/` and `%`, and not `.` or `..` (rbac).
-    PathSegment,
-}
+pub use row::Row;
 
 /// What is a kind's own.
 ///
 /// The order in a create: schema decoding, [`Kind::default`], metadata (uid, times, generated name),
-/// [`Kind::prepare_create`], [`crate::validation::create`] (which calls [`Kind::validate_create`]), storage.
+/// [`Kind::prepare_create`], [`Kind::validate_create`], storage.
 /// In an update: decoding, `default`, `prepare_update`, metadata that cannot be cleared carried over (uid,
-/// times), [`crate::validation::update`] (which calls [`Kind::validate_update`]), storage. `generation` is the kind's business in
+/// times), [`validate_update`] (which calls [`Kind::validate_update`]), storage. `generation` is the kind's business in
 /// `prepare_*`; every other metadata field is the registry's.
 pub trait Kind: Send + Sync + 'static {
     /// What discovery tells.
-    fn resource(&self) -> &'static Resource;
+    fn resource(&self) -> &Resource;
 
     /// The kind that the objects are stored as, where they are another served kind's in another version. Then
     /// everything but [`Kind::default`] and the two conversions is handed what is stored.
-    fn stored_as(&self) -> Option<&'static dyn Kind> {
+    fn stored_as(&self) -> Option<Model<'_>> {
         None
     }
 
@@ -181,14 +93,13 @@ pub trait Kind: Send + Sync + 'static {
     }
 
     /// What is wrong with a new object (API-17), its metadata included: by [`Kind::name_rule`] first,
-    /// then the kind's own checks. The registry calls [`crate::validation::create`].
+    /// then the kind's own checks.
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
         let _ = object;
         Vec::new()
     }
 
-    /// What is wrong with a change (API-17), of metadata included. The registry calls
-    /// [`crate::validation::update`].
+    /// What is wrong with a change (API-17), of metadata included. The registry calls [`validate_update`].
     fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
         let _ = (part, object, old);
         Vec::new()
@@ -231,10 +142,12 @@ pub trait Kind: Send + Sync + 'static {
     }
 
     /// The columns of its table, `Name` first, `Age` where the real server has it.
-    fn columns(&self) -> &'static [Column];
+    fn columns(&self) -> &[Column];
 
     /// The cells of one row, one for each column. Ages are already in words (`5m`), for `now`.
-    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value>;
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
+        self.columns().iter().map(|column| column.cell.of(object, now)).collect()
+    }
 
     /// The conditions of its row in a table: that a pod has run to its end.
     fn row_conditions(&self, object: &Object) -> Vec<Value> {
@@ -249,28 +162,40 @@ pub trait Kind: Send + Sync + 'static {
     }
 }
 
+/// Everything that is wrong with a change. Metadata is looked at twice, by the rules common to all kinds and by the
+/// kind's, and an error of both is a cause twice: clients of the reference server see that (API-14, API-17).
+#[must_use]
+pub fn validate_update(kind: &dyn Kind, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (new, was) = (metadata(object), metadata(old));
+    validation::meta::validate(new, kind.resource().namespaced, NameRule::PathSegment, &mut errors);
+    validation::meta::validate_update(new, was, &mut errors);
+    errors.extend(kind.validate_update(part, object, old));
+    errors
+}
+
 /// Every kind that is served, in the order of discovery.
 #[must_use]
-pub fn all() -> &'static [&'static dyn Kind] {
-    &[
-        &configmap::ConfigMap,
-        &endpoints::Endpoints,
-        &event::Event,
-        &namespace::Namespace,
-        &node::Node,
-        &pod::Pod,
-        &podtemplate::PodTemplate,
-        &replicationcontroller::ReplicationController,
-        &resourcequota::ResourceQuota,
-        &secret::Secret,
-        &service::Service,
-        &serviceaccount::ServiceAccount,
-        &deployment::Deployment,
-        &replicaset::ReplicaSet,
-        &horizontalpodautoscaler::HorizontalPodAutoscaler,
-        &horizontalpodautoscaler::HorizontalPodAutoscalerV1,
-        &lease::Lease,
-        &endpointslice::EndpointSlice,
+pub fn all() -> Vec<Arc<dyn Kind>> {
+    vec![
+        Arc::new(configmap::ConfigMap),
+        Arc::new(endpoints::Endpoints),
+        Arc::new(event::Event),
+        Arc::new(namespace::Namespace),
+        Arc::new(node::Node),
+        Arc::new(pod::Pod),
+        Arc::new(podtemplate::PodTemplate),
+        Arc::new(replicationcontroller::ReplicationController),
+        Arc::new(resourcequota::ResourceQuota),
+        Arc::new(secret::Secret),
+        Arc::new(service::Service),
+        Arc::new(serviceaccount::ServiceAccount),
+        Arc::new(deployment::Deployment),
+        Arc::new(replicaset::ReplicaSet),
+        Arc::new(horizontalpodautoscaler::HorizontalPodAutoscaler),
+        Arc::new(horizontalpodautoscaler::HorizontalPodAutoscalerV1),
+        Arc::new(lease::Lease),
+        Arc::new(endpointslice::EndpointSlice),
     ]
 }
 
@@ -278,34 +203,12 @@ pub fn all() -> &'static [&'static dyn Kind] {
 fn raise_generation(object: &mut Object, old: &Object) {
     keep_generation(object, old);
     if object.get("spec") != old.get("spec") {
-        let next = fields::metadata(old).get("generation").and_then(Value::as_i64).unwrap_or_default() + 1;
-        fields::set_generation(object, next);
+        let next = metadata(old).get("generation").and_then(Value::as_i64).unwrap_or_default() + 1;
+        set_generation(object, next);
     }
 }
 
 /// Sets the generation to the old one: no write may choose it.
 fn keep_generation(object: &mut Object, old: &Object) {
-    use fields::Fields;
-    object.object_or_new("metadata").carry("generation", fields::metadata(old));
-}
-
-/// The name column that nearly every table begins with.
-const NAME_COLUMN: Column =
-    Column { name: "Name", kind: "string", format: "name", description: cells::NAME_DOC, priority: 0 };
-/// The age column that nearly every table has.
-const AGE_COLUMN: Column = Column { name: "Age", kind: "string", format: "", description: cells::AGE_DOC, priority: 0 };
-
-/// A column of texts that is always shown.
-const fn column(name: &'static str, description: &'static str) -> Column {
-    Column { name, kind: "string", format: "", description, priority: 0 }
-}
-
-/// A column of whole numbers that is always shown.
-const fn number_column(name: &'static str, description: &'static str) -> Column {
-    Column { name, kind: "integer", format: "", description, priority: 0 }
-}
-
-/// A column of texts that is shown when wide.
-const fn wide_column(name: &'static str, description: &'static str) -> Column {
-    Column { name, kind: "string", format: "", description, priority: 1 }
+    object.object_or_new("metadata").carry("generation", metadata(old));
 }

@@ -1,43 +1,39 @@
 //! Namespace.
 
+use std::sync::LazyLock;
+
 use std::borrow::Cow;
 
 use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::fields::{Fields, metadata};
 use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, column,
-    keep_generation,
+    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, keep_generation,
 };
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
 /// A room for other objects.
 #[derive(Debug)]
 pub struct Namespace;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "Namespace",
-    plural: "namespaces",
-    singular: "namespace",
-    short_names: &["ns"],
-    categories: &[],
-    namespaced: false,
-    delete_collection: false,
-    subresources: &[Subresource::Finalize, Subresource::Status],
-    field_labels: &["status.phase"],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::cluster("", "v1", "Namespace", "namespaces")
+        .short(&["ns"])
+        .parts(&[Subresource::Finalize, Subresource::Status])
+        .labels(&["status.phase"])
+        .without_delete_collection()
+        .returns_deleted()
+});
 
-static COLUMNS: [Column; 3] = [NAME_COLUMN, column("Status", "The status of the namespace"), AGE_COLUMN];
+static COLUMNS: [Column; 3] = [NAME_COLUMN, Column::text("Status", "The status of the namespace"), AGE_COLUMN];
 
 /// The label by which selectors find a namespace by name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl Kind for Namespace {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -69,8 +65,8 @@ impl Kind for Namespace {
                 let empty = Object::new();
                 object.object_or_new("spec").carry("finalizers", old.object("spec").unwrap_or(&empty));
             }
-            Part::Status => object.carry("spec", old),
             Part::Finalize => object.carry("status", old),
+            _ => object.carry("spec", old),
         }
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
@@ -82,13 +78,13 @@ impl Kind for Namespace {
     fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = match part {
             Part::Main => self.validate_create(object),
-            Part::Status | Part::Finalize => Errors::new(),
+            _ => Errors::new(),
         };
         validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
         match part {
             Part::Main => {}
-            Part::Status => validation::namespace::validate_phase(object, &mut errors),
             Part::Finalize => validation::namespace::validate_finalizers(object, true, &mut errors),
+            _ => validation::namespace::validate_phase(object, &mut errors),
         }
         errors
     }
@@ -98,7 +94,7 @@ impl Kind for Namespace {
     fn spec_finalizers(&self) -> bool {
         true
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

@@ -1,50 +1,52 @@
 //! Node.
 
+use std::sync::LazyLock;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::fields::{Fields, metadata};
 use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, column, defaults,
-    keep_generation, wide_column,
+    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, defaults,
+    keep_generation,
 };
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors, Path};
 
 /// A machine that runs pods.
 #[derive(Debug)]
 pub struct Node;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "Node",
-    plural: "nodes",
-    singular: "node",
-    short_names: &["no"],
-    categories: &[],
-    namespaced: false,
-    delete_collection: true,
-    subresources: &[Subresource::Status],
-    field_labels: &["spec.unschedulable"],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::cluster("", "v1", "Node", "nodes")
+        .short(&["no"])
+        .parts(&[Subresource::Status])
+        .labels(&["spec.unschedulable"])
+        .stored_under("minions")
+});
 
 const ADDRESSES_DOC: &str = "List of addresses reachable to the node. Queried from cloud provider, if available. More info: https://kubernetes.io/docs/reference/node/node-status/#addresses Note: This field is declared as mergeable, but the merge key is not sufficiently unique, which can cause data corruption when it is merged. Callers should instead use a full-replacement patch. See https://pr.k8s.io/79391 for an example. Consumers should assume that addresses can change during the lifetime of a Node. However, there are some exceptions where this may not be possible, such as Pods that inherit a Node's address in its own status or consumers of the downward API (status.hostIP).";
 
 static COLUMNS: [Column; 10] = [
     NAME_COLUMN,
-    column("Status", "The status of the node"),
-    column("Roles", "The roles of the node"),
+    Column::text("Status", "The status of the node"),
+    Column::text("Roles", "The roles of the node"),
     AGE_COLUMN,
-    column("Version", "Kubelet Version reported by the node."),
-    wide_column("Internal-IP", ADDRESSES_DOC),
-    wide_column("External-IP", ADDRESSES_DOC),
-    wide_column("OS-Image", "OS Image reported by the node from /etc/os-release (e.g. Debian GNU/Linux 7 (wheezy))."),
-    wide_column("Kernel-Version", "Kernel Version reported by the node from 'uname -r' (e.g. 3.16.0-0.bpo.4-amd64)."),
-    wide_column(
+    Column::text("Version", "Kubelet Version reported by the node."),
+    Column::wide_text("Internal-IP", ADDRESSES_DOC),
+    Column::wide_text("External-IP", ADDRESSES_DOC),
+    Column::wide_text(
+        "OS-Image",
+        "OS Image reported by the node from /etc/os-release (e.g. Debian GNU/Linux 7 (wheezy)).",
+    ),
+    Column::wide_text(
+        "Kernel-Version",
+        "Kernel Version reported by the node from 'uname -r' (e.g. 3.16.0-0.bpo.4-amd64).",
+    ),
+    Column::wide_text(
         "Container-Runtime",
         "ContainerRuntime Version reported by the node through runtime remote API (e.g. containerd://1.4.2).",
     ),
@@ -54,7 +56,7 @@ const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 const ROLE_LABEL: &str = "kubernetes.io/role";
 
 impl Kind for Node {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -76,7 +78,7 @@ impl Kind for Node {
         keep_generation(object, old);
         match part {
             Part::Status => object.carry("spec", old),
-            Part::Main | Part::Finalize => {
+            _ => {
                 object.carry("status", old);
                 if old.object("spec").is_none_or(|spec| !spec.contains_key("configSource")) {
                     object.object_or_new("spec").remove("configSource");
@@ -93,7 +95,7 @@ impl Kind for Node {
     fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = match part {
             Part::Status => Errors::new(),
-            Part::Main | Part::Finalize => self.validate_create(object),
+            _ => self.validate_create(object),
         };
         validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
         validation::node::validate_change(object, old, &mut errors);
@@ -121,7 +123,7 @@ impl Kind for Node {
             Cow::Borrowed(if unschedulable { "true" } else { "false" })
         })
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

@@ -1,40 +1,31 @@
 //! PodTemplate.
 
+use std::sync::LazyLock;
+
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::fields::{Fields, metadata, set_generation};
-use super::{Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, column, defaults, keep_generation};
+use super::{Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, defaults, keep_generation};
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata, set_generation};
 use crate::validation::{self, Errors, Path};
 
 /// A template by itself.
 #[derive(Debug)]
 pub struct PodTemplate;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "PodTemplate",
-    plural: "podtemplates",
-    singular: "podtemplate",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[],
-    field_labels: &[],
-};
+static RESOURCE: LazyLock<Resource> =
+    LazyLock::new(|| Resource::namespaced("", "v1", "PodTemplate", "podtemplates").returns_deleted());
 
 static COLUMNS: [Column; 4] = [
     NAME_COLUMN,
-    column("Containers", "Names of each container in the template."),
-    column("Images", "Images referenced by each container in the template."),
-    column("Pod Labels", "The labels for the pod template."),
+    Column::text("Containers", "Names of each container in the template."),
+    Column::text("Images", "Images referenced by each container in the template."),
+    Column::text("Pod Labels", "The labels for the pod template."),
 ];
 
 impl Kind for PodTemplate {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -69,7 +60,7 @@ impl Kind for PodTemplate {
         let path = Path::new("template");
         validation::pod::warnings::template(&path, template, old.and_then(|o| o.object("template")))
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Object;
-use super::fields::Fields;
+use crate::model::fields::Fields;
 use muster_schema::quantity::Quantity;
 
 /// `Guaranteed`, `Burstable` or `BestEffort`. Only cpu and memory count, and only where above zero.

@@ -1,56 +1,50 @@
 //! ReplicaSet.
 
+use std::sync::LazyLock;
+
 use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::fields::{Fields, metadata};
 use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, defaults,
-    number_column, wide_column, workload,
+    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, defaults, workload,
 };
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
 /// So many pods of one template.
 #[derive(Debug)]
 pub struct ReplicaSet;
 
-static RESOURCE: Resource = Resource {
-    group: "apps",
-    version: "v1",
-    kind: "ReplicaSet",
-    plural: "replicasets",
-    singular: "replicaset",
-    short_names: &["rs"],
-    categories: &["all"],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[Subresource::Scale, Subresource::Status],
-    field_labels: &[],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("apps", "v1", "ReplicaSet", "replicasets")
+        .short(&["rs"])
+        .in_all()
+        .parts(&[Subresource::Scale, Subresource::Status])
+});
 
 static COLUMNS: [Column; 8] = [
     NAME_COLUMN,
-    number_column(
+    Column::number(
         "Desired",
         "Replicas is the number of desired pods. This is a pointer to distinguish between explicit zero and unspecified. Defaults to 1. More info: https://kubernetes.io/docs/concepts/workloads/controllers/replicaset",
     ),
-    number_column(
+    Column::number(
         "Current",
         "Replicas is the most recently observed number of non-terminating pods. More info: https://kubernetes.io/docs/concepts/workloads/controllers/replicaset",
     ),
-    number_column("Ready", "The number of non-terminating pods targeted by this ReplicaSet with a Ready Condition."),
+    Column::number("Ready", "The number of non-terminating pods targeted by this ReplicaSet with a Ready Condition."),
     AGE_COLUMN,
-    wide_column("Containers", "Names of each container in the template."),
-    wide_column("Images", "Images referenced by each container in the template."),
-    wide_column(
+    Column::wide_text("Containers", "Names of each container in the template."),
+    Column::wide_text("Images", "Images referenced by each container in the template."),
+    Column::wide_text(
         "Selector",
         "Selector is a label query over pods that should match the replica count. Label keys and values that must match in order to be controlled by this replica set. It must match the pod template's labels. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
     ),
 ];
 
 impl Kind for ReplicaSet {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -77,7 +71,7 @@ impl Kind for ReplicaSet {
         validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
         match part {
             Part::Status => validation::workload::validate_replica_set_status(object, &mut errors),
-            Part::Main | Part::Finalize => {
+            _ => {
                 validation::workload::validate_replica_set(object, Some(old), &mut errors);
                 validation::workload::validate_selector_unchanged(object, old, &mut errors);
             }
@@ -87,7 +81,7 @@ impl Kind for ReplicaSet {
     fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
         validation::workload::warnings(object, old)
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

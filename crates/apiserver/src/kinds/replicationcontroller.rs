@@ -1,58 +1,55 @@
 //! ReplicationController.
 
+use std::sync::LazyLock;
+
 use std::borrow::Cow;
 
 use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::fields::{Fields, metadata};
 use super::{
     AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Propagation, Resource, Subresource, cells, defaults,
-    number_column, wide_column, workload,
+    workload,
 };
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
 /// So many pods of one template, with the selector of old.
 #[derive(Debug)]
 pub struct ReplicationController;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "ReplicationController",
-    plural: "replicationcontrollers",
-    singular: "replicationcontroller",
-    short_names: &["rc"],
-    categories: &["all"],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[Subresource::Scale, Subresource::Status],
-    field_labels: &["status.replicas"],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("", "v1", "ReplicationController", "replicationcontrollers")
+        .short(&["rc"])
+        .in_all()
+        .parts(&[Subresource::Scale, Subresource::Status])
+        .labels(&["status.replicas"])
+        .stored_under("controllers")
+});
 
 static COLUMNS: [Column; 8] = [
     NAME_COLUMN,
-    number_column(
+    Column::number(
         "Desired",
         "Replicas is the number of desired replicas. This is a pointer to distinguish between explicit zero and unspecified. Defaults to 1. More info: https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller#what-is-a-replicationcontroller",
     ),
-    number_column(
+    Column::number(
         "Current",
         "Replicas is the most recently observed number of replicas. More info: https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller#what-is-a-replicationcontroller",
     ),
-    number_column("Ready", "The number of ready replicas for this replication controller."),
+    Column::number("Ready", "The number of ready replicas for this replication controller."),
     AGE_COLUMN,
-    wide_column("Containers", "Names of each container in the template."),
-    wide_column("Images", "Images referenced by each container in the template."),
-    wide_column(
+    Column::wide_text("Containers", "Names of each container in the template."),
+    Column::wide_text("Images", "Images referenced by each container in the template."),
+    Column::wide_text(
         "Selector",
         "Selector is a label query over pods that should match the Replicas count. If Selector is empty, it is defaulted to the labels present on the Pod template. Label keys and values that must match in order to be controlled by this replication controller, if empty defaulted to labels on Pod template. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
     ),
 ];
 
 impl Kind for ReplicationController {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -92,7 +89,7 @@ impl Kind for ReplicationController {
         validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
         match part {
             Part::Status => validation::workload::validate_replica_set_status(object, &mut errors),
-            Part::Main | Part::Finalize => {
+            _ => {
                 validation::workload::validate_replication_controller(object, Some(old), &mut errors);
             }
         }
@@ -108,7 +105,7 @@ impl Kind for ReplicationController {
     fn default_propagation(&self) -> Propagation {
         Propagation::Orphan
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

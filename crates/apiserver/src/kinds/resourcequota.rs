@@ -1,14 +1,16 @@
 //! ResourceQuota.
 
+use std::sync::LazyLock;
+
 use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::fields::{Fields, metadata};
 use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, column, defaults,
+    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, defaults,
     keep_generation,
 };
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 use muster_schema::quantity::Quantity;
 
@@ -16,24 +18,17 @@ use muster_schema::quantity::Quantity;
 #[derive(Debug)]
 pub struct ResourceQuota;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "ResourceQuota",
-    plural: "resourcequotas",
-    singular: "resourcequota",
-    short_names: &["quota"],
-    categories: &[],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[Subresource::Status],
-    field_labels: &[],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("", "v1", "ResourceQuota", "resourcequotas")
+        .short(&["quota"])
+        .parts(&[Subresource::Status])
+        .returns_deleted()
+});
 
 static COLUMNS: [Column; 4] = [
     NAME_COLUMN,
-    column("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
-    column(
+    Column::text("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
+    Column::text(
         "Limit",
         "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.",
     ),
@@ -41,7 +36,7 @@ static COLUMNS: [Column; 4] = [
 ];
 
 impl Kind for ResourceQuota {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -57,7 +52,7 @@ impl Kind for ResourceQuota {
         keep_generation(object, old);
         match part {
             Part::Status => object.carry("spec", old),
-            Part::Main | Part::Finalize => object.carry("status", old),
+            _ => object.carry("status", old),
         }
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
@@ -72,7 +67,7 @@ impl Kind for ResourceQuota {
         validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
         match part {
             Part::Status => validation::quota::validate_status(object, &mut errors),
-            Part::Main | Part::Finalize => {
+            _ => {
                 validation::quota::validate_spec(object, &mut errors);
                 validation::quota::validate_scopes_unchanged(object, old, &mut errors);
             }
@@ -96,7 +91,7 @@ impl Kind for ResourceQuota {
         }
         out
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

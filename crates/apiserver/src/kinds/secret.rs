@@ -1,5 +1,7 @@
 //! Secret.
 
+use std::sync::LazyLock;
+
 use std::borrow::Cow;
 
 use base64::Engine as _;
@@ -7,36 +9,25 @@ use base64::engine::general_purpose::STANDARD;
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::fields::{Fields, metadata};
-use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, column, keep_generation};
+use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, keep_generation};
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
 /// Configuration that is nobody else's business.
 #[derive(Debug)]
 pub struct Secret;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "Secret",
-    plural: "secrets",
-    singular: "secret",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[],
-    field_labels: &["type"],
-};
+static RESOURCE: LazyLock<Resource> =
+    LazyLock::new(|| Resource::namespaced("", "v1", "Secret", "secrets").labels(&["type"]));
 
 static COLUMNS: [Column; 4] = [
     NAME_COLUMN,
-    column(
+    Column::text(
         "Type",
         "Used to facilitate programmatic handling of secret data. More info: https://kubernetes.io/docs/concepts/configuration/secret/#secret-types",
     ),
-    column(
+    Column::text(
         "Data",
         "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or '.'. The serialized form of the secret data is a base64 encoded string, representing the arbitrary (possibly non-string) data value here. Described in https://tools.ietf.org/html/rfc4648#section-4",
     ),
@@ -44,7 +35,7 @@ static COLUMNS: [Column; 4] = [
 ];
 
 impl Kind for Secret {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -83,7 +74,7 @@ impl Kind for Secret {
     fn field<'a>(&self, object: &'a Object, label: &str) -> Option<Cow<'a, str>> {
         (label == "type").then(|| object.text("type").into())
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

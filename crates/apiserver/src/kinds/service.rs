@@ -1,17 +1,18 @@
 //! Service.
 
+use std::sync::LazyLock;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::fields::{Fields, metadata};
 use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, column,
-    keep_generation, wide_column,
+    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, keep_generation,
 };
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::service::addresses;
 use crate::validation::{self, Errors};
 
@@ -19,40 +20,38 @@ use crate::validation::{self, Errors};
 #[derive(Debug)]
 pub struct Service;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "Service",
-    plural: "services",
-    singular: "service",
-    short_names: &["svc"],
-    categories: &["all"],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[Subresource::Status],
-    field_labels: &["spec.clusterIP", "spec.type"],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("", "v1", "Service", "services")
+        .short(&["svc"])
+        .in_all()
+        .parts(&[Subresource::Status])
+        .labels(&["spec.clusterIP", "spec.type"])
+        .returns_deleted()
+        .create_on_update()
+        .stored_under("services/specs")
+        .allocates()
+});
 
 static COLUMNS: [Column; 7] = [
     NAME_COLUMN,
-    column(
+    Column::text(
         "Type",
         "type determines how the Service is exposed. Defaults to ClusterIP. Valid options are ExternalName, ClusterIP, NodePort, and LoadBalancer. \"ClusterIP\" allocates a cluster-internal IP address for load-balancing to endpoints. Endpoints are determined by the selector or if that is not specified, by manual construction of an Endpoints object or EndpointSlice objects. If clusterIP is \"None\", no virtual IP is allocated and the endpoints are published as a set of endpoints rather than a virtual IP. \"NodePort\" builds on ClusterIP and allocates a port on every node which routes to the same endpoints as the clusterIP. \"LoadBalancer\" builds on NodePort and creates an external load-balancer (if supported in the current cloud) which routes to the same endpoints as the clusterIP. \"ExternalName\" aliases this service to the specified externalName. Several other fields do not apply to ExternalName services. More info: https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types",
     ),
-    column(
+    Column::text(
         "Cluster-IP",
         "clusterIP is the IP address of the service and is usually assigned randomly. If an address is specified manually, is in-range (as per system configuration), and is not in use, it will be allocated to the service; otherwise creation of the service will fail. This field may not be changed through updates unless the type field is also being changed to ExternalName (which requires this field to be blank) or the type field is being changed from ExternalName (in which case this field may optionally be specified, as describe above).  Valid values are \"None\", empty string (\"\"), or a valid IP address. Setting this to \"None\" makes a \"headless service\" (no virtual IP), which is useful when direct endpoint connections are preferred and proxying is not required.  Only applies to types ClusterIP, NodePort, and LoadBalancer. If this field is specified when creating a Service of type ExternalName, creation will fail. This field will be wiped when updating a Service to type ExternalName. More info: https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies",
     ),
-    column(
+    Column::text(
         "External-IP",
         "externalIPs is a list of IP addresses for which nodes in the cluster will also accept traffic for this service.  These IPs are not managed by Kubernetes.  The user is responsible for ensuring that traffic arrives at a node with this IP.  A common example is external load-balancers that are not part of the Kubernetes system.",
     ),
-    column(
+    Column::text(
         "Port(s)",
         "The list of ports that are exposed by this service. More info: https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies",
     ),
     AGE_COLUMN,
-    wide_column(
+    Column::wide_text(
         "Selector",
         "Route service traffic to pods with label keys and values matching this selector. If empty or not present, the service is assumed to have an external process managing its endpoints, which Kubernetes will not modify. Only applies to types ClusterIP, NodePort, and LoadBalancer. Ignored if type is ExternalName. More info: https://kubernetes.io/docs/concepts/services-networking/service/",
     ),
@@ -62,7 +61,7 @@ static COLUMNS: [Column; 7] = [
 const DEFAULT_AFFINITY_SECONDS: i64 = 10_800;
 
 impl Kind for Service {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -114,7 +113,7 @@ impl Kind for Service {
         keep_generation(object, old);
         match part {
             Part::Status => object.carry("spec", old),
-            Part::Main | Part::Finalize => {
+            _ => {
                 object.carry("status", old);
                 let empty = Object::new();
                 drop_other_types(object.object_or_new("spec"), old.object("spec").unwrap_or(&empty));
@@ -136,7 +135,7 @@ impl Kind for Service {
         validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
         match part {
             Part::Status => addresses::validate_status(object, old, &mut errors),
-            Part::Main | Part::Finalize => {
+            _ => {
                 validation::service::change::validate(object, old, &mut errors);
                 validation::service::validate(object, Some(old), &mut errors);
             }
@@ -155,7 +154,7 @@ impl Kind for Service {
             _ => None,
         }
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

@@ -1,35 +1,27 @@
 //! ServiceAccount.
 
+use std::sync::LazyLock;
+
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::fields::{Fields, metadata};
 use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, keep_generation};
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
 /// An identity that pods run under.
 #[derive(Debug)]
 pub struct ServiceAccount;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "ServiceAccount",
-    plural: "serviceaccounts",
-    singular: "serviceaccount",
-    short_names: &["sa"],
-    categories: &[],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[],
-    field_labels: &[],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("", "v1", "ServiceAccount", "serviceaccounts").short(&["sa"]).returns_deleted()
+});
 
 static COLUMNS: [Column; 2] = [NAME_COLUMN, AGE_COLUMN];
 
 impl Kind for ServiceAccount {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -53,7 +45,7 @@ impl Kind for ServiceAccount {
         errors.extend(self.validate_create(object));
         errors
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

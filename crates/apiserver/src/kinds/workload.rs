@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, metadata, set_generation};
 use super::{Object, Part, defaults, keep_generation, raise_generation};
+use crate::model::fields::{Fields, metadata, set_generation};
 use crate::validation;
 
 /// A new object has an empty status and its first generation.
@@ -21,7 +21,7 @@ pub(super) fn prepare_update(part: Part, object: &mut Object, old: &Object) {
             keep_generation(object, old);
             object.carry("spec", old);
         }
-        Part::Main | Part::Finalize => {
+        _ => {
             object.carry("status", old);
             defaults::drop_disabled_template(object);
             raise_generation(object, old);

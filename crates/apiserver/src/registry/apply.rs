@@ -9,8 +9,8 @@ use super::update::{Update, check_name};
 use super::{Answer, Registry, Served, deduplicate_owners, match_namespace, set_metadata};
 use crate::admission;
 use crate::codec::Model;
-use crate::kinds::fields::{Fields as _, metadata};
-use crate::kinds::{Object, Part, Resource};
+use crate::model::fields::{Fields as _, metadata};
+use crate::model::{Object, Part, Resource};
 use crate::schema::managed::apply::{self, Configuration, Refusal};
 use crate::schema::{Validation, from_unstructured, read_json, yaml_duplicates, yaml_to_json};
 use crate::status::ApiError;
@@ -94,7 +94,7 @@ impl Registry {
     ) -> Result<Object, ApiError> {
         let present = live
             .map(|live| if served.converts() { Cow::Owned(served.present(live.clone())) } else { Cow::Borrowed(live) });
-        let model = Model::of(served);
+        let model = served.resource().model();
         let mut next = self.apply_to(&model, present.as_deref(), update, body, warnings)?;
         served.kind.default(&mut next);
         served.kind.to_stored(&mut next);
@@ -143,11 +143,13 @@ impl Registry {
     /// An object, which says what it is, in another version of its kind.
     fn in_version(&self, object: &Object, version: &str) -> Option<Object> {
         let kind = object.text("kind");
+        let catalogue = self.catalogue();
         let find = |api_version: &str| {
-            self.served().iter().find(|s| s.resource().kind == kind && s.api_version() == api_version)
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            catalogue.of_kind(group, version, kind)
         };
         let (from, to) = (find(object.text("apiVersion"))?, find(version)?);
-        let Resource { group, version, .. } = *from.resource();
+        let Resource { group, version, .. } = from.resource();
         let tree = Value::Object(object.clone());
         let (mut object, _) = from_unstructured(group, version, kind, tree, Validation::Ignore).ok()?;
         object.insert("apiVersion".to_owned(), Value::from(from.api_version()));

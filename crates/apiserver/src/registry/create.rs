@@ -5,12 +5,10 @@ use serde_json::Value;
 use super::options::WriteOptions;
 use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
 use crate::admission;
-use crate::codec;
-use crate::kinds::Object;
-use crate::kinds::fields::{Fields as _, metadata};
+use crate::model::Object;
+use crate::model::fields::{Fields as _, metadata};
 use crate::status::ApiError;
 use crate::storage::Refused;
-use crate::validation;
 
 /// How often a generated name that is taken is generated anew (API-14).
 const NAME_ATTEMPTS: usize = 8;
@@ -34,7 +32,7 @@ impl Registry {
         }
         match_namespace(served, &mut object, namespace)?;
         deduplicate_owners(&mut object, false, warnings);
-        codec::update_managed_fields(served, None, &mut object, &options.manager, "", self.clock.now());
+        served.update_managed_fields(None, &mut object, &options.manager, "", self.clock.now());
         admission::create(self, served, &mut object)?;
         deduplicate_owners(&mut object, true, warnings);
 
@@ -73,11 +71,11 @@ impl Registry {
         }
 
         let _allocating = self.allocating(served);
-        if served.policy.allocates {
+        if served.resource().allocates {
             self.allocate(served, &mut object, None, options.dry_run)?;
         }
         served.kind.prepare_create(&mut object);
-        let errors = validation::create(served.kind, &object);
+        let errors = served.kind.validate_create(&object);
         let name = metadata(&object).text("name").to_owned();
         if !errors.is_empty() {
             return Err(served.invalid(&name, &errors));

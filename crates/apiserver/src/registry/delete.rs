@@ -10,8 +10,8 @@ use super::list::Page;
 use super::options::{DeleteOptions, ListOptions};
 use super::{Answer, Registry, Served, set_metadata};
 use crate::admission;
-use crate::kinds::fields::{Fields as _, metadata};
-use crate::kinds::{Object, Propagation};
+use crate::model::fields::{Fields as _, metadata};
+use crate::model::{Object, Propagation};
 use crate::status::{ApiError, Details, success};
 use crate::storage::{Entry, Refused};
 
@@ -324,7 +324,7 @@ fn effective(options: &DeleteOptions) -> Option<Propagation> {
 
 /// Sets or removes the two finalizers that the garbage collector answers to; says whether that changed anything.
 fn set_propagation_finalizers(served: &Served, object: &mut Object, options: &DeleteOptions) -> bool {
-    if !served.policy.collects_garbage {
+    if !served.resource().collects_garbage {
         return false;
     }
     let old: Vec<String> = metadata(object).strings("finalizers").map(str::to_owned).collect();
@@ -360,14 +360,14 @@ fn set_finalizers(object: &mut Object, finalizers: Vec<String>) {
 
 /// What a deletion answers with: the object for some kinds, for others a `Status` that names it.
 fn deleted_answer(served: &Served, entry: &Entry, last: Answer) -> Answer {
-    if served.policy.returns_deleted {
+    if served.resource().returns_deleted {
         return last;
     }
     let resource = served.resource();
     let details = Details {
         name: entry.name.to_string(),
-        group: resource.group.to_owned(),
-        kind: resource.plural.to_owned(),
+        group: resource.group.to_string(),
+        kind: resource.plural.to_string(),
         uid: entry.uid.to_string(),
         ..Details::default()
     };

@@ -4,15 +4,12 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{Registry, Served};
 use crate::storage::{Entry, ResourceId};
 
-/// How long an event stays.
-pub(super) const EVENTS: Duration = Duration::from_secs(60 * 60);
 /// How many notes one write looks at, at most.
 const AT_ONCE: usize = 16;
 
@@ -33,7 +30,7 @@ impl Registry {
     /// Notes a write of an object that goes by itself, and removes some whose time has come. One that was written again has
     /// another version than its note, and a later note.
     pub(super) fn note_expiry(&self, served: &Served, entry: &Entry) {
-        let Some(lifetime) = served.policy.lifetime else { return };
+        let Some(lifetime) = served.resource().lifetime else { return };
         let now = Instant::now();
         let mut notes = self.expiry.0.lock().unwrap_or_else(PoisonError::into_inner);
         notes.push_back(Note {

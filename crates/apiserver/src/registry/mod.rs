@@ -12,6 +12,7 @@
 //! is no longer the present one, it is computed again. A [`Kind`] says what is its own at each step.
 
 pub mod apply;
+pub mod catalogue;
 pub mod create;
 pub mod delete;
 mod expiry;
@@ -20,35 +21,34 @@ pub mod list;
 pub mod options;
 pub mod patch;
 pub mod pods;
-pub mod policy;
 pub mod scale;
 pub mod selection;
 pub mod services;
 pub mod update;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use muster_objects::time::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::codec;
 use crate::field::FieldError;
 use crate::generator::Generator;
-use crate::kinds::fields::{Fields as _, metadata};
-use crate::kinds::{Kind, Object, Resource, Subresource};
+use crate::kinds::Kind;
+use crate::model::fields::{Fields as _, metadata};
+use crate::model::{Object, Resource, Subresource};
+use crate::schema;
 use crate::status::{ApiError, GroupResource};
 use crate::storage::{Draft, Entry, ResourceId, Retention, Storage};
-
-use policy::Policy;
+pub use catalogue::Catalogue;
 
 /// A kind, with its place in storage.
 pub struct Served {
     /// What is the kind's own.
-    pub kind: &'static dyn Kind,
+    pub kind: Arc<dyn Kind>,
     /// Where its objects are.
     pub id: ResourceId,
-    /// How its writes differ from other kinds'.
-    pub policy: Policy,
 }
 
 impl std::fmt::Debug for Served {
@@ -60,29 +60,28 @@ impl std::fmt::Debug for Served {
 impl Served {
     /// What discovery tells of the kind.
     #[must_use]
-    pub fn resource(&self) -> &'static Resource {
+    pub fn resource(&self) -> &Resource {
         self.kind.resource()
     }
 
     /// The group and plural name, for messages.
     #[must_use]
-    pub fn group_resource(&self) -> GroupResource<'static> {
+    pub fn group_resource(&self) -> GroupResource<'_> {
         let resource = self.resource();
-        GroupResource { group: resource.group, resource: resource.plural }
+        GroupResource { group: &resource.group, resource: &resource.plural }
     }
 
     /// The group and kind, for messages.
     #[must_use]
-    pub fn group_kind(&self) -> GroupResource<'static> {
+    pub fn group_kind(&self) -> GroupResource<'_> {
         let resource = self.resource();
-        GroupResource { group: resource.group, resource: resource.kind }
+        GroupResource { group: &resource.group, resource: &resource.kind }
     }
 
     /// `v1` or `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> String {
-        let resource = self.resource();
-        api_version(resource.group, resource.version)
+        self.resource().api_version()
     }
 
     /// Whether the objects are stored in another version.
@@ -116,13 +115,38 @@ impl Served {
         ApiError::invalid(self.group_kind(), name, errors)
     }
 
+    /// Records in `metadata.managedFields` who wrote what. What the server does on its own has no manager.
+    pub fn update_managed_fields(
+        &self,
+        live: Option<&Object>,
+        object: &mut Object,
+        manager: &str,
+        subresource: &str,
+        now: Timestamp,
+    ) {
+        if manager.is_empty() {
+            return;
+        }
+        let Resource { group, version, kind, .. } = self.resource();
+        if !self.converts() {
+            schema::managed::update(group, version, kind, live, object, manager, subresource, now);
+            return;
+        }
+        // Who wrote what is told in the version in which it was written.
+        let live = live.map(|live| self.present(live.clone()));
+        let mut shown = self.present(object.clone());
+        schema::managed::update(group, version, kind, live.as_ref(), &mut shown, manager, subresource, now);
+        let metadata = object.object_or_new("metadata");
+        metadata.carry("managedFields", shown.object_or_new("metadata"));
+    }
+
     /// The object as storage takes it.
     ///
     /// # Errors
     /// 500 when it is larger than the reference's storage takes (API-22).
     pub fn draft(&self, object: &Object, previous: Option<&Entry>) -> Result<Draft, ApiError> {
         let mut fields = String::new();
-        for label in self.resource().field_labels {
+        for label in &self.resource().field_labels {
             if let Some(value) = self.kind.field(object, label) {
                 fields.extend(value.chars().filter(|c| *c != '\0'));
             }
@@ -140,20 +164,6 @@ impl Served {
 
 /// The longest object that is stored, in bytes: etcd takes requests of 1.5 MiB, and needs some of that for the key.
 const LARGEST_STORED: usize = 1_572_864 - 200;
-
-/// Which of the kinds another one's objects are stored as, if so.
-fn place(kinds: &[&'static dyn Kind], kind: &'static dyn Kind) -> Option<u16> {
-    let stored = kind.stored_as()?.resource();
-    let same =
-        |other: &Resource| (other.group, other.version, other.kind) == (stored.group, stored.version, stored.kind);
-    kinds.iter().zip(0..).find(|(kind, _)| same(kind.resource())).map(|(_, at)| at)
-}
-
-/// `v1` or `apps/v1`.
-#[must_use]
-pub fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
-}
 
 /// What a request answers with.
 #[derive(Debug)]
@@ -178,7 +188,7 @@ impl Answer {
 /// All kinds, over one storage.
 #[derive(Debug)]
 pub struct Registry {
-    served: Vec<Served>,
+    catalogue: RwLock<Arc<Catalogue>>,
     /// Where objects are kept.
     pub storage: Arc<Storage>,
     /// The time.
@@ -192,17 +202,13 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of kinds over an empty storage. Discovery and lookups keep their order.
+    /// A registry of kinds over an empty storage. Discovery keeps their order within a group version.
     #[must_use]
-    pub fn new(kinds: &[&'static dyn Kind], clock: Clock, generator: Generator, retention: Retention) -> Self {
-        let served = kinds.iter().zip(0..).map(|(kind, own)| Served {
-            kind: *kind,
-            id: ResourceId(place(kinds, *kind).unwrap_or(own)),
-            policy: policy::policy(kind.resource()),
-        });
-        let storage = Arc::new(Storage::new(kinds.len(), 1, retention));
+    pub fn new(kinds: Vec<Arc<dyn Kind>>, clock: Clock, generator: Generator, retention: Retention) -> Self {
+        let storage = Arc::new(Storage::new(1, retention));
+        let catalogue = Catalogue::default().with(kinds, &storage);
         Self {
-            served: served.collect(),
+            catalogue: RwLock::new(Arc::new(catalogue)),
             storage,
             clock,
             generator,
@@ -211,19 +217,23 @@ impl Registry {
         }
     }
 
-    /// All kinds.
+    /// All kinds, as they are now.
     #[must_use]
-    pub fn served(&self) -> &[Served] {
-        &self.served
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The kind at `group/version`, `plural`.
     #[must_use]
-    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Served> {
-        self.served.iter().find(|s| {
-            let resource = s.resource();
-            resource.plural == plural && resource.group == group && resource.version == version
-        })
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
+        self.catalogue().find(group, version, plural).cloned()
+    }
+
+    /// Serves other kinds in the place of those of a group and plural name, and no kind where there are none. Those that
+    /// come take over the objects of those that go; where none comes, the objects go, and watches of them end.
+    pub fn serve(&self, group: &str, plural: &str, kinds: Vec<Arc<dyn Kind>>) {
+        let mut place = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+        *place = Arc::new(place.replacing(group, plural, kinds, &self.storage));
     }
 
     /// The present state of one object.

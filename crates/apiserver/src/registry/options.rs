@@ -2,7 +2,8 @@
 //! server's words.
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::Propagation;
+pub use crate::model::FieldValidation;
+use crate::model::Propagation;
 use crate::status::ApiError;
 
 /// The parameters of a URL's query, decoded, in the order given.
@@ -68,18 +69,6 @@ fn decode(text: &str) -> Option<String> {
     }
     let spaced = text.replace('+', " ");
     Some(percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned())
-}
-
-/// What to do about fields that the schema does not know (API-06).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FieldValidation {
-    /// Refuse.
-    Strict,
-    /// Drop them and warn.
-    #[default]
-    Warn,
-    /// Drop them.
-    Ignore,
 }
 
 /// What comes with a create, an update or a patch.
@@ -230,7 +219,7 @@ impl DeleteOptions {
     /// # Errors
     /// 422 for what is wrong.
     pub fn from_body(body: &serde_json::Map<String, serde_json::Value>) -> Result<Self, ApiError> {
-        use crate::kinds::fields::Fields as _;
+        use crate::model::fields::Fields as _;
         let dry_run: Vec<&str> = body.strings("dryRun").collect();
         let preconditions = body.object("preconditions");
         let precondition = |key: &str| preconditions.and_then(|p| p.maybe_text(key)).map(str::to_owned);

@@ -10,7 +10,7 @@ use super::update::Update;
 use super::{Answer, Registry, Served};
 use crate::codec::{self, Model};
 use crate::field::{FieldError, Shown};
-use crate::kinds::Object;
+use crate::model::Object;
 use crate::schema;
 use crate::status::{ApiError, GroupResource};
 
@@ -62,7 +62,7 @@ impl Registry {
         patch: Patch<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
-        let model = Model::of(served);
+        let model = served.resource().model();
         self.change(served, update, None, warnings, |live, warnings| {
             let present =
                 if served.converts() { Cow::Owned(served.present(live.clone())) } else { Cow::Borrowed(live) };

@@ -6,8 +6,8 @@ use super::options::{DeleteOptions, WriteOptions};
 use super::update::Update;
 use super::{Registry, Served, set_metadata};
 use crate::field::{FieldError, aggregate};
-use crate::kinds::fields::{Fields as _, metadata};
-use crate::kinds::{Object, Part};
+use crate::model::fields::{Fields as _, metadata};
+use crate::model::{Object, Part};
 use crate::status::{ApiError, GroupResource};
 
 impl Registry {

@@ -7,8 +7,8 @@ use super::patch::{Patch, apply};
 use super::update::Update;
 use super::{Answer, Registry, Served, set_metadata};
 use crate::codec::{self, Model};
-use crate::kinds::fields::{Fields as _, metadata};
-use crate::kinds::{NameRule, Object};
+use crate::model::fields::{Fields as _, metadata};
+use crate::model::{NameRule, Object};
 use crate::schema;
 use crate::status::{ApiError, GroupResource};
 use crate::validation::{self, Path};
@@ -189,7 +189,7 @@ fn check(served: &Served, scale: &Object, live: &Object, name: &str) -> Result<(
         let resource = served.resource();
         let plural = format!("{}/scale", resource.plural);
         let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
-        return Err(ApiError::conflict(GroupResource { group: resource.group, resource: &plural }, name, &why));
+        return Err(ApiError::conflict(GroupResource { group: &resource.group, resource: &plural }, name, &why));
     }
     Ok(())
 }

@@ -116,13 +116,15 @@ fn field_of(served: &Served, label: &str) -> Result<Field, ApiError> {
     match label {
         "metadata.name" => return Ok(Field::Name),
         // Cluster-scoped kinds with a list of their own do not have it.
-        "metadata.namespace" if resource.namespaced || !served.policy.own_field_labels => return Ok(Field::Namespace),
+        "metadata.namespace" if resource.namespaced || !served.resource().own_field_labels => {
+            return Ok(Field::Namespace);
+        }
         _ => {}
     }
     if let Some(index) = resource.field_labels.iter().position(|l| *l == label) {
         return Ok(Field::Own(index));
     }
-    Err(ApiError::bad_request(if served.policy.own_field_labels {
+    Err(ApiError::bad_request(if served.resource().own_field_labels {
         format!("field label not supported: {label}")
     } else {
         let quoted = crate::field::go_quote(label);

@@ -5,12 +5,11 @@ use serde_json::Value;
 use super::options::WriteOptions;
 use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
 use crate::admission;
-use crate::codec;
-use crate::kinds::fields::{Fields as _, metadata};
-use crate::kinds::{Object, Part};
+use crate::kinds;
+use crate::model::fields::{Fields as _, metadata};
+use crate::model::{Object, Part};
 use crate::status::ApiError;
 use crate::storage::{Entry, Refused};
-use crate::validation;
 
 /// A write to an object that is there.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +44,7 @@ impl Registry {
         let uid = metadata(&object).text("uid").to_owned();
         let precondition = (!uid.is_empty()).then_some(uid.as_str());
         if update.part == Part::Main
-            && served.policy.create_on_update
+            && served.resource().create_on_update
             && self.storage.get(served.id, update.namespace, update.name).is_none()
         {
             if precondition.is_some() {
@@ -101,14 +100,14 @@ impl Registry {
         match_namespace(served, &mut object, update.namespace)?;
         check_name(&object, update.name)?;
         let now = self.clock.now();
-        codec::update_managed_fields(served, Some(live), &mut object, &update.options.manager, update.subresource, now);
+        served.update_managed_fields(Some(live), &mut object, &update.options.manager, update.subresource, now);
         if update.part == Part::Main {
             admission::update(served, &mut object, live);
         }
         deduplicate_owners(&mut object, true, warnings);
 
         match version_of(&object)? {
-            Version::Unsaid if !served.policy.unconditional_update => {
+            Version::Unsaid if !served.resource().unconditional_update => {
                 let why = "must be specified for an update";
                 let error = crate::field::FieldError::invalid("metadata.resourceVersion", 0_i64, why);
                 return Err(ApiError::invalid(served.group_resource(), update.name, &[error]));
@@ -122,11 +121,11 @@ impl Registry {
         }
 
         let _allocating = self.allocating(served);
-        if served.policy.allocates && update.part == Part::Main {
+        if served.resource().allocates && update.part == Part::Main {
             self.allocate(served, &mut object, Some(live), update.options.dry_run)?;
         }
         carry_metadata(served, update.part, &mut object, live);
-        let errors = validation::update(served.kind, update.part, &object, live);
+        let errors = kinds::validate_update(served.kind.as_ref(), update.part, &object, live);
         if !errors.is_empty() {
             return Err(served.invalid(update.name, &errors));
         }
@@ -172,7 +171,7 @@ impl Registry {
         // Whatever version it was made from, there is none.
         set_metadata(&mut object, "resourceVersion", None);
         let now = self.clock.now();
-        codec::update_managed_fields(served, None, &mut object, &update.options.manager, update.subresource, now);
+        served.update_managed_fields(None, &mut object, &update.options.manager, update.subresource, now);
         admission::create(self, served, &mut object)?;
         self.create_named(served, object, update.options, warnings)
     }
@@ -253,7 +252,7 @@ pub(super) fn check_name(object: &Object, name: &str) -> Result<(), ApiError> {
 
 /// The real server's words, which give away where it stores things.
 fn uid_conflict(served: &Served, update: Update<'_>, wanted: &str, found: &str) -> ApiError {
-    let prefix = served.policy.storage_prefix;
+    let prefix = &served.resource().storage_prefix;
     let key = if update.namespace.is_empty() {
         format!("/registry/{prefix}/{}", update.name)
     } else {

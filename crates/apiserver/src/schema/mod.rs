@@ -30,5 +30,16 @@ pub use strategic::strategic_merge;
 pub use unstructured::from_unstructured;
 pub use yaml::{duplicates as yaml_duplicates, yaml_to_json};
 
-/// A JSON object, as everything here takes and gives it.
-pub type Object = serde_json::Map<String, serde_json::Value>;
+use crate::model::{Model, Object};
+
+/// An object of a kind with nothing in it, as Go writes it: what bookmarks are made of.
+#[must_use]
+pub fn zero(model: &Model<'_>) -> Object {
+    let id = table::Table::get().kind(model.group, model.version, model.kind);
+    let mut object = Object::new();
+    object.insert("kind".to_owned(), model.kind.into());
+    object.insert("apiVersion".to_owned(), crate::model::api_version(model.group, model.version).into());
+    object.insert("metadata".to_owned(), Object::new().into());
+    object.extend(id.map(normal::zero_struct).unwrap_or_default());
+    object
+}

@@ -11,7 +11,7 @@ use std::io::Read as _;
 use serde_json::{Map, Value, json};
 
 use super::table::{Field, Kind, Shape, Table, Topology, Type, TypeId};
-use crate::kinds::Resource;
+use crate::model::Resource;
 
 mod operations;
 
@@ -46,7 +46,7 @@ pub fn hash(group: &str, version: &str, resources: &[&Resource]) -> String {
     // The compressed prose stands for the types: it is written together with them.
     mix(&PROSE[PROSE.len().saturating_sub(4096)..]);
     mix(env!("CARGO_PKG_VERSION").as_bytes());
-    for resource in resources.iter().filter(|r| (r.group, r.version) == (group, version)) {
+    for resource in resources.iter().filter(|r| (&*r.group, &*r.version) == (group, version)) {
         mix(format!("{}/{}/{}/{:?}\n", resource.group, resource.version, resource.plural, resource.subresources)
             .as_bytes());
     }
@@ -59,7 +59,7 @@ pub fn hash(group: &str, version: &str, resources: &[&Resource]) -> String {
 pub fn document(path: &str, resources: &[&Resource]) -> Option<Value> {
     let (group, version) = group_versions(resources).into_iter().find(|(g, v)| path_of(g, v) == path)?;
     let served: Vec<&Resource> =
-        resources.iter().copied().filter(|r| (r.group, r.version) == (group, version)).collect();
+        resources.iter().copied().filter(|r| (&*r.group, &*r.version) == (group, version)).collect();
     let mut schemas = Schemas::new("#/components/schemas/", true);
     let mut paths = Map::new();
     let root = format!("/{path}/");
@@ -97,8 +97,8 @@ pub fn document(path: &str, resources: &[&Resource]) -> Option<Value> {
 pub fn document_v2(resources: &[&Resource]) -> Value {
     let mut schemas = Schemas::new("#/definitions/", false);
     for resource in resources {
-        for kind in [resource.kind.to_owned(), format!("{}List", resource.kind)] {
-            if let Some(id) = Table::get().kind(resource.group, resource.version, &kind) {
+        for kind in [&resource.kind, &resource.list_kind] {
+            if let Some(id) = Table::get().kind(&resource.group, &resource.version, kind) {
                 schemas.reference(id);
             }
         }
@@ -113,7 +113,7 @@ pub fn document_v2(resources: &[&Resource]) -> Value {
 }
 
 fn group_versions<'a>(resources: &[&'a Resource]) -> Vec<(&'a str, &'a str)> {
-    let all: BTreeSet<(&str, &str)> = resources.iter().map(|r| (r.group, r.version)).collect();
+    let all: BTreeSet<(&str, &str)> = resources.iter().map(|r| (&*r.group, &*r.version)).collect();
     all.into_iter().collect()
 }
 

@@ -18,24 +18,25 @@
 
 mod entry;
 mod table;
+mod wakers;
 mod watch;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub use entry::{Draft, Entry, LabelSet, line};
 pub use table::Range;
 use table::Table;
+use wakers::Wakers;
 pub use watch::{Cursor, Event, EventKind, Fallen};
 
-/// A kind of stored object; the index of its table.
+/// A kind of stored object: the name of its table, which is never given again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResourceId(pub u16);
+pub struct ResourceId(pub u32);
 
 /// How much history is kept.
 #[derive(Debug, Clone, Copy)]
@@ -69,15 +70,15 @@ pub struct Storage {
     inner: Mutex<Inner>,
     /// The version of the last commit, to be read without the lock.
     version: AtomicU64,
-    /// Wakes the watchers of a resource; indexed by [`ResourceId`].
-    wakers: Vec<Notify>,
     retention: Retention,
 }
 
 #[derive(Debug)]
 struct Inner {
     version: u64,
-    tables: Vec<Table>,
+    tables: BTreeMap<ResourceId, Table>,
+    /// The name of the next table.
+    next: u32,
     /// All events that the tables' histories hold, oldest first: when, whose, and its size.
     timeline: VecDeque<Moment>,
     /// The sum of the sizes in `timeline`.
@@ -94,21 +95,44 @@ struct Moment {
 }
 
 impl Storage {
-    /// An empty storage with `resources` tables. The first commit gets version `first`.
+    /// A storage without tables. The first commit gets version `first`.
     #[must_use]
-    pub fn new(resources: usize, first: u64, retention: Retention) -> Self {
+    pub fn new(first: u64, retention: Retention) -> Self {
         let version = first.saturating_sub(1);
         Self {
             inner: Mutex::new(Inner {
                 version,
-                tables: (0..resources).map(|_| Table::default()).collect(),
+                tables: BTreeMap::new(),
+                next: 0,
                 timeline: VecDeque::new(),
                 bytes: 0,
                 compacted: 0,
             }),
             version: AtomicU64::new(version),
-            wakers: (0..resources).map(|_| Notify::new()).collect(),
             retention,
+        }
+    }
+
+    /// A new table, without objects.
+    pub fn add_resource(&self) -> ResourceId {
+        let mut inner = self.lock();
+        let id = ResourceId(inner.next);
+        inner.next += 1;
+        let table = Table::since(inner.version);
+        inner.tables.insert(id, table);
+        id
+    }
+
+    /// Removes a table with its objects and its history; watches of it end.
+    pub fn remove_resource(&self, resource: ResourceId) {
+        let mut inner = self.lock();
+        let table = inner.tables.remove(&resource);
+        let gone: usize = inner.timeline.iter().filter(|moment| moment.resource == resource).map(|m| m.bytes).sum();
+        inner.timeline.retain(|moment| moment.resource != resource);
+        inner.bytes -= gone;
+        drop(inner);
+        if let Some(table) = table {
+            table.wakers.wake_all();
         }
     }
 
@@ -121,13 +145,13 @@ impl Storage {
     /// The present state of one object.
     #[must_use]
     pub fn get(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<Arc<Entry>> {
-        self.lock().table(resource).get(namespace, name).cloned()
+        self.lock().table(resource)?.get(namespace, name).cloned()
     }
 
     /// How many objects a resource has.
     #[must_use]
     pub fn count(&self, resource: ResourceId) -> usize {
-        self.lock().table(resource).len()
+        self.lock().table(resource).map_or(0, Table::len)
     }
 
     /// Stores a new object.
@@ -136,12 +160,13 @@ impl Storage {
     /// [`Refused::Exists`] when the name is taken.
     pub fn create(&self, resource: ResourceId, draft: Draft) -> Result<Arc<Entry>, Refused> {
         let mut inner = self.lock();
-        if let Some(found) = inner.table(resource).get(&draft.namespace, &draft.name) {
+        let version = inner.version + 1;
+        let table = inner.table_mut(resource).ok_or(Refused::Missing)?;
+        if let Some(found) = table.get(&draft.namespace, &draft.name) {
             return Err(Refused::Exists(Arc::clone(found)));
         }
-        let version = inner.version + 1;
         let entry = Arc::new(draft.at(version, EventKind::Added));
-        inner.table_mut(resource).insert(Arc::clone(&entry));
+        table.insert(Arc::clone(&entry));
         self.record(inner, resource, Event::added(Arc::clone(&entry)));
         Ok(entry)
     }
@@ -155,7 +180,7 @@ impl Storage {
         let previous = inner.expect(resource, &draft.namespace, &draft.name, expected)?;
         let version = inner.version + 1;
         let entry = Arc::new(draft.at(version, EventKind::Modified));
-        inner.table_mut(resource).insert(Arc::clone(&entry));
+        inner.table_mut(resource).ok_or(Refused::Missing)?.insert(Arc::clone(&entry));
         self.record(inner, resource, Event::modified(Arc::clone(&entry), previous));
         Ok(entry)
     }
@@ -176,7 +201,7 @@ impl Storage {
         let previous = inner.expect(resource, namespace, name, expected)?;
         let version = inner.version + 1;
         let last = Arc::new(previous.deleted_at(version));
-        inner.table_mut(resource).remove(namespace, name);
+        inner.table_mut(resource).ok_or(Refused::Missing)?.remove(namespace, name);
         self.record(inner, resource, Event::deleted(Arc::clone(&last), previous));
         Ok(last)
     }
@@ -191,7 +216,9 @@ impl Storage {
         if version.is_some() {
             self.forget(&mut inner, Instant::now());
         }
-        let table = inner.table(resource);
+        let Some(table) = inner.table(resource) else {
+            return Ok(Listed { version: version.unwrap_or(inner.version), entries: Vec::new(), remaining: 0 });
+        };
         let (entries, remaining) = match version {
             Some(version) if version < inner.version => {
                 if version < inner.compacted {
@@ -211,12 +238,15 @@ impl Storage {
     pub fn watch(self: &Arc<Self>, resource: ResourceId, namespace: &str, after: u64) -> Result<Cursor, u64> {
         let mut inner = self.lock();
         self.forget(&mut inner, Instant::now());
-        let dropped = inner.table(resource).dropped();
+        let present = inner.version;
+        let table = inner.table_mut(resource).ok_or(present)?;
+        let dropped = table.dropped();
         if after < dropped {
             return Err(dropped);
         }
+        let waker = table.wakers.of(namespace, dropped);
         drop(inner);
-        Ok(Cursor::new(Arc::clone(self), resource, namespace, after))
+        Ok(Cursor::new(Arc::clone(self), resource, namespace, after, waker))
     }
 
     /// Forgets all history: what has not been read by now can be read no more, as after a compaction.
@@ -238,14 +268,15 @@ impl Storage {
         if version > inner.version {
             return Err(inner.version);
         }
-        for table in &mut inner.tables {
+        for table in inner.tables.values_mut() {
             *table = table.as_it_was(version);
         }
+        let wakers: Vec<_> = inner.tables.values().map(|table| table.wakers.clone()).collect();
         (inner.version, inner.compacted, inner.bytes) = (version, version, 0);
         inner.timeline.clear();
         self.version.store(version, Ordering::Release);
         drop(inner);
-        self.wakers.iter().for_each(Notify::notify_waiters);
+        wakers.iter().for_each(Wakers::wake_all);
         Ok(())
     }
 
@@ -254,13 +285,17 @@ impl Storage {
         let now = Instant::now();
         let bytes = event.size();
         inner.version = event.version;
-        inner.table_mut(resource).append(Arc::new(event));
+        let mut woken = None;
+        if let Some(table) = inner.table_mut(resource) {
+            woken = Some(table.wakers.watching(&event.entry.namespace));
+            table.append(Arc::new(event));
+        }
         inner.bytes += bytes;
         inner.timeline.push_back(Moment { at: now, resource, bytes });
         self.forget(&mut inner, now);
         self.version.store(inner.version, Ordering::Release);
         drop(inner);
-        self.wakers[usize::from(resource.0)].notify_waiters();
+        woken.into_iter().flatten().flatten().for_each(|waker| waker.notify.notify_waiters());
     }
 
     /// Drops what is older than the window, or too much.
@@ -293,26 +328,26 @@ pub struct Listed {
 }
 
 impl Inner {
-    fn table(&self, resource: ResourceId) -> &Table {
-        &self.tables[usize::from(resource.0)]
+    fn table(&self, resource: ResourceId) -> Option<&Table> {
+        self.tables.get(&resource)
     }
 
-    fn table_mut(&mut self, resource: ResourceId) -> &mut Table {
-        &mut self.tables[usize::from(resource.0)]
+    fn table_mut(&mut self, resource: ResourceId) -> Option<&mut Table> {
+        self.tables.get_mut(&resource)
     }
 
     /// Drops the oldest event of all; says whether there was one.
     fn forget_oldest(&mut self) -> bool {
         let Some(oldest) = self.timeline.pop_front() else { return false };
         self.bytes -= oldest.bytes;
-        if let Some(version) = self.table_mut(oldest.resource).drop_oldest() {
+        if let Some(version) = self.table_mut(oldest.resource).and_then(Table::drop_oldest) {
             self.compacted = version;
         }
         true
     }
 
     fn expect(&self, resource: ResourceId, namespace: &str, name: &str, version: u64) -> Result<Arc<Entry>, Refused> {
-        match self.table(resource).get(namespace, name) {
+        match self.table(resource).and_then(|table| table.get(namespace, name)) {
             None => Err(Refused::Missing),
             Some(entry) if entry.version != version => Err(Refused::Changed),
             Some(entry) => Ok(Arc::clone(entry)),

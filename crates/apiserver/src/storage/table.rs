@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::entry::Entry;
+use super::wakers::Wakers;
 use super::watch::Event;
 
 /// Which objects a list wants.
@@ -31,9 +32,16 @@ pub(super) struct Table {
     history: VecDeque<Arc<Event>>,
     /// The version of the newest event that `history` no longer holds.
     dropped: u64,
+    /// Its watchers.
+    pub(super) wakers: Wakers,
 }
 
 impl Table {
+    /// A table that begins at a version.
+    pub(super) fn since(version: u64) -> Self {
+        Self { dropped: version, ..Self::default() }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -77,6 +85,7 @@ impl Table {
             self.history.shrink_to(self.history.len() * 2);
         }
         self.dropped = event.version;
+        self.wakers.note_dropped(&event.entry.namespace, event.version);
         Some(event.version)
     }
 
@@ -141,7 +150,8 @@ impl Table {
     /// A table of what there was at `version`, which has seen nothing happen.
     pub(super) fn as_it_was(&self, version: u64) -> Self {
         let (entries, _) = self.range_at(&Range::default(), version);
-        let mut then = Self { dropped: version, ..Self::default() };
+        self.wakers.note_all_dropped(version);
+        let mut then = Self { dropped: version, wakers: self.wakers.clone(), ..Self::default() };
         for entry in entries {
             then.insert(entry);
         }

@@ -29,7 +29,9 @@ fn draft(namespace: &str, name: &str, value: u8, previous: Option<&Entry>) -> Dr
 }
 
 fn storage(bytes: usize) -> Arc<Storage> {
-    Arc::new(Storage::new(2, 1, Retention { window: Duration::from_secs(300), bytes }))
+    let storage = Storage::new(1, Retention { window: Duration::from_secs(300), bytes });
+    assert_eq!([storage.add_resource(), storage.add_resource()], [PODS, OTHERS]);
+    Arc::new(storage)
 }
 
 fn names(entries: &[Arc<Entry>]) -> Vec<String> {
@@ -285,4 +287,68 @@ async fn a_restored_storage_is_as_it_was_and_gives_later_versions_again() {
     assert_eq!(again.version, 3);
     storage.compact();
     assert_eq!(storage.restore(2), Err(3));
+}
+
+/// Contract: API-09
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_is_removed_takes_its_objects_history_and_watches_along() {
+    let storage = storage(1 << 20);
+    let mut cursor = storage.watch(PODS, "", 0).expect("nothing is forgotten");
+    let mut other = storage.watch(OTHERS, "a", 0).expect("nothing is forgotten");
+    storage.create(PODS, draft("a", "x", 1, None)).expect("the name is free");
+    let mut seen = Vec::new();
+    cursor.next(&mut seen).await.expect("the event is there");
+    let waiting = tokio::spawn(async move { cursor.next(&mut Vec::new()).await });
+    tokio::task::yield_now().await;
+    storage.remove_resource(PODS);
+    assert!(waiting.await.expect("no panic").is_err(), "the watch ends");
+    assert_eq!((storage.count(PODS), storage.get(PODS, "a", "x")), (0, None));
+    assert_eq!(storage.create(PODS, draft("a", "x", 1, None)).err(), Some(Refused::Missing));
+    // Others go on, and what comes later is another resource, in which nothing has happened.
+    storage.create(OTHERS, draft("a", "y", 1, None)).expect("the name is free");
+    let mut seen = Vec::new();
+    other.next(&mut seen).await.expect("the event is there");
+    let later = storage.add_resource();
+    assert!(later != PODS && storage.watch(later, "", storage.version()).is_ok());
+}
+
+/// Contract: API-09
+#[tokio::test(start_paused = true)]
+async fn a_commit_wakes_the_watchers_of_its_namespace_and_of_all() {
+    let storage = storage(1 << 20);
+    let wait = |namespace: &'static str| {
+        let mut cursor = storage.watch(PODS, namespace, 0).expect("nothing is forgotten");
+        tokio::spawn(async move {
+            let mut seen = Vec::new();
+            cursor.next(&mut seen).await.expect("the history is there");
+            seen.len()
+        })
+    };
+    let (all, own, same, foreign) = (wait(""), wait("a"), wait("a"), wait("b"));
+    tokio::task::yield_now().await;
+    storage.create(PODS, draft("a", "x", 1, None)).expect("the name is free");
+    for woken in [all, own, same] {
+        assert_eq!(woken.await.expect("no panic"), 1);
+    }
+    tokio::task::yield_now().await;
+    assert!(!foreign.is_finished());
+    storage.create(PODS, draft("b", "x", 1, None)).expect("the name is free");
+    assert_eq!(foreign.await.expect("no panic"), 1);
+}
+
+/// Contract: API-09
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_a_quiet_namespace_outlives_the_history_of_others() {
+    let storage = storage(2000);
+    let mut quiet = storage.watch(PODS, "quiet", 0).expect("nothing is forgotten");
+    let mut behind = storage.watch(PODS, "loud", 0).expect("nothing is forgotten");
+    let mut seen = Vec::new();
+    quiet.read(&mut seen).expect("nothing has happened");
+    for number in 0..100 {
+        storage.create(PODS, draft("loud", &format!("x{number}"), 1, None)).expect("the name is free");
+    }
+    assert!(behind.read(&mut seen).is_err(), "what it should have seen is gone");
+    storage.create(PODS, draft("quiet", "y", 1, None)).expect("the name is free");
+    quiet.next(&mut seen).await.expect("nothing of its namespace is gone");
+    assert_eq!(seen.len(), 1);
 }

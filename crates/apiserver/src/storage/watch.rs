@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::entry::Entry;
+use super::wakers::Waker;
 use super::{ResourceId, Storage};
 
 /// What a commit did to an object.
@@ -81,14 +82,21 @@ pub struct Cursor {
     namespace: Box<str>,
     /// Everything up to this version has been read.
     after: u64,
+    waker: Arc<Waker>,
 }
 
 /// How many events are taken under one lock.
 const BATCH: usize = 512;
 
 impl Cursor {
-    pub(super) fn new(storage: Arc<Storage>, resource: ResourceId, namespace: &str, after: u64) -> Self {
-        Self { storage, resource, namespace: namespace.into(), after }
+    pub(super) fn new(
+        storage: Arc<Storage>,
+        resource: ResourceId,
+        namespace: &str,
+        after: u64,
+        waker: Arc<Waker>,
+    ) -> Self {
+        Self { storage, resource, namespace: namespace.into(), after, waker }
     }
 
     /// The version up to which everything has been read.
@@ -103,9 +111,9 @@ impl Cursor {
     /// [`Fallen`] when events that it has not read are gone.
     pub async fn next(&mut self, out: &mut Vec<Arc<Event>>) -> Result<(), Fallen> {
         loop {
-            let storage = Arc::clone(&self.storage);
+            let waker = Arc::clone(&self.waker);
             // Registered before looking, so that a commit in between wakes it.
-            let woken = storage.wakers[usize::from(self.resource.0)].notified();
+            let woken = waker.notify.notified();
             tokio::pin!(woken);
             woken.as_mut().enable();
             self.read(out)?;
@@ -123,9 +131,11 @@ impl Cursor {
     pub fn read(&mut self, out: &mut Vec<Arc<Event>>) -> Result<(), Fallen> {
         loop {
             let inner = self.storage.lock();
-            let table = inner.table(self.resource);
-            // What it has read may never have been: everything was put back to an earlier version.
-            if self.after < table.dropped() || self.after > inner.version {
+            // A resource that is no more has no events.
+            let Some(table) = inner.table(self.resource) else { return Err(Fallen(inner.version)) };
+            // What it has read may never have been: everything was put back to an earlier version. And only what concerned
+            // this watch, which nothing else wakes, can be missed.
+            if self.after < self.waker.dropped() || self.after > inner.version {
                 return Err(Fallen(table.dropped()));
             }
             match table.events_after(self.after, &self.namespace, BATCH, out) {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::field::FieldError;
-use crate::kinds::{
+use crate::model::{
     Object,
     fields::{Fields, metadata},
 };

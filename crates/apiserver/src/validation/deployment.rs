@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 
 use super::workload::{not_more, validate_selector_and_template};
 use super::{Errors, Path, intstr, non_negative};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::field::{ErrorKind, FieldError, Shown};
-use crate::kinds::{
+use crate::model::{
     Object,
     fields::{Fields, metadata},
 };

@@ -1,7 +1,7 @@
 //! Events of core/v1 (API-17).
 
 use crate::field::FieldError;
-use crate::kinds::{
+use crate::model::{
     Object,
     fields::{Fields, metadata},
 };

@@ -1,7 +1,7 @@
 //! HorizontalPodAutoscalers, in the form of `autoscaling/v2` (API-17).
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 
 use super::pod::resources::validate_container_resource_name;
 use super::{Errors, Path, complain, name, non_negative};

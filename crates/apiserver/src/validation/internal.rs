@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field::Shown;
-use crate::kinds::Object;
+use crate::model::Object;
 use crate::schema::go;
 
 /// A structure as a message shows it: the JSON of the reference's internal type of that name.

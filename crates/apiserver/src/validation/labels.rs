@@ -1,7 +1,7 @@
 //! Labels and annotations: keys, values and total size (API-14).
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 
 use super::{Errors, Path, complain, name};
 

@@ -1,7 +1,7 @@
 //! Leases (API-17).
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 
 use super::{Errors, NEGATIVE, Path};
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field::{FieldError, Shown, go_quote};
-use crate::kinds::{NameRule, Object, fields::Fields};
+use crate::model::{NameRule, Object, fields::Fields};
 
 use super::labels::{validate_annotations, validate_labels};
 use super::{Errors, IMMUTABLE, Path, complain, name, non_negative};

@@ -4,7 +4,7 @@
 //! Each function gives the complaints about a value, none where it is fine. Upstream: apimachinery's
 //! `util/validation` and `api/validate/content`.
 
-use crate::kinds::NameRule;
+use crate::model::NameRule;
 
 /// Complaints about a value; none where it is fine.
 pub type Complaints = Vec<String>;

@@ -1,7 +1,7 @@
 //! Namespaces (API-17, API-20).
 
 use crate::field::FieldError;
-use crate::kinds::{
+use crate::model::{
     Object,
     fields::{Fields, metadata},
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 
 use super::pod::resources::{is_integer_resource, validate_quantity_value};
 use super::{Errors, Path, complain, ip, name};

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 
 use super::labels::validate_labels;
 use super::{Errors, Path, complain, name};

@@ -1,7 +1,7 @@
 //! What owns pods by a template: ReplicaSets, and what they have in common with Deployments (API-17).
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::{
+use crate::model::{
     Object,
     fields::{Fields, metadata},
 };

@@ -217,10 +217,11 @@ mod tests {
             for vector in all.into_iter().flatten() {
                 let Some(mut object) = vector.get("stored").cloned() else { continue };
                 let table = Table::get();
-                let known = crate::kinds::all().iter().map(|kind| kind.resource());
-                let resource = known.into_iter().find(|r| r.kind == group["kind"]).expect("a served kind");
-                assert!(table.kind(resource.group, resource.version, resource.kind).is_some());
-                object["apiVersion"] = json!(crate::registry::api_version(resource.group, resource.version));
+                let kinds = crate::kinds::all();
+                let known = kinds.iter().map(|kind| kind.resource());
+                let resource = known.into_iter().find(|r| *r.kind == group["kind"]).expect("a served kind");
+                assert!(table.kind(&resource.group, &resource.version, &resource.kind).is_some());
+                object["apiVersion"] = json!(crate::model::api_version(&resource.group, &resource.version));
                 object["kind"] = json!(resource.kind);
                 object["metadata"] = json!({"name": "x", "creationTimestamp": "2026-01-01T00:00:01Z"});
                 let mut read = read_back(&object);

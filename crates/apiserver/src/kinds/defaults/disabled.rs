@@ -1,7 +1,7 @@
 //! Fields of features that are off in v1.36 unless switched on: they are dropped, as the reference drops them.
 
 use super::super::Object;
-use super::super::fields::Fields;
+use crate::model::fields::Fields;
 
 /// Drops what a pod's spec says of features that are off.
 pub fn drop_disabled(spec: &mut Object) {

@@ -11,7 +11,7 @@ mod volume;
 use serde_json::Value;
 
 use super::Object;
-use super::fields::Fields;
+use crate::model::fields::Fields;
 use muster_schema::quantity::Quantity;
 
 pub use disabled::{drop_disabled, drop_disabled_template};

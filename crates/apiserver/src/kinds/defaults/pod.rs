@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::super::Object;
-use super::super::fields::Fields;
 use super::{drop_init_container_annotations, pod_spec, resource_list, resources};
+use crate::model::fields::Fields;
 use muster_schema::quantity::Quantity;
 
 /// Defaults of a pod.

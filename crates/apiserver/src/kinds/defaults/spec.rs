@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::super::Object;
-use super::super::fields::Fields;
 use super::{drop_init_container_annotations, quantity, resource_list, resources, volume};
+use crate::model::fields::Fields;
 
 /// The default of `terminationGracePeriodSeconds`.
 const GRACE_SECONDS: i64 = 30;

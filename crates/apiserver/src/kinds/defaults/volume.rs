@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::super::Object;
-use super::super::fields::Fields;
 use super::spec::{divisor, field_ref, pull_policy};
 use super::{quantity, resources};
+use crate::model::fields::Fields;
 
 /// The mode that files of secrets, config maps and the like get: 0644.
 const FILE_MODE: i64 = 0o644;

@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::Object;
-use crate::kinds::fields::Fields;
+use crate::model::Object;
+use crate::model::fields::Fields;
 use crate::schema::{self, Validation};
 
 /// Metrics but for the target of cpu.

@@ -3,8 +3,9 @@
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use crate::kinds::fields::Fields;
-use crate::kinds::{Object, cells};
+use crate::kinds::cells;
+use crate::model::Object;
+use crate::model::fields::Fields;
 
 /// So many metrics are shown, the others counted.
 const SHOWN: usize = 2;

@@ -4,14 +4,14 @@ mod annotations;
 mod cells;
 mod v1;
 
+use std::sync::LazyLock;
+
 use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::fields::{Fields, metadata};
-use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, column, keep_generation,
-};
+use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, keep_generation};
 use crate::field::FieldError;
+use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
 pub use v1::HorizontalPodAutoscalerV1;
@@ -20,39 +20,32 @@ pub use v1::HorizontalPodAutoscalerV1;
 #[derive(Debug)]
 pub struct HorizontalPodAutoscaler;
 
-static RESOURCE: Resource = Resource {
-    group: "autoscaling",
-    version: "v2",
-    kind: "HorizontalPodAutoscaler",
-    plural: "horizontalpodautoscalers",
-    singular: "horizontalpodautoscaler",
-    short_names: &["hpa"],
-    categories: &["all"],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[Subresource::Status],
-    field_labels: &[],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+        .short(&["hpa"])
+        .in_all()
+        .parts(&[Subresource::Status])
+});
 
 static COLUMNS: [Column; 7] = [
     NAME_COLUMN,
-    column(
+    Column::text(
         "Reference",
         "scaleTargetRef points to the target resource to scale, and is used to the pods for which metrics should be collected, as well as to actually change the replica count.",
     ),
-    column(
+    Column::text(
         "Targets",
         "metrics contains the specifications for which to use to calculate the desired replica count (the maximum replica count across all metrics will be used).  The desired replica count is calculated multiplying the ratio between the target value and the current value by the current number of pods.  Ergo, metrics used must decrease as the pod count is increased, and vice-versa.  See the individual metric source types for more information about how each type of metric must respond. If not set, the default metric will be set to 80% average CPU utilization.",
     ),
-    column(
+    Column::text(
         "MinPods",
         "minReplicas is the lower limit for the number of replicas to which the autoscaler can scale down.  It defaults to 1 pod.  minReplicas is allowed to be 0 if the alpha feature gate HPAScaleToZero is enabled and at least one Object or External metric is configured.  Scaling is active as long as at least one metric value is available.",
     ),
-    column(
+    Column::text(
         "MaxPods",
         "maxReplicas is the upper limit for the number of replicas to which the autoscaler can scale up. It cannot be less that minReplicas.",
     ),
-    column(
+    Column::text(
         "Replicas",
         "currentReplicas is current number of replicas of pods managed by this autoscaler, as last seen by the autoscaler.",
     ),
@@ -63,7 +56,7 @@ static COLUMNS: [Column; 7] = [
 const DEFAULT_CPU_UTILIZATION: i64 = 80;
 
 impl Kind for HorizontalPodAutoscaler {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -89,7 +82,7 @@ impl Kind for HorizontalPodAutoscaler {
         keep_generation(object, old);
         match part {
             Part::Status => object.carry("spec", old),
-            Part::Main | Part::Finalize => object.carry("status", old),
+            _ => object.carry("status", old),
         }
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
@@ -103,13 +96,13 @@ impl Kind for HorizontalPodAutoscaler {
         validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
         match part {
             Part::Status => validation::horizontalpodautoscaler::validate_status(object, &mut errors),
-            Part::Main | Part::Finalize => {
+            _ => {
                 validation::horizontalpodautoscaler::validate(object, Some(old), &mut errors);
             }
         }
         errors
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

@@ -4,42 +4,38 @@
 //! Objects are stored in v2. What v1 cannot say (metrics but for cpu, the state of metrics, behavior, conditions) goes
 //! out in annotations and comes back from them, so that an object that a v1 client reads and writes loses nothing.
 
+use std::sync::LazyLock;
+
 use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::annotations;
 use super::{DEFAULT_CPU_UTILIZATION, HorizontalPodAutoscaler, cpu_metric, is_cpu};
 use crate::field::FieldError;
-use crate::kinds::fields::{Fields, metadata};
-use crate::kinds::{Column, Kind, Object, Part, Resource, Subresource};
+use crate::kinds::Kind;
+use crate::model::fields::{Fields, metadata};
+use crate::model::{Column, Model, Object, Part, Resource, Subresource};
 use crate::schema::{self, Validation};
 
 /// The same autoscalers in their first version.
 #[derive(Debug)]
 pub struct HorizontalPodAutoscalerV1;
 
-static RESOURCE: Resource = Resource {
-    group: "autoscaling",
-    version: "v1",
-    kind: "HorizontalPodAutoscaler",
-    plural: "horizontalpodautoscalers",
-    singular: "horizontalpodautoscaler",
-    short_names: &["hpa"],
-    categories: &["all"],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[Subresource::Status],
-    field_labels: &[],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+        .short(&["hpa"])
+        .in_all()
+        .parts(&[Subresource::Status])
+});
 
 const STORED: HorizontalPodAutoscaler = HorizontalPodAutoscaler;
 
 impl Kind for HorizontalPodAutoscalerV1 {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
-    fn stored_as(&self) -> Option<&'static dyn Kind> {
-        Some(&STORED)
+    fn stored_as(&self) -> Option<Model<'_>> {
+        Some(STORED.resource().model())
     }
     fn to_stored(&self, object: &mut Object) {
         *object = from_v1(object);
@@ -62,7 +58,7 @@ impl Kind for HorizontalPodAutoscalerV1 {
     fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
         STORED.validate_update(part, object, old)
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         STORED.columns()
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
@@ -154,13 +150,13 @@ fn set_annotations<const N: usize>(meta: &mut Object, mut said: Object, carried:
 /// The object as its version writes it: fields that are always there are there.
 fn in_form(version: &str, meta: Object, spec: Object, status: Object) -> Object {
     let mut object = Object::new();
-    object.insert("kind".to_owned(), Value::from(RESOURCE.kind));
+    object.insert("kind".to_owned(), Value::from(&*RESOURCE.kind));
     object.insert("apiVersion".to_owned(), Value::from(format!("{}/{version}", RESOURCE.group)));
     object.insert("metadata".to_owned(), Value::Object(meta));
     object.insert("spec".to_owned(), Value::Object(spec));
     object.insert("status".to_owned(), Value::Object(status));
     let object = Value::Object(object);
-    match (schema::round_trip(RESOURCE.group, version, RESOURCE.kind, &object, Validation::Ignore), object) {
+    match (schema::round_trip(&RESOURCE.group, version, &RESOURCE.kind, &object, Validation::Ignore), object) {
         (Ok((formed, _)), _) | (Err(_), Value::Object(formed)) => formed,
         // The value was made as an object above.
         (Err(_), _) => Object::new(),

@@ -3,16 +3,16 @@
 mod prepare;
 mod row;
 
+use std::sync::LazyLock;
+
 use std::borrow::Cow;
 
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::fields::Fields;
-use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, Object, Part, Resource, Subresource, column, defaults, wide_column,
-};
+use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, Object, Part, Resource, Subresource, defaults};
 use crate::field::FieldError;
+use crate::model::fields::Fields;
 use crate::validation::{self, Errors};
 
 pub(crate) use prepare::{APP_ARMOR_ANNOTATION, app_armor_field};
@@ -22,60 +22,64 @@ pub use row::summary;
 #[derive(Debug)]
 pub struct Pod;
 
-static RESOURCE: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "Pod",
-    plural: "pods",
-    singular: "pod",
-    short_names: &["po"],
-    categories: &["all"],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[Subresource::Binding, Subresource::Eviction, Subresource::Log, Subresource::Status],
-    field_labels: &[
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.podIPs",
-        "status.nominatedNodeName",
-        "spec.host",
-    ],
-};
+static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
+    Resource::namespaced("", "v1", "Pod", "pods")
+        .short(&["po"])
+        .in_all()
+        .parts(&[
+            Subresource::Attach,
+            Subresource::Binding,
+            Subresource::Eviction,
+            Subresource::Exec,
+            Subresource::Log,
+            Subresource::PortForward,
+            Subresource::Proxy,
+            Subresource::Status,
+        ])
+        .labels(&[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+            "spec.host",
+        ])
+        .returns_deleted()
+});
 
 static COLUMNS: [Column; 9] = [
     NAME_COLUMN,
-    column("Ready", "The aggregate readiness state of this pod for accepting traffic."),
-    column("Status", "The aggregate status of the containers in this pod."),
-    column(
+    Column::text("Ready", "The aggregate readiness state of this pod for accepting traffic."),
+    Column::text("Status", "The aggregate status of the containers in this pod."),
+    Column::text(
         "Restarts",
         "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.",
     ),
     AGE_COLUMN,
-    wide_column(
+    Column::wide_text(
         "IP",
         "podIP address allocated to the pod. Routable at least within the cluster. Empty if not yet allocated.",
     ),
-    wide_column(
+    Column::wide_text(
         "Node",
         "NodeName indicates in which node this pod is scheduled. If empty, this pod is a candidate for scheduling by the scheduler defined in schedulerName. Once this field is set, the kubelet for this node becomes responsible for the lifecycle of this pod. This field should not be used to express a desire for the pod to be scheduled on a specific node. https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#nodename",
     ),
-    wide_column(
+    Column::wide_text(
         "Nominated Node",
         "nominatedNodeName is set only when this pod preempts other pods on the node, but it cannot be scheduled right away as preemption victims receive their graceful termination periods. This field does not guarantee that the pod will be scheduled on this node. Scheduler may decide to place the pod elsewhere if other nodes become available sooner. Scheduler may also decide to give the resources on this node to a higher priority pod that is created after preemption. As a result, this field may be different than PodSpec.nodeName when the pod is scheduled.",
     ),
-    wide_column(
+    Column::wide_text(
         "Readiness Gates",
         "If specified, all readiness gates will be evaluated for pod readiness. A pod is ready when all its containers are ready AND all conditions specified in the readiness gates have status equal to \"True\" More info: https://git.k8s.io/enhancements/keps/sig-network/580-pod-readiness-gates",
     ),
 ];
 
 impl Kind for Pod {
-    fn resource(&self) -> &'static Resource {
+    fn resource(&self) -> &Resource {
         &RESOURCE
     }
     fn default(&self, object: &mut Object) {
@@ -96,7 +100,7 @@ impl Kind for Pod {
         let mut errors = Errors::new();
         match part {
             Part::Status => validation::pod::validate_status_update(object, old, &mut errors),
-            Part::Main | Part::Finalize => validation::pod::validate_update(object, old, &mut errors),
+            _ => validation::pod::validate_update(object, old, &mut errors),
         }
         errors
     }
@@ -147,7 +151,7 @@ impl Kind for Pod {
         let period = requested.unwrap_or_else(own);
         Some(if period < 0 { 1 } else { period })
     }
-    fn columns(&self) -> &'static [Column] {
+    fn columns(&self) -> &[Column] {
         &COLUMNS
     }
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

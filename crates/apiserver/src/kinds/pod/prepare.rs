@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::super::defaults::drop_disabled;
-use super::super::fields::{Fields, metadata, set_generation};
 use super::super::qos::qos_class;
 use super::super::{Object, Part, keep_generation, raise_generation};
+use crate::model::fields::{Fields, metadata, set_generation};
 
 /// A new pod is pending, whatever it says, and of the first generation.
 pub(super) fn create(pod: &mut Object) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::Object;
 use super::super::cells::{age, name, or, since};
-use super::super::fields::{Fields, metadata};
+use crate::model::fields::{Fields, metadata};
 
 /// What is said of a pod in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]

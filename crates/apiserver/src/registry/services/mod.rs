@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use super::options::{DeleteOptions, WriteOptions};
 use super::{Registry, Served};
 use crate::field::FieldError;
-use crate::kinds::Object;
-use crate::kinds::fields::{Fields as _, metadata};
 use crate::kinds::service::{needs_cluster_ip, needs_health_check};
+use crate::model::Object;
+use crate::model::fields::{Fields as _, metadata};
 use crate::status::ApiError;
 use crate::storage::{Entry, Range};
 
@@ -30,7 +30,7 @@ pub const API_SERVER_IP: &str = "10.96.0.1";
 impl Registry {
     /// Keeps others from being given anything, for kinds whose objects are given something.
     pub(super) fn allocating(&self, served: &Served) -> Option<MutexGuard<'_, ()>> {
-        served.policy.allocates.then(|| self.allocation.lock().unwrap_or_else(PoisonError::into_inner))
+        served.resource().allocates.then(|| self.allocation.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Gives a Service what it needs. `old` is what is there, on updates.
@@ -58,12 +58,12 @@ impl Registry {
 
     /// After a Service is gone, so are its Endpoints: a new Service of that name is not to be found with old addresses.
     pub(super) fn service_is_gone(&self, served: &Served, namespace: &str, name: &str) {
-        if !served.policy.allocates {
+        if !served.resource().allocates {
             return;
         }
         let Some(endpoints) = self.find("", "v1", "endpoints") else { return };
         // Where there are none, or somebody else was faster, nothing is left to do.
-        let _ = self.delete(endpoints, namespace, name, &DeleteOptions::default());
+        let _ = self.delete(&endpoints, namespace, name, &DeleteOptions::default());
     }
 
     /// The Service by which pods find the API server (API-20). Nothing where Services are not served.
@@ -90,7 +90,7 @@ impl Registry {
         };
         services.kind.default(&mut object);
         let options = WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
-        if let Err(error) = self.create(services, "default", object, &options, &mut Vec::new()) {
+        if let Err(error) = self.create(&services, "default", object, &options, &mut Vec::new()) {
             tracing::error!(%error, "cannot create the API server's own Service");
         }
     }

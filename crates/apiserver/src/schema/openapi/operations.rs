@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Schemas, tag, title};
-use crate::kinds::{Resource, Subresource};
+use crate::model::{Resource, Subresource};
 use crate::schema::table::Table;
 
 /// Writes the requests of one resource.
@@ -59,9 +59,10 @@ struct Named<'a> {
     gvk: (&'a str, &'a str, &'a str),
 }
 
-impl Operations<'_> {
+impl<'a> Operations<'a> {
     pub(super) fn write(mut self) {
-        let Resource { kind, plural, namespaced, .. } = *self.resource;
+        let Resource { kind, plural, namespaced, .. } = self.resource;
+        let namespaced = *namespaced;
         let scope = if namespaced { "namespaces/{namespace}/" } else { "" };
         let collection = format!("{}{scope}{plural}", self.root);
         let own = self.gvk();
@@ -83,7 +84,7 @@ impl Operations<'_> {
             self.operation(&named("create", "", "post", "create a"), &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]);
         let post = self.sending(post, &schema);
         at.insert("post".to_owned(), self.answering(post, &[200, 201, 202], &schema, false));
-        if self.resource.delete_collection {
+        if self.resource.can("deletecollection") {
             let parameters: Vec<Parameter> = DELETE.iter().chain(&LIST[1..7]).copied().collect();
             let mut delete =
                 self.operation(&named("delete", "", "deletecollection", "delete collection of"), &parameters);
@@ -112,23 +113,18 @@ impl Operations<'_> {
         let answer = if kind == "Pod" || kind == "ServiceAccount" { schema.as_str() } else { STATUS };
         at.insert("delete".to_owned(), self.answering(delete, &[200, 202], answer, false));
         self.paths.insert(item.clone(), Value::Object(at));
-        for subresource in self.resource.subresources {
+        for subresource in &self.resource.subresources {
             self.subresource(&item, *subresource);
         }
     }
 
-    fn gvk(&self) -> (&'static str, &'static str, &'static str) {
-        (self.resource.group, self.resource.version, self.resource.kind)
+    fn gvk(&self) -> (&'a str, &'a str, &'a str) {
+        (&self.resource.group, &self.resource.version, &self.resource.kind)
     }
 
     /// get, put and patch of an object or of a part of it.
-    fn reading_and_writing(
-        &mut self,
-        suffix: &str,
-        gvk: (&'static str, &'static str, &'static str),
-        schema: &str,
-    ) -> Map<String, Value> {
-        let kind = self.resource.kind;
+    fn reading_and_writing(&mut self, suffix: &str, gvk: (&str, &str, &str), schema: &str) -> Map<String, Value> {
+        let kind = &self.resource.kind;
         let part = if suffix.is_empty() { String::new() } else { format!("{} of ", suffix.to_ascii_lowercase()) };
         let named = |verb, action, words: &str| Named {
             verb,
@@ -164,21 +160,12 @@ impl Operations<'_> {
     fn subresource(&mut self, item: &str, subresource: Subresource) {
         let own = self.gvk();
         let namespaced = self.resource.namespaced;
-        let schema = schema_name(own.0, own.1, own.2);
-        let (name, at) = match subresource {
-            Subresource::Status => ("status", self.reading_and_writing("Status", own, &schema)),
-            Subresource::Scale => {
-                let scale = ("autoscaling", "v1", "Scale");
-                ("scale", self.reading_and_writing("Scale", scale, &schema_name(scale.0, scale.1, scale.2)))
-            }
-            Subresource::Binding => ("binding", self.posting("Binding", ("", "v1", "Binding"))),
-            Subresource::Eviction => ("eviction", self.posting("Eviction", ("policy", "v1", "Eviction"))),
-            Subresource::Finalize => {
-                let mut at = self.reading_and_writing("Finalize", own, &schema);
-                at.remove("get");
-                at.remove("patch");
-                ("finalize", at)
-            }
+        let gvk = subresource.model().map_or(own, |model| (model.group, model.version, model.kind));
+        let suffix = super::capital(subresource.name());
+        let verbs = subresource.verbs();
+        let at = match subresource {
+            // What a container would answer has no type.
+            _ if subresource.connects() => return,
             Subresource::Log => {
                 let named = Named {
                     verb: "read",
@@ -196,15 +183,26 @@ impl Operations<'_> {
                 let mut at = Map::new();
                 at.insert("get".to_owned(), Value::Object(get));
                 at.insert("parameters".to_owned(), self.path_parameters(true, namespaced));
-                ("log", at)
+                at
+            }
+            _ if verbs.contains(&"create") => self.posting(&suffix, gvk),
+            _ => {
+                let mut at = self.reading_and_writing(&suffix, gvk, &schema_name(gvk.0, gvk.1, gvk.2));
+                for (method, verb) in [("get", "get"), ("patch", "patch"), ("put", "update")] {
+                    if !verbs.contains(&verb) {
+                        at.remove(method);
+                    }
+                }
+                at
             }
         };
+        let name = subresource.name();
         self.paths.insert(format!("{item}/{name}"), Value::Object(at));
     }
 
     /// A part that is only ever posted to.
-    fn posting(&mut self, suffix: &str, gvk: (&'static str, &'static str, &'static str)) -> Map<String, Value> {
-        let kind = self.resource.kind;
+    fn posting(&mut self, suffix: &str, gvk: (&str, &str, &str)) -> Map<String, Value> {
+        let kind = &self.resource.kind;
         let schema = schema_name(gvk.0, gvk.1, gvk.2);
         let description = format!("create {} of a {kind}", suffix.to_ascii_lowercase());
         let named = Named { verb: "create", suffix, action: "post", description, gvk };
@@ -217,7 +215,8 @@ impl Operations<'_> {
     }
 
     fn operation(&self, named: &Named<'_>, parameters: &[Parameter]) -> Map<String, Value> {
-        let Resource { group, version, kind, namespaced, .. } = *self.resource;
+        let Resource { group, version, kind, namespaced, .. } = self.resource;
+        let namespaced = *namespaced;
         let mut out = Map::new();
         let id =
             format!("{}{}{}{kind}{}", named.verb, title(group, version), namespaced_word(namespaced), named.suffix);

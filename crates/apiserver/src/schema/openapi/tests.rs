@@ -1,37 +1,19 @@
 //! The documents: what kubectl looks for in them.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::kinds::Subresource;
+use crate::model::Subresource;
 
-const REPLICA_SETS: Resource = Resource {
-    group: "apps",
-    version: "v1",
-    kind: "ReplicaSet",
-    plural: "replicasets",
-    singular: "replicaset",
-    short_names: &["rs"],
-    categories: &["all"],
-    namespaced: true,
-    delete_collection: true,
-    subresources: &[Subresource::Status, Subresource::Scale],
-    field_labels: &[],
-};
+static REPLICA_SETS: LazyLock<Resource> = LazyLock::new(|| {
+    let parts = [Subresource::Status, Subresource::Scale];
+    Resource::namespaced("apps", "v1", "ReplicaSet", "replicasets").short(&["rs"]).in_all().parts(&parts)
+});
 
-const NODES: Resource = Resource {
-    group: "",
-    version: "v1",
-    kind: "Node",
-    plural: "nodes",
-    singular: "node",
-    short_names: &["no"],
-    categories: &[],
-    namespaced: false,
-    delete_collection: true,
-    subresources: &[Subresource::Status],
-    field_labels: &[],
-};
+static NODES: LazyLock<Resource> =
+    LazyLock::new(|| Resource::cluster("", "v1", "Node", "nodes").short(&["no"]).parts(&[Subresource::Status]));
 
 fn apps() -> Value {
     document("apis/apps/v1", &[&REPLICA_SETS, &NODES]).unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path, complain, name, selector};
 
 use super::options::Options;

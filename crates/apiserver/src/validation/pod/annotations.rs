@@ -1,7 +1,7 @@
 //! Annotations that mean something to a pod.
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path};
 
 use super::options::Options;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::labels::{validate_annotations, validate_labels};
 use crate::validation::{Errors, Path, complain, name, selector};
 use muster_schema::quantity::Quantity;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::field::{ErrorKind, FieldError, Shown};
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path, complain, name};
 
 use super::volumes::Volumes;

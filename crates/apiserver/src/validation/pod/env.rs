@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::field::FieldError;
-use crate::kinds::{NameRule, Object, fields::Fields};
+use crate::model::{NameRule, Object, fields::Fields};
 use crate::validation::{Errors, Path, complain, name};
 use muster_schema::quantity::Quantity;
 

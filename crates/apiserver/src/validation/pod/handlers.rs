@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path, complain, name, non_negative};
 
 use super::{Context, one_of};

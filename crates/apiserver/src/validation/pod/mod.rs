@@ -28,14 +28,14 @@ pub mod windows;
 use serde_json::Value;
 
 use crate::field::FieldError;
-use crate::kinds::{
+use crate::model::{
     Object,
     fields::{Fields, metadata},
 };
 
 use super::labels::{validate_annotations, validate_labels};
 use super::{Errors, Path, complain, meta, name};
-use crate::kinds::NameRule;
+use crate::model::NameRule;
 use options::Options;
 
 pub use status::validate_status_update;

@@ -1,7 +1,7 @@
 //! A pod's place in the network: names, DNS, host ports.
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path, complain, ip, name};
 
 use super::{Context, shown_list};

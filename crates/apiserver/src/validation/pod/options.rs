@@ -1,6 +1,6 @@
 //! What is let pass because a stored object already has it: an update must not fail for an old sin.
 
-use crate::kinds::{
+use crate::model::{
     Object,
     fields::{Fields, metadata},
 };

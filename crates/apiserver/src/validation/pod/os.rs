@@ -1,7 +1,7 @@
 //! What a pod may not say for the operating system that it names.
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path};
 
 use super::{Context, every_container};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::field::FieldError;
-use crate::kinds::{Object, defaults, fields::Fields};
+use crate::kinds::defaults;
+use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, NEGATIVE, Path, complain, name};
 use muster_schema::quantity::Quantity;
 

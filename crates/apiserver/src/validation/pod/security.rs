@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path, internal, name};
 
 use super::{Context, every_container, one_of, sources, windows};

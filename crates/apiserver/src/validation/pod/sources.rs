@@ -1,7 +1,7 @@
 //! The sources that a volume can have.
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path, complain, name};
 
 use super::{one_of, shown_list};

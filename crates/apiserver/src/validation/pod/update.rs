@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::{
+use crate::model::{
     Object,
     fields::{Fields, metadata},
 };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::field::go_quote;
 use crate::kinds::pod::{APP_ARMOR_ANNOTATION, app_armor_field};
-use crate::kinds::{
+use crate::model::{
     Object,
     fields::{Fields, metadata},
 };

@@ -1,7 +1,7 @@
 //! Security options of Windows containers.
 
 use crate::field::FieldError;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path, complain, name};
 
 use super::every_container;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::field::FieldError;
 use crate::kinds::service::is_headless;
-use crate::kinds::{Object, fields::Fields};
+use crate::model::{Object, fields::Fields};
 use crate::validation::ip::{parse_sloppy, validate_legacy_ip};
 use crate::validation::{Errors, Path};
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::field::{FieldError, Shown};
 use crate::kinds::service::{is_headless, is_reached_from_outside, needs_health_check};
-use crate::kinds::{
+use crate::model::{
     Object,
     fields::{Fields, metadata},
 };

@@ -1,0 +1,176 @@
+//! A kind as one declarative row: what most stored kinds differ in, and nothing else.
+//!
+//! ```ignore
+//! pub(super) fn kind() -> Row {
+//!     Row {
+//!         default,
+//!         validate,
+//!         immutable: &[("/provisioner", "updates to provisioner are forbidden.")],
+//!         columns: &COLUMNS,
+//!         ..Row::new(Resource::cluster("storage.k8s.io", "v1", "StorageClass", "storageclasses").short(&["sc"]))
+//!     }
+//! }
+//! ```
+
+use std::borrow::Cow;
+
+use muster_objects::time::Timestamp;
+use serde_json::Value;
+
+use super::{Kind, keep_generation, raise_generation};
+use crate::field::FieldError;
+use crate::model::column::at;
+use crate::model::fields::set_generation;
+use crate::model::{Column, Fields as _, NameRule, Object, Part, Propagation, Resource, Subresource, metadata};
+use crate::validation::{Errors, meta};
+
+/// A kind as data. [`Row::new`] is one without anything of its own; the fields say where a kind differs.
+pub struct Row {
+    /// What discovery tells.
+    pub resource: Resource,
+    /// Which rule `metadata.name` obeys.
+    pub name_rule: NameRule,
+    /// Whether `metadata.generation` counts changes of the spec.
+    pub counts_spec: bool,
+    /// What happens to dependents of a deleted object when the request does not say.
+    pub propagation: Propagation,
+    /// [`Kind::default`].
+    pub default: fn(&mut Object),
+    /// What a write may not set, beside what [`Row`] does itself: the old object is that of an update.
+    pub prepare: fn(Part, &mut Object, Option<&Object>),
+    /// What is wrong with an object, metadata left out: the old object is that of an update.
+    pub validate: fn(&Object, Option<&Object>, &mut Errors),
+    /// What is wrong with a write of a subresource, metadata left out.
+    pub validate_part: fn(Part, &Object, &Object, &mut Errors),
+    /// The fields that an update may not change, as JSON pointers, and what is said of a change.
+    pub immutable: &'static [(&'static str, &'static str)],
+    /// [`Kind::warnings`].
+    pub warnings: fn(&Object, Option<&Object>) -> Vec<String>,
+    /// The columns of its table, each with what stands in it.
+    pub columns: &'static [Column],
+    /// Makes all cells at once, where columns do not say where theirs come from.
+    pub cells: Option<fn(&Object, Timestamp) -> Vec<Value>>,
+    /// [`Kind::scale_selector`].
+    pub scale_selector: fn(&Object) -> String,
+    /// The value of a field label that is not simply the field of that name.
+    pub field: Option<fn(&Object, &str) -> Option<String>>,
+}
+
+/// The columns of a kind that says nothing of itself.
+static PLAIN: [Column; 2] = [crate::model::NAME_COLUMN, crate::model::AGE_COLUMN];
+
+impl Row {
+    /// A kind without anything of its own: no defaults, nothing to validate but metadata, its name and age in a table.
+    #[must_use]
+    pub fn new(resource: Resource) -> Self {
+        Self {
+            resource,
+            name_rule: NameRule::Subdomain,
+            counts_spec: false,
+            propagation: Propagation::Background,
+            default: |_| {},
+            prepare: |_, _, _| {},
+            validate: |_, _, _| {},
+            validate_part: |_, _, _, _| {},
+            immutable: &[],
+            warnings: |_, _| Vec::new(),
+            columns: &PLAIN,
+            cells: None,
+            scale_selector: |_| String::new(),
+            field: None,
+        }
+    }
+
+    fn has_status(&self) -> bool {
+        self.resource.subresources.contains(&Subresource::Status)
+    }
+}
+
+impl Kind for Row {
+    fn resource(&self) -> &Resource {
+        &self.resource
+    }
+    fn default(&self, object: &mut Object) {
+        (self.default)(object);
+    }
+    fn name_rule(&self) -> NameRule {
+        self.name_rule
+    }
+    fn prepare_create(&self, object: &mut Object) {
+        if self.has_status() {
+            object.insert("status".to_owned(), Value::Object(Object::new()));
+        }
+        if self.counts_spec {
+            set_generation(object, 1);
+        }
+        (self.prepare)(Part::Main, object, None);
+    }
+    fn prepare_update(&self, part: Part, object: &mut Object, old: &Object) {
+        keep_generation(object, old);
+        match part {
+            Part::Main => {
+                if self.has_status() {
+                    object.carry("status", old);
+                }
+                (self.prepare)(part, object, Some(old));
+                if self.counts_spec {
+                    raise_generation(object, old);
+                }
+            }
+            _ => {
+                object.carry("spec", old);
+                (self.prepare)(part, object, Some(old));
+            }
+        }
+    }
+    fn validate_create(&self, object: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        meta::validate_core(metadata(object), self.resource.namespaced, self.name_rule, &mut errors);
+        (self.validate)(object, None, &mut errors);
+        errors
+    }
+    fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        meta::validate_core_update(metadata(object), metadata(old), &mut errors);
+        if part != Part::Main {
+            (self.validate_part)(part, object, old, &mut errors);
+            return errors;
+        }
+        (self.validate)(object, Some(old), &mut errors);
+        for (pointer, why) in self.immutable {
+            let (new, was) = (at(object, pointer), at(old, pointer));
+            if new != was {
+                let field = pointer.trim_start_matches('/').replace('/', ".");
+                errors.push(FieldError::invalid(field, new.unwrap_or(&Value::Null), *why));
+            }
+        }
+        errors
+    }
+    fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
+        (self.warnings)(object, old)
+    }
+    fn field<'a>(&self, object: &'a Object, label: &str) -> Option<Cow<'a, str>> {
+        if let Some(value) = self.field.and_then(|field| field(object, label)) {
+            return Some(Cow::Owned(value));
+        }
+        Some(match at(object, &format!("/{}", label.replace('.', "/")))? {
+            Value::String(text) => Cow::Borrowed(text),
+            other => Cow::Owned(other.to_string()),
+        })
+    }
+    fn default_propagation(&self) -> Propagation {
+        self.propagation
+    }
+    fn columns(&self) -> &[Column] {
+        self.columns
+    }
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
+        match self.cells {
+            Some(cells) => cells(object, now),
+            None => self.columns.iter().map(|column| column.cell.of(object, now)).collect(),
+        }
+    }
+    fn scale_selector(&self, object: &Object) -> String {
+        (self.scale_selector)(object)
+    }
+}
