@@ -59,6 +59,8 @@ pub struct Inline {
     pub go: &'static str,
     /// Its protobuf field number; 0 where protobuf does not have it.
     pub tag: u32,
+    /// The embedded struct that embeds it in turn, as an index into [`Type::inlines`].
+    pub within: Option<usize>,
 }
 
 /// A field of a struct.
@@ -143,8 +145,12 @@ pub enum Kind {
     Fields,
     /// Any JSON object.
     Raw,
+    /// Any JSON value.
+    Json,
     /// A struct.
     Struct(TypeId),
+    /// One of the two fields of a struct, in JSON without the field's name: see [`Type::either`].
+    Either(TypeId),
     /// A list.
     List(Box<Shape>),
     /// A map from strings.
@@ -221,6 +227,18 @@ impl Type {
         self.index(json).map(|at| &self.fields[at])
     }
 
+    /// Of a type that JSON writes as one of its fields ([`Kind::Either`]): the field that a value of JSON is, by its
+    /// first byte.
+    #[must_use]
+    pub fn either(&self, first: u8) -> Option<&Field> {
+        self.fields.iter().find(|field| match field.shape.kind {
+            Kind::Struct(_) => first == b'{',
+            Kind::List(_) => first == b'[',
+            Kind::Bool => matches!(first, b't' | b'f'),
+            _ => false,
+        })
+    }
+
     /// The fields that are written even when they are empty.
     pub fn always(&self) -> impl Iterator<Item = &Field> {
         self.always.iter().map(|at| &self.fields[usize::from(*at)])
@@ -246,6 +264,8 @@ impl Shape {
                 | Kind::IntOrString
                 | Kind::Fields
                 | Kind::Raw
+                | Kind::Json
+                | Kind::Either(_)
         )
     }
 }
@@ -269,7 +289,8 @@ impl fmt::Display for Shape {
             Kind::IntOrString => "intstr.IntOrString",
             Kind::Fields => "v1.FieldsV1",
             Kind::Raw => "runtime.RawExtension",
-            Kind::Struct(id) => {
+            Kind::Json => "v1.JSON",
+            Kind::Struct(id) | Kind::Either(id) => {
                 let ty = Table::get().ty(*id);
                 return write!(f, "{}.{}", ty.package, ty.go);
             }
@@ -307,7 +328,10 @@ fn read(text: &'static str) -> Table {
                 types.push(type_line(next(), next(), next(), next(), lines_of_prose));
                 lines_of_prose += 1;
             }
-            ("I", Some(ty)) => ty.inlines.push(Inline { go: next(), tag: next().parse().unwrap_or(0) }),
+            ("I", Some(ty)) => {
+                let (go, tag) = (next(), next().parse().unwrap_or(0));
+                ty.inlines.push(Inline { go, tag, within: place(next()) });
+            }
             ("F", Some(ty)) => {
                 let columns = [next(), next(), next(), next(), next(), next(), next()];
                 ty.fields.push(field_line(columns));
@@ -377,7 +401,7 @@ fn field_line([json, go, inline, shape, flags, tag, markers]: [&'static str; 7])
         json,
         go,
         path: format!("f:{json}"),
-        inline: inline.parse::<usize>().ok().and_then(|n| n.checked_sub(1)),
+        inline: place(inline),
         shape,
         pointer,
         omitted,
@@ -389,6 +413,11 @@ fn field_line([json, go, inline, shape, flags, tag, markers]: [&'static str; 7])
         list_keys: marker("listMapKeys").split(',').filter(|k| !k.is_empty()).collect(),
         markers,
     }
+}
+
+/// An index, which the table counts from one; 0 for none.
+fn place(column: &str) -> Option<usize> {
+    column.parse::<usize>().ok().and_then(|n| n.checked_sub(1))
 }
 
 /// Reads a type in the table's notation, and gives what follows it.
@@ -410,6 +439,14 @@ fn shape_column(text: &'static str) -> (Shape, &'static str) {
         "o" => (Kind::IntOrString, rest),
         "F" => (Kind::Fields, rest),
         "R" => (Kind::Raw, rest),
+        "J" => (Kind::Json, rest),
+        "E" => {
+            let (inner, rest) = shape_column(rest);
+            match inner.kind {
+                Kind::Struct(id) => (Kind::Either(id), rest),
+                other => (other, rest),
+            }
+        }
         "@" => {
             let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
             let (number, rest) = rest.split_at(end);
@@ -455,8 +492,8 @@ mod tests {
         assert_eq!(pod.map(|p| (p.name, p.go, p.package)), Some(("io.k8s.api.core.v1.Pod", "Pod", "v1")));
         let lease = table.kind("coordination.k8s.io", "v1", "LeaseList");
         assert!(lease.is_some());
-        assert_eq!(table.kind("apps", "v1", "StatefulSet"), None);
-        assert!(table.registered("apps", "v1", "StatefulSet"));
+        assert_eq!(table.kind("resource.k8s.io", "v1", "ResourceClaim"), None);
+        assert!(table.registered("resource.k8s.io", "v1", "ResourceClaim"));
         assert!(!table.registered("apps", "v1", "Nonsense"));
         let spec = table.named("io.k8s.api.core.v1.PodSpec").map(|id| table.ty(id));
         let facts = |json: &str| {

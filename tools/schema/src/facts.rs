@@ -89,7 +89,7 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, Fact>, String> {
                 Some(("key", v)) => fact.key = Some(v.to_owned()),
                 Some(("strategy", v)) => fact.strategy = Some(v.to_owned()),
                 Some(("mergeKey", v)) => fact.merge_key = Some(v.to_owned()),
-                Some(("enum", v)) => fact.values = Some(v.to_owned()),
+                Some(("enum", v)) => fact.values = Some(v.replace('~', " ")),
                 Some(("default", v)) => fact.default = Some(v.to_owned()),
                 Some(("tag", v)) => fact.tag = v.parse().ok(),
                 Some(("shape", v)) => fact.shape = Some(parse(v)?),

@@ -37,6 +37,43 @@ const ROOTS: &[&str] = &[
     "api.authorization.v1.SelfSubjectRulesReview",
     "api.authorization.v1.SubjectAccessReview",
     "api.authorization.v1.LocalSubjectAccessReview",
+    "api.core.v1.LimitRange",
+    "api.core.v1.PersistentVolume",
+    "api.core.v1.PersistentVolumeClaim",
+    "api.apps.v1.StatefulSet",
+    "api.apps.v1.DaemonSet",
+    "api.apps.v1.ControllerRevision",
+    "api.batch.v1.Job",
+    "api.batch.v1.CronJob",
+    "api.networking.v1.Ingress",
+    "api.networking.v1.IngressClass",
+    "api.networking.v1.NetworkPolicy",
+    "api.networking.v1.IPAddress",
+    "api.networking.v1.ServiceCIDR",
+    "api.storage.v1.StorageClass",
+    "api.storage.v1.CSINode",
+    "api.storage.v1.CSIDriver",
+    "api.storage.v1.CSIStorageCapacity",
+    "api.storage.v1.VolumeAttachment",
+    "api.storage.v1.VolumeAttributesClass",
+    "api.rbac.v1.Role",
+    "api.rbac.v1.RoleBinding",
+    "api.rbac.v1.ClusterRole",
+    "api.rbac.v1.ClusterRoleBinding",
+    "api.scheduling.v1.PriorityClass",
+    "api.node.v1.RuntimeClass",
+    "api.admissionregistration.v1.ValidatingWebhookConfiguration",
+    "api.admissionregistration.v1.MutatingWebhookConfiguration",
+    "api.admissionregistration.v1.ValidatingAdmissionPolicy",
+    "api.admissionregistration.v1.ValidatingAdmissionPolicyBinding",
+    "api.admissionregistration.v1.MutatingAdmissionPolicy",
+    "api.admissionregistration.v1.MutatingAdmissionPolicyBinding",
+    "api.certificates.v1.CertificateSigningRequest",
+    "api.authentication.v1.TokenRequest",
+    "api.flowcontrol.v1.FlowSchema",
+    "api.flowcontrol.v1.PriorityLevelConfiguration",
+    "apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
+    "kube-aggregator.pkg.apis.apiregistration.v1.APIService",
     "apimachinery.pkg.apis.meta.v1.Status",
     "apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "apimachinery.pkg.apis.meta.v1.APIGroup",
@@ -55,7 +92,11 @@ const SPECIAL: &[(&str, &str)] = &[
     ("io.k8s.apimachinery.pkg.util.intstr.intorstring", "o"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.fieldsv1", "F"),
     ("io.k8s.apimachinery.pkg.runtime.rawextension", "R"),
+    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.json", "J"),
 ];
+
+/// Types that JSON writes as one of their two fields: the struct as an object, and the other as what it is.
+const EITHER: &[&str] = &["jsonschemapropsorarray", "jsonschemapropsorbool", "jsonschemapropsorstringarray"];
 
 /// A type of the table.
 #[derive(Debug, Default)]
@@ -70,8 +111,8 @@ pub struct Type {
     pub listable: bool,
     /// Markers worth keeping: `structType=atomic`, unions.
     pub markers: Vec<String>,
-    /// Embedded structs: Go name and protobuf tag.
-    pub inlines: Vec<(String, u32)>,
+    /// Embedded structs: Go name, protobuf tag, and the one that embeds it in turn, as an index plus one.
+    pub inlines: Vec<(String, u32, usize)>,
     /// Its fields, in Go's order, embedded structs flattened.
     pub fields: Vec<Field>,
 }
@@ -124,7 +165,11 @@ pub fn join(definitions: &Definitions, messages: &Messages, facts: &Facts) -> Re
         let definition = definitions.get(&name);
         let special = SPECIAL.iter().any(|(n, _)| *n == name);
         let built = match (definition, messages.get(&name)) {
+            (Some(definition), Some(message)) if is_either(&name) => either(definition, message, messages, &mut queue)?,
             (Some(definition), Some(message)) if !special => build(definition, message, messages, facts, &mut queue)?,
+            (Some(definition), None) if !definition.properties.is_empty() => {
+                return Err(format!("no message for {}", definition.name));
+            }
             (Some(definition), _) => {
                 Type { name: definition.name.clone(), description: definition.description.clone(), ..Type::default() }
             }
@@ -135,6 +180,36 @@ pub fn join(definitions: &Definitions, messages: &Messages, facts: &Facts) -> Re
             (None, None) => return Err(format!("neither crate knows {name}")),
         };
         out.push(built);
+    }
+    Ok(out)
+}
+
+/// Whether JSON writes a type, by its lower-case name, as one of its two fields.
+fn is_either(name: &str) -> bool {
+    EITHER.iter().any(|either| name.ends_with(&format!(".{either}")))
+}
+
+/// A type that JSON writes as one of its two fields: neither has a JSON name, only protobuf tells them by number.
+fn either(
+    definition: &Definition,
+    message: &Message,
+    messages: &Messages,
+    queue: &mut VecDeque<String>,
+) -> Result<Type, String> {
+    let mut out = Type {
+        name: definition.name.clone(),
+        description: definition.description.clone(),
+        markers: vec!["either".to_owned()],
+        ..Type::default()
+    };
+    for field in &message.fields {
+        let mut shape = String::new();
+        write_shape(&field.shape, &Fact::default(), messages, queue, &mut shape)?;
+        let name = field.name.replace("j_son_", "JSON");
+        let go = name[..1].to_ascii_uppercase() + &name[1..];
+        let pointer = matches!(field.shape, Shape::Message(_));
+        let tag = field.tag;
+        out.fields.push(Field { json: name, go, shape, pointer, omitempty: true, tag, ..Field::default() });
     }
     Ok(out)
 }
@@ -187,11 +262,11 @@ fn build(
     };
     let short = short_name(&definition.name);
     let mut left: BTreeMap<String, &str> =
-        definition.properties.keys().map(|json| (json.to_lowercase(), json.as_str())).collect();
+        definition.properties.keys().map(|json| (plain(json), json.as_str())).collect();
     let typed = ["apiversion", "kind"].iter().all(|n| left.contains_key(*n))
         && !message.fields.iter().any(|f| f.name == "kind");
     if typed {
-        out.inlines.push(("TypeMeta".to_owned(), 0));
+        out.inlines.push(("TypeMeta".to_owned(), 0, 0));
         for (json, go) in [("kind", "Kind"), ("apiVersion", "APIVersion")] {
             left.remove(&json.to_lowercase());
             out.fields.push(Field {
@@ -205,88 +280,96 @@ fn build(
             });
         }
     }
-    for field in &message.fields {
-        if let Some(json) = left.remove(&plain(&field.name)) {
-            out.fields.push(one(definition, json, &short, field, 0, facts, messages, queue)?);
-            continue;
-        }
-        // Not a property: an embedded struct, whose fields are properties here.
-        let Shape::Message(inner) = &field.shape else {
-            println!("{short}: {} is in no property", field.name);
-            continue;
-        };
-        let inner = messages.get(inner).ok_or_else(|| format!("{short}: no message {inner}"))?;
-        out.inlines.push((inner.name.clone(), field.tag));
-        let at = out.inlines.len();
-        for field in &inner.fields {
-            let Some(json) = left.remove(&plain(&field.name)) else {
-                println!("{short}: {} of {} is in no property", field.name, inner.name);
-                continue;
-            };
-            out.fields.push(one(definition, json, &short, field, at, facts, messages, queue)?);
-        }
-    }
+    let mut parts = Parts { definition, short, left, messages, facts, queue };
+    parts.take(message, 0, &mut out)?;
+    let Parts { short, left, .. } = parts;
     if left.is_empty() { Ok(out) } else { Err(format!("{short}: {left:?} are in no message")) }
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call site, and each is a different table")]
-fn one(
-    definition: &Definition,
-    json: &str,
-    owner: &str,
-    field: &protobuf::Field,
-    inline: usize,
-    facts: &Facts,
-    messages: &Messages,
-    queue: &mut VecDeque<String>,
-) -> Result<Field, String> {
-    let fact = facts.get(&format!("{owner}.{json}")).cloned().unwrap_or_default();
-    // `metadata` is required only by the Rust types' convention.
-    let required = fact.required.unwrap_or(json != "metadata" && definition.required.iter().any(|r| r == json));
-    let mut shape = String::new();
-    write_shape(&field.shape, &fact, messages, queue, &mut shape)?;
-    let composite = matches!(field.shape, Shape::List(_) | Shape::Map(_) | Shape::String | Shape::Bytes);
-    let mut markers: Vec<(String, String)> = Vec::new();
-    let keys: Vec<&str> = field.markers.iter().filter_map(|m| m.strip_prefix("listMapKey=")).collect();
-    for marker in &field.markers {
-        match marker.split_once('=') {
-            Some((k @ ("patchStrategy" | "patchMergeKey" | "listType" | "mapType" | "structType" | "default"), v)) => {
-                markers.push((k.to_owned(), v.to_owned()));
+/// What a type is put together from.
+struct Parts<'a> {
+    definition: &'a Definition,
+    short: String,
+    /// The properties that no message has had yet, by lower-case name.
+    left: BTreeMap<String, &'a str>,
+    messages: &'a Messages,
+    facts: &'a Facts,
+    queue: &'a mut VecDeque<String>,
+}
+
+impl Parts<'_> {
+    /// Takes the fields of the type itself, or of the struct that it embeds as number `inline`.
+    fn take(&mut self, message: &Message, inline: usize, out: &mut Type) -> Result<(), String> {
+        for field in &message.fields {
+            if let Some(json) = self.left.remove(&plain(&field.name)) {
+                out.fields.push(self.one(json, field, inline)?);
+                continue;
             }
-            _ if marker == "unionDiscriminator" => markers.push((marker.clone(), String::new())),
-            _ => {}
+            // Not a property: an embedded struct, whose fields are properties here.
+            let Shape::Message(inner) = &field.shape else {
+                println!("{}: {} of {} is in no property", self.short, field.name, message.name);
+                continue;
+            };
+            let inner = self.messages.get(inner).ok_or_else(|| format!("{}: no message {inner}", self.short))?;
+            out.inlines.push((inner.name.clone(), field.tag, inline));
+            self.take(inner, out.inlines.len(), out)?;
         }
+        Ok(())
     }
-    if !keys.is_empty() {
-        markers.push(("listMapKeys".to_owned(), keys.join(",")));
-    }
-    for (marker, value) in [
-        ("patchStrategy", &fact.strategy),
-        ("patchMergeKey", &fact.merge_key),
-        ("default", &fact.default),
-        ("enum", &fact.values),
-    ] {
-        if let Some(value) = value {
-            markers.retain(|(k, _)| k != marker);
-            if value != "-" {
-                markers.push((marker.to_owned(), value.clone()));
+
+    fn one(&mut self, json: &str, field: &protobuf::Field, inline: usize) -> Result<Field, String> {
+        let fact = self.facts.get(&format!("{}.{json}", self.short)).cloned().unwrap_or_default();
+        // `metadata` is required only by the Rust types' convention.
+        let required =
+            fact.required.unwrap_or(json != "metadata" && self.definition.required.iter().any(|r| r == json));
+        let mut shape = String::new();
+        write_shape(&field.shape, &fact, self.messages, self.queue, &mut shape)?;
+        let composite = matches!(field.shape, Shape::List(_) | Shape::Map(_) | Shape::String | Shape::Bytes);
+        let mut markers: Vec<(String, String)> = Vec::new();
+        let keys: Vec<&str> = field.markers.iter().filter_map(|m| m.strip_prefix("listMapKey=")).collect();
+        for marker in &field.markers {
+            match marker.split_once('=') {
+                Some((
+                    k @ ("patchStrategy" | "patchMergeKey" | "listType" | "mapType" | "structType" | "default"),
+                    v,
+                )) => {
+                    markers.push((k.to_owned(), v.to_owned()));
+                }
+                _ if marker == "unionDiscriminator" => markers.push((marker.clone(), String::new())),
+                _ => {}
             }
         }
+        if !keys.is_empty() {
+            markers.push(("listMapKeys".to_owned(), keys.join(",")));
+        }
+        for (marker, value) in [
+            ("patchStrategy", &fact.strategy),
+            ("patchMergeKey", &fact.merge_key),
+            ("default", &fact.default),
+            ("enum", &fact.values),
+        ] {
+            if let Some(value) = value {
+                markers.retain(|(k, _)| k != marker);
+                if value != "-" {
+                    markers.push((marker.to_owned(), value.clone()));
+                }
+            }
+        }
+        let property = &self.definition.properties[json];
+        Ok(Field {
+            json: json.to_owned(),
+            go: fact.go.clone().unwrap_or_else(|| go_name(json, &field.shape)),
+            inline,
+            shape,
+            pointer: fact.pointer.unwrap_or(!composite && !required && json != "metadata"),
+            omitempty: fact.omit.unwrap_or(!required),
+            omitzero: fact.zero,
+            required,
+            tag: field.tag,
+            markers,
+            description: property.description.clone(),
+        })
     }
-    let property = &definition.properties[json];
-    Ok(Field {
-        json: json.to_owned(),
-        go: fact.go.clone().unwrap_or_else(|| go_name(json, &field.shape)),
-        inline,
-        shape,
-        pointer: fact.pointer.unwrap_or(!composite && !required && json != "metadata"),
-        omitempty: fact.omit.unwrap_or(!required),
-        omitzero: fact.zero,
-        required,
-        tag: field.tag,
-        markers,
-        description: property.description.clone(),
-    })
 }
 
 /// Writes a type in the table's notation, and queues the types it names.
@@ -322,7 +405,8 @@ fn write_shape(
                 return Ok(());
             }
             queue.push_back(target.clone());
-            out.push_str(&format!("@{target};"));
+            let either = if is_either(target) { "E" } else { "" };
+            out.push_str(&format!("{either}@{target};"));
             return Ok(());
         }
         Shape::List(inner) => {
@@ -348,8 +432,9 @@ pub fn short_name(name: &str) -> String {
     format!("{}.{}.{}", parts[2], parts[1], parts[0])
 }
 
-fn plain(snake: &str) -> String {
-    snake.replace('_', "").to_lowercase()
+/// A field's name as both crates spell it once letters are all that counts.
+fn plain(name: &str) -> String {
+    name.replace(['_', '-', '$'], "").to_lowercase()
 }
 
 /// The usual Go name of a JSON field: a capital first letter, or a whole initialism.

@@ -24,14 +24,17 @@ mod openapi;
 mod protobuf;
 mod write;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() -> Result<(), String> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let sources = locate(here)?;
-    let mut definitions = openapi::read(&sources.openapi.join("src/v1_36/api"))?;
-    definitions.extend(openapi::read(&sources.openapi.join("src/v1_36/apimachinery"))?);
+    let mut definitions = BTreeMap::new();
+    for part in ["api", "apimachinery", "apiextensions_apiserver", "kube_aggregator"] {
+        definitions.extend(openapi::read(&sources.openapi.join("src/v1_36").join(part))?);
+    }
     let mut messages = protobuf::read(&sources.protobuf.join("src"))?;
     let facts = facts::read(&here.join("facts.txt"))?;
     facts::bring_up_to_date(&mut messages, &facts);

@@ -73,7 +73,11 @@ pub fn parse(text: &str) -> Result<Shape, String> {
         Some('{') => Shape::Map(Box::new(parse(chars.as_str())?)),
         Some('@') => {
             let name = chars.as_str().to_lowercase();
-            let root = if name.starts_with("meta.") { "io.k8s.apimachinery.pkg.apis" } else { "io.k8s.api" };
+            let root = match name.split('.').next().unwrap_or_default() {
+                "meta" => "io.k8s.apimachinery.pkg.apis",
+                "apiextensions" => "io.k8s.apiextensions-apiserver.pkg.apis",
+                _ => "io.k8s.api",
+            };
             Shape::Message(format!("{root}.{name}"))
         }
         _ => return Err(format!("not a type: {text}")),
@@ -107,7 +111,7 @@ fn read_folder(folder: &Path, path: &mut Vec<String>, out: &mut BTreeMap<String,
 }
 
 fn messages(text: &str, path: &[String]) -> Result<Vec<Message>, String> {
-    let package = format!("io.k8s.{}", path.join("."));
+    let package = package(path);
     let mut out = Vec::new();
     let mut doc = Vec::new();
     let mut attribute = String::new();
@@ -159,6 +163,16 @@ fn messages(text: &str, path: &[String]) -> Result<Vec<Message>, String> {
     Ok(out)
 }
 
+/// A module's path as OpenAPI names its Go package: a folder of Go may have a dash in its name.
+fn package<S: AsRef<str>>(path: &[S]) -> String {
+    let parts = path.iter().map(|part| match part.as_ref() {
+        "apiextensions_apiserver" => "apiextensions-apiserver",
+        "kube_aggregator" => "kube-aggregator",
+        other => other,
+    });
+    format!("io.k8s.{}", parts.collect::<Vec<_>>().join("."))
+}
+
 /// Separates a comment's prose from its markers.
 fn split(doc: &mut Vec<String>) -> (String, Vec<String>) {
     let (markers, prose): (Vec<String>, Vec<String>) = doc.drain(..).partition(|l| l.starts_with('+'));
@@ -206,7 +220,7 @@ fn scalar(word: &str, ty: &str, path: &[String]) -> Result<Shape, String> {
                     other => at.push(other),
                 }
             }
-            Shape::Message(format!("io.k8s.{}", at.join(".")).to_lowercase())
+            Shape::Message(package(&at).to_lowercase())
         }
         other => return Err(format!("unknown protobuf type {other} for {ty}")),
     })

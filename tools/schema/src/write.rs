@@ -48,8 +48,8 @@ pub fn write(
             ty.markers.join(";")
         ));
         line(&mut prose, &ty.description);
-        for (name, tag) in &ty.inlines {
-            table.push_str(&format!("I\t{name}\t{tag}\n"));
+        for (name, tag, within) in &ty.inlines {
+            table.push_str(&format!("I\t{name}\t{tag}\t{within}\n"));
         }
         for field in &ty.fields {
             let mut shape = String::new();

@@ -6,7 +6,7 @@ pub(super) mod write;
 
 use serde_json::{Map, Number, Value};
 
-use crate::schema::table::{Kind, Shape, Table, Type};
+use crate::schema::table::{Inline, Kind, Shape, Table, Type};
 
 /// What begins every such body.
 const MAGIC: &[u8; 4] = b"k8s\0";
@@ -83,8 +83,7 @@ fn structure(
     }
     let mut out = Map::new();
     each(message, |number, wire| {
-        if inline.is_none()
-            && let Some(index) = ty.inlines.iter().position(|inline| inline.tag == number && inline.tag != 0)
+        if let Some(index) = embedded(ty, inline).find(|index| ty.inlines[*index].tag == number)
             && let Wire::Bytes(below) = wire
         {
             out.extend(structure(ty, below, Some(index), depth + 1)?);
@@ -119,6 +118,12 @@ fn structure(
         Ok(())
     })?;
     Ok(out)
+}
+
+/// The structs that a struct embeds, or one of those, under numbers of their own.
+fn embedded(ty: &Type, within: Option<usize>) -> impl Iterator<Item = usize> {
+    let own = move |(index, inline): (usize, &Inline)| (inline.tag != 0 && inline.within == within).then_some(index);
+    ty.inlines.iter().enumerate().filter_map(own)
 }
 
 fn elements(shape: &'static Shape, wire: Wire<'_>, items: &mut Vec<Value>, depth: usize) -> Result<(), String> {
@@ -183,7 +188,7 @@ fn scalar(shape: &'static Shape, wire: Wire<'_>, depth: usize) -> Result<Value, 
         (Kind::Time | Kind::MicroTime, Wire::Bytes([])) => Value::Null,
         (Kind::Time | Kind::MicroTime, Wire::Bytes(message)) => time(message, matches!(shape.kind, Kind::MicroTime))?,
         (Kind::IntOrString, Wire::Bytes(message)) => int_or_string(message)?,
-        (Kind::Fields | Kind::Raw, Wire::Bytes(message)) => {
+        (Kind::Fields | Kind::Raw | Kind::Json, Wire::Bytes(message)) => {
             let mut json = Value::Null;
             each(message, |number, wire| {
                 if let (1, Wire::Bytes(bytes)) = (number, wire) {
@@ -192,6 +197,15 @@ fn scalar(shape: &'static Shape, wire: Wire<'_>, depth: usize) -> Result<Value, 
                 Ok(())
             })?;
             json
+        }
+        (Kind::Either(id), Wire::Bytes(message)) => {
+            let ty = Table::get().ty(*id);
+            let mut fields = structure(ty, message, None, depth + 1)?;
+            // A schema beside `allows` is what counts.
+            let mut of = |first: u8| ty.either(first).and_then(|field| fields.remove(field.json));
+            let (list, schema, bool) = (of(b'['), of(b'{'), of(b't'));
+            let none = || if ty.either(b't').is_some() { Value::Bool(false) } else { Value::Null };
+            list.or(schema).or(bool).unwrap_or_else(none)
         }
         (Kind::Struct(id), Wire::Bytes(message)) => {
             Value::Object(structure(Table::get().ty(*id), message, None, depth + 1)?)

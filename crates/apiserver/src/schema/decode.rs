@@ -13,7 +13,7 @@ use std::fmt;
 use serde_json::{Map, Number, Value};
 
 use super::scan::{self, Cursor};
-use super::table::Table;
+use super::table::{Shape, Table};
 use super::{Object, yaml};
 use crate::field::go_quote;
 
@@ -127,9 +127,19 @@ pub fn read_json(json: &[u8]) -> Result<Value, String> {
     untyped(&mut Cursor::new(json), 0)
 }
 
+/// Reads JSON as a value of a type, for itself: without regard to unknown fields.
+///
+/// # Errors
+///
+/// What Go's decoder says of it.
+pub(super) fn read_as(shape: &Shape, json: &[u8]) -> Result<Value, String> {
+    Decoder::new(json, false).alone(shape)
+}
+
+/// A tree of JSON is walked by recursion elsewhere.
+const DEEPEST: usize = 500;
+
 fn untyped(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, String> {
-    /// A tree of JSON is walked by recursion elsewhere.
-    const DEEPEST: usize = 500;
     if depth > DEEPEST {
         return Err("exceeded max depth".to_owned());
     }

@@ -125,9 +125,15 @@ pub(super) fn zero(shape: &Shape) -> Value {
         Kind::Bool => Value::Bool(false),
         Kind::Quantity => Value::String("0".to_owned()),
         Kind::Struct(id) => Value::Object(zero_struct(*id)),
-        Kind::Bytes | Kind::Time | Kind::MicroTime | Kind::Fields | Kind::Raw | Kind::List(_) | Kind::Map(_) => {
-            Value::Null
-        }
+        Kind::Bytes
+        | Kind::Time
+        | Kind::MicroTime
+        | Kind::Fields
+        | Kind::Raw
+        | Kind::Json
+        | Kind::Either(_)
+        | Kind::List(_)
+        | Kind::Map(_) => Value::Null,
     }
 }
 

@@ -231,6 +231,10 @@ impl Schemas {
             out.extend(simple);
             return Value::Object(out);
         }
+        if ty.markers == "either" || (ty.go == "JSON" && ty.fields.is_empty()) {
+            // Any value, as far as OpenAPI can say.
+            return Value::Object(out);
+        }
         out.insert("type".to_owned(), json!("object"));
         let mut properties = Map::new();
         for (at, field) in ty.fields.iter().enumerate() {
@@ -301,6 +305,7 @@ impl Schemas {
             "Time" => "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
             "MicroTime" => "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime",
             "Fields" => "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
+            "Json" => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
             _ => "io.k8s.apimachinery.pkg.runtime.RawExtension",
         };
         let value = match &shape.kind {
@@ -316,7 +321,8 @@ impl Schemas {
             Kind::MicroTime => self.named(special("MicroTime")),
             Kind::Fields => self.named(special("Fields")),
             Kind::Raw => self.named(special("Raw")),
-            Kind::Struct(id) => self.reference(*id),
+            Kind::Json => self.named(special("Json")),
+            Kind::Struct(id) | Kind::Either(id) => self.reference(*id),
             Kind::List(inner) => json!({ "type": "array", "items": self.shape(inner) }),
             Kind::Map(inner) => json!({ "type": "object", "additionalProperties": self.shape(inner) }),
         };

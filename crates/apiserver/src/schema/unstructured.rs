@@ -77,7 +77,8 @@ impl Converter {
                     .ok_or_else(|| format!("json: cannot unmarshal number {n} into Go value of type int32"))
             }
             (Kind::IntOrString, value) => Err(wrong(&value, "int32")),
-            (Kind::Fields | Kind::Raw, value) => Ok(value),
+            (Kind::Fields | Kind::Raw | Kind::Json, value) => Ok(value),
+            (Kind::Either(_), value) => decode::read_as(shape, value.to_string().as_bytes()),
             (Kind::Bytes, Value::String(text)) => {
                 normal::base64(&text).map(Value::String).map_err(|e| format!("error decoding from json: {e}"))
             }

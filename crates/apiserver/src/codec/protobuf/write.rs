@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::MAGIC;
+use super::{MAGIC, embedded};
 use crate::schema::table::{Kind, Shape, Table, Type};
 
 /// An object as a body; `None` where protobuf has no form for its kind.
@@ -80,12 +80,10 @@ fn structure(ty: &'static Type, object: &Map<String, Value>, inline: Option<usiz
             parts.push((declared.tag, part));
         }
     }
-    if inline.is_none() {
-        for (index, embedded) in ty.inlines.iter().enumerate().filter(|(_, embedded)| embedded.tag != 0) {
-            let mut part = Vec::new();
-            bytes(embedded.tag, &structure(ty, object, Some(index)), &mut part);
-            parts.push((embedded.tag, part));
-        }
+    for index in embedded(ty, inline) {
+        let (mut part, tag) = (Vec::new(), ty.inlines[index].tag);
+        bytes(tag, &structure(ty, object, Some(index)), &mut part);
+        parts.push((tag, part));
     }
     parts.sort_by_key(|(number, _)| *number);
     parts.into_iter().flat_map(|(_, part)| part).collect()
@@ -94,6 +92,8 @@ fn structure(ty: &'static Type, object: &Map<String, Value>, inline: Option<usiz
 /// A field with its number; nothing for null.
 fn field(number: u32, shape: &'static Shape, value: &Value, out: &mut Vec<u8>) {
     match (&shape.kind, value) {
+        // A null among the values of a list.
+        (Kind::Json, Value::Null) => bytes(number, &[], out),
         (_, Value::Null) => {}
         (Kind::List(element), Value::Array(items)) => items.iter().for_each(|item| field(number, element, item, out)),
         (Kind::Map(element), Value::Object(members)) => {
@@ -136,7 +136,21 @@ fn content(shape: &'static Shape, value: &Value) -> Vec<u8> {
             varint_field(2, value.as_i64().unwrap_or_default(), &mut out);
             bytes(3, text.as_bytes(), &mut out);
         }
-        Kind::Fields | Kind::Raw => bytes(1, value.to_string().as_bytes(), &mut out),
+        Kind::Fields | Kind::Raw | Kind::Json => bytes(1, value.to_string().as_bytes(), &mut out),
+        Kind::Either(id) => {
+            let ty = Table::get().ty(*id);
+            let first = match value {
+                Value::Object(_) => b'{',
+                Value::Array(_) => b'[',
+                _ => b't',
+            };
+            if let (b'{', Some(allows)) = (first, ty.either(b't')) {
+                varint_field(allows.tag, 1, &mut out);
+            }
+            if let Some(chosen) = ty.either(first) {
+                field(chosen.tag, &chosen.shape, value, &mut out);
+            }
+        }
         Kind::Struct(id) => {
             if let Value::Object(members) = value {
                 return structure(Table::get().ty(*id), members, None);
@@ -232,6 +246,50 @@ mod tests {
             }
         }
         assert!(seen > 150, "{seen}");
+    }
+
+    /// Contract: API-05, API-28
+    #[test]
+    fn types_with_two_forms_and_nested_embeddings_are_read_back() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "one": {"items": {"type": "string"}, "default": {"a": [1, null]}, "additionalItems": false},
+                "many": {"items": [{"type": "string"}, {"type": "integer"}], "enum": ["a", 1]},
+                "open": {"additionalProperties": true, "maximum": 1.5},
+                "typed": {"additionalProperties": {"type": "string"}},
+                "bound": {"dependencies": {"a": ["b"], "c": {"required": ["d"]}}},
+            },
+        });
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "a"},
+            "spec": {"group": "g", "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]},
+        });
+        assert_eq!(read_back(&definition), definition);
+        let policy = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "a"},
+            "spec": {"matchConstraints": {"resourceRules": [{
+                "resourceNames": ["n"],
+                "operations": ["CREATE"],
+                "apiGroups": ["apps"],
+                "apiVersions": ["v1"],
+                "resources": ["deployments"],
+                "scope": "*",
+            }]}},
+        });
+        assert_eq!(read_back(&policy), policy);
+        // The rule stands in a message of its own, in that of the operations.
+        let written = body(&policy).expect("protobuf has a form for it");
+        let nested = b"\x0a\x06CREATE\x12\x1a\x0a\x04apps\x12\x02v1\x1a\x0bdeployments\"\x01*";
+        assert!(written.windows(nested.len()).any(|w| w == nested), "{written:?}");
+        // A schema in place of a boolean says that more is allowed as well.
+        let allows = b"\x08\x01\x12\x08\x2a\x06string";
+        let written = body(&definition).expect("protobuf has a form for it");
+        assert!(written.windows(allows.len()).any(|w| w == allows), "{written:?}");
     }
 
     /// Contract: API-05

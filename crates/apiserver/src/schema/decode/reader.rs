@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::untyped;
+use super::{DEEPEST, untyped};
 use crate::field::go_quote;
 use crate::schema::normal::{base64, encode, finish, float, put, quantity, zero, zero_struct};
 use crate::schema::scan::Cursor;
@@ -24,6 +24,8 @@ pub(super) struct Decoder<'a> {
     fields: Vec<&'static str>,
     /// The first type error.
     saved: Option<String>,
+    /// How deep the value that is being read stands: types may hold themselves.
+    depth: usize,
 }
 
 /// Something that ends the reading: a value that its own type could not parse.
@@ -39,6 +41,7 @@ impl<'a> Decoder<'a> {
             owner: "",
             fields: Vec::new(),
             saved: None,
+            depth: 0,
         }
     }
 
@@ -54,8 +57,48 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Reads a value that stands for itself.
+    pub(super) fn alone(&mut self, shape: &Shape) -> Result<Value, String> {
+        let value = self.value(shape, false, None).map_err(|Fatal(message)| message)?;
+        self.saved.take().map_or_else(|| Ok(value.unwrap_or_else(|| zero(shape))), Err)
+    }
+
     /// Reads a value. `None` is what Go calls nil or leaves as it was with nothing before.
     fn value(&mut self, shape: &Shape, pointer: bool, before: Option<Value>) -> Result<Option<Value>, Fatal> {
+        match (self.cursor.peek(), &shape.kind) {
+            (first, Kind::Either(id)) if first != b'n' => {
+                let raw = self.cursor.raw();
+                return self.either(*id, first, raw).map(Some);
+            }
+            (b'{' | b'[', _) => {
+                if self.depth >= DEEPEST {
+                    return Err(Fatal("exceeded max depth".to_owned()));
+                }
+                self.depth += 1;
+                let value = self.plain(shape, pointer, before);
+                self.depth -= 1;
+                value
+            }
+            _ => self.plain(shape, pointer, before),
+        }
+    }
+
+    /// Reads what is one of two things: a reading of its own, which knows nothing of where it stands.
+    fn either(&mut self, id: TypeId, first: u8, raw: &[u8]) -> Result<Value, Fatal> {
+        let ty = Table::get().ty(id);
+        let Some(field) = ty.either(first) else {
+            // What is a boolean otherwise says what it expects; the others take anything for nothing.
+            let error = || Fatal("boolean or JSON schema expected".to_owned());
+            return if ty.either(b't').is_some() { Err(error()) } else { Ok(Value::Null) };
+        };
+        let mut decoder = Decoder::new(raw, false);
+        decoder.depth = self.depth;
+        let value = decoder.alone(&field.shape).map_err(Fatal)?;
+        let nothing = value.as_array().is_some_and(Vec::is_empty);
+        Ok(if nothing { Value::Null } else { value })
+    }
+
+    fn plain(&mut self, shape: &Shape, pointer: bool, before: Option<Value>) -> Result<Option<Value>, Fatal> {
         match self.cursor.peek() {
             b'{' => self.object(shape, before),
             b'[' => self.array(shape, before),
@@ -135,8 +178,10 @@ impl<'a> Decoder<'a> {
                 self.step(field.json);
             }
             let known = self.fields.len();
-            if let Some(inline) = field.inline {
-                self.fields.push(ty.inlines[inline].go);
+            let mut inline = field.inline;
+            while let Some(index) = inline {
+                self.fields.insert(known, ty.inlines[index].go);
+                inline = ty.inlines[index].within;
             }
             self.fields.push(field.json);
             self.owner = ty.go;
@@ -293,7 +338,9 @@ impl<'a> Decoder<'a> {
             Kind::Quantity => quantity(raw).map(Some).map_err(Fatal),
             Kind::Time | Kind::MicroTime => Err(Fatal(self.type_error(what, "string"))),
             Kind::IntOrString => Err(Fatal(self.type_error(what, "int32"))),
-            Kind::Fields | Kind::Raw => untyped(&mut Cursor::new(raw), 0).map(Some).map_err(Fatal),
+            Kind::Fields | Kind::Raw | Kind::Json => {
+                untyped(&mut Cursor::new(raw), self.depth).map(Some).map_err(Fatal)
+            }
             _ => {
                 let error = self.type_error(what, &shape.go_type());
                 self.saved.get_or_insert(error);

@@ -11,6 +11,65 @@ fn strict(kind: &str, body: &str) -> Result<Value, String> {
         .map_err(|e| e.message)
 }
 
+/// Contract: API-28
+#[test]
+fn schemas_in_custom_resource_definitions() {
+    let schema = |schema: &str, validation: Validation| {
+        let body = format!(r#"{{"spec":{{"versions":[{{"schema":{{"openAPIV3Schema":{schema}}}}}]}}}}"#);
+        let kind = "CustomResourceDefinition";
+        decode("apiextensions.k8s.io", "v1", kind, body.as_bytes(), Format::Json, validation)
+            .map(|(object, _)| object["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone())
+            .map_err(|e| e.message.trim_start_matches(|c| c != ':').trim_start_matches(": ").to_owned())
+    };
+    // What may be a schema or a list, a schema or a boolean, a schema or names; and any JSON.
+    let whole = json!({
+        "type": "object",
+        "properties": {
+            "one": {"items": {"type": "string", "default": "x"}},
+            "many": {"items": [{"type": "string"}, {"type": "integer"}]},
+            "open": {"additionalProperties": true, "default": {"a": [1, null, {"b": 1.5}]}},
+            "closed": {"additionalProperties": false, "enum": [null, "a", 1]},
+            "typed": {"additionalProperties": {"items": {"additionalProperties": {"not": {"type": "string"}}}}},
+            "bound": {"dependencies": {"a": ["b"], "c": {"required": ["d"]}}, "maximum": 3, "multipleOf": 0.5},
+            "$": {"$ref": "#/x", "x-kubernetes-validations": [{"rule": "self.x"}], "x-kubernetes-list-map-keys": ["a"]},
+        },
+    });
+    assert_eq!(schema(&whole.to_string(), Validation::Strict), Ok(whole));
+    // Where one thing or the other may stand, nothing is known to be unknown.
+    let stray = r#"{"items":{"type":"array","nonsense":1},"default":null,"additionalItems":null}"#;
+    assert_eq!(schema(stray, Validation::Strict), Ok(json!({"items": {"type": "array"}})));
+    let unknown = r#"strict decoding error: unknown field "spec.versions[0].schema.openAPIV3Schema.nonsense""#;
+    assert_eq!(schema(r#"{"nonsense":{}}"#, Validation::Strict), Err(unknown.to_owned()));
+    assert_eq!(schema(r#"{"items":[]}"#, Validation::Warn), Ok(json!({"items": null})));
+    let word = "boolean or JSON schema expected".to_owned();
+    assert_eq!(schema(r#"{"additionalProperties":"x"}"#, Validation::Warn), Err(word));
+    let inner = "json: cannot unmarshal number into Go struct field JSONSchemaProps.type of type string".to_owned();
+    assert_eq!(schema(r#"{"items":{"type":1}}"#, Validation::Warn), Err(inner));
+}
+
+/// Contract: API-22
+#[test]
+fn types_that_hold_themselves_are_not_read_without_end() {
+    for step in [r#"{"properties":{"a":"#, r#"{"items":"#, r#"{"not":"#, r#"{"allOf":["#] {
+        let levels = 2_000;
+        let closing: String = step
+            .chars()
+            .rev()
+            .filter_map(|c| match c {
+                '{' => Some('}'),
+                '[' => Some(']'),
+                _ => None,
+            })
+            .collect();
+        let schema = format!("{}{{}}{}", step.repeat(levels), closing.repeat(levels));
+        let body = format!(r#"{{"spec":{{"versions":[{{"schema":{{"openAPIV3Schema":{schema}}}}}]}}}}"#);
+        let kind = "CustomResourceDefinition";
+        let read = decode("apiextensions.k8s.io", "v1", kind, body.as_bytes(), Format::Json, Validation::Warn);
+        let message = read.expect_err("it is too deep").message;
+        assert!(message.ends_with("exceeded max depth"), "{message}");
+    }
+}
+
 /// Contract: API-06
 #[test]
 fn bodies_that_are_no_replica_set() {

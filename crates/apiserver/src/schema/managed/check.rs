@@ -44,7 +44,7 @@ fn visit(place: Place<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
         (Kind::String | Kind::Bytes, Value::String(_))
         | (Kind::Bool, Value::Bool(_))
         | (Kind::Int32 | Kind::Int64 | Kind::Float, Value::Number(_))
-        | (Kind::Fields | Kind::Raw, _) => {}
+        | (Kind::Fields | Kind::Raw | Kind::Json | Kind::Either(_), _) => {}
         (Kind::String | Kind::Bytes, other) => {
             found.push(format!("{at}expected string, got &value.valueUnstructured{{Value:{}}}", literal(other)));
         }
