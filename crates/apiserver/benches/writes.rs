@@ -109,5 +109,37 @@ fn writes(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, writes);
+/// What a page of a hundred costs among many: no more than among few.
+fn pages(c: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let mut group = c.benchmark_group("pages");
+    group.sample_size(20);
+    for objects in [200, 10_000] {
+        let server = ApiServer::new(Options::seeded(1, Timestamp::from_seconds(1_800_000_000)));
+        let maps = "/api/v1/namespaces/default/configmaps";
+        let make = |name: String| {
+            let body = Bytes::from(json!({"metadata": {"name": name}, "data": {"key": "value"}}).to_string());
+            runtime.block_on(send(&server, Method::POST, maps, "application/json", body));
+        };
+        (0..objects).for_each(|number| make(format!("map-{number:05}")));
+        let first = format!("{maps}?limit=100");
+        let page: serde_json::Value = serde_json::from_slice(&runtime.block_on(send(
+            &server,
+            Method::GET,
+            &first,
+            "application/json",
+            Bytes::new(),
+        )))
+        .expect("a list");
+        let second = format!("{first}&continue={}", page["metadata"]["continue"].as_str().unwrap_or_default());
+        // The rest of the list is of a version that is the present no more.
+        make("zzz".to_owned());
+        group.bench_function(format!("the second page of a hundred of {objects}"), |b| {
+            b.iter(|| runtime.block_on(send(&server, Method::GET, &second, "application/json", Bytes::new())));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, writes, pages);
 criterion_main!(benches);

@@ -100,40 +100,41 @@ impl Registry {
         let mut page = Page { version: 0, entries: Vec::new(), continue_token: None, remaining: None };
         let mut after = from.map(|token| (token.namespace.clone(), token.name.clone()));
         let mut fetch = limit;
+        let mut known = from.and_then(|token| token.remaining);
         loop {
-            let range =
-                Range { namespace, after: after.as_ref().map(|(ns, name)| (ns.as_str(), name.as_str())), limit: fetch };
+            let after_key = after.as_ref().map(|(ns, name)| (ns.as_str(), name.as_str()));
+            let range = Range { namespace, after: after_key, limit: fetch, known };
             let listed = self.storage.list(served.id, &range, at).map_err(|_| too_old(served, namespace, from))?;
             page.version = listed.version;
             at = Some(listed.version);
             let mut last = None;
-            let mut cut = false;
+            let mut cut = 0;
             for entry in listed.entries {
                 if limit > 0 && page.entries.len() >= limit {
-                    cut = true;
-                    break;
+                    cut += 1;
+                    continue;
                 }
                 last = Some((entry.namespace.to_string(), entry.name.to_string()));
                 if everything || selection.matches(&entry) {
                     page.entries.push(entry);
                 }
             }
-            let more = cut || listed.remaining > 0;
+            let remaining = cut + listed.remaining;
             after = last.or(after);
-            if !more || limit == 0 {
+            if remaining == 0 || limit == 0 {
                 return Ok(page);
             }
             if page.entries.len() >= limit {
                 if let Some((ns, name)) = &after {
                     let version = i64::try_from(listed.version).unwrap_or(i64::MAX);
                     let whole = namespace.is_empty() && served.resource().namespaced;
-                    page.continue_token = Some(Token::encode(version, whole.then_some(ns.as_str()), name));
+                    page.continue_token =
+                        Some(Token::encode(version, whole.then_some(ns.as_str()), name, Some(remaining)));
                 }
-                if everything {
-                    page.remaining = Some(listed.remaining);
-                }
+                page.remaining = everything.then_some(remaining);
                 return Ok(page);
             }
+            known = Some(remaining);
             fetch = (fetch * 2).min(10_000);
         }
     }
@@ -187,7 +188,7 @@ impl Registry {
         let mut start_at = if version == 0 { present } else { version };
         let mut entries = Vec::new();
         if initial {
-            let range = Range { namespace, after: None, limit: 0 };
+            let range = Range { namespace, ..Range::default() };
             match self.storage.list(served.id, &range, None) {
                 Ok(listed) => {
                     start_at = listed.version;
@@ -211,7 +212,7 @@ fn too_old(served: &Served, namespace: &str, from: Option<&Token>) -> ApiError {
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
     );
     let whole = namespace.is_empty() && served.resource().namespaced;
-    error.continue_token = Some(Token::encode(-1, whole.then_some(token.namespace.as_str()), &token.name));
+    error.continue_token = Some(Token::encode(-1, whole.then_some(token.namespace.as_str()), &token.name, None));
     error
 }
 
@@ -231,9 +232,11 @@ struct Token {
     version: Option<u64>,
     namespace: String,
     name: String,
+    /// How many objects follow, at that version.
+    remaining: Option<usize>,
 }
 
-/// The token's wire form.
+/// The token's wire form: the reference's, and what follows.
 #[derive(Serialize, Deserialize)]
 struct Wire<'a> {
     #[serde(default)]
@@ -242,16 +245,18 @@ struct Wire<'a> {
     rv: i64,
     #[serde(default)]
     start: std::borrow::Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    remaining: Option<usize>,
 }
 
 impl Token {
-    fn encode(version: i64, namespace: Option<&str>, name: &str) -> String {
+    fn encode(version: i64, namespace: Option<&str>, name: &str, remaining: Option<usize>) -> String {
         // The next key after one is that key and a zero byte.
         let start = match namespace {
             Some(namespace) => format!("{namespace}/{name}\0"),
             None => format!("{name}\0"),
         };
-        let wire = Wire { v: "meta.k8s.io/v1".into(), rv: version, start: start.into() };
+        let wire = Wire { v: "meta.k8s.io/v1".into(), rv: version, start: start.into(), remaining };
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&wire).unwrap_or_default())
     }
 
@@ -280,6 +285,9 @@ impl Token {
             Some((ns, name)) if namespace.is_empty() && namespaced => (ns, name),
             _ => (if namespaced { namespace } else { "" }, start),
         };
-        Ok(Self { version: u64::try_from(wire.rv).ok(), namespace: ns.to_owned(), name: name.to_owned() })
+        // What is there now is not what was there then.
+        let version = u64::try_from(wire.rv).ok();
+        let remaining = wire.remaining.filter(|_| version.is_some());
+        Ok(Self { version, namespace: ns.to_owned(), name: name.to_owned(), remaining })
     }
 }

@@ -1,12 +1,13 @@
 //! One resource's objects in key order, and what happened to them.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::entry::Entry;
 use super::wakers::Wakers;
-use super::watch::Event;
+use super::watch::{Event, EventKind};
 
 /// Which objects a list wants.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,6 +18,8 @@ pub struct Range<'a> {
     pub after: Option<(&'a str, &'a str)>,
     /// At most this many; 0 for all.
     pub limit: usize,
+    /// How many there are from `after` on, where the page before has told: then nobody has to count them.
+    pub known: Option<usize>,
 }
 
 /// The objects of one namespace, by name.
@@ -113,38 +116,89 @@ impl Table {
         seen
     }
 
-    /// The present objects of a range, and how many there are beyond its limit.
+    /// The present objects of a range, and how many there are beyond its limit. Costs what it answers with, unless a range
+    /// in the middle does not know how much follows.
     pub(super) fn range(&self, range: &Range<'_>) -> (Vec<Arc<Entry>>, usize) {
-        if range.limit == 0 {
-            return (self.keys(range).cloned().collect(), 0);
-        }
-        let mut all = self.keys(range);
-        let taken: Vec<_> = all.by_ref().take(range.limit).cloned().collect();
-        (taken, all.count())
+        self.page(range, self.keys(range).cloned(), 0)
     }
 
-    /// The objects of a range as they were at `version`: the present with all later events undone.
+    /// The objects of a range as they were at `version`: the present with all later events undone. Costs what it answers
+    /// with, and what has happened since.
     pub(super) fn range_at(&self, range: &Range<'_>, version: u64) -> (Vec<Arc<Entry>>, usize) {
         let mut undone: BTreeMap<(Ordered, Arc<str>), Option<Arc<Entry>>> = BTreeMap::new();
+        let mut more = 0;
         for event in self.history.iter().rev().take_while(|e| e.version > version) {
             let entry = &event.entry;
+            if range.is_in(&entry.namespace) {
+                more += match event.kind {
+                    EventKind::Added => -1,
+                    EventKind::Modified => 0,
+                    EventKind::Deleted => 1,
+                };
+            }
             if range.holds(&entry.namespace, &entry.name) {
                 let key = (Ordered(Arc::clone(&entry.namespace)), Arc::clone(&entry.name));
                 undone.insert(key, event.previous.clone());
             }
         }
         if undone.is_empty() {
-            return self.range(range);
+            return self.page(range, self.keys(range).cloned(), more);
         }
-        for entry in self.keys(range) {
-            let key = (Ordered(Arc::clone(&entry.namespace)), Arc::clone(&entry.name));
-            undone.entry(key).or_insert_with(|| Some(Arc::clone(entry)));
+        let mut present = self.keys(range).peekable();
+        let mut undone = undone.into_iter().peekable();
+        let then = std::iter::from_fn(|| {
+            loop {
+                let order = match (present.peek(), undone.peek()) {
+                    (None, None) => return None,
+                    (Some(_), None) => Ordering::Less,
+                    (None, Some(_)) => Ordering::Greater,
+                    (Some(entry), Some(((namespace, name), _))) => {
+                        key_order(&entry.namespace, &namespace.0).then_with(|| entry.name.cmp(name))
+                    }
+                };
+                if order.is_lt() {
+                    return present.next().cloned();
+                }
+                if order.is_eq() {
+                    present.next();
+                }
+                if let Some((_, Some(before))) = undone.next() {
+                    return Some(before);
+                }
+            }
+        });
+        self.page(range, then, more)
+    }
+
+    /// The first of a range's entries, and how many follow; `more` is how many more there are than at present.
+    fn page(
+        &self,
+        range: &Range<'_>,
+        mut entries: impl Iterator<Item = Arc<Entry>>,
+        more: i64,
+    ) -> (Vec<Arc<Entry>>, usize) {
+        if range.limit == 0 {
+            return (entries.collect(), 0);
         }
-        let mut then: Vec<_> = undone.into_values().flatten().collect();
-        let keep = if range.limit == 0 { then.len() } else { range.limit.min(then.len()) };
-        let remaining = then.len() - keep;
-        then.truncate(keep);
-        (then, remaining)
+        let taken: Vec<_> = entries.by_ref().take(range.limit).collect();
+        if taken.len() < range.limit {
+            return (taken, 0);
+        }
+        let all = match (range.known, range.after) {
+            (Some(known), _) => Some(known),
+            (None, None) => Some(self.size(range.namespace).saturating_add_signed(isize::try_from(more).unwrap_or(0))),
+            (None, Some(_)) => None,
+        };
+        let remaining = all.map_or_else(|| entries.count(), |all| all.saturating_sub(taken.len()));
+        (taken, remaining)
+    }
+
+    /// How many objects a namespace has, or all have.
+    fn size(&self, namespace: &str) -> usize {
+        if namespace.is_empty() {
+            return self.len;
+        }
+        self.find(namespace).map_or(0, |at| self.namespaces[at].1.len())
     }
 
     /// A table of what there was at `version`, which has seen nothing happen.
@@ -184,14 +238,18 @@ impl Table {
 }
 
 impl Range<'_> {
+    fn is_in(&self, namespace: &str) -> bool {
+        self.namespace.is_empty() || self.namespace == namespace
+    }
+
     fn holds(&self, namespace: &str, name: &str) -> bool {
-        (self.namespace.is_empty() || self.namespace == namespace)
+        self.is_in(namespace)
             && self.after.is_none_or(|(ns, n)| key_order(namespace, ns).then_with(|| name.cmp(n)).is_gt())
     }
 }
 
 /// How namespaces compare as the first part of `namespace/name`: `a-b/...` comes before `a/...`.
-fn key_order(a: &str, b: &str) -> std::cmp::Ordering {
+fn key_order(a: &str, b: &str) -> Ordering {
     a.bytes().chain([b'/']).cmp(b.bytes().chain([b'/']))
 }
 
@@ -200,13 +258,13 @@ fn key_order(a: &str, b: &str) -> std::cmp::Ordering {
 struct Ordered(Arc<str>);
 
 impl PartialOrd for Ordered {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for Ordered {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+    fn cmp(&self, other: &Self) -> Ordering {
         key_order(&self.0, &other.0)
     }
 }

@@ -95,7 +95,7 @@ fn keys_are_ordered_as_namespace_slash_name() {
     }
     let listed = storage.list(PODS, &Range::default(), None).expect("the present");
     assert_eq!(names(&listed.entries), ["a-b/y", "a/b", "a/x", "b/c"]);
-    let range = Range { namespace: "", after: Some(("a", "b")), limit: 1 };
+    let range = Range { after: Some(("a", "b")), limit: 1, ..Range::default() };
     let listed = storage.list(PODS, &range, None).expect("the present");
     assert_eq!((names(&listed.entries), listed.remaining), (vec!["a/x".to_owned()], 1));
 }
@@ -229,21 +229,24 @@ proptest! {
         let events = read_all(&mut cursor);
         prop_assert!(events.windows(2).all(|pair| pair[0].version < pair[1].version));
         prop_assert_eq!(fold(&events), model.clone());
-        for (version, then) in history {
+        let places = [("", true), ("", false), ("n0", true), ("n1", false)];
+        for ((version, then), (namespace, tells)) in history.iter().flat_map(|at| places.iter().map(move |p| (at, p))) {
+            let mut then = then.clone();
+            then.retain(|(ns, _), _| namespace.is_empty() || ns == namespace);
             let mut found = Model::new();
             let mut after: Option<(String, String)> = None;
+            let mut known = None;
             loop {
-                let range = Range {
-                    namespace: "",
-                    after: after.as_ref().map(|(ns, name)| (ns.as_str(), name.as_str())),
-                    limit,
-                };
-                let listed = storage.list(PODS, &range, Some(version)).expect("all history is there");
+                let after_key = after.as_ref().map(|(ns, name)| (ns.as_str(), name.as_str()));
+                let range = Range { namespace, after: after_key, limit, known: known.filter(|_| *tells) };
+                let listed = storage.list(PODS, &range, Some(*version)).expect("all history is there");
                 for entry in &listed.entries {
                     let key = (entry.namespace.to_string(), entry.name.to_string());
                     after = Some(key.clone());
                     found.insert(key, value(entry));
                 }
+                prop_assert_eq!(listed.remaining, then.len() - found.len(), "at version {}", version);
+                known = Some(listed.remaining);
                 if listed.remaining == 0 {
                     break;
                 }

@@ -107,7 +107,7 @@ struct Given<'a> {
 impl Given<'_> {
     /// Whether `has` holds for the spec of any Service that is there.
     fn any(&self, has: impl Fn(&Object) -> bool) -> bool {
-        let everything = Range { namespace: "", after: None, limit: 0 };
+        let everything = Range::default();
         let listed = self.registry.storage.list(self.served.id, &everything, None);
         let entries = listed.map(|listed| listed.entries).unwrap_or_default();
         entries.iter().map(|entry| Entry::object(entry)).any(|object| object.object("spec").is_some_and(&has))
