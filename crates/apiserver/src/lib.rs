@@ -45,6 +45,7 @@ use tokio::sync::watch::Sender;
 
 use crate::clock::Clock;
 use crate::generator::Generator;
+use crate::http::in_flight::InFlight;
 use crate::http::{Service, Shared};
 use crate::kinds::Kind;
 use crate::registry::Registry;
@@ -69,6 +70,8 @@ pub struct Options {
     pub retention: Retention,
     /// How many requests may be handled at once, watches not counted, before others are answered 429.
     pub most_in_flight: usize,
+    /// How many bytes of bodies and unsent answers there may be at once before others are answered 429.
+    pub most_bytes_in_flight: usize,
     /// The bearer token that grants everything.
     pub token: String,
 }
@@ -84,6 +87,7 @@ impl Options {
             generator: Generator::random()?,
             retention: Retention::default(),
             most_in_flight: MOST_IN_FLIGHT,
+            most_bytes_in_flight: MOST_BYTES_IN_FLIGHT,
             token: tls::random_token()?,
         })
     }
@@ -97,6 +101,7 @@ impl Options {
             generator: Generator::seeded(seed),
             retention: Retention::default(),
             most_in_flight: MOST_IN_FLIGHT,
+            most_bytes_in_flight: MOST_BYTES_IN_FLIGHT,
             token: format!("seed-{seed}"),
         }
     }
@@ -104,6 +109,9 @@ impl Options {
 
 /// Requests at once, watches not counted, where the options do not say.
 const MOST_IN_FLIGHT: usize = 4096;
+
+/// Bytes of bodies and unsent answers at once where the options do not say.
+const MOST_BYTES_IN_FLIGHT: usize = 256 << 20;
 
 /// A server with its storage. Cheap to clone; clones are the same server.
 #[derive(Debug, Clone)]
@@ -122,9 +130,10 @@ impl ApiServer {
     #[must_use]
     pub fn with_kinds(kinds: Vec<Arc<dyn Kind>>, options: Options) -> Self {
         let registry = Registry::new(kinds, options.clock, options.generator, options.retention);
+        let in_flight = InFlight::new(options.most_in_flight, options.most_bytes_in_flight);
         create_first_namespaces(&registry);
         registry.create_own_service(SECURE_PORT);
-        Self { shared: Arc::new(Shared::new(registry, options.token, options.most_in_flight)) }
+        Self { shared: Arc::new(Shared::new(registry, options.token, in_flight)) }
     }
 
     /// Answers requests of clients in the same process, who need no credential.

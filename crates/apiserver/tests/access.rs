@@ -185,6 +185,28 @@ async fn too_many_requests_are_told_to_come_back() {
     assert_eq!(&answer.body[..], b"Too many requests, please try again later.\n");
 }
 
+/// Contract: API-22
+#[tokio::test(start_paused = true)]
+async fn bytes_in_flight_are_bounded_until_they_are_sent() {
+    let server = start_with(Options { most_bytes_in_flight: 150 << 10, ..options() });
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let large = json!({"metadata": {"name": "large"}, "data": {"key": "x".repeat(100 << 10)}});
+    assert_eq!(server.post(maps, &large).await.status, 201);
+    let unread = || {
+        let request = http::Request::get(format!("{maps}/large")).header("Accept", "application/yaml");
+        let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).expect("a request");
+        let service = server.api.service();
+        async move { service.answer(request).await }
+    };
+    let (first, second) = (unread().await, unread().await);
+    assert_eq!((first.status().as_u16(), second.status().as_u16()), (200, 200), "the one that goes beyond is answered");
+    assert_eq!(unread().await.status(), 429, "a third is not");
+    assert_eq!(server.post(maps, &large).await.status, 429, "nor is a body read");
+    assert_eq!(server.get("/readyz").await.status, 200, "small answers are not counted");
+    drop(first);
+    assert_eq!(unread().await.status(), 200);
+}
+
 /// Contract: API-23
 #[tokio::test(start_paused = true)]
 async fn containers_are_simulated_and_say_so() {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::Stream;
 use http_body::{Frame, SizeHint};
 
+use super::in_flight::Hold;
 use crate::storage::Entry;
 
 /// The body of an answer.
@@ -20,6 +21,18 @@ enum Kind {
     Line(Option<Bytes>, bool),
     List(ListBody),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+/// Bytes that are counted for as long as somebody has them.
+struct Held {
+    bytes: Bytes,
+    _hold: Hold,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// A list whose items are copied out piece by piece, so that a long one never exists twice in memory.
@@ -56,6 +69,21 @@ impl Body {
     #[must_use]
     pub fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Kind::Stream(Box::pin(pieces)))
+    }
+
+    /// How many bytes it holds that nothing else does. A list and a stored object share theirs with the storage.
+    pub(super) fn held(&self) -> usize {
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.as_ref().map_or(0, Bytes::len),
+            Kind::Line(..) | Kind::List(_) | Kind::Stream(_) => 0,
+        }
+    }
+
+    /// Counts its bytes until they are sent, wherever they wait.
+    pub(super) fn hold(&mut self, hold: Hold) {
+        if let Kind::Whole(Some(bytes)) = &mut self.0 {
+            *bytes = Bytes::from_owner(Held { bytes: std::mem::take(bytes), _hold: hold });
+        }
     }
 
     /// `head`, which ends with an opening bracket; the objects as items of a list; `]}`.

@@ -10,6 +10,7 @@
 
 pub mod body;
 pub mod discovery;
+pub mod in_flight;
 pub mod metrics;
 pub mod negotiate;
 pub mod path;
@@ -24,7 +25,6 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -46,6 +46,7 @@ use crate::registry::options::Query;
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 use body::Body;
+use in_flight::{Hold, InFlight};
 use metrics::{Labels, Metrics};
 use negotiate::Output;
 use path::Target;
@@ -53,6 +54,8 @@ use resources::Verb;
 
 /// A body may be this many bytes long (API-22).
 pub const LARGEST_BODY: usize = 3 << 20;
+/// Answers of fewer bytes are not counted.
+const COUNTED_ANSWER: usize = 64 << 10;
 /// How long a body may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Of a body that is too long, this many bytes are read before the connection is given up.
@@ -71,24 +74,21 @@ pub struct Shared {
     pub token: String,
     /// Whose it is.
     pub administrator: Arc<User>,
-    /// Requests being handled now, watches not among them.
-    in_flight: AtomicUsize,
-    /// How many of those there may be before others are told to come back (API-22).
-    most_in_flight: usize,
+    /// What is being handled now.
+    in_flight: InFlight,
 }
 
 impl Shared {
     /// The parts of a server.
     #[must_use]
-    pub fn new(registry: Registry, token: String, most_in_flight: usize) -> Self {
+    pub fn new(registry: Registry, token: String, in_flight: InFlight) -> Self {
         Self {
             registry: Arc::new(registry),
             metrics: Metrics::default(),
             stopping: Sender::new(false),
             token,
             administrator: Arc::new(User::administrator()),
-            in_flight: AtomicUsize::new(0),
-            most_in_flight,
+            in_flight,
         }
     }
 }
@@ -120,15 +120,26 @@ impl Service {
                 return respond::error(&error, negotiate::output(&parts.headers, &query, false).ok());
             }
         };
-        let Some(_slot) = Slot::take(&self.shared) else {
-            self.shared.metrics.refused();
-            let mut response = respond::text(429, &b"Too many requests, please try again later.\n"[..]);
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            return response;
-        };
-        let (response, labels) = self.route(&user, &parts, body).await;
+        let Some(_slot) = self.shared.in_flight.request() else { return self.too_many() };
+        let (mut response, labels) = self.route(&user, &parts, body).await;
+        // Small ones are not worth counting: there are no more of them than there are requests and connections.
+        let size = response.body().held();
+        if size >= COUNTED_ANSWER {
+            match self.shared.in_flight.bytes(size) {
+                Some(hold) => response.body_mut().hold(hold),
+                None => response = self.too_many(),
+            }
+        }
         let labels = Labels { code: response.status().as_u16(), ..labels };
         self.shared.metrics.request(labels, begun.elapsed());
+        response
+    }
+
+    /// There is too much in flight.
+    fn too_many(&self) -> Response<Body> {
+        self.shared.metrics.refused();
+        let mut response = respond::text(429, &b"Too many requests, please try again later.\n"[..]);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         response
     }
 
@@ -212,10 +223,11 @@ impl Service {
                     return (self.connect(&served, &path, subresource), labels("connect", plural, subresource.name()));
                 }
                 let labels = labels(verb.word(), plural, subresource.map_or("", Subresource::name));
-                let body = if reads { Ok(Bytes::new()) } else { read(parts, body).await };
+                let body = if reads { Ok((Bytes::new(), None)) } else { self.read(parts, body).await };
                 let response = match body {
-                    Err(error) => respond::error(&error, None),
-                    Ok(body) => resources::Request {
+                    Err(Unread::Refused(error)) => respond::error(&error, None),
+                    Err(Unread::TooMany) => self.too_many(),
+                    Ok((body, _hold)) => resources::Request {
                         shared: &self.shared,
                         served: &served,
                         path,
@@ -268,14 +280,71 @@ impl Service {
         let answer = async {
             let format = negotiate::input(&parts.headers)?;
             let output = negotiate::output(&parts.headers, query, false)?;
-            let body = read(parts, body).await?;
+            let (body, _hold) = self.read(parts, body).await?;
             let now = self.shared.registry.clock.now();
             let known = |token: &str| is_token(&self.shared, token).then(User::administrator);
             let namespace = path.namespace.unwrap_or_default();
             let value = reviews::answer(&review, (&body, format), namespace, user, now, known)?;
-            Ok::<_, ApiError>(respond::value(201, &value, output))
+            Ok::<_, Unread>(respond::value(201, &value, output))
         };
-        Some(answer.await.unwrap_or_else(|error| respond::error(&error, None)))
+        Some(match answer.await {
+            Ok(response) => response,
+            Err(Unread::Refused(error)) => respond::error(&error, None),
+            Err(Unread::TooMany) => self.too_many(),
+        })
+    }
+
+    /// Reads a body, up to its largest size; its bytes are counted until the hold is dropped.
+    async fn read<B>(&self, parts: &Parts, body: B) -> Result<(Bytes, Option<Hold>), Unread>
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        let late = |_| Unread::Refused(ApiError::bad_request("the request's body took too long"));
+        tokio::time::timeout(PATIENCE, self.read_all(parts, body)).await.map_err(late)?
+    }
+
+    async fn read_all<B>(&self, parts: &Parts, body: B) -> Result<(Bytes, Option<Hold>), Unread>
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        let declared =
+            parts.headers.get(http::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+        let mut too_large = declared.is_some_and(|length| length > LARGEST_BODY as u64);
+        let mut read = 0;
+        let mut body = std::pin::pin!(body);
+        let mut first: Option<Bytes> = None;
+        let mut joined = BytesMut::new();
+        let mut hold = self.shared.in_flight.bytes(0).ok_or(Unread::TooMany)?;
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else {
+                return Err(Unread::Refused(ApiError::bad_request("the request's body could not be read")));
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            read += data.len();
+            too_large |= read > LARGEST_BODY;
+            if too_large {
+                // A client that is still sending does not read the answer: what it sends is taken and dropped, up to a
+                // point.
+                if read > MOST_DROPPED {
+                    break;
+                }
+                (first, joined) = (None, BytesMut::new());
+                continue;
+            }
+            hold.grow(data.len());
+            match first.take() {
+                None if joined.is_empty() => first = Some(data),
+                None => joined.extend_from_slice(&data),
+                Some(one) => {
+                    joined.extend_from_slice(&one);
+                    joined.extend_from_slice(&data);
+                }
+            }
+        }
+        if too_large {
+            return Err(Unread::Refused(ApiError::too_large(LARGEST_BODY)));
+        }
+        Ok((first.unwrap_or_else(|| joined.freeze()), Some(hold)))
     }
 
     fn other(&self, path: &[&str], parts: &Parts, query: &Query) -> Response<Body> {
@@ -333,67 +402,17 @@ fn is_token(shared: &Shared, given: &str) -> bool {
     given.len() == token.len() && given.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// Reads a body, up to its largest size.
-async fn read<B>(parts: &Parts, body: B) -> Result<Bytes, ApiError>
-where
-    B: http_body::Body<Data = Bytes>,
-{
-    match tokio::time::timeout(PATIENCE, read_all(parts, body)).await {
-        Ok(read) => read,
-        Err(_) => Err(ApiError::bad_request("the request's body took too long")),
+impl From<ApiError> for Unread {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
     }
 }
 
-async fn read_all<B>(parts: &Parts, body: B) -> Result<Bytes, ApiError>
-where
-    B: http_body::Body<Data = Bytes>,
-{
-    let declared = parts.headers.get(http::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-    let mut too_large = declared.is_some_and(|length| length > LARGEST_BODY as u64);
-    let mut read = 0;
-    let mut body = std::pin::pin!(body);
-    let mut first: Option<Bytes> = None;
-    let mut joined = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return Err(ApiError::bad_request("the request's body could not be read")) };
-        let Ok(data) = frame.into_data() else { continue };
-        read += data.len();
-        too_large |= read > LARGEST_BODY;
-        if too_large {
-            // A client that is still sending does not read the answer: what it sends is taken and dropped, up to a point.
-            if read > MOST_DROPPED {
-                break;
-            }
-            (first, joined) = (None, BytesMut::new());
-            continue;
-        }
-        match first.take() {
-            None if joined.is_empty() => first = Some(data),
-            None => joined.extend_from_slice(&data),
-            Some(one) => {
-                joined.extend_from_slice(&one);
-                joined.extend_from_slice(&data);
-            }
-        }
-    }
-    if too_large { Err(ApiError::too_large(LARGEST_BODY)) } else { Ok(first.unwrap_or_else(|| joined.freeze())) }
-}
-
-/// A place among the requests in flight.
-struct Slot<'a>(&'a Shared);
-
-impl<'a> Slot<'a> {
-    fn take(shared: &'a Shared) -> Option<Self> {
-        let before = shared.in_flight.fetch_add(1, Ordering::Relaxed);
-        let slot = Self(shared);
-        (before < shared.most_in_flight).then_some(slot)
-    }
-}
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
+/// Why a body was not read.
+enum Unread {
+    Refused(ApiError),
+    /// Too many bytes are in flight.
+    TooMany,
 }
 
 impl<B> tower::Service<Request<B>> for Service
