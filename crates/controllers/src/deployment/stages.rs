@@ -20,6 +20,7 @@ pub(super) struct Work {
     pub(super) sets: Sets,
     pub(super) create: Option<NewSet>,
     pub(super) updates: Vec<SetUpdate>,
+    pub(super) waiting: Vec<SetUpdate>,
     pub(super) delete: Vec<Arc<ReplicaSet>>,
     pub(super) own_steps: Vec<Step>,
     pub(super) reporting: Reporting,
@@ -27,7 +28,8 @@ pub(super) struct Work {
 
 impl Work {
     fn nothing(sets: Sets, reporting: Reporting) -> Self {
-        Self { sets, create: None, updates: Vec::new(), delete: Vec::new(), own_steps: Vec::new(), reporting }
+        let (updates, waiting) = (Vec::new(), Vec::new());
+        Self { sets, create: None, updates, waiting, delete: Vec::new(), own_steps: Vec::new(), reporting }
     }
 
     /// Creates the new ReplicaSet at the next revision, or fails the sync with the reason why it cannot be created.
@@ -67,24 +69,20 @@ pub(super) fn report_only(sets: Sets) -> Work {
 /// complete first.
 pub(super) fn pause(snapshot: &Snapshot, sets: Sets) -> Work {
     let deployment = &snapshot.deployment;
-    let (mut work, waiting) = sized(snapshot, sets);
+    let mut work = scale(snapshot, sets);
     if rollback_to(deployment).is_none() {
-        let is_updated =
-            |set: &ReplicaSet| work.updates.iter().chain(&waiting).any(|update| update.before.meta.uid == set.meta.uid);
+        let is_updated = |set: &ReplicaSet| {
+            work.updates.iter().chain(&work.waiting).any(|update| update.before.meta.uid == set.meta.uid)
+        };
         work.delete = history::clean_up(deployment, &work.sets.old);
         work.delete.retain(|set| !is_updated(set));
     }
     work
 }
 
-/// Scales the existing ReplicaSets, and creates none.
+/// Scales the existing ReplicaSets, and creates none. Paused or scaled in the middle of a rollout, no ReplicaSet grows
+/// into the room of pods that are still to go: that update waits.
 pub(super) fn scale(snapshot: &Snapshot, sets: Sets) -> Work {
-    sized(snapshot, sets).0
-}
-
-/// The ReplicaSets at the sizes of the Deployment's, and the updates that wait: paused or scaled in the middle of a
-/// rollout, no ReplicaSet grows into the room of pods that are still to go.
-fn sized(snapshot: &Snapshot, sets: Sets) -> (Work, Vec<SetUpdate>) {
     let deployment = &snapshot.deployment;
     let (sets, upkeep) = kept_up(deployment, sets);
     let (grown, mut updates): (Vec<_>, Vec<_>) =
@@ -96,7 +94,7 @@ fn sized(snapshot: &Snapshot, sets: Sets) -> (Work, Vec<SetUpdate>) {
     let (waiting, grown) = grown.into_iter().partition::<Vec<_>, _>(waits);
     updates.extend(grown);
     let updates = together(upkeep, updates);
-    (Work { updates, ..Work::nothing(sets, Reporting::Counts) }, waiting)
+    Work { updates, waiting, ..Work::nothing(sets, Reporting::Counts) }
 }
 
 /// The new ReplicaSet must exist before the Deployment is rolled back, so that it is one of the revisions.

@@ -83,9 +83,7 @@ pub(super) fn reasons(snapshot: &Snapshot, decision: &Decision, after: &Deployme
         Stage::Rolling => rolling(decision, &mut why),
         Stage::Recreating => recreating(snapshot, decision, &mut why),
     }
-    if matches!(decision.stage, Stage::Paused | Stage::Scaling) {
-        growth_waits(snapshot, decision, &mut why);
-    }
+    why.extend(growth_waits(snapshot, decision));
     if matches!(decision.stage, Stage::Rolling | Stage::Recreating) {
         completion(deployment, decision, after, &mut why);
     }
@@ -105,11 +103,9 @@ pub(super) fn reasons(snapshot: &Snapshot, decision: &Decision, after: &Deployme
 }
 
 /// Which ReplicaSet would be scaled up, and waits for the pods of another.
-fn growth_waits(snapshot: &Snapshot, decision: &Decision, why: &mut Vec<Reason>) {
+fn growth_waits(snapshot: &Snapshot, decision: &Decision) -> Option<Reason> {
     let Decision { deployment, sets, updates, .. } = decision;
-    let is_done = |update: &SetUpdate| updates.iter().any(|done| done.before.meta.uid == update.before.meta.uid);
-    let wanted = scaling::scale(deployment, sets);
-    let Some(update) = wanted.iter().find(|update| update.shrinks_by() < 0 && !is_done(update)) else { return };
+    let update = decision.waiting.first()?;
     let (name, size) = (&update.before.meta.name, update.after.replicas);
     let (row, cause) = match scaling::with_more_than_wanted(&update.before, updates, sets) {
         _ if deployment.strategy == Strategy::Recreate
@@ -119,9 +115,9 @@ fn growth_waits(snapshot: &Snapshot, decision: &Decision, why: &mut Vec<Reason>)
         }
         Some(other) if !is_reported(other) => ("DEP-09", unreported(other)),
         Some(other) => ("DEP-09", format!("{} has pods that are to be deleted first", other.meta.name)),
-        None => return,
+        None => return None,
     };
-    why.push(Reason::new(row, format!("{name} is to have {size} replicas and waits: {cause}")));
+    Some(Reason::new(row, format!("{name} is to have {size} replicas and waits: {cause}")))
 }
 
 fn rolling(decision: &Decision, why: &mut Vec<Reason>) {
