@@ -28,6 +28,8 @@ pub(crate) struct Evidence {
     pub(crate) deleted_by_controllers: BTreeSet<String>,
     /// Pods that the controllers created without being told.
     pub(crate) created_unanswered: BTreeSet<String>,
+    /// The versions of ReplicaSets that the controllers wrote without being told.
+    pub(crate) sets_unanswered: BTreeSet<u64>,
     /// What was done by others.
     pub(crate) done: Done,
     /// Virtual milliseconds since the Unix epoch from which on whatever happens is told to the controllers at once.
@@ -115,7 +117,8 @@ impl<'s> Laws<'s> {
             }
             Kind::ReplicaSet => {
                 let by_another = self.evidence.done.sets.contains(&write.version);
-                if by_another && !self.restored {
+                let unknown = by_another || self.evidence.sets_unanswered.contains(&write.version);
+                if unknown && !self.restored {
                     let before = self.sets.get(name(object)).map_or(0, |set| number(set, "/spec/replicas"));
                     let change = number(object, "/spec/replicas") - before;
                     self.added += change.max(0);

@@ -136,9 +136,8 @@ pub(crate) async fn tell(seed: u64, sky: Sky) -> Told {
     let deleted_unanswered = unanswered(&faults, Verb::Delete);
     deleted_by_controllers.retain(|pod| !deleted_unanswered.contains(pod));
     let created_unanswered = unanswered(&faults, Verb::Create);
-    let mut done = done;
-    done.sets.extend(sets_unanswered(&faults));
-    let evidence = Evidence { deleted_by_controllers, created_unanswered, done, told_from };
+    let sets_unanswered = sets_unanswered(&faults);
+    let evidence = Evidence { deleted_by_controllers, created_unanswered, sets_unanswered, done, told_from };
     let seen = watcher.end();
     broken.extend(Laws::check(&seen, &evidence, story.min_ready));
     if std::env::var_os("MUSTER_TIMELINE").is_some() {
