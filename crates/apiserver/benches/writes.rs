@@ -141,5 +141,38 @@ fn pages(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, writes, pages);
+/// What an apply costs by the length of a keyed list: in proportion, and no more.
+fn applies(c: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let mut group = c.benchmark_group("applies");
+    group.sample_size(10);
+    for entries in [1000, 8000] {
+        let server = ApiServer::new(Options::seeded(1, Timestamp::from_seconds(1_800_000_000)));
+        let mut turn = 0;
+        group.throughput(Throughput::Elements(entries));
+        group.bench_function(format!("a ReplicaSet with {entries} environment variables"), |b| {
+            b.iter(|| {
+                turn += 1;
+                let env: Vec<_> =
+                    (0..entries).map(|at| json!({"name": format!("NAME_{at}"), "value": format!("{turn}")})).collect();
+                let set = json!({
+                    "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "set"},
+                    "spec": {
+                        "selector": {"matchLabels": {"app": "a"}},
+                        "template": {
+                            "metadata": {"labels": {"app": "a"}},
+                            "spec": {"containers": [{"name": "c", "image": "i", "env": env}]},
+                        },
+                    },
+                });
+                let path = "/apis/apps/v1/namespaces/default/replicasets/set?fieldManager=bench";
+                let body = Bytes::from(set.to_string());
+                runtime.block_on(send(&server, Method::PATCH, path, "application/apply-patch+yaml", body))
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, writes, pages, applies);
 criterion_main!(benches);

@@ -8,6 +8,7 @@
 //! [`Service`] is a `tower::Service`: sockets use it through [`crate::serve`], and a client in the same process uses it with
 //! no socket at all.
 
+mod aside;
 pub mod body;
 pub mod discovery;
 pub mod in_flight;
@@ -45,6 +46,7 @@ use crate::model::Subresource;
 use crate::registry::options::Query;
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
+use aside::aside;
 use body::Body;
 use in_flight::{Hold, InFlight};
 use metrics::{Labels, Metrics};
@@ -227,16 +229,12 @@ impl Service {
                 let response = match body {
                     Err(Unread::Refused(error)) => respond::error(&error, None),
                     Err(Unread::TooMany) => self.too_many(),
-                    Ok((body, _hold)) => resources::Request {
-                        shared: &self.shared,
-                        served: &served,
-                        path,
-                        parts,
-                        query,
-                        subresource,
-                        verb,
+                    Ok((body, _hold)) => {
+                        let shared = &self.shared;
+                        let request =
+                            resources::Request { shared, served: &served, path, parts, query, subresource, verb };
+                        aside(body.len() >= aside::LONG_BODY, || request.handle(&body))
                     }
-                    .handle(&body),
                 };
                 (response, labels)
             }

@@ -5,6 +5,7 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::aside::{LONG_LIST, aside};
 use super::body::Body;
 use super::negotiate::{Output, Transform};
 use super::table;
@@ -155,8 +156,24 @@ pub fn list(
         head.extend_from_slice(b",\"items\":[");
         return Ok(with_body(200, "application/json", Body::list(head, page.entries)));
     }
+    let is_long = page.entries.len() >= LONG_LIST;
+    aside(is_long, || {
+        let shown = shown_list(registry, served, &page, metadata, output.transform, include)?;
+        Ok(value(200, &shown, output))
+    })
+}
+
+/// A list whose objects are not sent as they are stored.
+fn shown_list(
+    registry: &Registry,
+    served: &Served,
+    page: &Page,
+    metadata: Value,
+    transform: Option<Transform>,
+    include: Option<&str>,
+) -> Result<Value, ApiError> {
     let objects = page.entries.iter().map(|entry| entry.object());
-    let shown = match output.transform {
+    Ok(match transform {
         None => {
             let items: Vec<Value> = objects
                 .map(|object| {
@@ -196,8 +213,7 @@ pub fn list(
                 go_type(served, "List")
             )));
         }
-    };
-    Ok(value(200, &shown, output))
+    })
 }
 
 /// Metadata only, of one object.

@@ -1,0 +1,45 @@
+//! Long work of one request, kept from delaying others.
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// A body of this many bytes may take tens of milliseconds to handle: an apply of thousands of list entries does.
+pub(super) const LONG_BODY: usize = 64 << 10;
+/// So does a list of this many objects that are not sent as they are stored.
+pub(super) const LONG_LIST: usize = 500;
+
+/// Does some work; if it is long, the other tasks of this thread go on in another one meanwhile. Where there is only one
+/// thread, as in a simulation, they wait.
+pub(super) fn aside<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
+    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+    if is_long && matches!(flavor, Ok(RuntimeFlavor::MultiThread)) {
+        return tokio::task::block_in_place(work);
+    }
+    work()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Contract: API-22
+    #[test]
+    fn long_work_keeps_no_other_task_from_going_on() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
+        let (done, wait) = mpsc::channel();
+        let wait = Arc::new(std::sync::Mutex::new(wait));
+        let outcome = runtime.block_on(async {
+            let long = tokio::spawn(async move {
+                // Spawned from the only worker: it is queued behind this task.
+                tokio::spawn(async move { done.send(()) });
+                aside(true, || wait.lock().expect("no panic").recv_timeout(Duration::from_secs(60)).is_ok())
+            });
+            long.await.expect("no panic")
+        });
+        assert!(outcome, "the other task ran while this one worked");
+        assert_eq!(aside(true, || 1), 1, "there need be no runtime");
+    }
+}
