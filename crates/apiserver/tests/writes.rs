@@ -529,3 +529,24 @@ async fn what_a_body_is_written_in() {
     let name = server.send("POST", MAPS, &[("Content-Type", "application/json")], body("a\\nb")).await.json();
     assert!(name["message"].as_str().is_some_and(|m| m.starts_with(r#"ConfigMap "a\nb" is invalid: "#)), "{name}");
 }
+
+/// Contract: B-24
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_service_account_is_not_there_is_refused() {
+    let server = start();
+    let pods = "/api/v1/namespaces/default/pods";
+    let mut pod = json!({
+        "metadata": {"name": "p"}, "spec": {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "i"}]},
+    });
+    let refused = server.post(pods, &pod).await;
+    let why =
+        r#"pods "p" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found"#;
+    assert_eq!((refused.status, &refused.json()["message"]), (403, &json!(why)));
+    let account = json!({"metadata": {"name": "robot"}});
+    assert_eq!(server.post("/api/v1/namespaces/default/serviceaccounts", &account).await.status, 201);
+    assert_eq!(server.post(pods, &pod).await.status, 201);
+    pod["metadata"]["name"] = json!("q");
+    pod["spec"].as_object_mut().expect("an object").remove("serviceAccountName");
+    let stored = server.post(pods, &pod).await.json();
+    assert_eq!(stored["spec"].get("serviceAccountName"), None, "{stored}");
+}

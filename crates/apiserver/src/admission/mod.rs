@@ -4,6 +4,7 @@
 
 mod lifecycle;
 mod priority;
+mod serviceaccount;
 mod taints;
 mod tolerations;
 
@@ -19,6 +20,7 @@ use crate::status::ApiError;
 pub fn create(registry: &Registry, served: &Served, object: &mut Object) -> Result<(), ApiError> {
     lifecycle::create(registry, served, object)?;
     if is_pod(served) {
+        serviceaccount::create(registry, served, object)?;
         priority::create(served, object)?;
         tolerations::complete(object);
     }
