@@ -25,6 +25,25 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("muster", &["objects", "machinery", "controllers", "inspect", "runtime", "apiserver", "cluster", "simulation"]),
 ];
 
+/// The modules of the embedded server, the lowest first: each imports those before it. Those of one line know each other.
+const MODULES: &[&[&str]] = &[
+    &["model"],
+    &["field"],
+    &["clock", "generator", "version"],
+    &["status"],
+    &["yaml"],
+    &["schema"],
+    &["validation"],
+    &["kinds"],
+    &["storage"],
+    &["codec"],
+    &["registry", "admission"],
+    &["access"],
+    &["http"],
+    &["tls"],
+    &["serve"],
+];
+
 /// The crates without a clock, randomness, I/O or async.
 const PURE: &[&str] = &["objects", "schema", "machinery", "controllers", "inspect"];
 
@@ -73,6 +92,32 @@ fn imports_run_one_way() {
             );
         }
     }
+}
+
+#[test]
+fn modules_of_the_server_import_one_way() {
+    let level = |module: &str| MODULES.iter().position(|level| level.contains(&module));
+    let packages = packages();
+    let server = packages.iter().find(|package| package.folder == "apiserver").expect("the embedded server");
+    let mut broken = Vec::new();
+    let mut seen = BTreeSet::new();
+    for source in product(server) {
+        let module = source.module.split("::").next().unwrap_or_default();
+        if module.is_empty() {
+            continue;
+        }
+        seen.insert(module.to_owned());
+        let own = level(module).unwrap_or_else(|| panic!("{module} has no place in the order of modules"));
+        for mention in mentions(&source.product()) {
+            let [krate, other, ..] = mention.path.as_slice() else { continue };
+            if krate == "crate" && level(other).is_some_and(|other| other > own) {
+                broken.push(format!("{}:{}: {module} imports {other}", source.path.display(), mention.line));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    let known: BTreeSet<String> = MODULES.iter().flat_map(|level| level.iter().map(|it| (*it).to_owned())).collect();
+    assert_eq!(seen, known);
 }
 
 #[test]

@@ -5,14 +5,15 @@ use std::borrow::Cow;
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
+use crate::codec::json_patch::Touched;
 pub use crate::model::Model;
 use crate::model::{FieldValidation, Object, api_version};
-use crate::registry::json_patch::Touched;
 use crate::schema::strategic::{self, PatchError};
 use crate::schema::{self, Validation};
 use crate::status::ApiError;
 
 mod duplicates;
+pub mod json_patch;
 pub mod openapi_v2;
 mod ordered;
 mod protobuf;

@@ -25,7 +25,6 @@ pub mod generator;
 pub mod http;
 pub mod kinds;
 pub mod model;
-pub mod openapi;
 pub mod registry;
 pub mod schema;
 pub mod serve;

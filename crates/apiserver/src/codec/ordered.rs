@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Model;
-use crate::registry::json_patch::Touched;
+use crate::codec::json_patch::Touched;
 use crate::schema::table::{Kind, Shape, Table, Type};
 
 /// An object that a patch has gone through: what it opened is sorted, the rest is in the types' order.

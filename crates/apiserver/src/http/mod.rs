@@ -14,6 +14,7 @@ pub mod discovery;
 pub mod in_flight;
 pub mod metrics;
 pub mod negotiate;
+pub mod openapi;
 pub mod path;
 pub mod resources;
 pub mod respond;
@@ -374,11 +375,11 @@ impl Service {
                 let text = self.shared.metrics.text(&self.shared.registry);
                 respond::bytes(200, "text/plain; version=0.0.4; charset=utf-8", text)
             }
-            ["openapi", "v3"] => crate::openapi::index(&self.shared.registry),
+            ["openapi", "v3"] => openapi::index(&self.shared.registry),
             ["openapi", "v3", rest @ ..] => {
-                crate::openapi::document(&self.shared.registry, &rest.join("/"), &parts.headers, query)
+                openapi::document(&self.shared.registry, &rest.join("/"), &parts.headers, query)
             }
-            ["openapi", "v2"] => crate::openapi::document_v2(&self.shared.registry, negotiate::accept(&parts.headers)),
+            ["openapi", "v2"] => openapi::document_v2(&self.shared.registry, negotiate::accept(&parts.headers)),
             _ => respond::no_such_page(),
         }
     }

@@ -4,7 +4,9 @@
 pub mod column;
 pub mod fields;
 pub mod groups;
+pub mod pod;
 pub mod resource;
+pub mod service;
 pub mod subresource;
 
 use std::borrow::Cow;

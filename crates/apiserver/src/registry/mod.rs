@@ -16,7 +16,6 @@ pub mod catalogue;
 pub mod create;
 pub mod delete;
 mod expiry;
-pub mod json_patch;
 pub mod list;
 pub mod options;
 pub mod patch;

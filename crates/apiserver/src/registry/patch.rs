@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::json_patch::{self, Touched};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Update;
 use super::{Answer, Registry, Served};
+use crate::codec::json_patch::{self, Touched};
 use crate::codec::{self, Model};
 use crate::field::{FieldError, Shown};
 use crate::model::Object;

@@ -15,7 +15,7 @@ use crate::model::fields::Fields;
 use muster_schema::quantity::Quantity;
 
 pub use disabled::{drop_disabled, drop_disabled_template};
-pub use pod::{aggregate, pod, pod_status};
+pub use pod::{pod, pod_status};
 pub use spec::{pod_spec, template};
 
 /// Rounds the quantities of a resource list up to thousandths and makes their texts canonical.

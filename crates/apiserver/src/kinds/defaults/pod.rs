@@ -1,13 +1,11 @@
 //! Defaults that only a pod has, not a pod template.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::super::Object;
 use super::{drop_init_container_annotations, pod_spec, resource_list, resources};
 use crate::model::fields::Fields;
-use muster_schema::quantity::Quantity;
+use crate::model::pod::aggregate;
 
 /// Defaults of a pod.
 pub fn pod(pod: &mut Object) {
@@ -84,49 +82,6 @@ fn pod_level_resources(spec: &mut Object) {
             }
         }
     }
-}
-
-/// What the containers of a pod need together, of `requests` or `limits`: the running ones at once, and
-/// at least what each init container needs beside the sidecars started before it.
-#[must_use]
-pub fn aggregate(spec: &Object, list: &str) -> BTreeMap<String, Quantity> {
-    let of = |container: &Object| -> Vec<(String, Quantity)> {
-        let resources = container.object("resources");
-        let list = resources.and_then(|r| r.object(list));
-        list.map(|l| l.iter().map(|(k, v)| (k.clone(), Quantity::of(v.as_str().unwrap_or_default()))).collect())
-            .unwrap_or_default()
-    };
-    let add = |into: &mut BTreeMap<String, Quantity>, from: Vec<(String, Quantity)>| {
-        for (name, quantity) in from {
-            let sum = into.get(&name).map_or_else(|| quantity.clone(), |q| q.plus(&quantity));
-            into.insert(name, sum);
-        }
-    };
-    let most = |into: &mut BTreeMap<String, Quantity>, from: &BTreeMap<String, Quantity>| {
-        for (name, quantity) in from {
-            if into.get(name).is_none_or(|q| q.compare(quantity).is_lt()) {
-                into.insert(name.clone(), quantity.clone());
-            }
-        }
-    };
-    let mut total = BTreeMap::new();
-    for container in spec.items("containers") {
-        add(&mut total, of(container));
-    }
-    let (mut sidecars, mut starting) = (BTreeMap::new(), BTreeMap::new());
-    for container in spec.items("initContainers") {
-        if container.text("restartPolicy") == "Always" {
-            add(&mut total, of(container));
-            add(&mut sidecars, of(container));
-            most(&mut starting, &sidecars);
-        } else {
-            let mut now = sidecars.clone();
-            add(&mut now, of(container));
-            most(&mut starting, &now);
-        }
-    }
-    most(&mut total, &starting);
-    total
 }
 
 /// Defaults and conversions of a pod's status: `podIP` is always the first of `podIPs`.

@@ -15,7 +15,6 @@ use crate::field::FieldError;
 use crate::model::fields::Fields;
 use crate::validation::{self, Errors};
 
-pub(crate) use prepare::{APP_ARMOR_ANNOTATION, app_armor_field};
 pub use row::summary;
 
 /// Containers that live and die together on one node.

@@ -8,6 +8,7 @@ use super::super::defaults::drop_disabled;
 use super::super::qos::qos_class;
 use super::super::{Object, Part, keep_generation, raise_generation};
 use crate::model::fields::{Fields, metadata, set_generation};
+use crate::model::pod::{APP_ARMOR_ANNOTATION, app_armor_field};
 
 /// A new pod is pending, whatever it says, and of the first generation.
 pub(super) fn create(pod: &mut Object) {
@@ -50,21 +51,6 @@ fn app_armor_fields(pod: &mut Object) {
             if !has_own && of_pod.as_ref() != Some(&profile) {
                 container.object_or_new("securityContext").insert("appArmorProfile".to_owned(), profile);
             }
-        }
-    }
-}
-
-/// The prefix of the annotations that once set a container's AppArmor profile.
-pub(crate) const APP_ARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
-
-/// The field that says what an AppArmor annotation said; none where it said nothing valid.
-pub(crate) fn app_armor_field(annotation: &str) -> Option<Value> {
-    match annotation {
-        "unconfined" => Some(json!({"type": "Unconfined"})),
-        "runtime/default" => Some(json!({"type": "RuntimeDefault"})),
-        other => {
-            let profile = other.strip_prefix("localhost/").filter(|p| !p.is_empty() && p.trim() == *p)?;
-            Some(json!({"type": "Localhost", "localhostProfile": profile}))
         }
     }
 }

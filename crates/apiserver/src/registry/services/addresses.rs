@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::Given;
 use crate::field::FieldError;
-use crate::kinds::service::needs_cluster_ip;
 use crate::model::Object;
 use crate::model::fields::Fields as _;
+use crate::model::service::needs_cluster_ip;
 use crate::validation::Path;
 use crate::validation::ip::parse_sloppy;
 

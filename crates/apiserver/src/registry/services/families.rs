@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::field::FieldError;
-use crate::kinds::service::is_headless;
 use crate::model::Object;
 use crate::model::fields::Fields as _;
+use crate::model::service::is_headless;
 use crate::validation::Path;
 use crate::validation::ip::parse_sloppy;
 use crate::validation::service::cluster_ips::validate_cluster_ips;

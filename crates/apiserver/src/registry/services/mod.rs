@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use super::options::{DeleteOptions, WriteOptions};
 use super::{Registry, Served};
 use crate::field::FieldError;
-use crate::kinds::service::{needs_cluster_ip, needs_health_check};
 use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
+use crate::model::service::{needs_cluster_ip, needs_health_check};
 use crate::status::ApiError;
 use crate::storage::{Entry, Range};
 

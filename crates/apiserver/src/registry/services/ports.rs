@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::Given;
 use crate::field::FieldError;
-use crate::kinds::service::{needs_health_check, needs_node_ports};
 use crate::model::Object;
 use crate::model::fields::Fields as _;
+use crate::model::service::{needs_health_check, needs_node_ports};
 use crate::validation::Path;
 
 /// The ports of nodes that Services may have.

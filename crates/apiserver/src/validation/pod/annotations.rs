@@ -11,7 +11,7 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+use crate::model::pod::APP_ARMOR_ANNOTATION as APP_ARMOR;
 
 /// Checks the annotations of a pod or template; `path` is that of the annotations.
 pub(super) fn validate(meta: &Object, spec: &Object, path: &Path<'_>, options: &Options, errors: &mut Errors) {

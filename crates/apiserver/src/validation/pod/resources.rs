@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::field::FieldError;
-use crate::kinds::defaults;
+use crate::model::pod::aggregate;
 use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, NEGATIVE, Path, complain, name};
 use muster_schema::quantity::Quantity;
@@ -35,7 +35,7 @@ pub(super) fn validate_pod_level(context: &Context<'_>, path: &Path<'_>, errors:
     }
     validate(resources, validate_pod_resource_name, context.spec, context.options, &path, errors);
     let of = |list: &str, name: &str| resources.object(list).and_then(|l| l.maybe_text(name));
-    for (name, total) in defaults::aggregate(context.spec, "requests") {
+    for (name, total) in aggregate(context.spec, "requests") {
         if let Some(own) = of("requests", &name).filter(|own| total.compare(&Quantity::of(own)).is_gt()) {
             errors.push(FieldError::invalid(
                 path.child("requests").key(&name),
@@ -44,7 +44,7 @@ pub(super) fn validate_pod_level(context: &Context<'_>, path: &Path<'_>, errors:
             ));
         }
     }
-    for (name, total) in defaults::aggregate(context.spec, "limits") {
+    for (name, total) in aggregate(context.spec, "limits") {
         if !is_huge_page_resource(&name) {
             continue;
         }

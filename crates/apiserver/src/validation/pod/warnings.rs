@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::field::go_quote;
-use crate::kinds::pod::{APP_ARMOR_ANNOTATION, app_armor_field};
+use crate::model::pod::{APP_ARMOR_ANNOTATION, app_armor_field};
 use crate::model::{
     Object,
     fields::{Fields, metadata},

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::ONLY_LOAD_BALANCERS;
 use crate::field::FieldError;
-use crate::kinds::service::is_headless;
+use crate::model::service::is_headless;
 use crate::model::{
     Object,
     fields::{Fields, metadata},

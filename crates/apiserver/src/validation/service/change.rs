@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::service::{is_headless, needs_health_check};
+use crate::model::service::{is_headless, needs_health_check};
 use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, IMMUTABLE, Path};
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use crate::field::FieldError;
-use crate::kinds::service::is_headless;
+use crate::model::service::is_headless;
 use crate::model::{Object, fields::Fields};
 use crate::validation::ip::{parse_sloppy, validate_legacy_ip};
 use crate::validation::{Errors, Path};

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::field::{FieldError, Shown};
-use crate::kinds::service::{is_headless, is_reached_from_outside, needs_health_check};
+use crate::model::service::{is_headless, is_reached_from_outside, needs_health_check};
 use crate::model::{
     Object,
     fields::{Fields, metadata},
