@@ -18,8 +18,10 @@
 
 pub mod access;
 pub mod admission;
+pub mod cel;
 pub mod clock;
 pub mod codec;
+pub mod custom;
 pub mod field;
 pub mod generator;
 pub mod http;

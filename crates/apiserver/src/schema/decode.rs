@@ -116,6 +116,23 @@ pub fn round_trip(
     Ok((object, strict))
 }
 
+/// Decodes a tree as a type that is no kind, such as metadata. Gives the object, and what a strict reader has against it.
+///
+/// # Errors
+///
+/// The first type error, in Go's words.
+pub fn decode_type(name: &str, tree: &Value) -> Result<(Object, Vec<String>), String> {
+    let json = tree.to_string();
+    let id = Table::get().named(name).ok_or_else(|| format!("no type {name}"))?;
+    if let Some(word) = (!tree.is_object() && !tree.is_null()).then(|| word(json.as_bytes()[0])) {
+        let go = name.rsplit('.').next().unwrap_or(name);
+        return Err(format!("json: cannot unmarshal {word} into Go value of type v1.{go}"));
+    }
+    let mut decoder = Decoder::new(json.as_bytes(), true);
+    let object = decoder.root(id)?;
+    Ok((object, decoder.strict_errors))
+}
+
 /// Reads JSON that has no type of its own, such as a patch: whole numbers stay whole where 64 bits hold
 /// them, of a key that is given twice the last counts.
 ///

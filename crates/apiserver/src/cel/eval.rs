@@ -1,0 +1,429 @@
+//! The evaluation of an expression, and what it costs.
+
+use std::sync::Arc;
+
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+
+use super::check::qualified;
+use super::cost::scaled;
+use super::functions::overloads;
+use super::library;
+use super::value::{List, Map, Value};
+
+/// Why there is no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// What failed, in the words of cel-go.
+    Error(String),
+    /// The limit of what one expression may cost was reached.
+    Limit,
+}
+
+impl Failure {
+    /// That no function takes these values.
+    #[must_use]
+    pub fn no_overload() -> Self {
+        Self::Error("no such overload".to_owned())
+    }
+}
+
+/// In the words of cel-go.
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Error(message) => f.write_str(message),
+            Self::Limit => f.write_str("operation cancelled: actual cost limit exceeded"),
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self::Error(message)
+    }
+}
+
+/// What an expression has cost, and may.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// What it has cost.
+    pub spent: u64,
+    /// The most that it may.
+    pub limit: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { spent: 0, limit: super::CALL_LIMIT }
+    }
+}
+
+impl Budget {
+    fn spend(&mut self, cost: u64) -> Result<(), Failure> {
+        self.spent = self.spent.saturating_add(cost);
+        if self.spent > self.limit { Err(Failure::Limit) } else { Ok(()) }
+    }
+}
+
+type Outcome<'a> = Result<Value<'a>, Failure>;
+
+/// Evaluates a tree with values for its variables.
+///
+/// # Errors
+/// What failed.
+pub fn run<'a>(tree: &'a IdedExpr, variables: &[(&str, Value<'a>)], budget: &mut Budget) -> Outcome<'a> {
+    Evaluator { variables, scopes: Vec::new(), budget }.eval(tree)
+}
+
+struct Evaluator<'v, 'a> {
+    variables: &'v [(&'v str, Value<'a>)],
+    scopes: Vec<(&'a str, Value<'a>)>,
+    budget: &'v mut Budget,
+}
+
+impl<'a> Evaluator<'_, 'a> {
+    fn eval(&mut self, expr: &'a IdedExpr) -> Outcome<'a> {
+        match &expr.expr {
+            Expr::Literal(literal) => Ok(literal_value(literal)),
+            Expr::Ident(name) => {
+                self.budget.spend(1)?;
+                self.variable(name).ok_or_else(|| Failure::Error(format!("no such attribute(s): {name}")))
+            }
+            Expr::Select(select) => {
+                if !select.test
+                    && let Some(name) = qualified(expr)
+                    && let Some(value) = self.variable(&name)
+                {
+                    self.budget.spend(1)?;
+                    return Ok(value);
+                }
+                let operand = self.eval(&select.operand)?;
+                if select.test {
+                    return presence(&operand, &select.field);
+                }
+                self.budget.spend(1)?;
+                field(&operand, &select.field)
+            }
+            Expr::Call(call) => self.call(call),
+            Expr::List(list) => {
+                let mut items = Vec::with_capacity(list.elements.len());
+                for (at, element) in list.elements.iter().enumerate() {
+                    let value = self.eval(element)?;
+                    match value {
+                        Value::Optional(inner) if list.optional_indices.contains(&at) => {
+                            items.extend(inner.map(|inner| (*inner).clone()));
+                        }
+                        value => items.push(value),
+                    }
+                }
+                self.budget.spend(10)?;
+                Ok(Value::list(items))
+            }
+            Expr::Map(map) => {
+                let mut pairs: Vec<(Value<'a>, Value<'a>)> = Vec::with_capacity(map.entries.len());
+                for entry in &map.entries {
+                    let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
+                    let (key, value) = (self.eval(&entry.key)?, self.eval(&entry.value)?);
+                    let value = match value {
+                        Value::Optional(inner) if entry.optional => match inner {
+                            Some(inner) => (*inner).clone(),
+                            None => continue,
+                        },
+                        value => value,
+                    };
+                    pairs.retain(|(known, _)| !known.equals(&key));
+                    pairs.push((key, value));
+                }
+                self.budget.spend(30)?;
+                Ok(Value::Map(Map::Made(Arc::new(pairs))))
+            }
+            Expr::Comprehension(comprehension) => self.comprehension(comprehension),
+            Expr::Struct(_) | Expr::Unspecified => Err(Failure::no_overload()),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<Value<'a>> {
+        if let Some((_, value)) = self.scopes.iter().rev().find(|(own, _)| *own == name) {
+            return Some(value.clone());
+        }
+        if let Some((_, value)) = self.variables.iter().find(|(own, _)| *own == name) {
+            return Some(value.clone());
+        }
+        const TYPES: &[&str] = &[
+            "bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type",
+            "google.protobuf.Timestamp", "google.protobuf.Duration", "kubernetes.Quantity", "kubernetes.URL",
+            "kubernetes.Semver", "kubernetes.NamedFormat", "net.IP", "net.CIDR",
+        ];
+        TYPES.iter().find(|own| **own == name).map(|own| Value::Type(own))
+    }
+
+    fn comprehension(&mut self, c: &'a ComprehensionExpr) -> Outcome<'a> {
+        let range = self.eval(&c.iter_range)?;
+        let start = self.eval(&c.accu_init)?;
+        let pairs: Vec<(Value<'a>, Value<'a>)> = match (&range, &c.iter_var2) {
+            (Value::List(list), None) => {
+                (0..list.len()).map(|at| Ok((list.get(at)?.unwrap_or(Value::Null), Value::Null))).collect::<Result<_, String>>()?
+            }
+            (Value::List(list), Some(_)) => (0..list.len())
+                .map(|at| Ok((Value::Int(i64::try_from(at).unwrap_or_default()), list.get(at)?.unwrap_or(Value::Null))))
+                .collect::<Result<_, String>>()?,
+            (Value::Map(map), None) => map.keys().into_iter().map(|key| (key, Value::Null)).collect(),
+            (Value::Map(map), Some(_)) => map
+                .keys()
+                .into_iter()
+                .map(|key| {
+                    let value = map.get(&key)?.unwrap_or(Value::Null);
+                    Ok((key, value))
+                })
+                .collect::<Result<_, String>>()?,
+            _ => return Err(Failure::no_overload()),
+        };
+        let depth = self.scopes.len();
+        self.scopes.push((&c.accu_var, start));
+        // An error does not end a comprehension: a later element may make it not matter.
+        let mut failed: Option<Failure> = None;
+        for (first, second) in pairs {
+            self.scopes.push((&c.iter_var, first));
+            if let Some(name) = &c.iter_var2 {
+                self.scopes.push((name, second));
+            }
+            let goes_on = match (&failed, self.eval(&c.loop_cond)) {
+                (_, Err(Failure::Limit)) => return Err(Failure::Limit),
+                (None, Ok(Value::Bool(false))) => false,
+                (None | Some(_), _) => true,
+            };
+            if !goes_on {
+                self.scopes.truncate(depth + 1);
+                break;
+            }
+            let step = self.step(&c.loop_step, failed.take());
+            self.scopes.truncate(depth + 1);
+            match step {
+                Ok(value) => self.scopes[depth].1 = value,
+                Err(Failure::Limit) => return Err(Failure::Limit),
+                Err(failure) => {
+                    // Gathering goes on only where a truth value is gathered.
+                    if !is_logic(&c.loop_step) {
+                        self.scopes.truncate(depth);
+                        return Err(failure);
+                    }
+                    failed = Some(failure);
+                }
+            }
+        }
+        let result = match failed {
+            Some(failure) => Err(failure),
+            None => self.eval(&c.result),
+        };
+        self.scopes.truncate(depth);
+        result
+    }
+
+    /// One step of a comprehension, whose accumulator may be an error.
+    fn step(&mut self, step: &'a IdedExpr, failed: Option<Failure>) -> Outcome<'a> {
+        let Some(failure) = failed else { return self.eval(step) };
+        let Expr::Call(call) = &step.expr else { return Err(failure) };
+        let [_, element] = call.args.as_slice() else { return Err(failure) };
+        let ends = call.func_name == operators::LOGICAL_OR;
+        match self.eval(element)? {
+            Value::Bool(value) if value == ends => Ok(Value::Bool(value)),
+            _ => Err(failure),
+        }
+    }
+
+    fn call(&mut self, call: &'a CallExpr) -> Outcome<'a> {
+        match (call.func_name.as_str(), call.args.as_slice()) {
+            (operators::LOGICAL_AND, args) => return self.logic(args, false),
+            (operators::LOGICAL_OR, args) => return self.logic(args, true),
+            (operators::CONDITIONAL, [condition, yes, no]) => {
+                return match self.eval(condition)? {
+                    Value::Bool(true) => self.eval(yes),
+                    Value::Bool(false) => self.eval(no),
+                    _ => Err(Failure::no_overload()),
+                };
+            }
+            (operators::NOT_STRICTLY_FALSE, [arg]) => {
+                let value = match self.eval(arg) {
+                    Err(Failure::Limit) => return Err(Failure::Limit),
+                    Ok(Value::Bool(false)) => false,
+                    _ => true,
+                };
+                self.budget.spend(1)?;
+                return Ok(Value::Bool(value));
+            }
+            (operators::OPT_SELECT, [operand, name]) => {
+                let operand = self.eval(operand)?;
+                self.budget.spend(1)?;
+                let Expr::Literal(LiteralValue::String(name)) = &name.expr else {
+                    return Err(Failure::no_overload());
+                };
+                return optional_field(&operand, name.inner());
+            }
+            // The value of one that may be absent, or another: which is evaluated only when it is needed.
+            ("or" | "orValue", [other]) => {
+                if let Some(target) = &call.target
+                    && let Value::Optional(inner) = self.eval(target)?
+                {
+                    self.budget.spend(1)?;
+                    return match inner {
+                        Some(inner) if call.func_name == "or" => Ok(Value::Optional(Some(inner))),
+                        Some(inner) => Ok((*inner).clone()),
+                        None => self.eval(other),
+                    };
+                }
+                return Err(Failure::no_overload());
+            }
+            _ => {}
+        }
+        let mut args: Vec<Value<'a>> = Vec::with_capacity(call.args.len() + 1);
+        let mut name = call.func_name.as_str();
+        let joined;
+        if let Some(target) = &call.target {
+            match qualified(target).map(|prefix| format!("{prefix}.{name}")).filter(|n| overloads(n).is_some()) {
+                Some(own) => {
+                    joined = own;
+                    name = &joined;
+                }
+                None => args.push(self.eval(target)?),
+            }
+        }
+        for arg in &call.args {
+            args.push(self.eval(arg)?);
+        }
+        let result = library::call(name, &args)?;
+        self.budget.spend(actual_cost(name, &args, &result))?;
+        Ok(result)
+    }
+
+    /// `&&` and `||`: an error does not matter where the other side decides.
+    fn logic(&mut self, args: &'a [IdedExpr], decides: bool) -> Outcome<'a> {
+        let mut failed = None;
+        for arg in args {
+            match self.eval(arg) {
+                Ok(Value::Bool(value)) if value == decides => return Ok(Value::Bool(value)),
+                Ok(Value::Bool(_)) => {}
+                Err(Failure::Limit) => return Err(Failure::Limit),
+                Err(failure) => failed = failed.or(Some(failure)),
+                Ok(_) => failed = failed.or_else(|| Some(Failure::no_overload())),
+            }
+        }
+        failed.map_or(Ok(Value::Bool(!decides)), Err)
+    }
+}
+
+fn is_logic(step: &IdedExpr) -> bool {
+    matches!(&step.expr, Expr::Call(call) if matches!(call.func_name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR))
+}
+
+fn literal_value<'a>(literal: &LiteralValue) -> Value<'a> {
+    match literal {
+        LiteralValue::Boolean(value) => Value::Bool(*value.inner()),
+        LiteralValue::Bytes(value) => Value::Bytes(value.inner().into()),
+        LiteralValue::Double(value) => Value::Double(*value.inner()),
+        LiteralValue::Int(value) => Value::Int(*value.inner()),
+        LiteralValue::Null => Value::Null,
+        LiteralValue::String(value) => Value::text(value.inner()),
+        LiteralValue::UInt(value) => Value::Uint(*value.inner()),
+    }
+}
+
+/// A field of an object, or a member of a map.
+fn field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
+    match operand {
+        Value::Map(map) => {
+            map.field(name)?.ok_or_else(|| Failure::Error(format!("no such key: {name}")))
+        }
+        Value::Optional(_) => optional_field(operand, name),
+        _ => Err(Failure::no_overload()),
+    }
+}
+
+fn optional_field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
+    match operand {
+        Value::Map(map) => Ok(Value::Optional(map.field(name)?.map(Arc::new))),
+        Value::Optional(None) => Ok(Value::Optional(None)),
+        Value::Optional(Some(inner)) => optional_field(inner, name),
+        _ => Err(Failure::no_overload()),
+    }
+}
+
+/// `has(...)`
+fn presence<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
+    match operand {
+        Value::Map(map) => Ok(Value::Bool(map.field(name)?.is_some())),
+        Value::Optional(None) => Ok(Value::Bool(false)),
+        Value::Optional(Some(inner)) => presence(inner, name),
+        _ => Err(Failure::no_overload()),
+    }
+}
+
+/// What a call has cost.
+fn actual_cost(name: &str, args: &[Value<'_>], result: &Value<'_>) -> u64 {
+    const READ: f64 = 0.1;
+    const PATTERN: f64 = 0.25;
+    let size = |at: usize| args.get(at).map_or(1, Value::size);
+    let read = |size: u64| scaled(size, READ);
+    let texts = matches!(args.first(), Some(Value::String(_) | Value::Bytes(_)));
+    match name {
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => args.first().map_or(0, traversal),
+        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR" | "quantity"
+        | "isQuantity" | "semver" | "isSemver" | "strings.quote" | "format" => read(size(0)),
+        "ip" if texts => read(size(0)),
+        "startsWith" | "endsWith" => read(size(0)),
+        "bytes" | "string" if texts => read(size(0)),
+        "replace" | "split" | "ip.isCanonical" => scaled(size(0), 2.0 * READ),
+        "join" => scaled(result.size(), 2.0 * READ),
+        "find" | "findAll" | "matches" => read(size(0) + 1) * scaled(size(1), PATTERN),
+        "validate" => read(size(1) + 1) * scaled(128, PATTERN),
+        "contains" if texts => read(size(0)) * read(size(1)),
+        "containsIP" | "containsCIDR" => {
+            let own = size(0);
+            let mut cost = read(own * 2);
+            if name == "containsCIDR" {
+                cost += read(own) + 1;
+            }
+            if matches!(args.get(1), Some(Value::String(_))) {
+                cost += read(size(1));
+            }
+            cost
+        }
+        "sets.contains" | "sets.intersects" => size(0) * size(1) + 1,
+        "sets.equivalent" => size(0) * size(1) * 2 + 1,
+        operators::IN if matches!(args.get(1), Some(Value::List(_))) => size(1),
+        operators::EQUALS | operators::NOT_EQUALS => match args.first() {
+            Some(
+                Value::Quantity(_) | Value::Ip(_) | Value::Cidr(..) | Value::Format(_) | Value::Url(_)
+                | Value::Semver(_),
+            ) => 1,
+            _ => read(size(0).min(size(1))),
+        },
+        operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS if texts => {
+            read(size(0).min(size(1)))
+        }
+        operators::ADD if texts => read(size(0) + size(1)),
+        _ => 1,
+    }
+}
+
+/// What reading the whole of a value costs.
+fn traversal(value: &Value<'_>) -> u64 {
+    match value {
+        Value::String(text) => text.len() as u64 / 10,
+        Value::Bytes(bytes) => bytes.len() as u64 / 10,
+        Value::List(list) => list.iter().map(|item| traversal(&item)).sum(),
+        Value::Map(map) => map
+            .keys()
+            .iter()
+            .map(|key| traversal(key) + map.get(key).ok().flatten().as_ref().map_or(0, traversal))
+            .sum(),
+        _ => 1,
+    }
+}
+
+/// The list of a value.
+pub(super) fn as_list<'v, 'a>(value: &'v Value<'a>) -> Result<&'v List<'a>, Failure> {
+    match value {
+        Value::List(list) => Ok(list),
+        _ => Err(Failure::no_overload()),
+    }
+}

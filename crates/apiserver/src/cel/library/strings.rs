@@ -1,0 +1,270 @@
+//! Functions of texts.
+
+use super::{Outcome, convert, error};
+use crate::cel::eval::Failure;
+use crate::cel::value::{Map, Value};
+use crate::custom::pattern;
+use crate::field::go_quote;
+
+pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+    if let ("join", [Value::List(list), rest @ ..]) = (name, args) {
+        let separator = match rest {
+            [Value::String(separator)] => &**separator,
+            _ => "",
+        };
+        let parts: Option<Vec<String>> = list
+            .iter()
+            .map(|item| match item {
+                Value::String(text) => Some(text.to_string()),
+                _ => None,
+            })
+            .collect();
+        return Some(parts.map(|parts| Value::text(parts.join(separator))).ok_or_else(Failure::no_overload));
+    }
+    let Some(Value::String(text)) = args.first() else { return None };
+    Some(match (name, &args[1..]) {
+        ("contains", [Value::String(part)]) => Ok(Value::Bool(text.contains(&**part))),
+        ("startsWith", [Value::String(part)]) => Ok(Value::Bool(text.starts_with(&**part))),
+        ("endsWith", [Value::String(part)]) => Ok(Value::Bool(text.ends_with(&**part))),
+        ("matches", [Value::String(regex)]) => compiled(regex).map(|regex| Value::Bool(regex.is_match(text))),
+        ("find", [Value::String(regex)]) => {
+            compiled(regex).map(|regex| Value::text(regex.find(text).map_or("", |found| found.as_str())))
+        }
+        ("findAll", [Value::String(regex), rest @ ..]) => {
+            let most = match rest {
+                [Value::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
+                _ => usize::MAX,
+            };
+            compiled(regex)
+                .map(|regex| Value::list(regex.find_iter(text).take(most).map(|m| Value::text(m.as_str())).collect()))
+        }
+        ("charAt", [Value::Int(at)]) => char_at(text, *at),
+        ("indexOf", [Value::String(part)]) => index_of(text, part, 0),
+        ("indexOf", [Value::String(part), Value::Int(from)]) => index_of(text, part, *from),
+        ("lastIndexOf", [Value::String(part)]) => last_index_of(text, part, None),
+        ("lastIndexOf", [Value::String(part), Value::Int(from)]) => last_index_of(text, part, Some(*from)),
+        ("lowerAscii", []) => Ok(Value::text(text.to_ascii_lowercase())),
+        ("upperAscii", []) => Ok(Value::text(text.to_ascii_uppercase())),
+        ("reverse", []) => Ok(Value::text(text.chars().rev().collect::<String>())),
+        ("trim", []) => Ok(Value::text(text.trim())),
+        ("replace", [Value::String(old), Value::String(new)]) => Ok(Value::text(text.replace(&**old, new))),
+        ("replace", [Value::String(old), Value::String(new), Value::Int(times)]) => {
+            let times = usize::try_from(*times).unwrap_or(usize::MAX);
+            Ok(Value::text(text.replacen(&**old, new, times)))
+        }
+        ("split", [Value::String(separator)]) => Ok(split(text, separator, -1)),
+        ("split", [Value::String(separator), Value::Int(most)]) => Ok(split(text, separator, *most)),
+        ("substring", [Value::Int(from)]) => substring(text, *from, None),
+        ("substring", [Value::Int(from), Value::Int(to)]) => substring(text, *from, Some(*to)),
+        ("strings.quote", []) => Ok(Value::text(go_quote(text))),
+        ("format", [Value::List(list)]) => format(text, &list.iter().collect::<Vec<_>>()),
+        _ => return None,
+    })
+}
+
+fn compiled(text: &str) -> Result<regex::Regex, Failure> {
+    pattern::compile(text).map_err(Failure::Error)
+}
+
+fn position(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn char_at<'a>(text: &str, at: i64) -> Outcome<'a> {
+    let length = text.chars().count();
+    match usize::try_from(at) {
+        Ok(at) if at == length => Ok(Value::text("")),
+        Ok(at) if at < length => Ok(Value::text(text.chars().skip(at).take(1).collect::<String>())),
+        _ => error(format!("index out of range: {at}")),
+    }
+}
+
+fn index_of<'a>(text: &str, part: &str, from: i64) -> Outcome<'a> {
+    if part.is_empty() {
+        return Ok(Value::Int(from));
+    }
+    let (characters, wanted): (Vec<char>, Vec<char>) = (text.chars().collect(), part.chars().collect());
+    let Some(start) = usize::try_from(from).ok().filter(|from| *from < characters.len()) else {
+        if from == position(characters.len()) {
+            return Ok(Value::Int(-1));
+        }
+        return error(format!("index out of range: {from}"));
+    };
+    let found = characters[start..].windows(wanted.len()).position(|window| window == wanted);
+    Ok(Value::Int(found.map_or(-1, |at| position(at + start))))
+}
+
+fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Outcome<'a> {
+    let (characters, wanted): (Vec<char>, Vec<char>) = (text.chars().collect(), part.chars().collect());
+    let from = from.unwrap_or_else(|| position(characters.len()));
+    if part.is_empty() {
+        return Ok(Value::Int(from));
+    }
+    let Some(most) = usize::try_from(from).ok().filter(|from| *from <= characters.len()) else {
+        return error(format!("index out of range: {from}"));
+    };
+    let found = characters.windows(wanted.len()).enumerate().filter(|(at, w)| *at <= most && *w == wanted).last();
+    Ok(Value::Int(found.map_or(-1, |(at, _)| position(at))))
+}
+
+fn split<'a>(text: &str, separator: &str, most: i64) -> Value<'a> {
+    let parts: Vec<String> = match (separator, most) {
+        (_, 0) => Vec::new(),
+        ("", most) => {
+            let characters: Vec<char> = text.chars().collect();
+            let most = usize::try_from(most).unwrap_or(characters.len()).min(characters.len());
+            let mut parts: Vec<String> =
+                characters.iter().take(most.saturating_sub(1)).map(char::to_string).collect();
+            if most > 0 {
+                parts.push(characters[most - 1..].iter().collect());
+            }
+            parts
+        }
+        (separator, most) if most > 0 => {
+            text.splitn(usize::try_from(most).unwrap_or(usize::MAX), separator).map(str::to_owned).collect()
+        }
+        (separator, _) => text.split(separator).map(str::to_owned).collect(),
+    };
+    Value::list(parts.into_iter().map(Value::text).collect())
+}
+
+fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> Outcome<'a> {
+    let length = position(text.chars().count());
+    let end = to.unwrap_or(length);
+    if !(0..=length).contains(&from) {
+        return error(format!("index out of range: {from}"));
+    }
+    if !(0..=length).contains(&end) {
+        return error(format!("index out of range: {end}"));
+    }
+    if from > end {
+        return error(format!("invalid substring range. start: {from}, end: {end}"));
+    }
+    let (from, end) = (usize::try_from(from).unwrap_or_default(), usize::try_from(end).unwrap_or_default());
+    Ok(Value::text(text.chars().skip(from).take(end - from).collect::<String>()))
+}
+
+/// `"%s is %d".format([...])`
+fn format<'a>(text: &str, args: &[Value<'a>]) -> Outcome<'a> {
+    let mut out = String::new();
+    let mut rest = text.chars().peekable();
+    let mut next = 0;
+    while let Some(c) = rest.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        if rest.peek() == Some(&'%') {
+            rest.next();
+            out.push('%');
+            continue;
+        }
+        let mut precision = None;
+        if rest.peek() == Some(&'.') {
+            rest.next();
+            let mut digits = String::new();
+            while let Some(digit) = rest.next_if(char::is_ascii_digit) {
+                digits.push(digit);
+            }
+            precision = digits.parse::<usize>().ok();
+        }
+        let Some(verb) = rest.next() else { return error("unexpected end of string") };
+        let Some(arg) = args.get(next) else { return error(format!("index {next} out of range")) };
+        next += 1;
+        let shown = match (verb, arg) {
+            ('s', arg) => Some(display(arg)),
+            ('d', Value::Int(_) | Value::Uint(_)) => convert::text(arg),
+            ('d', Value::Double(number)) if !number.is_finite() => Some(number.to_string()),
+            ('f', arg) => float(arg).map(|number| format!("{number:.*}", precision.unwrap_or(6))),
+            ('e', arg) => float(arg).map(|number| scientific(number, precision.unwrap_or(6))),
+            ('b', Value::Int(number)) if *number < 0 => Some(format!("-{:b}", number.unsigned_abs())),
+            ('b', Value::Int(number)) => Some(format!("{number:b}")),
+            ('b', Value::Uint(number)) => Some(format!("{number:b}")),
+            ('b', Value::Bool(flag)) => Some(u8::from(*flag).to_string()),
+            ('o', Value::Int(number)) if *number < 0 => Some(format!("-{:o}", number.unsigned_abs())),
+            ('o', Value::Int(number)) => Some(format!("{number:o}")),
+            ('o', Value::Uint(number)) => Some(format!("{number:o}")),
+            ('x' | 'X', arg) => hex(arg).map(|text| if verb == 'X' { text.to_uppercase() } else { text }),
+            _ => return error(format!("could not parse formatting clause: unrecognized formatting clause \"{verb}\"")),
+        };
+        match shown {
+            Some(shown) => out.push_str(&shown),
+            None => {
+                return error(format!(
+                    "error during formatting: formatting clause cannot be used on values of type {}",
+                    arg.type_name()
+                ));
+            }
+        }
+    }
+    Ok(Value::text(out))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "as the reference")]
+fn float(value: &Value<'_>) -> Option<f64> {
+    match value {
+        Value::Double(number) => Some(*number),
+        Value::Int(number) => Some(*number as f64),
+        Value::Uint(number) => Some(*number as f64),
+        _ => None,
+    }
+}
+
+/// A float with an exponent of two digits at least, as Go writes it.
+fn scientific(number: f64, precision: usize) -> String {
+    let text = format!("{number:.precision$e}");
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+    format!("{mantissa}e{sign}{digits:0>2}")
+}
+
+fn hex(value: &Value<'_>) -> Option<String> {
+    let bytes = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect();
+    Some(match value {
+        Value::Int(number) if *number < 0 => format!("-{:x}", number.unsigned_abs()),
+        Value::Int(number) => format!("{number:x}"),
+        Value::Uint(number) => format!("{number:x}"),
+        Value::String(text) => bytes(text.as_bytes()),
+        Value::Bytes(own) => bytes(own),
+        _ => return None,
+    })
+}
+
+/// A value as `%s` shows it.
+fn display(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::List(list) => {
+            let items: Vec<String> = list.iter().map(|item| inner(&item)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Map(map) => {
+            let mut pairs: Vec<String> = pairs(map);
+            pairs.sort();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        Value::Type(name) => (*name).to_owned(),
+        other => convert::text(other).unwrap_or_else(|| other.type_name().to_owned()),
+    }
+}
+
+fn pairs(map: &Map<'_>) -> Vec<String> {
+    map.keys()
+        .iter()
+        .map(|key| {
+            let value = map.get(key).ok().flatten().unwrap_or(Value::Null);
+            format!("{}: {}", inner(key), inner(&value))
+        })
+        .collect()
+}
+
+/// A value inside another: texts are quoted.
+fn inner(value: &Value<'_>) -> String {
+    match value {
+        Value::String(text) => go_quote(text),
+        Value::Bytes(bytes) => go_quote(&convert::base64(bytes)),
+        Value::Duration(_) => format!("duration({})", go_quote(&display(value))),
+        Value::Timestamp(_) => format!("timestamp({})", go_quote(&display(value))),
+        other => display(other),
+    }
+}

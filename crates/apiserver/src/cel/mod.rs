@@ -1,0 +1,112 @@
+//! The Common Expression Language, as Kubernetes uses it: rules of custom resources, and admission policies (API-30).
+//!
+//! ```text
+//!   text --parse--> tree --check--> types, overloads --cost--> the worst case
+//!                     |
+//!                     +--eval--> a value, and what it cost
+//! ```
+//!
+//! Grammar, macros and syntax errors are those of the crate `cel`. Types, the libraries of Kubernetes, and both costs
+//! are here: the crate has no types at compile time and counts nothing when it runs, and Kubernetes refuses by both.
+
+pub mod check;
+pub mod cost;
+pub mod duration;
+pub mod eval;
+pub mod functions;
+mod library;
+pub mod parse;
+pub mod schema;
+pub mod time;
+pub mod types;
+pub mod url;
+pub mod value;
+
+use cel::common::ast::IdedExpr;
+
+use crate::custom::structural::Structural;
+
+pub use cost::Estimate;
+pub use eval::{Budget, Failure};
+pub use types::Type;
+pub use value::Value;
+
+/// The most that one expression may cost when it runs.
+pub const CALL_LIMIT: u64 = 1_000_000;
+/// The most that all expressions of a request may cost when they run.
+pub const REQUEST_BUDGET: i64 = 10_000_000;
+/// The largest request that costs are estimated for, in bytes.
+pub const LARGEST_REQUEST: u64 = 3 * 1024 * 1024;
+
+/// A variable of an expression, and its type.
+#[derive(Debug, Clone)]
+pub struct Variable<'s> {
+    /// Its name.
+    pub name: &'s str,
+    /// What it is.
+    pub kind: Type<'s>,
+    /// The schema that bounds it, and whether it is a whole object; `None` for one without bounds.
+    pub schema: Option<(&'s Structural, bool)>,
+}
+
+/// A checked expression.
+#[derive(Debug)]
+pub struct Program {
+    tree: IdedExpr,
+    /// The variables that it names.
+    pub names: Vec<String>,
+}
+
+/// What checking found out of an expression.
+#[derive(Debug)]
+pub struct Checked<'s> {
+    /// What can be run.
+    pub program: Program,
+    /// What it evaluates to.
+    pub output: Type<'s>,
+    /// What it may cost.
+    pub cost: Estimate,
+}
+
+/// Compiles an expression with the variables that it may name.
+///
+/// # Errors
+/// Everything that is wrong with it, in the words of cel-go.
+pub fn compile<'s>(text: &str, variables: &[Variable<'s>]) -> Result<Checked<'s>, String> {
+    let (tree, source) = parse::parse(text)?;
+    let types = check::check(&tree, &source, text, variables)?;
+    let cost = cost::estimate(&tree, &types);
+    let output = types.of(tree.id);
+    let names = types.names.into_iter().collect();
+    Ok(Checked { program: Program { tree, names }, output, cost })
+}
+
+/// Compiles an expression that was checked before, and is only to be run.
+///
+/// # Errors
+/// As [`compile`], of what its syntax tells.
+pub fn recompile(text: &str) -> Result<Program, String> {
+    let (tree, _) = parse::parse(text)?;
+    let mut names = Vec::new();
+    parse::names(&tree, &mut names);
+    Ok(Program { tree, names })
+}
+
+impl Program {
+    /// Whether the expression names a variable.
+    #[must_use]
+    pub fn uses(&self, variable: &str) -> bool {
+        self.names.iter().any(|name| name == variable)
+    }
+
+    /// Evaluates the expression.
+    ///
+    /// # Errors
+    /// What failed, in the words of cel-go; that the budget is spent.
+    pub fn run<'a>(&'a self, variables: &[(&str, Value<'a>)], budget: &mut Budget) -> Result<Value<'a>, Failure> {
+        eval::run(&self.tree, variables, budget)
+    }
+}
+
+#[cfg(test)]
+mod tests;

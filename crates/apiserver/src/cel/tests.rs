@@ -1,0 +1,198 @@
+//! The language as tables: what is refused and in which words, what evaluates to what, what costs how much.
+
+use serde_json::json;
+
+use super::*;
+use crate::custom::props::Props;
+use crate::custom::structural::Structural;
+
+fn schema() -> Structural {
+    let props: Props = serde_json::from_value(json!({"type": "object", "properties": {
+        "a": {"type": "integer"}, "b": {"type": "string", "maxLength": 10}, "f": {"type": "number"},
+        "flag": {"type": "boolean"}, "m": {"type": "object", "additionalProperties": {"type": "string"}},
+        "l": {"type": "array", "items": {"type": "integer"}},
+        "o": {"type": "array", "maxItems": 5, "items": {"type": "object", "properties": {
+            "name": {"type": "string", "maxLength": 10}, "weight": {"type": "integer"}}}},
+        "q": {"x-kubernetes-int-or-string": true}, "when": {"type": "string", "format": "date-time"},
+        "dash-ed": {"type": "string"}, "namespace": {"type": "string"},
+        "set": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+    }}))
+    .unwrap_or_else(|e| panic!("{e}"));
+    Structural::new(&props)
+}
+
+fn compiled(text: &str) -> Result<(String, Estimate), String> {
+    let schema = schema();
+    let kind = schema::type_of(&schema, false).unwrap_or(Type::Dyn);
+    let variables = [Variable { name: "self", kind, schema: Some((&schema, false)) }];
+    compile(text, &variables).map(|checked| (checked.output.to_string(), checked.cost))
+}
+
+fn evaluated(text: &str) -> Result<String, String> {
+    let schema = schema();
+    let object = json!({"a": 1, "b": "hello", "f": 1.5, "flag": true, "m": {"x": "y"}, "l": [1, 2, 3],
+        "o": [{"name": "main", "weight": 1}, {"name": "b"}], "q": "5%", "when": "2026-02-01T00:00:00Z",
+        "dash-ed": "d", "namespace": "n", "set": ["x", "y"]});
+    compiled(text)?;
+    let program = recompile(text)?;
+    let value = Value::of(&object, Some(&schema), false)?;
+    let result = program.run(&[("self", value)], &mut Budget::default()).map_err(|failure| failure.to_string())?;
+    Ok(library::shown(&result))
+}
+
+/// Contract: API-30
+#[test]
+fn errors_are_worded_as_by_cel_go() {
+    for (text, error) in [
+        (
+            "self.nope > 1",
+            "ERROR: <input>:1:5: undefined field 'nope'\n | self.nope > 1\n | ....^",
+        ),
+        (
+            "self.a > 1 || self.c",
+            "ERROR: <input>:1:19: undefined field 'c'\n | self.a > 1 || self.c\n | ..................^",
+        ),
+        (
+            "self.a >",
+            "ERROR: <input>:1:9: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | self.a >\n | ........^",
+        ),
+        (
+            "self.a + 'x' == 1",
+            "ERROR: <input>:1:8: found no matching overload for '_+_' applied to '(int, string)'\n | self.a + 'x' == 1\n | .......^",
+        ),
+        (
+            "nobody == 1",
+            "ERROR: <input>:1:1: undeclared reference to 'nobody' (in container '')\n | nobody == 1\n | ^",
+        ),
+        (
+            "self.a.all(x, x > 0)",
+            "ERROR: <input>:1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)\n | self.a.all(x, x > 0)\n | ....^",
+        ),
+        (
+            "self.b.nosuch()",
+            "ERROR: <input>:1:14: undeclared reference to 'nosuch' (in container '')\n | self.b.nosuch()\n | .............^",
+        ),
+        (
+            "self.b.startsWith(1)",
+            "ERROR: <input>:1:18: found no matching overload for 'startsWith' applied to 'string.(int)'\n | self.b.startsWith(1)\n | .................^",
+        ),
+        (
+            "self.a && true",
+            "ERROR: <input>:1:5: expected type 'bool' but found 'int'\n | self.a && true\n | ....^",
+        ),
+        ("[1, 'a'] == []", "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a'] == []\n | ....^"),
+        (
+            "self.b.matches('[')",
+            "ERROR: <input>:1:16: invalid matches argument\n | self.b.matches('[')\n | ...............^",
+        ),
+    ] {
+        assert_eq!(compiled(text).err().as_deref(), Some(error), "{text}");
+    }
+}
+
+/// Contract: API-30
+#[test]
+fn expressions_have_the_types_that_the_schema_gives_them() {
+    for (text, kind) in [
+        ("self.a + 1", "int"),
+        ("self.b", "string"),
+        ("self.l.map(x, x * 2)", "list(int)"),
+        ("self.m.exists(k, k == 'x')", "bool"),
+        ("self.q", "dyn"),
+        ("self.when", "timestamp"),
+        ("self.?b", "optional_type(string)"),
+        ("self.?b.orValue('x')", "string"),
+        ("self.__namespace__ + self.dash__dash__ed", "string"),
+        ("{'a': 1}", "map(string, int)"),
+        ("type(self.q) == int", "bool"),
+        ("quantity('1Gi').isLessThan(quantity('2Gi'))", "bool"),
+        ("self.l.transformList(i, v, v + i)", "list(int)"),
+    ] {
+        assert_eq!(compiled(text).map(|(kind, _)| kind).as_deref(), Ok(kind), "{text}");
+    }
+}
+
+/// Contract: API-30
+#[test]
+fn expressions_evaluate_as_by_cel_go() {
+    for (text, result) in [
+        ("self.a == 1", "true"),
+        ("self.a > 0.5", "true"),
+        ("self.l.all(i, i > 0)", "true"),
+        ("self.l.exists_one(i, i == 2)", "true"),
+        ("self.l.map(i, i * 2)", "[2, 4, 6]"),
+        ("self.l.filter(i, i > 1)", "[2, 3]"),
+        ("self.m.all(k, k.matches('^[a-z]+$'))", "true"),
+        ("self.m.all(k, v, k != v)", "true"),
+        ("self.o.all(o, o.weight > 0)", "no such key: weight"),
+        ("self.o.exists(o, o.weight > 0)", "true"),
+        ("self.o[5].name", "index out of bounds: 5"),
+        ("self.o.all(o, !has(o.weight) || o.weight < 100)", "true"),
+        ("has(self.a) && !has(self.b)", "false"),
+        ("type(self.q) == string", "true"),
+        ("self.q.endsWith('%')", "true"),
+        ("1 / 0", "division by zero"),
+        ("true || 1 / 0 == 0", "true"),
+        ("1 / 0 == 0 || true", "true"),
+        ("9223372036854775807 + 1", "integer overflow"),
+        ("self.when > timestamp('2026-01-01T00:00:00Z')", "true"),
+        ("self.when.getFullYear()", "2026"),
+        ("self.when.getDayOfWeek()", "0"),
+        ("duration('1h30m').getMinutes()", "90"),
+        ("quantity('junk').isInteger()", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+        ("quantity('1Gi').isGreaterThan(quantity('500Mi'))", "true"),
+        ("isIP('1.2.3.4') && ip('1.2.3.4').family() == 4", "true"),
+        ("cidr('10.0.0.0/8').containsIP('10.1.2.3')", "true"),
+        ("cidr('::/0').containsIP('1.2.3.4')", "false"),
+        ("url('https://a.b:80/c?x=1').getHostname()", "a.b"),
+        ("'a,b,c'.split(',', 2)", "[a, b,c]"),
+        ("'hello'.substring(1, 3)", "el"),
+        ("'abcabc'.lastIndexOf('abc', 3)", "3"),
+        ("'%s is %d, %.2f'.format([dyn('a'), dyn(1), dyn(1.5)])", "a is 1, 1.50"),
+        ("[1, [2]].flatten()", "ERROR"),
+        ("[3, 1, 2].sort()", "[1, 2, 3]"),
+        ("self.o.sortBy(o, o.name).map(o, o.name)", "[b, main]"),
+        ("[1, 2, 3].slice(1, 3)", "[2, 3]"),
+        ("lists.range(3)", "[0, 1, 2]"),
+        ("self.set + ['y', 'z']", "[x, y, z]"),
+        ("self.set == ['y', 'x']", "true"),
+        ("self.l == [3, 2, 1]", "false"),
+        ("optional.of(1).hasValue()", "true"),
+        ("self.?m.?z.orValue('none')", "none"),
+        ("self.m[?'x'].optMap(v, v + '!').value()", "y!"),
+        ("self.m.transformMap(k, v, v + k)['x']", "yx"),
+        ("'\u{e9}'.size()", "1"),
+        ("semver('1.2.3').isLessThan(semver('1.10.0'))", "true"),
+        ("format.dns1123Label().validate('a').hasValue()", "false"),
+        ("sets.contains([1, 2], [1])", "true"),
+        ("int('5') + int(2.9)", "7"),
+        ("string(timestamp('2026-01-01T00:00:00.5Z'))", "2026-01-01T00:00:00.5Z"),
+        ("timestamp('0001-01-01T00:00:00Z').getFullYear()", "1"),
+    ] {
+        let found = evaluated(text).unwrap_or_else(|e| if e.starts_with("ERROR") { "ERROR".to_owned() } else { e });
+        assert_eq!(found, result, "{text}");
+    }
+}
+
+/// Contract: API-30
+#[test]
+fn costs_follow_from_the_bounds_of_the_schema() {
+    let most = |text: &str| compiled(text).map(|(_, cost)| cost.max);
+    // By the reference: an element of a list without a bound is an integer and a comma.
+    assert_eq!(most("self.a > 0"), Ok(3));
+    assert!(most("self.l.all(x, x > 0)").is_ok_and(|cost| cost > 1_000_000));
+    assert!(most("self.o.all(x, x.weight > 0)").is_ok_and(|cost| cost < 100));
+    assert!(most("self.l.all(x, self.l.all(y, x == y))").is_ok_and(|cost| cost > 1_000_000_000));
+}
+
+/// Contract: API-30
+#[test]
+fn an_expression_stops_at_its_limit() {
+    let program = recompile("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, [0, 1, 2, 3].all(b, a >= 0 && b >= 0))");
+    let program = program.unwrap_or_else(|e| panic!("{e}"));
+    let mut budget = Budget { spent: 0, limit: 100 };
+    assert_eq!(program.run(&[], &mut budget).err(), Some(Failure::Limit));
+    let mut budget = Budget::default();
+    assert!(program.run(&[], &mut budget).is_ok());
+    assert!(budget.spent > 100);
+}

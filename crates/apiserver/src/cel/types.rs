@@ -1,0 +1,241 @@
+//! Types of expressions, and when one stands for another.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::schema::ObjectType;
+
+/// What an expression evaluates to.
+#[derive(Debug, Clone)]
+pub enum Type<'s> {
+    /// Anything; checked when it is evaluated.
+    Dyn,
+    /// What has been complained of already.
+    Error,
+    /// `null`
+    Null,
+    /// True or false.
+    Bool,
+    /// A 64-bit integer.
+    Int,
+    /// One without a sign.
+    Uint,
+    /// A 64-bit float.
+    Double,
+    /// A text.
+    String,
+    /// Bytes.
+    Bytes,
+    /// A point in time.
+    Timestamp,
+    /// A length of time.
+    Duration,
+    /// The type of something.
+    Type,
+    /// A list.
+    List(Arc<Type<'s>>),
+    /// A map.
+    Map(Arc<Type<'s>>, Arc<Type<'s>>),
+    /// A value that may be absent.
+    Optional(Arc<Type<'s>>),
+    /// An object with fields.
+    Object(ObjectType<'s>),
+    /// A type of a library, by its name.
+    Opaque(&'static str),
+    /// A type that is still to be found out.
+    Param(usize),
+}
+
+impl<'s> Type<'s> {
+    /// A list of something.
+    #[must_use]
+    pub fn list(element: Self) -> Self {
+        Self::List(Arc::new(element))
+    }
+
+    /// A map from something to something.
+    #[must_use]
+    pub fn map(key: Self, value: Self) -> Self {
+        Self::Map(Arc::new(key), Arc::new(value))
+    }
+
+    /// Something that may be absent.
+    #[must_use]
+    pub fn optional(inner: Self) -> Self {
+        Self::Optional(Arc::new(inner))
+    }
+
+    /// Whether it is known only when it is evaluated.
+    #[must_use]
+    pub fn is_dyn(&self) -> bool {
+        matches!(self, Self::Dyn | Self::Error)
+    }
+
+    /// Whether two types are the same.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.same(b),
+            (Self::Map(a, b), Self::Map(c, d)) => a.same(c) && b.same(d),
+            (Self::Object(a), Self::Object(b)) => a.same(b),
+            (Self::Opaque(a), Self::Opaque(b)) => a == b,
+            (Self::Param(a), Self::Param(b)) => a == b,
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
+    }
+
+    /// Whether null may stand for it.
+    fn takes_null(&self) -> bool {
+        matches!(
+            self,
+            Self::Object(_) | Self::Null | Self::Duration | Self::Timestamp | Self::Opaque(_) | Self::Optional(_)
+        )
+    }
+
+    fn mentions(&self, param: usize) -> bool {
+        match self {
+            Self::Param(own) => *own == param,
+            Self::List(a) | Self::Optional(a) => a.mentions(param),
+            Self::Map(a, b) => a.mentions(param) || b.mentions(param),
+            _ => false,
+        }
+    }
+
+    fn is_more_general(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Dyn | Self::Param(_), _) => true,
+            (_, Self::Dyn | Self::Param(_)) => false,
+            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.is_more_general(b),
+            (Self::Map(a, b), Self::Map(c, d)) => a.is_more_general(c) && b.is_more_general(d),
+            (a, b) => a.same(b),
+        }
+    }
+
+    /// The one of two types that stands for more.
+    #[must_use]
+    pub fn most_general(self, other: Self) -> Self {
+        if self.is_more_general(&other) { self } else { other }
+    }
+}
+
+/// As messages of the checker show it.
+impl fmt::Display for Type<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dyn | Self::Param(_) => f.write_str("dyn"),
+            Self::Error => f.write_str("!error!"),
+            Self::Null => f.write_str("null"),
+            Self::Bool => f.write_str("bool"),
+            Self::Int => f.write_str("int"),
+            Self::Uint => f.write_str("uint"),
+            Self::Double => f.write_str("double"),
+            Self::String => f.write_str("string"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::Duration => f.write_str("duration"),
+            Self::Type => f.write_str("type"),
+            Self::List(inner) => write!(f, "list({inner})"),
+            Self::Map(key, value) => write!(f, "map({key}, {value})"),
+            Self::Optional(inner) => write!(f, "optional_type({inner})"),
+            Self::Object(object) => object.fmt(f),
+            Self::Opaque(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What types that were to be found out have turned out to be.
+#[derive(Debug, Clone, Default)]
+pub struct Substitutions<'s> {
+    found: Vec<Option<Type<'s>>>,
+}
+
+impl<'s> Substitutions<'s> {
+    /// A type that is to be found out.
+    pub fn fresh(&mut self) -> Type<'s> {
+        self.found.push(None);
+        Type::Param(self.found.len() - 1)
+    }
+
+    /// A type with what has been found out; with `to_dyn`, what has not is anything.
+    #[must_use]
+    pub fn apply(&self, kind: &Type<'s>, to_dyn: bool) -> Type<'s> {
+        match kind {
+            Type::Param(param) => match self.found.get(*param) {
+                Some(Some(found)) => self.apply(found, to_dyn),
+                _ if to_dyn => Type::Dyn,
+                _ => kind.clone(),
+            },
+            Type::List(inner) => Type::list(self.apply(inner, to_dyn)),
+            Type::Optional(inner) => Type::optional(self.apply(inner, to_dyn)),
+            Type::Map(key, value) => Type::map(self.apply(key, to_dyn), self.apply(value, to_dyn)),
+            other => other.clone(),
+        }
+    }
+
+    /// Whether values of one type can be taken for those of another; finds out types on the way.
+    pub fn assign(&mut self, actual: &Type<'s>, formal: &Type<'s>) -> bool {
+        let before = self.found.clone();
+        let fits = self.fits(actual, formal);
+        if !fits {
+            self.found = before;
+        }
+        fits
+    }
+
+    /// As [`Substitutions::assign`], all at once.
+    pub fn assign_all(&mut self, actual: &[Type<'s>], formal: &[Type<'s>]) -> bool {
+        let before = self.found.clone();
+        let fits = actual.len() == formal.len() && actual.iter().zip(formal).all(|(a, f)| self.fits(a, f));
+        if !fits {
+            self.found = before;
+        }
+        fits
+    }
+
+    fn fits(&mut self, actual: &Type<'s>, formal: &Type<'s>) -> bool {
+        if let Type::Param(param) = formal {
+            let (fits, known) = self.stands_for(actual, *param);
+            if fits {
+                return true;
+            }
+            if known {
+                return false;
+            }
+        }
+        if let Type::Param(param) = actual {
+            return self.stands_for(formal, *param).0;
+        }
+        match (actual, formal) {
+            (a, b) if a.is_dyn() || b.is_dyn() => true,
+            (Type::Null, other) | (other, Type::Null) => other.takes_null(),
+            (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => self.fits(a, b),
+            (Type::Map(a, b), Type::Map(c, d)) => self.fits(a, c) && self.fits(b, d),
+            (a, b) => a.same(b),
+        }
+    }
+
+    /// Whether a type can be what a parameter stands for, and whether that was known already.
+    fn stands_for(&mut self, kind: &Type<'s>, param: usize) -> (bool, bool) {
+        if matches!(kind, Type::Param(own) if *own == param) {
+            return (true, true);
+        }
+        if let Some(found) = self.found.get(param).cloned().flatten() {
+            if kind.same(&found) {
+                return (true, true);
+            }
+            if !self.fits(kind, &found) {
+                return (false, true);
+            }
+            let general = kind.clone().most_general(found);
+            if !general.mentions(param) {
+                self.found[param] = Some(general);
+            }
+            return (true, true);
+        }
+        if kind.mentions(param) || param >= self.found.len() {
+            return (false, false);
+        }
+        self.found[param] = Some(kind.clone());
+        (true, false)
+    }
+}

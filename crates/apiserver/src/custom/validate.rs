@@ -1,0 +1,547 @@
+//! The validation of an object by its schema, with the reference's messages and in its order.
+//!
+//! The reference remembers the message of each error and tells none twice; where alternatives fail, it tells what the
+//! one had against the value that had the most checks pass. Both are part of what clients see, so both are here.
+
+use serde_json::Value;
+
+use super::Object;
+use super::formats;
+use super::lists::key_of;
+use super::metadata::child;
+use super::structural::{Additional, Checks, Kind, ListType, Structural};
+use crate::field::{ErrorKind, FieldError, Shown, go_quote};
+use crate::schema::go;
+use crate::validation::Errors;
+
+/// What is wrong with a whole object. With an old one, what was wrong before and has not changed is let be.
+#[must_use]
+pub fn object(object: &Object, old: Option<&Object>, schema: &Structural) -> Errors {
+    let old = old.map(Old::Object);
+    let mut found = Found::default();
+    checked_object(object, old, schema, "", &mut found);
+    found.errors("")
+}
+
+/// What is wrong with a value that stands at a path.
+#[must_use]
+pub fn value(value: &Value, old: Option<&Value>, schema: &Structural, path: &str) -> Errors {
+    let mut found = Found::default();
+    found.merge(node(value, old, schema, ""));
+    found.errors(path)
+}
+
+/// The old value that a whole object came from.
+#[derive(Clone, Copy)]
+enum Old<'a> {
+    Object(&'a Object),
+    Value(&'a Value),
+}
+
+impl<'a> Old<'a> {
+    fn members(self) -> Option<&'a Object> {
+        match self {
+            Self::Object(object) => Some(object),
+            Self::Value(value) => value.as_object(),
+        }
+    }
+}
+
+/// Errors, and how many checks passed.
+#[derive(Default)]
+struct Found {
+    list: Vec<(String, FieldError)>,
+    passed: u32,
+}
+
+impl Found {
+    fn is_valid(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    fn add(&mut self, message: String, error: FieldError) {
+        if self.list.iter().all(|(told, _)| *told != message) {
+            self.list.push((message, error));
+        }
+    }
+
+    /// An error whose value the answer shows.
+    fn invalid(&mut self, path: &str, shown: impl Into<Shown>, message: String) {
+        let error = FieldError::invalid(path, shown, message.clone());
+        self.add(message, error);
+    }
+
+    /// An error of no field.
+    fn plain(&mut self, message: String) {
+        let error = FieldError::invalid("", "", message.clone());
+        self.add(message, error);
+    }
+
+    fn wrong_type(&mut self, path: &str, expected: &str, actual: &str) {
+        let message = format!("{path} in body must be of type {expected}: {}", go_quote(actual));
+        let error = FieldError {
+            kind: ErrorKind::TypeInvalid,
+            field: path.to_owned(),
+            value: Some(actual.into()),
+            detail: message.clone(),
+        };
+        self.add(message, error);
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.passed += other.passed;
+        for (message, error) in other.list {
+            self.add(message, error);
+        }
+    }
+
+    /// The errors, with their fields below a path.
+    fn errors(self, path: &str) -> Errors {
+        let at = |field: &str| match field.strip_prefix('.').unwrap_or(field) {
+            "" if path.is_empty() => "<nil>".to_owned(),
+            "" => path.to_owned(),
+            field => child(path, field),
+        };
+        self.list.into_iter().map(|(_, error)| FieldError { field: at(&error.field), ..error }).collect()
+    }
+}
+
+/// A value of a schema; with an equal old value, whatever is wrong with it may stay.
+fn node(value: &Value, old: Option<&Value>, schema: &Structural, path: &str) -> Found {
+    let mut found = Found::default();
+    match value {
+        Value::Object(object) => checked_object(object, old.map(Old::Value), schema, path, &mut found),
+        value => checked(value, old, schema, path, &mut found),
+    }
+    if !found.is_valid() && old.is_some_and(|old| same(old, value)) {
+        return Found { list: Vec::new(), passed: found.passed };
+    }
+    found
+}
+
+/// Whether two values are equal as the reference compares them: empty and absent are not the same, numbers are by value.
+#[must_use]
+pub fn same(one: &Value, other: &Value) -> bool {
+    one == other
+}
+
+/// The names of the types that a schema allows.
+fn types(schema: &Structural) -> &'static [Kind] {
+    if schema.int_or_string {
+        return &[Kind::Integer, Kind::String];
+    }
+    match schema.kind {
+        None => &[],
+        Some(Kind::Array) => &[Kind::Array],
+        Some(Kind::Boolean) => &[Kind::Boolean],
+        Some(Kind::Integer) => &[Kind::Integer],
+        Some(Kind::Number) => &[Kind::Number],
+        Some(Kind::Object) => &[Kind::Object],
+        Some(Kind::String) => &[Kind::String],
+    }
+}
+
+/// The type of a value, and the format that the reference sees in it.
+fn actual(value: &Value) -> (Kind, &'static str) {
+    match value {
+        Value::Bool(_) => (Kind::Boolean, ""),
+        Value::Number(number) if number.is_f64() => (Kind::Number, "float64"),
+        Value::Number(_) => (Kind::Integer, "int64"),
+        Value::String(_) | Value::Null => (Kind::String, ""),
+        Value::Array(_) => (Kind::Array, ""),
+        Value::Object(_) => (Kind::Object, ""),
+    }
+}
+
+fn joined(types: &[Kind]) -> String {
+    types.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(",")
+}
+
+fn check_type(value: &Value, kind: (Kind, &str), schema: &Structural, format: &str, path: &str, found: &mut Found) {
+    let types = types(schema);
+    if types.is_empty() && format.is_empty() {
+        return;
+    }
+    let (kind, own_format) = kind;
+    let whole = value.as_f64().is_some_and(|n| n.fract() == 0.0);
+    let float_as_int = kind == Kind::Number && whole && types.contains(&Kind::Integer);
+    let int_as_float = kind == Kind::Integer && types.contains(&Kind::Number);
+    let fits = types.contains(&kind) || float_as_int || int_as_float;
+    let text_like = matches!(kind, Kind::String | Kind::Array);
+    let numeric = types.contains(&Kind::Number) || types.contains(&Kind::Integer);
+    if !text_like && !format.is_empty() && !fits && own_format != format {
+        found.wrong_type(path, format, own_format);
+    } else if (!numeric && !format.is_empty() && text_like) || fits {
+        found.passed += 1;
+    } else {
+        found.wrong_type(path, &joined(types), kind.name());
+    }
+    found.passed += 1;
+}
+
+fn checked_object(object: &Object, old: Option<Old<'_>>, schema: &Structural, path: &str, found: &mut Found) {
+    let none = Checks::default();
+    let checks = schema.checks.as_deref().unwrap_or(&none);
+    check_type(&Value::Null, (Kind::Object, ""), schema, &checks.format, path, found);
+    alternatives(checks, path, found, |schema| {
+        let mut found = Found::default();
+        checked_object(object, old, schema, path, &mut found);
+        found
+    });
+    if !checks.values.is_empty() {
+        let whole = Value::Object(object.clone());
+        check_values(&whole, checks, path, found);
+    }
+    found.passed += 1;
+    members(object, old, schema, checks, path, found);
+    found.passed += 2;
+}
+
+fn checked(value: &Value, old: Option<&Value>, schema: &Structural, path: &str, found: &mut Found) {
+    let none = Checks::default();
+    let checks = schema.checks.as_deref().unwrap_or(&none);
+    if value.is_null() {
+        let types = types(schema);
+        if !types.is_empty() && !schema.nullable {
+            found.wrong_type(path, &joined(types), "null");
+        } else {
+            found.passed += 1;
+        }
+        check_values(value, checks, path, found);
+        return;
+    }
+    check_type(value, actual(value), schema, &checks.format, path, found);
+    alternatives(checks, path, found, |schema| {
+        let mut found = Found::default();
+        checked(value, old, schema, path, &mut found);
+        found
+    });
+    match value {
+        Value::String(text) => {
+            check_text(text, checks, path, found);
+            if formats::check(&checks.format, text) == Some(false) {
+                found.wrong_type(path, &checks.format, text);
+            }
+            found.passed += 1 + u32::from(!checks.format.is_empty());
+        }
+        Value::Number(_) => {
+            check_number(value, schema, checks, path, found);
+            found.passed += 2;
+        }
+        Value::Array(list) => {
+            elements(list, old, schema, checks, path, found);
+            found.passed += 2;
+        }
+        _ => {}
+    }
+    check_values(value, checks, path, found);
+    found.passed += 2;
+}
+
+/// `anyOf`, `oneOf`, `allOf` and `not`, in this order.
+fn alternatives(checks: &Checks, path: &str, found: &mut Found, test: impl Fn(&Structural) -> Found) {
+    let quoted = || go_quote(path);
+    if !checks.any_of.is_empty() {
+        let mut best: Option<Found> = None;
+        let mut success = None;
+        for schema in &checks.any_of {
+            let result = test(schema);
+            if result.is_valid() {
+                success = Some(result);
+                break;
+            }
+            if best.as_ref().is_none_or(|best| result.passed > best.passed) {
+                best = Some(result);
+            }
+        }
+        if success.is_none() {
+            found.plain(format!("{} must validate at least one schema (anyOf)", quoted()));
+        }
+        if let Some(result) = success.or(best) {
+            found.merge(result);
+        }
+    }
+    if !checks.one_of.is_empty() {
+        let mut best: Option<Found> = None;
+        let mut first = None;
+        let mut valid = 0;
+        for schema in &checks.one_of {
+            let result = test(schema);
+            if result.is_valid() {
+                valid += 1;
+                best = None;
+                first.get_or_insert(result);
+            } else if valid == 0 && best.as_ref().is_none_or(|best| result.passed > best.passed) {
+                best = Some(result);
+            }
+        }
+        if valid == 1 {
+            found.merge(first.unwrap_or_default());
+        } else {
+            let more =
+                if valid == 0 { "Found none valid".to_owned() } else { format!("Found {valid} valid alternatives") };
+            found.plain(format!("{} must validate one and only one schema (oneOf). {more}", quoted()));
+            found.merge(best.unwrap_or_default());
+        }
+    }
+    if !checks.all_of.is_empty() {
+        let mut valid = 0;
+        for schema in &checks.all_of {
+            let result = test(schema);
+            valid += usize::from(result.is_valid());
+            found.merge(result);
+        }
+        if valid != checks.all_of.len() {
+            let more = if valid == 0 { ". None validated" } else { "" };
+            found.plain(format!("{} must validate all the schemas (allOf){more}", quoted()));
+        }
+    }
+    if let Some(schema) = &checks.not
+        && test(schema).is_valid()
+    {
+        found.plain(format!("{} must not validate the schema (not)", quoted()));
+    }
+    found.passed += 2;
+}
+
+fn check_values(value: &Value, checks: &Checks, path: &str, found: &mut Found) {
+    if checks.values.is_empty() || checks.values.iter().any(|allowed| is_value(value, allowed)) {
+        return;
+    }
+    let texts: Vec<String> = checks.values.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let error = FieldError::not_supported(path, shown(value), &texts);
+    found.add(format!("{path} in body should be one of {texts:?}"), error);
+}
+
+/// Whether a value is one of an enumeration: numbers by their worth.
+fn is_value(value: &Value, allowed: &Value) -> bool {
+    match (value, allowed) {
+        (Value::Null, _) => false,
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (one, other) => one == other,
+    }
+}
+
+/// A value as Go prints it.
+fn shown(value: &Value) -> Shown {
+    match value {
+        Value::Number(number) if number.is_f64() => Shown::Bare(go::sprint(value)),
+        value => Shown::from(value),
+    }
+}
+
+fn check_text(text: &str, checks: &Checks, path: &str, found: &mut Found) {
+    let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    if let Some(most) = checks.max_length.filter(|most| length > *most) {
+        let error = FieldError::too_long(path, usize::try_from(most).unwrap_or_default());
+        found.add(format!("{path} in body should be at most {most} chars long"), error);
+    } else if let Some(least) = checks.min_length.filter(|least| length < *least) {
+        found.invalid(path, text, format!("{path} in body should be at least {least} chars long"));
+    } else if let Some(pattern) = &checks.pattern {
+        match pattern.is_match(text) {
+            Some(true) => {}
+            Some(false) => found.invalid(path, text, format!("{path} in body should match '{}'", pattern.text())),
+            None => {
+                let why = super::pattern::compile(pattern.text()).err().unwrap_or_default();
+                let text_of = pattern.text();
+                found.invalid(
+                    path,
+                    text,
+                    format!("{path} in body should match '{text_of}, but pattern is invalid: {why}'"),
+                );
+            }
+        }
+    }
+}
+
+/// A number as a schema's bounds see it.
+#[expect(clippy::cast_possible_truncation, reason = "as the reference, which compares integers with truncated bounds")]
+fn check_number(value: &Value, schema: &Structural, checks: &Checks, path: &str, found: &mut Found) {
+    let numeric = if schema.int_or_string { None } else { schema.kind };
+    let in_range = |found: &mut Found, number: &Value, what: &str| -> bool {
+        let fits = match (numeric, &*checks.format) {
+            (Some(Kind::Integer), "int32") => whole(number).is_some_and(|n| i32::try_from(n).is_ok()),
+            (Some(Kind::Integer), _) => whole(number).is_some(),
+            (Some(Kind::Number), "float") => number.as_f64().is_none_or(|n| (n as f32).is_finite()),
+            _ => true,
+        };
+        if !fits {
+            let name = numeric.map_or("", Kind::name);
+            let format = match (&*checks.format, name) {
+                (format @ ("int32" | "int64"), "integer") | (format @ ("float" | "double"), "number") => {
+                    format!("with format {format}")
+                }
+                _ => "(default format)".to_owned(),
+            };
+            found.plain(format!("{what} value must be of type {name} {format} in {path}"));
+        }
+        fits
+    };
+    in_range(found, value, "Checked");
+    let (int, float) = (value.as_i64(), value.as_f64().unwrap_or_default());
+    let bound_value = |bound: f64| Value::Number(super::props::number_of(bound));
+    // A bound that an integer could not have is compared as a float.
+    let native = |found: &mut Found, bound: f64, what: &str| in_range(found, &bound_value(bound), what);
+    if let Some(factor) = checks.multiple_of {
+        let compatible = native(found, factor, "MultipleOf");
+        let (factor_text, right) = match int.filter(|_| compatible) {
+            Some(int) => {
+                let factor = factor as i64;
+                (factor.to_string(), (factor > 0).then(|| int % factor == 0))
+            }
+            None => {
+                let times = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
+                (go::sprint(&bound_value(factor)), (factor > 0.0).then(|| is_json_integer(times)))
+            }
+        };
+        match right {
+            Some(true) => {}
+            Some(false) => {
+                found.invalid(path, shown(value), format!("{path} in body should be a multiple of {factor_text}"));
+            }
+            None => found.invalid(
+                path,
+                Shown::Bare(factor_text.clone()),
+                format!("factor MultipleOf declared for {path} must be positive: {factor_text}"),
+            ),
+        }
+    }
+    let mut minimum = Found::default();
+    let mut maximum = Found::default();
+    for (bound, what, least, found) in [
+        (checks.maximum, "Maximum boundary", false, &mut maximum),
+        (checks.minimum, "Minimum boundary", true, &mut minimum),
+    ] {
+        let Some((bound, exclusive)) = bound else { continue };
+        let compatible = native(found, bound, what);
+        let order = match int.filter(|_| compatible) {
+            Some(int) => Some(int.cmp(&(bound as i64))),
+            None => float.partial_cmp(&bound),
+        };
+        let beyond = if least { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
+        if order == Some(beyond) || (exclusive && order == Some(std::cmp::Ordering::Equal)) {
+            let bound = match int.filter(|_| compatible) {
+                Some(_) => (bound as i64).to_string(),
+                None => go::sprint(&bound_value(bound)),
+            };
+            let words = match (least, exclusive) {
+                (true, false) => "greater than or equal to",
+                (true, true) => "greater than",
+                (false, false) => "less than or equal to",
+                (false, true) => "less than",
+            };
+            found.invalid(path, shown(value), format!("{path} in body should be {words} {bound}"));
+        }
+    }
+    found.merge(minimum);
+    found.merge(maximum);
+}
+
+/// A number as a 64-bit integer, where it is one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "only what comes back the same")]
+fn whole(number: &Value) -> Option<i64> {
+    number.as_i64().or_else(|| {
+        let float = number.as_f64()?;
+        let int = float as i64;
+        ((int as f64) == float && float.abs() < 9.2e18).then_some(int)
+    })
+}
+
+/// Whether a float is an integer as far as its precision tells.
+fn is_json_integer(float: f64) -> bool {
+    const EPSILON: f64 = 1e-9;
+    if !float.is_finite() || float.abs() > 9_007_199_254_740_991.0 {
+        return false;
+    }
+    let nearest = float.trunc();
+    let difference = (float - nearest).abs();
+    float == nearest || difference / (float.abs() + nearest.abs()).min(f64::MAX) < EPSILON
+}
+
+fn elements(
+    list: &[Value],
+    old: Option<&Value>,
+    schema: &Structural,
+    checks: &Checks,
+    path: &str,
+    found: &mut Found,
+) {
+    if let Some(items) = &schema.items {
+        let before = old.and_then(Value::as_array);
+        for (index, value) in list.iter().enumerate() {
+            let old = match (&schema.list_type, before) {
+                (ListType::Map(keys), Some(before)) => {
+                    let key = key_of(value, keys);
+                    before.iter().find(|old| key_of(old, keys) == key)
+                }
+                _ => None,
+            };
+            found.merge(node(value, old, items, &format!("{path}[{index}]")));
+        }
+    }
+    let size = i64::try_from(list.len()).unwrap_or(i64::MAX);
+    if let Some(least) = checks.min_items.filter(|least| size < *least) {
+        found.invalid(path, size, format!("{path} in body should have at least {least} items"));
+    }
+    if let Some(most) = checks.max_items.filter(|most| size > *most) {
+        too_many(path, size, most, format!("{path} in body should have at most {most} items"), found);
+    }
+}
+
+fn too_many(path: &str, size: i64, most: i64, message: String, found: &mut Found) {
+    let error = FieldError {
+        kind: ErrorKind::TooMany,
+        field: path.to_owned(),
+        value: Some(size.into()),
+        detail: format!("must have at most {most} items"),
+    };
+    found.add(message, error);
+}
+
+fn members(
+    object: &Object,
+    old: Option<Old<'_>>,
+    schema: &Structural,
+    checks: &Checks,
+    path: &str,
+    found: &mut Found,
+) {
+    let size = i64::try_from(object.len()).unwrap_or(i64::MAX);
+    if let Some(least) = checks.min_properties.filter(|least| size < *least) {
+        found.invalid(path, size, format!("{path} in body should have at least {least} properties"));
+    }
+    if let Some(most) = checks.max_properties.filter(|most| size > *most) {
+        too_many(path, size, most, format!("{path} in body should have at most {most} properties"), found);
+    }
+    let before = old.and_then(Old::members);
+    let at_root = path.is_empty() && matches!(old, Some(Old::Object(_)));
+    let old_member = |name: &str| {
+        let hidden = at_root && matches!(name, "kind" | "apiVersion");
+        before.and_then(|before| before.get(name)).filter(|_| !hidden)
+    };
+    match &schema.additional {
+        Additional::Bool(false) => {
+            for name in object.keys().filter(|name| schema.property(name).is_none()) {
+                let message = format!("{path}.{name} in body is a forbidden property");
+                found.invalid(path, name.as_str(), message);
+            }
+        }
+        Additional::Schema(additional) => {
+            for (name, value) in object.iter().filter(|(name, _)| schema.property(name).is_none()) {
+                found.merge(node(value, old_member(name), additional, &format!("{path}.{name}")));
+            }
+        }
+        Additional::Bool(true) | Additional::Unsaid => {}
+    }
+    for (name, property) in &schema.properties {
+        if let Some(value) = object.get(&**name) {
+            found.merge(node(value, old_member(name), property, &child(path, name)));
+        }
+    }
+    for name in checks.required.iter().filter(|name| !object.contains_key(&***name)) {
+        let at = format!("{path}.{name}");
+        let error = FieldError::required(at.as_str(), "");
+        found.add(format!("{at} in body is required"), error);
+    }
+}
