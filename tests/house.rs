@@ -34,6 +34,7 @@ const MODULES: &[&[&str]] = &[
     &["yaml"],
     &["schema"],
     &["validation"],
+    &["cel", "custom"],
     &["kinds"],
     &["storage"],
     &["codec"],

@@ -171,7 +171,7 @@ fn created(kind: &dyn Kind, base: &Value, patch: &Value) -> Object {
     merge(&mut object, patch);
     // The registry sees to the namespace: it takes away what does not belong.
     object["metadata"]["namespace"] = if kind.resource().namespaced { json!("b3") } else { Value::Null };
-    let mut object = decoded(&*kind, &object);
+    let mut object = decoded(kind, &object);
     kind.prepare_create(&mut object);
     object
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Object;
 use super::structural::Structural;
 use crate::field::{FieldError, Shown};
-use crate::kinds::NameRule;
+use crate::model::NameRule;
 use crate::schema::decode::decode_type;
 use crate::validation::{Errors, meta, name};
 
