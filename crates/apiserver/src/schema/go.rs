@@ -63,8 +63,8 @@ fn float(number: f64) -> String {
 }
 
 /// A type of the reference's internal version, from its `v1` JSON, as `json.MarshalIndent(x, "", " ")`
-/// prints it: Go's field names and order, nothing left out. Only `PodSpec` and what is below it; what
-/// is not known prints as `null`.
+/// prints it: Go's field names and order, nothing left out. Only `PodSpec` and the specs of volumes, and what is
+/// below them; what is not known prints as `null`.
 ///
 /// The reference shows the difference between two of these when a change of a pod's spec is
 /// forbidden (API-17).
@@ -80,8 +80,11 @@ pub fn internal_compact(kind: &str, value: &Value) -> Option<String> {
 }
 
 fn print_internal(kind: &str, value: &Value, compact: bool) -> Option<String> {
-    let id = Table::get().named(&format!("io.k8s.api.core.v1.{kind}"))?;
     structs().get(kind)?;
+    // The sources of a persistent volume are a struct of their own only there.
+    let named = if kind == "PersistentVolumeSource" { "PersistentVolumeSpec" } else { kind };
+    let table = Table::get();
+    let id = ["core", "storage"].iter().find_map(|group| table.named(&format!("io.k8s.api.{group}.v1.{named}")))?;
     let mut printer = Printer { out: String::new(), depth: 0, compact, root: value };
     printer.structure(kind, id, value);
     Some(printer.out)

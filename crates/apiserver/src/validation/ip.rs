@@ -183,6 +183,17 @@ pub fn cidr_is_ipv6(value: &str) -> Option<bool> {
     Cidr::parse(value).map(|cidr| cidr.ip.is_ipv6())
 }
 
+/// Whether a network lies within another one and is smaller than it; `None` where either is no CIDR.
+#[must_use]
+pub fn is_strictly_within(value: &str, other: &str) -> Option<bool> {
+    let (inner, outer) = (Cidr::parse(value)?, Cidr::parse(other)?);
+    if inner.ip.is_ipv4() != outer.ip.is_ipv4() {
+        return Some(false);
+    }
+    let around = Cidr { ip: inner.network(), prefix: outer.prefix };
+    Some(around.network() == outer.network() && inner.prefix > outer.prefix)
+}
+
 /// Warnings for a CIDR that is not written in the usual form.
 #[must_use]
 pub fn cidr_warnings(path: &Path<'_>, value: &str) -> Vec<String> {

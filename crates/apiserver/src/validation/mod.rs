@@ -2,26 +2,38 @@
 //!
 //! Small parts, which a kind's `validate_*` calls.
 
+pub mod admissionpolicy;
+pub mod apiservice;
+pub mod csi;
 pub mod data;
 pub mod deployment;
+pub mod domain;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod event;
 pub mod horizontalpodautoscaler;
+pub mod ingress;
 pub mod internal;
 pub mod intstr;
 pub mod ip;
 pub mod labels;
 pub mod lease;
+pub mod limitrange;
 pub mod meta;
 pub mod name;
 pub mod namespace;
+pub mod networkpolicy;
 pub mod node;
 pub mod path;
+pub mod persistentvolume;
+pub mod persistentvolumeclaim;
 pub mod pod;
 pub mod quota;
+pub mod scheduling;
 pub mod selector;
 pub mod service;
+pub mod storageclass;
+pub mod webhook;
 pub mod workload;
 
 use crate::field::FieldError;

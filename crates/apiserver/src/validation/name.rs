@@ -73,6 +73,23 @@ pub fn is_dns1123_subdomain(value: &str) -> Complaints {
     out
 }
 
+/// A subdomain behind `*.`, as hosts with a wildcard are written.
+#[must_use]
+pub fn is_wildcard_subdomain(value: &str) -> Complaints {
+    let mut out = Vec::new();
+    if value.len() > 253 {
+        out.push(max_characters(253));
+    }
+    if !value.strip_prefix("*.").is_some_and(is_subdomain) {
+        out.push(regex_error(
+            "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+            &format!("\\*\\.{SUBDOMAIN_FMT}"),
+            &["*.example.com"],
+        ));
+    }
+    out
+}
+
 /// A subdomain that may also hold underscores (DNS search paths).
 #[must_use]
 pub fn is_dns1123_subdomain_with_underscore(value: &str) -> Complaints {

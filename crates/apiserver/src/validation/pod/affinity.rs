@@ -103,14 +103,7 @@ pub(super) fn validate_label_keys(term: &Object, path: &Path<'_>, errors: &mut E
 
 fn validate_node(node: &Object, options: &Options, path: &Path<'_>, errors: &mut Errors) {
     if let Some(required) = node.object(REQUIRED) {
-        let path = path.child(REQUIRED);
-        let terms = path.child("nodeSelectorTerms");
-        if required.list("nodeSelectorTerms").is_empty() {
-            errors.push(FieldError::required(terms, "must have at least one node selector term"));
-        }
-        for (i, term) in required.items("nodeSelectorTerms").enumerate() {
-            validate_node_term(term, options.invalid_node_affinity, &terms.index(i), errors);
-        }
+        validate_node_selector(required, options.invalid_node_affinity, &path.child(REQUIRED), errors);
     }
     let list = path.child(PREFERRED);
     let empty = Object::new();
@@ -120,6 +113,22 @@ fn validate_node(node: &Object, options: &Options, path: &Path<'_>, errors: &mut
         let term = preferred.object("preference").unwrap_or(&empty);
         // Invalid values have always been let pass here.
         validate_node_term(term, true, &path.child("preference"), errors);
+    }
+}
+
+/// Checks a node selector. `any_value` leaves values alone that an older version stored.
+pub(in crate::validation) fn validate_node_selector(
+    selector: &Object,
+    any_value: bool,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
+    let terms = path.child("nodeSelectorTerms");
+    if selector.list("nodeSelectorTerms").is_empty() {
+        errors.push(FieldError::required(terms, "must have at least one node selector term"));
+    }
+    for (i, term) in selector.items("nodeSelectorTerms").enumerate() {
+        validate_node_term(term, any_value, &terms.index(i), errors);
     }
 }
 

@@ -122,31 +122,27 @@ pub(super) fn validate_claim_template(template: &Object, path: &Path<'_>, errors
             errors.push(FieldError::forbidden(meta_path.child(field), "cannot be set"));
         }
     }
-    validate_claim_spec(template.object("spec").unwrap_or(&empty), &path.child("spec"), errors);
+    validate_claim_spec(template.object("spec").unwrap_or(&empty), None, &path.child("spec"), errors);
 }
 
-fn validate_claim_spec(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
-    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    let modes = path.child("accessModes");
+/// Checks the spec of a volume claim. What an old one had wrong already, a new one may keep.
+pub(in crate::validation) fn validate_claim_spec(
+    spec: &Object,
+    old: Option<&Object>,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
     if spec.list("accessModes").is_empty() {
-        errors.push(FieldError::required(modes, "at least 1 access mode is required"));
+        errors.push(FieldError::required(path.child("accessModes"), "at least 1 access mode is required"));
     }
     if let Some(own) = spec.object("selector") {
-        selector::validate(own, false, &path.child("selector"), errors);
-    }
-    let (mut alone, mut shared) = (false, false);
-    for mode in spec.strings("accessModes") {
-        if !MODES.contains(&mode) {
-            errors.push(FieldError::not_supported(modes, mode, &MODES));
-        } else if mode == "ReadWriteOncePod" {
-            alone = true;
-        } else {
-            shared = true;
+        let mut known = Errors::new();
+        if let Some(old) = old.and_then(|old| old.object("selector")) {
+            selector::validate(old, false, path, &mut known);
         }
+        selector::validate(own, !known.is_empty(), &path.child("selector"), errors);
     }
-    if alone && shared {
-        errors.push(FieldError::forbidden(modes, "may not use ReadWriteOncePod with other access modes"));
-    }
+    validate_access_modes(spec, path, errors);
     let resources_path = path.child("resources");
     let storage_path = resources_path.key("storage");
     match spec.object("resources").and_then(|r| r.object("requests")).and_then(|r| r.maybe_text("storage")) {
@@ -156,20 +152,22 @@ fn validate_claim_spec(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
         }
         Some(storage) => validate_quantity_value(storage, false, &storage_path, errors),
     }
-    for field in ["storageClassName", "volumeAttributesClassName"] {
+    let class = |field: &str, errors: &mut Errors| {
         let class = spec.text(field);
-        if !class.is_empty() && field == "storageClassName" {
+        if !class.is_empty() {
             complain(class, name::is_dns1123_subdomain(class), &path.child(field), errors);
         }
-    }
+    };
+    class("storageClassName", errors);
     one_of(spec, "volumeMode", &["Block", "Filesystem"], false, path, errors);
+    let any_group = old.is_some_and(has_invalid_group);
     let (source, reference) = (spec.object("dataSource"), spec.object("dataSourceRef"));
     if let Some(source) = source {
-        validate_data_source(source, &path.child("dataSource"), errors);
+        validate_data_source(source, any_group, &path.child("dataSource"), errors);
     }
     if let Some(reference) = reference {
         let at = path.child("dataSourceRef");
-        validate_data_source(reference, &at, errors);
+        validate_data_source(reference, any_group, &at, errors);
         let namespace = reference.text("namespace");
         if !namespace.is_empty() {
             complain(namespace, name::is_dns1123_label(namespace), &at.child("namespace"), errors);
@@ -187,9 +185,35 @@ fn validate_claim_spec(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
             errors.push(FieldError::invalid(path, Shown::Bare("{}".to_owned()), why));
         }
     }
+    class("volumeAttributesClassName", errors);
 }
 
-fn validate_data_source(source: &Object, path: &Path<'_>, errors: &mut Errors) {
+/// Checks the ways in which a volume can be mounted.
+pub(in crate::validation) fn validate_access_modes(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
+    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    let path = path.child("accessModes");
+    let (mut alone, mut shared) = (false, false);
+    for mode in spec.strings("accessModes") {
+        if !MODES.contains(&mode) {
+            errors.push(FieldError::not_supported(path, mode, &MODES));
+        } else if mode == "ReadWriteOncePod" {
+            alone = true;
+        } else {
+            shared = true;
+        }
+    }
+    if alone && shared {
+        errors.push(FieldError::forbidden(path, "may not use ReadWriteOncePod with other access modes"));
+    }
+}
+
+/// Whether a claim's source is of a group whose name is none.
+fn has_invalid_group(spec: &Object) -> bool {
+    let groups = ["dataSource", "dataSourceRef"].into_iter().filter_map(|f| spec.object(f)?.maybe_text("apiGroup"));
+    groups.filter(|group| !group.is_empty()).any(|group| !name::is_dns1123_subdomain(group).is_empty())
+}
+
+fn validate_data_source(source: &Object, any_group: bool, path: &Path<'_>, errors: &mut Errors) {
     for field in ["name", "kind"] {
         if source.text(field).is_empty() {
             errors.push(FieldError::required(path.child(field), ""));
@@ -204,7 +228,7 @@ fn validate_data_source(source: &Object, path: &Path<'_>, errors: &mut Errors) {
                 "must be 'PersistentVolumeClaim' when referencing the default apiGroup",
             ));
         }
-    } else {
+    } else if !any_group {
         complain(group, name::is_dns1123_subdomain(group), &path.child("apiGroup"), errors);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::field::FieldError;
 use crate::model::pod::aggregate;
 use crate::model::{Object, fields::Fields};
@@ -20,6 +22,13 @@ pub(super) fn validate_container(
     errors: &mut Errors,
 ) {
     validate(resources, validate_container_resource_name, spec, options, path, errors);
+}
+
+/// Checks what a pod of a runtime takes beside its containers, as if it were limits.
+pub(in crate::validation) fn validate_overhead(overhead: Option<&Object>, path: &Path<'_>, errors: &mut Errors) {
+    let Some(overhead) = overhead else { return };
+    let limits = Object::from_iter([("limits".to_owned(), Value::Object(overhead.clone()))]);
+    validate_container(&limits, &Object::new(), &Options::for_pod(None), path, errors);
 }
 
 /// Checks requests and limits of the pod as a whole.

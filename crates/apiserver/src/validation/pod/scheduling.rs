@@ -30,7 +30,7 @@ pub(super) fn validate_scheduling_gates(spec: &Object, path: &Path<'_>, errors: 
 }
 
 /// Checks `tolerations`.
-pub(super) fn validate_tolerations(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn validate_tolerations(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
     for (i, toleration) in spec.items("tolerations").enumerate() {
         let path = path.index(i);
         let (key, value) = (toleration.text("key"), toleration.text("value"));

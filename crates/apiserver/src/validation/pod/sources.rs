@@ -10,7 +10,7 @@ use super::{one_of, shown_list};
 const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 /// `Required value` for each text field that is empty.
-pub(super) fn required(source: &Object, fields: &[&str], path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn required(source: &Object, fields: &[&str], path: &Path<'_>, errors: &mut Errors) {
     for field in fields {
         if source.text(field).is_empty() {
             errors.push(FieldError::required(path.child(field), ""));
@@ -18,7 +18,7 @@ pub(super) fn required(source: &Object, fields: &[&str], path: &Path<'_>, errors
     }
 }
 
-pub(super) fn host_path(source: &Object, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn host_path(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     let own = source.text("path");
     if own.is_empty() {
         errors.push(FieldError::required(path.child("path"), ""));
@@ -36,7 +36,7 @@ pub(super) fn git_repo(source: &Object, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// A disk with an identity and perhaps a partition.
-pub(super) fn disk(source: &Object, id: &str, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn disk(source: &Object, id: &str, path: &Path<'_>, errors: &mut Errors) {
     required(source, &[id], path, errors);
     let partition = source.int("partition");
     if !(0..=255).contains(&partition) {
@@ -68,7 +68,7 @@ pub(super) fn mode(parent: &Object, field: &str, path: &Path<'_>, errors: &mut E
     }
 }
 
-pub(super) fn nfs(source: &Object, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn nfs(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     required(source, &["server", "path"], path, errors);
     if !source.text("path").starts_with('/') {
         errors.push(FieldError::invalid(path.child("path"), source.text("path"), "must be an absolute path"));
@@ -95,25 +95,29 @@ pub(super) fn iscsi(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// A qualified iSCSI name, in one of its three formats.
 fn iscsi_name(value: &str, path: &Path<'_>, errors: &mut Errors) {
+    match is_iscsi_name(value) {
+        None => {
+            errors.push(FieldError::invalid(path, value, "must be valid format starting with iqn, eui, or naa"));
+        }
+        Some(false) => errors.push(FieldError::invalid(path, value, "must be valid format")),
+        Some(true) => {}
+    }
+}
+
+/// Whether a value is a qualified iSCSI name in one of its three formats; `None` where it begins like none of them.
+pub(in crate::validation) fn is_iscsi_name(value: &str) -> Option<bool> {
     let fixed = |rest: &str, n: usize| {
         // Any one character stands between the prefix and the number.
         let mut chars = rest.chars();
         chars.next().is_some() && chars.as_str().len() == n && chars.all(|c| c.is_ascii_alphanumeric())
     };
-    let fine = if let Some(rest) = value.strip_prefix("iqn") {
-        iqn(rest)
+    if let Some(rest) = value.strip_prefix("iqn") {
+        Some(iqn(rest))
     } else if let Some(rest) = value.strip_prefix("eui") {
-        fixed(rest, 16)
-    } else if let Some(rest) = value.strip_prefix("naa") {
-        fixed(rest, 32)
+        Some(fixed(rest, 16))
     } else {
-        errors.push(FieldError::invalid(path, value, "must be valid format starting with iqn, eui, or naa"));
-        return;
-    };
-    if !fine {
-        errors.push(FieldError::invalid(path, value, "must be valid format"));
+        value.strip_prefix("naa").map(|rest| fixed(rest, 32))
     }
 }
 
@@ -135,7 +139,7 @@ fn iqn(rest: &str) -> bool {
         })
 }
 
-pub(super) fn flocker(source: &Object, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn flocker(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     let (dataset, uuid) = (source.text("datasetName"), source.text("datasetUUID"));
     if dataset.is_empty() && uuid.is_empty() {
         errors.push(FieldError::required(path, "one of datasetName and datasetUUID is required"));
@@ -153,7 +157,7 @@ pub(super) fn flocker(source: &Object, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Ceph, as a block device or as a file system.
-pub(super) fn ceph(source: &Object, block: bool, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn ceph(source: &Object, block: bool, path: &Path<'_>, errors: &mut Errors) {
     if source.list("monitors").is_empty() {
         errors.push(FieldError::required(path.child("monitors"), ""));
     }
@@ -174,7 +178,7 @@ fn secret_name(source: &Object, field: &str, path: &Path<'_>, errors: &mut Error
     }
 }
 
-pub(super) fn quobyte(source: &Object, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn quobyte(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let registry = source.text("registry");
     if registry.is_empty() {
@@ -198,7 +202,7 @@ pub(super) fn quobyte(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     required(source, &["volume"], path, errors);
 }
 
-pub(super) fn fibre_channel(source: &Object, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn fibre_channel(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     let (names, ids) = (source.list("targetWWNs"), source.list("wwids"));
     if names.is_empty() && ids.is_empty() {
         errors.push(FieldError::required(
@@ -225,7 +229,7 @@ pub(super) fn fibre_channel(source: &Object, path: &Path<'_>, errors: &mut Error
     }
 }
 
-pub(super) fn flex(source: &Object, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn flex(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     required(source, &["driver"], path, errors);
     for (key, _) in source.pairs("options") {
         let namespace = key.split_once('/').map_or(key, |(namespace, _)| namespace);
@@ -240,7 +244,7 @@ pub(super) fn flex(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn azure_disk(source: &Object, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn azure_disk(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     required(source, &["diskName", "diskURI"], path, errors);
     one_of(source, "cachingMode", &["None", "ReadOnly", "ReadWrite"], false, path, errors);
     one_of(source, "kind", &["Dedicated", "Managed", "Shared"], false, path, errors);
@@ -272,16 +276,7 @@ pub(super) fn storage_os(source: &Object, path: &Path<'_>, errors: &mut Errors) 
 }
 
 pub(super) fn csi(source: &Object, path: &Path<'_>, errors: &mut Errors) {
-    let driver = source.text("driver");
-    let at = path.child("driver");
-    if driver.is_empty() {
-        errors.push(FieldError::required(at, ""));
-    } else {
-        if driver.len() > 63 {
-            errors.push(FieldError::too_long(at, 63));
-        }
-        complain(driver, name::is_dns1123_subdomain(&driver.to_lowercase()), &at, errors);
-    }
+    crate::validation::csi::validate_driver_name(source.text("driver"), &path.child("driver"), errors);
     secret_name(source, "nodePublishSecretRef", path, errors);
     let secret = source.object("nodePublishSecretRef").map_or("", |s| s.text("name"));
     if !secret.is_empty() {
@@ -314,7 +309,7 @@ pub(super) fn descending_path(value: &str, path: &Path<'_>, errors: &mut Errors)
 }
 
 /// A path without `..` among its parts.
-pub(super) fn no_backsteps(value: &str, path: &Path<'_>, errors: &mut Errors) {
+pub(in crate::validation) fn no_backsteps(value: &str, path: &Path<'_>, errors: &mut Errors) {
     if has_backsteps(value) {
         errors.push(FieldError::invalid(path, value, "must not contain '..'"));
     }

@@ -112,7 +112,8 @@ fn collect(spec: &Object, meta: &Object, parent: Option<&Path<'_>>) -> Vec<Strin
 const NO_SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
 
 /// What is said of a node label that has a newer name.
-fn old_label(key: &str) -> Option<&'static str> {
+#[must_use]
+pub fn deprecated_node_label(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
         "beta.kubernetes.io/os" => "deprecated since v1.14; use \"kubernetes.io/os\" instead",
@@ -134,7 +135,7 @@ fn old_label(key: &str) -> Option<&'static str> {
 
 fn node_labels(spec: &Object, path: &Path<'_>, out: &mut Vec<String>) {
     for (key, _) in spec.pairs("nodeSelector") {
-        if let Some(message) = old_label(key) {
+        if let Some(message) = deprecated_node_label(key) {
             out.push(format!("{}: {message}", path.child("nodeSelector").key(key)));
         }
     }
@@ -159,7 +160,7 @@ fn node_labels(spec: &Object, path: &Path<'_>, out: &mut Vec<String>) {
     for (i, constraint) in spec.items("topologySpreadConstraints").enumerate() {
         let path = spread.index(i);
         let key = constraint.text("topologyKey");
-        if let Some(message) = old_label(key) {
+        if let Some(message) = deprecated_node_label(key) {
             out.push(format!("{}: {key} is {message}", path.child("topologyKey")));
         }
         if !constraint.contains_key("labelSelector") {
@@ -175,7 +176,7 @@ fn node_term(term: &Object, values: bool, path: &Path<'_>, out: &mut Vec<String>
     let list = path.child("matchExpressions");
     for (i, requirement) in term.items("matchExpressions").enumerate() {
         let key = requirement.text("key");
-        if let Some(message) = old_label(key) {
+        if let Some(message) = deprecated_node_label(key) {
             out.push(format!("{}: {key} is {message}", list.index(i).child("key")));
         }
         if !values {
