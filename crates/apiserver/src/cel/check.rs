@@ -90,8 +90,7 @@ impl<'s> Checker<'s> {
                 let mut kind = None;
                 for (at, element) in list.elements.iter().enumerate() {
                     let own = self.check(element);
-                    let own =
-                        if list.optional_indices.contains(&at) { self.unwrap(element.id, own) } else { own };
+                    let own = if list.optional_indices.contains(&at) { self.unwrap(element.id, own) } else { own };
                     kind = Some(self.join(element.id, kind, own));
                 }
                 Type::list(kind.unwrap_or_else(|| self.substitutions.fresh()))
@@ -156,9 +155,25 @@ impl<'s> Checker<'s> {
             return Some(variable.kind.clone());
         }
         const TYPES: &[&str] = &[
-            "bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type",
-            "google.protobuf.Timestamp", "google.protobuf.Duration", "kubernetes.Quantity", "kubernetes.URL",
-            "kubernetes.Semver", "kubernetes.NamedFormat", "net.IP", "net.CIDR",
+            "bool",
+            "int",
+            "uint",
+            "double",
+            "string",
+            "bytes",
+            "list",
+            "map",
+            "null_type",
+            "type",
+            "optional_type",
+            "google.protobuf.Timestamp",
+            "google.protobuf.Duration",
+            "kubernetes.Quantity",
+            "kubernetes.URL",
+            "kubernetes.Semver",
+            "kubernetes.NamedFormat",
+            "net.IP",
+            "net.CIDR",
         ];
         TYPES.contains(&name).then_some(Type::Type)
     }
@@ -223,9 +238,7 @@ impl<'s> Checker<'s> {
         let Some(target) = &call.target else {
             return match overloads(&call.func_name) {
                 Some(list) => self.resolve(id, call, &call.func_name, list, &kinds, false),
-                None => {
-                    self.error(id, format!("undeclared reference to '{}' (in container '')", call.func_name))
-                }
+                None => self.error(id, format!("undeclared reference to '{}' (in container '')", call.func_name)),
             };
         };
         if let Some(prefix) = qualified(target)
@@ -281,8 +294,7 @@ impl<'s> Checker<'s> {
             });
         }
         let Some(result) = result else {
-            let shown: Vec<String> =
-                kinds.iter().map(|k| self.substitutions.apply(k, true).to_string()).collect();
+            let shown: Vec<String> = kinds.iter().map(|k| self.substitutions.apply(k, true).to_string()).collect();
             let signature = match shown.split_first() {
                 Some((target, args)) if member => format!("{target}.({})", args.join(", ")),
                 _ => format!("({})", shown.join(", ")),

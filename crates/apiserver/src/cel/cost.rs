@@ -64,7 +64,8 @@ pub fn scaled(number: u64, factor: f64) -> u64 {
 /// Estimates a checked tree.
 #[must_use]
 pub fn estimate(tree: &IdedExpr, types: &Types<'_>) -> Estimate {
-    let mut coster = Coster { types, paths: HashMap::new(), sizes: HashMap::new(), entries: HashMap::new(), scopes: Vec::new() };
+    let mut coster =
+        Coster { types, paths: HashMap::new(), sizes: HashMap::new(), entries: HashMap::new(), scopes: Vec::new() };
     coster.cost(tree)
 }
 
@@ -229,15 +230,19 @@ impl Coster<'_, '_> {
         });
         let range = self.path(&c.iter_range);
         let entries = self.entries_of(&c.iter_range);
-        let is_list =
-            entries.map_or_else(|| matches!(self.types.of(c.iter_range.id), Type::List(_)), |e| e.is_list);
+        let is_list = entries.map_or_else(|| matches!(self.types.of(c.iter_range.id), Type::List(_)), |e| e.is_list);
         let below = |step: &str| {
             let mut path = range.clone();
             path.push(step.to_owned());
             path
         };
         let (key, value) = (entries.map(|e| e.key), entries.map(|e| e.value));
-        let keys = Local { name: c.iter_var.clone(), path: below(if is_list { "@indices" } else { "@keys" }), size: key, entries: None };
+        let keys = Local {
+            name: c.iter_var.clone(),
+            path: below(if is_list { "@indices" } else { "@keys" }),
+            size: key,
+            entries: None,
+        };
         let values = below(if is_list { "@items" } else { "@values" });
         match &c.iter_var2 {
             Some(second) => {
@@ -361,9 +366,7 @@ impl Coster<'_, '_> {
             Cost::Argument => (read(argument), None),
             Cost::ArgumentSized => (read(argument), Some(argument)),
             Cost::ArgumentTwice => (argument.by(2.0 * READ), None),
-            Cost::ToBytes => {
-                (read(argument), Some(Size { min: argument.min, max: argument.max.saturating_mul(4) }))
-            }
+            Cost::ToBytes => (read(argument), Some(Size { min: argument.min, max: argument.max.saturating_mul(4) })),
             Cost::ToText => (read(argument), Some(Size { min: argument.min / 4, max: argument.max })),
             Cost::Target => (read(own), Some(own)),
             Cost::TargetOnly => (read(own), None),

@@ -150,9 +150,25 @@ impl<'a> Evaluator<'_, 'a> {
             return Some(value.clone());
         }
         const TYPES: &[&str] = &[
-            "bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type",
-            "google.protobuf.Timestamp", "google.protobuf.Duration", "kubernetes.Quantity", "kubernetes.URL",
-            "kubernetes.Semver", "kubernetes.NamedFormat", "net.IP", "net.CIDR",
+            "bool",
+            "int",
+            "uint",
+            "double",
+            "string",
+            "bytes",
+            "list",
+            "map",
+            "null_type",
+            "type",
+            "optional_type",
+            "google.protobuf.Timestamp",
+            "google.protobuf.Duration",
+            "kubernetes.Quantity",
+            "kubernetes.URL",
+            "kubernetes.Semver",
+            "kubernetes.NamedFormat",
+            "net.IP",
+            "net.CIDR",
         ];
         TYPES.iter().find(|own| **own == name).map(|own| Value::Type(own))
     }
@@ -161,9 +177,9 @@ impl<'a> Evaluator<'_, 'a> {
         let range = self.eval(&c.iter_range)?;
         let start = self.eval(&c.accu_init)?;
         let pairs: Vec<(Value<'a>, Value<'a>)> = match (&range, &c.iter_var2) {
-            (Value::List(list), None) => {
-                (0..list.len()).map(|at| Ok((list.get(at)?.unwrap_or(Value::Null), Value::Null))).collect::<Result<_, String>>()?
-            }
+            (Value::List(list), None) => (0..list.len())
+                .map(|at| Ok((list.get(at)?.unwrap_or(Value::Null), Value::Null)))
+                .collect::<Result<_, String>>()?,
             (Value::List(list), Some(_)) => (0..list.len())
                 .map(|at| Ok((Value::Int(i64::try_from(at).unwrap_or_default()), list.get(at)?.unwrap_or(Value::Null))))
                 .collect::<Result<_, String>>()?,
@@ -330,9 +346,7 @@ fn literal_value<'a>(literal: &LiteralValue) -> Value<'a> {
 /// A field of an object, or a member of a map.
 fn field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
     match operand {
-        Value::Map(map) => {
-            map.field(name)?.ok_or_else(|| Failure::Error(format!("no such key: {name}")))
-        }
+        Value::Map(map) => map.field(name)?.ok_or_else(|| Failure::Error(format!("no such key: {name}"))),
         Value::Optional(_) => optional_field(operand, name),
         _ => Err(Failure::no_overload()),
     }
@@ -392,7 +406,11 @@ fn actual_cost(name: &str, args: &[Value<'_>], result: &Value<'_>) -> u64 {
         operators::IN if matches!(args.get(1), Some(Value::List(_))) => size(1),
         operators::EQUALS | operators::NOT_EQUALS => match args.first() {
             Some(
-                Value::Quantity(_) | Value::Ip(_) | Value::Cidr(..) | Value::Format(_) | Value::Url(_)
+                Value::Quantity(_)
+                | Value::Ip(_)
+                | Value::Cidr(..)
+                | Value::Format(_)
+                | Value::Url(_)
                 | Value::Semver(_),
             ) => 1,
             _ => read(size(0).min(size(1))),

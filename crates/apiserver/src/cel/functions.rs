@@ -111,8 +111,20 @@ pub fn overloads(name: &str) -> Option<&'static [Overload]> {
 
 /// The types that have an order.
 const ORDERED: &[&str] = &[
-    "bool", "int", "int double", "int uint", "uint", "uint double", "uint int", "double", "double int", "double uint",
-    "string", "bytes", "timestamp", "duration",
+    "bool",
+    "int",
+    "int double",
+    "int uint",
+    "uint",
+    "uint double",
+    "uint int",
+    "double",
+    "double int",
+    "double uint",
+    "string",
+    "bytes",
+    "timestamp",
+    "duration",
 ];
 
 const SIGNATURES: &[(&str, Cost)] = &[

@@ -90,9 +90,7 @@ pub fn names(tree: &IdedExpr, out: &mut Vec<String>) {
                 names(part, &mut inner);
             }
             names(&c.iter_range, out);
-            let own = |name: &String| {
-                *name == c.iter_var || Some(name) == c.iter_var2.as_ref() || *name == c.accu_var
-            };
+            let own = |name: &String| *name == c.iter_var || Some(name) == c.iter_var2.as_ref() || *name == c.accu_var;
             for name in inner.into_iter().filter(|name| !own(name)) {
                 if !out.contains(&name) {
                     out.push(name);

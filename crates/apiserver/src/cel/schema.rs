@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::types::Type;
 use super::LARGEST_REQUEST;
+use super::types::Type;
 use crate::custom::structural::{Additional, Kind, Structural};
 
 /// An object whose fields are known.
@@ -178,8 +178,27 @@ pub fn least_size(schema: &Structural) -> u64 {
 }
 
 const WORDS: &[&str] = &[
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-    "let", "loop", "package", "namespace", "return", "var", "void", "while",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// The name that expressions use for a field; `None` where they cannot name it.
@@ -193,7 +212,10 @@ pub fn escape(name: &str) -> Option<String> {
         return Some(format!("__{name}__"));
     }
     Some(
-        name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__"),
+        name.replace("__", "__underscores__")
+            .replace('.', "__dot__")
+            .replace('-', "__dash__")
+            .replace('/', "__slash__"),
     )
 }
 

@@ -44,10 +44,7 @@ fn evaluated(text: &str) -> Result<String, String> {
 #[test]
 fn errors_are_worded_as_by_cel_go() {
     for (text, error) in [
-        (
-            "self.nope > 1",
-            "ERROR: <input>:1:5: undefined field 'nope'\n | self.nope > 1\n | ....^",
-        ),
+        ("self.nope > 1", "ERROR: <input>:1:5: undefined field 'nope'\n | self.nope > 1\n | ....^"),
         (
             "self.a > 1 || self.c",
             "ERROR: <input>:1:19: undefined field 'c'\n | self.a > 1 || self.c\n | ..................^",
@@ -60,10 +57,7 @@ fn errors_are_worded_as_by_cel_go() {
             "self.a + 'x' == 1",
             "ERROR: <input>:1:8: found no matching overload for '_+_' applied to '(int, string)'\n | self.a + 'x' == 1\n | .......^",
         ),
-        (
-            "nobody == 1",
-            "ERROR: <input>:1:1: undeclared reference to 'nobody' (in container '')\n | nobody == 1\n | ^",
-        ),
+        ("nobody == 1", "ERROR: <input>:1:1: undeclared reference to 'nobody' (in container '')\n | nobody == 1\n | ^"),
         (
             "self.a.all(x, x > 0)",
             "ERROR: <input>:1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)\n | self.a.all(x, x > 0)\n | ....^",
@@ -76,10 +70,7 @@ fn errors_are_worded_as_by_cel_go() {
             "self.b.startsWith(1)",
             "ERROR: <input>:1:18: found no matching overload for 'startsWith' applied to 'string.(int)'\n | self.b.startsWith(1)\n | .................^",
         ),
-        (
-            "self.a && true",
-            "ERROR: <input>:1:5: expected type 'bool' but found 'int'\n | self.a && true\n | ....^",
-        ),
+        ("self.a && true", "ERROR: <input>:1:5: expected type 'bool' but found 'int'\n | self.a && true\n | ....^"),
         ("[1, 'a'] == []", "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a'] == []\n | ....^"),
         (
             "self.b.matches('[')",
@@ -139,7 +130,10 @@ fn expressions_evaluate_as_by_cel_go() {
         ("self.when.getFullYear()", "2026"),
         ("self.when.getDayOfWeek()", "0"),
         ("duration('1h30m').getMinutes()", "90"),
-        ("quantity('junk').isInteger()", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+        (
+            "quantity('junk').isInteger()",
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
         ("quantity('1Gi').isGreaterThan(quantity('500Mi'))", "true"),
         ("isIP('1.2.3.4') && ip('1.2.3.4').family() == 4", "true"),
         ("cidr('10.0.0.0/8').containsIP('10.1.2.3')", "true"),

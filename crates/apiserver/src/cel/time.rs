@@ -13,7 +13,9 @@ pub fn parse(text: &str) -> Option<Instant> {
         digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
     };
     let byte = |at: usize| text.as_bytes().get(at).copied();
-    if [byte(4), byte(7), byte(13), byte(16)] != [Some(b'-'), Some(b'-'), Some(b':'), Some(b':')] || byte(10) != Some(b'T') {
+    if [byte(4), byte(7), byte(13), byte(16)] != [Some(b'-'), Some(b'-'), Some(b':'), Some(b':')]
+        || byte(10) != Some(b'T')
+    {
         return None;
     }
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
@@ -30,8 +32,8 @@ pub fn parse(text: &str) -> Option<Instant> {
     }
     let zone = if rest == "Z" { 0 } else { offset(rest).filter(|_| rest.len() == 6)? };
     let days = days_before_year(year) - days_before_year(1970) + days_before_month(year, month)? + day - 1;
-    let in_month = days_before_month(year, month + 1).unwrap_or(365 + i64::from(is_leap(year)))
-        - days_before_month(year, month)?;
+    let in_month =
+        days_before_month(year, month + 1).unwrap_or(365 + i64::from(is_leap(year))) - days_before_month(year, month)?;
     if !(1..=in_month).contains(&day) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }

@@ -33,8 +33,12 @@ pub fn parse(text: &str) -> Option<Url> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     if !rest.starts_with('/') {
         // Opaque, such as mailto:a@b.
-        return (!scheme.is_empty())
-            .then(|| Url { scheme, host: String::new(), path: String::new(), query: query.to_owned() });
+        return (!scheme.is_empty()).then(|| Url {
+            scheme,
+            host: String::new(),
+            path: String::new(),
+            query: query.to_owned(),
+        });
     }
     let (authority, path) = match rest.strip_prefix("//") {
         Some(after) if !scheme.is_empty() || !after.starts_with('/') => {

@@ -157,8 +157,20 @@ impl<'a> Value<'a> {
             Self::Map(map) => map.len(),
             Self::Optional(Some(inner)) => return inner.size(),
             Self::Url(url) => url.text().chars().count(),
-            Self::Ip(ip) => if ip.is_ipv4() { 4 } else { 16 },
-            Self::Cidr(ip, _) => if ip.is_ipv4() { 4 } else { 16 },
+            Self::Ip(ip) => {
+                if ip.is_ipv4() {
+                    4
+                } else {
+                    16
+                }
+            }
+            Self::Cidr(ip, _) => {
+                if ip.is_ipv4() {
+                    4
+                } else {
+                    16
+                }
+            }
             _ => 1,
         };
         size as u64
@@ -231,9 +243,9 @@ fn of_text<'a>(text: &str, schema: Option<&Structural>) -> Result<Value<'a>, Str
         "date" => Value::Timestamp(
             time::parse(&format!("{text}T00:00:00Z")).ok_or_else(|| format!("Invalid date formatted string {text}"))?,
         ),
-        "date-time" => Value::Timestamp(
-            time::parse(text).ok_or_else(|| format!("Invalid date formatted string {text}"))?,
-        ),
+        "date-time" => {
+            Value::Timestamp(time::parse(text).ok_or_else(|| format!("Invalid date formatted string {text}"))?)
+        }
         "byte" => {
             use base64::Engine as _;
             let bytes = base64::engine::general_purpose::STANDARD.decode(text);

@@ -123,4 +123,3 @@ fn inside(value: Value, at: &[Step]) -> Option<Value> {
         _ => None,
     })
 }
-

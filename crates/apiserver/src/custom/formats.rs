@@ -202,9 +202,8 @@ fn is_date(text: &str) -> bool {
 
 /// A duration of Go, or one with the units of Scala.
 fn is_duration(text: &str) -> bool {
-    static PART: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"([0-9]+)\s*([A-Za-z\u{b5}]+)").expect("an expression of this program")
-    });
+    static PART: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"([0-9]+)\s*([A-Za-z\u{b5}]+)").expect("an expression of this program"));
     const EXACT: &[&str] = &["ns", "us", "\u{b5}s", "ms", "s", "m", "h", "hr", "d", "w", "wk"];
     const PREFIXES: &[&str] = &["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
     if duration::parse(text).is_ok() {

@@ -214,11 +214,12 @@ fn validate_embedded(object: &Object, path: &str, errors: &mut Errors) {
                     if metadata.get("name").and_then(Value::as_str).unwrap_or_default().is_empty() {
                         metadata.insert("name".to_owned(), Value::from("fakename"));
                     }
-                    let namespaced =
-                        !metadata.get("namespace").and_then(Value::as_str).unwrap_or_default().is_empty();
+                    let namespaced = !metadata.get("namespace").and_then(Value::as_str).unwrap_or_default().is_empty();
                     let mut found = Errors::new();
                     meta::validate(&metadata, namespaced, NameRule::PathSegment, &mut found);
-                    errors.extend(found.into_iter().map(|error| FieldError { field: child(path, &error.field), ..error }));
+                    errors.extend(
+                        found.into_iter().map(|error| FieldError { field: child(path, &error.field), ..error }),
+                    );
                 }
             },
             _ => {}

@@ -13,9 +13,9 @@ pub mod default;
 pub mod formats;
 pub mod lists;
 pub mod metadata;
+pub mod pattern;
 pub mod props;
 pub mod prune;
-pub mod pattern;
 pub mod structural;
 pub mod validate;
 

@@ -51,15 +51,15 @@ fn words(text: &str, error: &regex::Error) -> String {
     let span = error.span();
     let found = text.get(span.start.offset..span.end.offset).unwrap_or_default();
     let (what, shown) = match error.kind() {
-        K::ClassUnclosed => {
-            ("missing closing ]", text.get(span.start.offset..).unwrap_or_default())
-        }
+        K::ClassUnclosed => ("missing closing ]", text.get(span.start.offset..).unwrap_or_default()),
         K::GroupUnclosed => ("missing closing )", text),
         K::GroupUnopened => ("unexpected )", text),
         K::RepetitionMissing => ("missing argument to repetition operator", found),
         K::RepetitionCountInvalid => ("invalid repeat count", found),
         K::ClassRangeInvalid => ("invalid character class range", found),
-        K::EscapeUnexpectedEof => return "error parsing regexp: trailing backslash at end of expression: ``".to_owned(),
+        K::EscapeUnexpectedEof => {
+            return "error parsing regexp: trailing backslash at end of expression: ``".to_owned();
+        }
         K::EscapeUnrecognized => ("invalid escape sequence", found),
         K::UnsupportedLookAround => ("invalid or unsupported Perl syntax", found),
         K::UnsupportedBackreference => ("invalid escape sequence", found),

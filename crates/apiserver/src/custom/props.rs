@@ -137,7 +137,11 @@ pub struct Props {
     #[serde(rename = "x-kubernetes-int-or-string", skip_serializing_if = "is_false", deserialize_with = "nullable")]
     pub int_or_string: bool,
     /// The keys of a list that is a map.
-    #[serde(rename = "x-kubernetes-list-map-keys", skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
+    #[serde(
+        rename = "x-kubernetes-list-map-keys",
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "nullable"
+    )]
     pub list_map_keys: Vec<String>,
     /// `atomic`, `set` or `map`.
     #[serde(rename = "x-kubernetes-list-type", skip_serializing_if = "Option::is_none")]

@@ -308,7 +308,8 @@ fn check_values(value: &Value, checks: &Checks, path: &str, found: &mut Found) {
     if checks.values.is_empty() || checks.values.iter().any(|allowed| is_value(value, allowed)) {
         return;
     }
-    let texts: Vec<String> = checks.values.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).collect();
+    let texts: Vec<String> =
+        checks.values.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let error = FieldError::not_supported(path, shown(value), &texts);
     found.add(format!("{path} in body should be one of {texts:?}"), error);
@@ -459,14 +460,7 @@ fn is_json_integer(float: f64) -> bool {
     float == nearest || difference / (float.abs() + nearest.abs()).min(f64::MAX) < EPSILON
 }
 
-fn elements(
-    list: &[Value],
-    old: Option<&Value>,
-    schema: &Structural,
-    checks: &Checks,
-    path: &str,
-    found: &mut Found,
-) {
+fn elements(list: &[Value], old: Option<&Value>, schema: &Structural, checks: &Checks, path: &str, found: &mut Found) {
     if let Some(items) = &schema.items {
         let before = old.and_then(Value::as_array);
         for (index, value) in list.iter().enumerate() {
@@ -499,14 +493,7 @@ fn too_many(path: &str, size: i64, most: i64, message: String, found: &mut Found
     found.add(message, error);
 }
 
-fn members(
-    object: &Object,
-    old: Option<Old<'_>>,
-    schema: &Structural,
-    checks: &Checks,
-    path: &str,
-    found: &mut Found,
-) {
+fn members(object: &Object, old: Option<Old<'_>>, schema: &Structural, checks: &Checks, path: &str, found: &mut Found) {
     let size = i64::try_from(object.len()).unwrap_or(i64::MAX);
     if let Some(least) = checks.min_properties.filter(|least| size < *least) {
         found.invalid(path, size, format!("{path} in body should have at least {least} properties"));

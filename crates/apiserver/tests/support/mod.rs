@@ -95,9 +95,12 @@ impl Server {
         let mut request = Request::builder()
             .method(Method::from_bytes(method.as_bytes()).expect("a method"))
             .uri(path)
-            .header("Host", "localhost")
-            .header("Authorization", format!("Bearer {}", self.api.token()));
-        for (name, value) in headers {
+            .header("Host", "localhost");
+        if headers.iter().all(|(name, _)| *name != "Authorization") {
+            request = request.header("Authorization", format!("Bearer {}", self.api.token()));
+        }
+        // An empty one stands for none.
+        for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
             request = request.header(*name, *value);
         }
         request.body(Full::new(body)).expect("a request")

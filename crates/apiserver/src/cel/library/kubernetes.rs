@@ -42,7 +42,10 @@ fn of_text<'a>(name: &str, text: &str, rest: &[Value<'a>]) -> Option<Outcome<'a>
         "isQuantity" => Ok(Value::Bool(Quantity::parse(text).is_ok())),
         "url" => match url::parse(text) {
             Some(url) => Ok(Value::Url(Arc::new(url))),
-            None => error(format!("URL parse error during conversion from string: parse {}: invalid URI for request", go_quote(text))),
+            None => error(format!(
+                "URL parse error during conversion from string: parse {}: invalid URI for request",
+                go_quote(text)
+            )),
         },
         "isURL" => Ok(Value::Bool(url::parse(text).is_some())),
         "ip" => match parse_ip(text) {
@@ -104,9 +107,10 @@ fn url_part<'a>(name: &str, own: &url::Url) -> Option<Outcome<'a>> {
         "getPort" => Value::text(own.port()),
         "getEscapedPath" => Value::text(own.path.as_str()),
         "getQuery" => {
-            let pairs = own.queries().into_iter().map(|(key, values)| {
-                (Value::text(key), Value::list(values.into_iter().map(Value::text).collect()))
-            });
+            let pairs = own
+                .queries()
+                .into_iter()
+                .map(|(key, values)| (Value::text(key), Value::list(values.into_iter().map(Value::text).collect())));
             Value::Map(Map::Made(Arc::new(pairs.collect())))
         }
         _ => return None,
@@ -121,18 +125,24 @@ fn parse_ip(text: &str) -> Result<IpAddr, String> {
             Err(format!("{quoted} is an IPv4-mapped IPv6 address, which is not allowed"))
         }
         Ok(ip) => Ok(ip),
-        Err(_) => Err(format!("{quoted} parse error during conversion from string: ParseAddr({quoted}): unable to parse IP")),
+        Err(_) => {
+            Err(format!("{quoted} parse error during conversion from string: ParseAddr({quoted}): unable to parse IP"))
+        }
     }
 }
 
 fn parse_cidr(text: &str) -> Result<(IpAddr, u8), String> {
     let wrong = |why: &str| {
-        format!("network address parse error during conversion from string: netip.ParsePrefix({}): {why}", go_quote(text))
+        format!(
+            "network address parse error during conversion from string: netip.ParsePrefix({}): {why}",
+            go_quote(text)
+        )
     };
     let (ip, prefix) = text.split_once('/').ok_or_else(|| wrong("no '/'"))?;
     let ip = parse_ip(ip).map_err(|_| wrong("unable to parse IP"))?;
     let most = if ip.is_ipv4() { 32 } else { 128 };
-    let digits = !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_digit()) && (prefix == "0" || !prefix.starts_with('0'));
+    let digits =
+        !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_digit()) && (prefix == "0" || !prefix.starts_with('0'));
     let prefix = prefix.parse::<u8>().ok().filter(|prefix| digits && *prefix <= most);
     Ok((ip, prefix.ok_or_else(|| wrong("bad bits after slash"))?))
 }
@@ -220,8 +230,19 @@ fn version<'a>(name: &str, own: &Semver, rest: &[Value<'a>]) -> Option<Outcome<'
 /// The format with a name.
 fn named(text: &str) -> Option<&'static str> {
     const FORMATS: &[&str] = &[
-        "dns1123Label", "dns1123Subdomain", "dns1035Label", "qualifiedName", "dns1123LabelPrefix",
-        "dns1123SubdomainPrefix", "dns1035LabelPrefix", "labelValue", "uri", "uuid", "byte", "date", "datetime",
+        "dns1123Label",
+        "dns1123Subdomain",
+        "dns1035Label",
+        "qualifiedName",
+        "dns1123LabelPrefix",
+        "dns1123SubdomainPrefix",
+        "dns1035LabelPrefix",
+        "labelValue",
+        "uri",
+        "uuid",
+        "byte",
+        "date",
+        "datetime",
     ];
     FORMATS.iter().find(|format| **format == text).copied()
 }
@@ -253,7 +274,7 @@ fn validate<'a>(format: &str, text: &str) -> Outcome<'a> {
         "datetime" => plain("date-time", "invalid datetime"),
         _ => return Err(Failure::no_overload()),
     };
-    let list = (!complaints.is_empty())
-        .then(|| Arc::new(Value::list(complaints.into_iter().map(Value::text).collect())));
+    let list =
+        (!complaints.is_empty()).then(|| Arc::new(Value::list(complaints.into_iter().map(Value::text).collect())));
     Ok(Value::Optional(list))
 }

@@ -33,7 +33,9 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
                 _ if *from < 0 || *to < 0 => {
                     error(format!("cannot slice({from}, {to}), negative indexes not supported"))
                 }
-                _ if from > to => error(format!("cannot slice({from}, {to}), start index must be less than or equal to end index")),
+                _ if from > to => {
+                    error(format!("cannot slice({from}, {to}), start index must be less than or equal to end index"))
+                }
                 (Ok(from), Ok(to)) if to <= items.len() => Ok(Value::list(items[from..to].to_vec())),
                 _ => error(format!("cannot slice({from}, {to}), list is length {}", items.len())),
             }
@@ -45,7 +47,9 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
             let items = items();
             sorted(&items, &items)
         }
-        ("@sortByAssociatedKeys", [keys]) => as_list(keys).and_then(|keys| sorted(&items(), &keys.iter().collect::<Vec<_>>())),
+        ("@sortByAssociatedKeys", [keys]) => {
+            as_list(keys).and_then(|keys| sorted(&items(), &keys.iter().collect::<Vec<_>>()))
+        }
         ("distinct", []) => {
             let mut out: Vec<Value<'a>> = Vec::new();
             for item in list.iter() {

@@ -50,9 +50,10 @@ fn operator<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
         (operators::GREATER_EQUALS, [a, b]) => compared(a, b, |order| order != Ordering::Less),
         (operators::NEGATE, [Value::Int(a)]) => whole(a.checked_neg(), "integer"),
         (operators::NEGATE, [Value::Double(a)]) => Ok(Value::Double(-a)),
-        (operators::ADD | operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO, [a, b]) => {
-            arithmetic(name, a, b)
-        }
+        (
+            operators::ADD | operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO,
+            [a, b],
+        ) => arithmetic(name, a, b),
         (operators::INDEX, [of, key]) => index(of, key).and_then(|found| match found {
             Ok(value) => Ok(value),
             Err(missing) => error(missing),
@@ -62,7 +63,9 @@ fn operator<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
             (_, found) => Value::Optional(found.ok().map(Arc::new)),
         }),
         (operators::IN, [item, Value::List(list)]) => Ok(Value::Bool(list.iter().any(|own| own.equals(item)))),
-        (operators::IN, [key, Value::Map(map)]) => map.get(key).map(|found| Value::Bool(found.is_some())).map_err(Failure::from),
+        (operators::IN, [key, Value::Map(map)]) => {
+            map.get(key).map(|found| Value::Bool(found.is_some())).map_err(Failure::from)
+        }
         ("cel.@mapInsert", [Value::Map(map), key, value]) => inserted(map, [(key.clone(), value.clone())]),
         ("cel.@mapInsert", [Value::Map(map), Value::Map(more)]) => {
             let pairs = more.keys().into_iter().map(|key| {
@@ -160,9 +163,7 @@ fn index<'a>(of: &Value<'a>, key: &Value<'a>) -> Result<Result<Value<'a>, String
             Ok(map.get(key)?.ok_or_else(|| format!("no such key: {shown}")))
         }
         (Value::Optional(None), _) => Ok(Ok(Value::Optional(None))),
-        (Value::Optional(Some(inner)), key) => {
-            Ok(Ok(Value::Optional(index(inner, key)?.ok().map(Arc::new))))
-        }
+        (Value::Optional(Some(inner)), key) => Ok(Ok(Value::Optional(index(inner, key)?.ok().map(Arc::new)))),
         _ => Err(Failure::no_overload()),
     }
 }

@@ -113,8 +113,7 @@ fn split<'a>(text: &str, separator: &str, most: i64) -> Value<'a> {
         ("", most) => {
             let characters: Vec<char> = text.chars().collect();
             let most = usize::try_from(most).unwrap_or(characters.len()).min(characters.len());
-            let mut parts: Vec<String> =
-                characters.iter().take(most.saturating_sub(1)).map(char::to_string).collect();
+            let mut parts: Vec<String> = characters.iter().take(most.saturating_sub(1)).map(char::to_string).collect();
             if most > 0 {
                 parts.push(characters[most - 1..].iter().collect());
             }
