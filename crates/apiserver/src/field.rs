@@ -164,6 +164,19 @@ impl FieldError {
         };
         Self { kind: ErrorKind::NotSupported, field: field.into(), value: Some(value.into()), detail }
     }
+    /// `Invalid value: <detail>`, where the value would not help.
+    pub fn wrong(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Invalid, field: field.into(), value: None, detail: detail.into() }
+    }
+    /// `Too many: <found>: must have at most <max> items`.
+    pub fn too_many(field: impl Into<String>, found: usize, max: usize) -> Self {
+        Self {
+            kind: ErrorKind::TooMany,
+            field: field.into(),
+            value: Some(Shown::Bare(found.to_string())),
+            detail: format!("must have at most {max} items"),
+        }
+    }
     /// `Too long: may not be more than <max> bytes`.
     pub fn too_long(field: impl Into<String>, max: usize) -> Self {
         Self {

@@ -4,8 +4,8 @@ use muster_objects::time::Timestamp;
 use serde_json::Value;
 
 pub use crate::model::column::{human_duration, since};
-use crate::model::{Fields, Object, metadata};
-use crate::validation::selector;
+use crate::model::{Column, Fields, Object, column, metadata};
+use crate::validation;
 
 /// The object's name.
 #[must_use]
@@ -19,23 +19,52 @@ pub fn age(object: &Object, now: Timestamp) -> Value {
     since(metadata(object).text("creationTimestamp"), now).into()
 }
 
+/// The column of the names of a template's containers.
+pub const CONTAINERS: Column = Column::wide_text("Containers", "Names of each container in the template.")
+    .by(|object, _| joined(template(object), "name"));
+/// The column of the images of a template's containers.
+pub const IMAGES: Column = Column::wide_text("Images", "Images referenced by each container in the template.")
+    .by(|object, _| joined(template(object), "image"));
+
+/// The pod template of an object, wherever its kind has it.
+fn template(object: &Object) -> Option<&Object> {
+    const PLACES: [&str; 3] = ["/spec/template", "/spec/jobTemplate/spec/template", "/template"];
+    PLACES.iter().find_map(|place| column::at(object, place)?.as_object())
+}
+
+/// A field of each of a template's containers, joined by commas.
+fn joined(template: Option<&Object>, field: &str) -> Value {
+    let spec = template.map(|template| template.part("spec"));
+    let each: Vec<&str> =
+        spec.map(|spec| spec.items("containers").map(|c| c.text(field)).collect()).unwrap_or_default();
+    each.join(",").into()
+}
+
+/// The selector of an object's spec, as `metav1.FormatLabelSelector` shows it.
+pub fn selector(object: &Object, _: Timestamp) -> Value {
+    label_selector(object.part("spec").object("selector")).into()
+}
+
+/// A number or a percentage at a place of an object, as text; `other` where there is none.
+#[must_use]
+pub fn amount(object: &Object, place: &str, other: &str) -> Value {
+    match column::at(object, place) {
+        Some(Value::String(text)) => text.as_str().into(),
+        Some(number) => number.to_string().into(),
+        None => other.into(),
+    }
+}
+
 /// The names and the images of a template's containers, each joined by commas.
 #[must_use]
 pub fn containers(template: Option<&Object>) -> [Value; 2] {
-    let join = |field: &str| {
-        let each: Vec<&str> = template
-            .and_then(|t| t.object("spec"))
-            .map(|spec| spec.items("containers").map(|c| c.text(field)).collect())
-            .unwrap_or_default();
-        Value::from(each.join(","))
-    };
-    [join("name"), join("image")]
+    ["name", "image"].map(|field| joined(template, field))
 }
 
 /// A selector as `metav1.FormatLabelSelector` shows it.
 #[must_use]
 pub fn label_selector(selector: Option<&Object>) -> String {
-    match selector::parse(selector) {
+    match validation::selector::parse(selector) {
         Ok(parsed) => {
             let text = parsed.to_string();
             if text.is_empty() { "<none>".to_owned() } else { text }

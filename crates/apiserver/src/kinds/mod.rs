@@ -7,16 +7,21 @@
 
 pub mod cells;
 pub mod configmap;
+mod controllerrevision;
+mod cronjob;
+mod daemonset;
 pub mod defaults;
 pub mod deployment;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod event;
 pub mod horizontalpodautoscaler;
+mod job;
 pub mod lease;
 pub mod namespace;
 pub mod node;
 pub mod pod;
+mod poddisruptionbudget;
 pub mod podtemplate;
 pub mod qos;
 pub mod replicaset;
@@ -26,6 +31,7 @@ mod row;
 pub mod secret;
 pub mod service;
 pub mod serviceaccount;
+mod statefulset;
 mod workload;
 
 use std::borrow::Cow;
@@ -190,18 +196,29 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
         Arc::new(secret::Secret),
         Arc::new(service::Service),
         Arc::new(serviceaccount::ServiceAccount),
+        Arc::new(controllerrevision::kind()),
+        Arc::new(daemonset::kind()),
         Arc::new(deployment::Deployment),
         Arc::new(replicaset::ReplicaSet),
+        Arc::new(statefulset::kind()),
         Arc::new(horizontalpodautoscaler::HorizontalPodAutoscaler),
         Arc::new(horizontalpodautoscaler::HorizontalPodAutoscalerV1),
+        Arc::new(cronjob::kind()),
+        Arc::new(job::kind()),
         Arc::new(lease::Lease),
         Arc::new(endpointslice::EndpointSlice),
+        Arc::new(poddisruptionbudget::kind()),
     ]
 }
 
 /// Sets the generation to the old one, and one more where the specs differ (API-15).
 fn raise_generation(object: &mut Object, old: &Object) {
     keep_generation(object, old);
+    raise_if_changed(object, old);
+}
+
+/// Sets the generation to one more than the old one where the specs differ.
+fn raise_if_changed(object: &mut Object, old: &Object) {
     if object.get("spec") != old.get("spec") {
         let next = metadata(old).get("generation").and_then(Value::as_i64).unwrap_or_default() + 1;
         set_generation(object, next);

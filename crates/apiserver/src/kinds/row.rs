@@ -17,11 +17,12 @@ use std::borrow::Cow;
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-use super::{Kind, keep_generation, raise_generation};
+use super::{Kind, keep_generation, raise_if_changed};
 use crate::field::FieldError;
 use crate::model::column::at;
 use crate::model::fields::set_generation;
 use crate::model::{Column, Fields as _, NameRule, Object, Part, Propagation, Resource, Subresource, metadata};
+use crate::schema;
 use crate::validation::{Errors, meta};
 
 /// A kind as data. [`Row::new`] is one without anything of its own; the fields say where a kind differs.
@@ -36,6 +37,8 @@ pub struct Row {
     pub propagation: Propagation,
     /// [`Kind::default`].
     pub default: fn(&mut Object),
+    /// Whether the kind looks at metadata itself, and not only the rules that hold for all kinds.
+    pub checks_metadata: bool,
     /// What a write may not set, beside what [`Row`] does itself: the old object is that of an update.
     pub prepare: fn(Part, &mut Object, Option<&Object>),
     /// What is wrong with an object, metadata left out: the old object is that of an update.
@@ -68,6 +71,7 @@ impl Row {
             name_rule: NameRule::Subdomain,
             counts_spec: false,
             propagation: Propagation::Background,
+            checks_metadata: true,
             default: |_| {},
             prepare: |_, _, _| {},
             validate: |_, _, _| {},
@@ -98,7 +102,7 @@ impl Kind for Row {
     }
     fn prepare_create(&self, object: &mut Object) {
         if self.has_status() {
-            object.insert("status".to_owned(), Value::Object(Object::new()));
+            object.insert("status".to_owned(), schema::zero_field(&self.resource.model(), "status"));
         }
         if self.counts_spec {
             set_generation(object, 1);
@@ -114,7 +118,7 @@ impl Kind for Row {
                 }
                 (self.prepare)(part, object, Some(old));
                 if self.counts_spec {
-                    raise_generation(object, old);
+                    raise_if_changed(object, old);
                 }
             }
             _ => {
@@ -125,13 +129,20 @@ impl Kind for Row {
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
         let mut errors = Errors::new();
-        meta::validate_core(metadata(object), self.resource.namespaced, self.name_rule, &mut errors);
+        if self.checks_metadata {
+            meta::validate_core(metadata(object), self.resource.namespaced, self.name_rule, &mut errors);
+        }
         (self.validate)(object, None, &mut errors);
+        if !self.checks_metadata && errors.is_empty() {
+            meta::validate(metadata(object), self.resource.namespaced, NameRule::PathSegment, &mut errors);
+        }
         errors
     }
     fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = Errors::new();
-        meta::validate_core_update(metadata(object), metadata(old), &mut errors);
+        if self.checks_metadata {
+            meta::validate_core_update(metadata(object), metadata(old), &mut errors);
+        }
         if part != Part::Main {
             (self.validate_part)(part, object, old, &mut errors);
             return errors;

@@ -6,6 +6,13 @@ use super::{Object, Part, defaults, keep_generation, raise_generation};
 use crate::model::fields::{Fields, metadata, set_generation};
 use crate::validation;
 
+/// What [`super::Row`] does not know of a pod template: fields of features that are off.
+pub(super) fn prepare(part: Part, object: &mut Object, _: Option<&Object>) {
+    if part == Part::Main {
+        defaults::drop_disabled_template(object);
+    }
+}
+
 /// A new object has an empty status and its first generation.
 pub(super) fn prepare_create(object: &mut Object, status: Value) {
     defaults::drop_disabled_template(object);

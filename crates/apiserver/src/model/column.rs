@@ -70,6 +70,12 @@ impl Column {
         Self::new(name, "integer", description)
     }
 
+    /// A column of what is so or not that is always shown.
+    #[must_use]
+    pub const fn flag(name: &'static str, description: &'static str) -> Self {
+        Self::new(name, "boolean", description)
+    }
+
     /// A column of texts that is shown when wide.
     #[must_use]
     pub const fn wide_text(name: &'static str, description: &'static str) -> Self {

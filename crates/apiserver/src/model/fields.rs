@@ -1,6 +1,10 @@
 //! Reading and writing JSON objects the way Go's structs are read: an absent field is its zero value.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
+
+static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 /// Access to the fields of a decoded object. The schema has already made every field the type that the
 /// kind declares, so a field of another type reads as absent.
@@ -19,6 +23,8 @@ pub trait Fields {
     fn maybe_flag(&self, name: &str) -> Option<bool>;
     /// An object field.
     fn object(&self, name: &str) -> Option<&Map<String, Value>>;
+    /// An object field; an empty object where absent.
+    fn part(&self, name: &str) -> &Map<String, Value>;
     /// A list field; empty where absent.
     fn list(&self, name: &str) -> &[Value];
     /// The objects of a list field.
@@ -62,6 +68,9 @@ impl Fields for Map<String, Value> {
     }
     fn object(&self, name: &str) -> Option<&Map<String, Value>> {
         self.get(name).and_then(Value::as_object)
+    }
+    fn part(&self, name: &str) -> &Map<String, Value> {
+        self.object(name).unwrap_or(&EMPTY)
     }
     fn list(&self, name: &str) -> &[Value] {
         self.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
@@ -162,8 +171,7 @@ impl<'a> Iterator for ItemsMut<'a> {
 
 /// The object's metadata.
 pub fn metadata(object: &Map<String, Value>) -> &Map<String, Value> {
-    static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
-    object.object("metadata").unwrap_or(&EMPTY)
+    object.part("metadata")
 }
 
 /// Sets `metadata.generation`.

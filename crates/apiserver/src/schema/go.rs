@@ -63,8 +63,8 @@ fn float(number: f64) -> String {
 }
 
 /// A type of the reference's internal version, from its `v1` JSON, as `json.MarshalIndent(x, "", " ")`
-/// prints it: Go's field names and order, nothing left out. Only `PodSpec` and the specs of volumes, and what is
-/// below them; what is not known prints as `null`.
+/// prints it: Go's field names and order, nothing left out. Only the types of `internal.txt`; what is not known
+/// prints as `null`.
 ///
 /// The reference shows the difference between two of these when a change of a pod's spec is
 /// forbidden (API-17).
@@ -83,9 +83,10 @@ fn print_internal(kind: &str, value: &Value, compact: bool) -> Option<String> {
     structs().get(kind)?;
     // The sources of a persistent volume are a struct of their own only there.
     let named = if kind == "PersistentVolumeSource" { "PersistentVolumeSpec" } else { kind };
-    let table = Table::get();
-    let id = ["core", "storage"].iter().find_map(|group| table.named(&format!("io.k8s.api.{group}.v1.{named}")))?;
-    let mut printer = Printer { out: String::new(), depth: 0, compact, root: value };
+    let named = |group| Table::get().named(&format!("io.k8s.api.{group}.v1.{named}"));
+    let id = ["core", "apps", "batch", "policy", "storage"].into_iter().find_map(named)?;
+    let root = if kind == "PodTemplateSpec" { value.get("spec") } else { None };
+    let mut printer = Printer { out: String::new(), depth: 0, compact, root: root.unwrap_or(value) };
     printer.structure(kind, id, value);
     Some(printer.out)
 }

@@ -32,6 +32,14 @@ pub use yaml::{duplicates as yaml_duplicates, yaml_to_json};
 
 use crate::model::{Model, Object};
 
+/// A field of a kind with nothing in it, as Go writes it: the status of a new object.
+#[must_use]
+pub fn zero_field(model: &Model<'_>, field: &str) -> serde_json::Value {
+    let table = table::Table::get();
+    let id = table.kind(model.group, model.version, model.kind);
+    id.and_then(|id| table.ty(id).field(field)).map(|field| normal::zero(&field.shape)).unwrap_or_default()
+}
+
 /// An object of a kind with nothing in it, as Go writes it: what bookmarks are made of.
 #[must_use]
 pub fn zero(model: &Model<'_>) -> Object {

@@ -2,14 +2,13 @@
 
 use serde_json::Value;
 
-use crate::field::{FieldError, Shown};
+use crate::field::FieldError;
 use crate::model::{Object, fields::Fields};
 
-use super::workload::{not_more, validate_selector_and_template};
-use super::{Errors, Path, intstr, non_negative};
+use super::workload::{not_more, validate_collisions, validate_counts, validate_selector_and_template};
+use super::{Errors, Path, internal, intstr, non_negative};
 
 const SPEC: Path<'_> = Path::new("spec");
-const STATUS: Path<'_> = Path::new("status");
 
 /// Checks a Deployment's spec.
 pub fn validate(object: &Object, old: Option<&Object>, errors: &mut Errors) {
@@ -42,19 +41,9 @@ fn validate_strategy(strategy: &Object, errors: &mut Errors) {
             errors.push(FieldError::required(path.child("rollingUpdate"), "this should be defaulted and never be nil"));
         }
         ("RollingUpdate", Some(rolling)) => validate_rolling(rolling, &path.child("rollingUpdate"), errors),
-        (other, rolling) => {
-            // The message shows the reference's own structure, with its own names.
-            let rolling = rolling.map_or_else(
-                || "null".to_owned(),
-                |r| {
-                    format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", part(r, "maxUnavailable"), part(r, "maxSurge"))
-                },
-            );
-            errors.push(FieldError::not_supported(
-                path,
-                Shown::Bare(format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", Value::from(other))),
-                &["Recreate", "RollingUpdate"],
-            ));
+        _ => {
+            let shown = internal::shown("DeploymentStrategy", strategy);
+            errors.push(FieldError::not_supported(path, shown, &["Recreate", "RollingUpdate"]));
         }
     }
 }
@@ -76,8 +65,7 @@ fn part(rolling: &Object, field: &str) -> Value {
 
 /// Checks a Deployment's status.
 pub fn validate_status(object: &Object, old: &Object, errors: &mut Errors) {
-    let empty = Object::new();
-    let status = object.object("status").unwrap_or(&empty);
+    let status = object.part("status");
     let fields = [
         "observedGeneration",
         "replicas",
@@ -88,18 +76,9 @@ pub fn validate_status(object: &Object, old: &Object, errors: &mut Errors) {
         "terminatingReplicas",
         "collisionCount",
     ];
-    for field in fields {
-        non_negative(status.int(field), &STATUS.child(field), errors);
-    }
-    not_more(status, &["updatedReplicas", "readyReplicas", "availableReplicas"], errors);
-    let before = old.object("status").and_then(|s| s.maybe_int("collisionCount"));
-    if before.is_some_and(|before| status.int("collisionCount") < before || !status.contains_key("collisionCount")) {
-        errors.push(FieldError::invalid(
-            STATUS.child("collisionCount"),
-            status.int("collisionCount"),
-            "cannot be decremented",
-        ));
-    }
+    validate_counts(status, &fields, errors);
+    not_more(status, &["updatedReplicas", "readyReplicas", "availableReplicas"], "readyReplicas", errors);
+    validate_collisions(object, old, errors);
 }
 
 #[cfg(test)]

@@ -4,10 +4,15 @@
 
 pub mod admissionpolicy;
 pub mod apiservice;
+pub mod conditions;
+pub mod cron;
+pub mod cronjob;
 pub mod csi;
+pub mod daemonset;
 pub mod data;
 pub mod deployment;
 pub mod domain;
+pub mod duration;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod event;
@@ -16,6 +21,7 @@ pub mod ingress;
 pub mod internal;
 pub mod intstr;
 pub mod ip;
+pub mod job;
 pub mod labels;
 pub mod lease;
 pub mod limitrange;
@@ -28,13 +34,16 @@ pub mod path;
 pub mod persistentvolume;
 pub mod persistentvolumeclaim;
 pub mod pod;
+pub mod poddisruptionbudget;
 pub mod quota;
 pub mod scheduling;
 pub mod selector;
 pub mod service;
+pub mod statefulset;
 pub mod storageclass;
 pub mod webhook;
 pub mod workload;
+pub mod zone;
 
 use crate::field::FieldError;
 

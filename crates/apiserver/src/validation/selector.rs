@@ -62,6 +62,17 @@ pub fn matches(selector: &Selector, parent: &Object) -> bool {
     selector.matches_fn(|key| labels.and_then(|l| l.maybe_text(key)))
 }
 
+/// Checks that the selector matches the labels of a pod template.
+pub fn matches_template(selector: &Selector, template: &Object, path: &Path<'_>, errors: &mut Errors) {
+    let meta = template.part("metadata");
+    if !matches(selector, meta) {
+        let meta_path = path.child("metadata");
+        let labels = shown_labels(meta.object("labels"));
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid(meta_path.child("labels"), labels, why));
+    }
+}
+
 /// A selector as a message shows it: JSON, its fields in the order of Kubernetes' own type.
 #[must_use]
 pub fn shown(selector: Option<&Object>) -> Shown {

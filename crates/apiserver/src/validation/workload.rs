@@ -28,7 +28,7 @@ pub fn validate_selector_and_template(spec: &Object, old_spec: Option<&Object>, 
         None => errors.push(FieldError::required(path, "")),
         Some(own) => {
             selector::validate(own, false, &path, errors);
-            if own.object("matchLabels").is_none_or(Object::is_empty) && own.list("matchExpressions").is_empty() {
+            if selector::is_empty(own) {
                 errors.push(FieldError::invalid(
                     path,
                     Shown::Bare("{}".to_owned()),
@@ -41,20 +41,9 @@ pub fn validate_selector_and_template(spec: &Object, old_spec: Option<&Object>, 
         errors.push(FieldError::invalid(path, selector::shown(own), "invalid label selector"));
         return;
     };
-    let empty = Object::new();
-    let template = spec.object("template").unwrap_or(&empty);
+    let template = spec.part("template");
     let path = SPEC.child("template");
-    if !parsed.is_everything() {
-        let meta = template.object("metadata").unwrap_or(&empty);
-        if !selector::matches(&parsed, meta) {
-            let meta_path = path.child("metadata");
-            errors.push(FieldError::invalid(
-                meta_path.child("labels"),
-                selector::shown_labels(meta.object("labels")),
-                "`selector` does not match template `labels`",
-            ));
-        }
-    }
+    selector::matches_template(&parsed, template, &path, errors);
     let old_template = old_spec.and_then(|s| s.object("template"));
     pod::validate_template(template, old_template, &path, errors);
     validate_long_running(template, "ReplicaSet", &path, errors);
@@ -93,7 +82,7 @@ pub fn validate_replication_controller(object: &Object, old: Option<&Object>, er
 }
 
 /// Pods of a template that is to be kept running restart always and have no deadline.
-fn validate_long_running(template: &Object, kind: &str, path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_long_running(template: &Object, kind: &str, path: &Path<'_>, errors: &mut Errors) {
     let empty = Object::new();
     let spec = template.object("spec").unwrap_or(&empty);
     let path = path.child("spec");
@@ -108,6 +97,20 @@ fn validate_long_running(template: &Object, kind: &str, path: &Path<'_>, errors:
     }
 }
 
+/// A field that cannot change has not; `shown` is how the message shows what it would be.
+pub fn not_changed(
+    new: &Object,
+    old: &Object,
+    field: &str,
+    shown: impl Into<Shown>,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
+    if new.get(field) != old.get(field) {
+        errors.push(FieldError::invalid(path, shown, IMMUTABLE));
+    }
+}
+
 /// A selector never changes.
 pub fn validate_selector_unchanged(object: &Object, old: &Object, errors: &mut Errors) {
     let of = |o: &Object| o.object("spec").and_then(|s| s.object("selector")).cloned();
@@ -119,7 +122,7 @@ pub fn validate_selector_unchanged(object: &Object, old: &Object, errors: &mut E
 
 /// Checks a ReplicaSet's status.
 pub fn validate_replica_set_status(object: &Object, errors: &mut Errors) {
-    let Some(status) = object.object("status") else { return };
+    let status = object.part("status");
     let fields = [
         "replicas",
         "fullyLabeledReplicas",
@@ -128,14 +131,28 @@ pub fn validate_replica_set_status(object: &Object, errors: &mut Errors) {
         "observedGeneration",
         "terminatingReplicas",
     ];
-    for field in fields {
-        non_negative(status.int(field), &STATUS.child(field), errors);
-    }
-    not_more(status, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], errors);
+    validate_counts(status, &fields, errors);
+    not_more(status, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], "readyReplicas", errors);
 }
 
-/// None of the counts may exceed the replicas, nor the available ones the ready ones.
-pub fn not_more(status: &Object, counts: &[&str], errors: &mut Errors) {
+/// The counts of a status are not negative.
+pub fn validate_counts(status: &Object, counts: &[&str], errors: &mut Errors) {
+    for count in counts {
+        non_negative(status.int(count), &STATUS.child(count), errors);
+    }
+}
+
+/// Collisions of a hash are counted up only.
+pub fn validate_collisions(object: &Object, old: &Object, errors: &mut Errors) {
+    let (now, before) = (object.part("status"), old.part("status").maybe_int("collisionCount"));
+    if before.is_some_and(|before| now.maybe_int("collisionCount").is_none_or(|now| now < before)) {
+        let path = STATUS.child("collisionCount");
+        errors.push(FieldError::invalid(path, now.int("collisionCount"), "cannot be decremented"));
+    }
+}
+
+/// None of the counts may exceed the replicas, nor the available ones the ready ones, which the message calls `ready`.
+pub fn not_more(status: &Object, counts: &[&str], ready: &str, errors: &mut Errors) {
     for field in counts {
         if status.int(field) > status.int("replicas") {
             errors.push(FieldError::invalid(
@@ -149,7 +166,7 @@ pub fn not_more(status: &Object, counts: &[&str], errors: &mut Errors) {
         errors.push(FieldError::invalid(
             STATUS.child("availableReplicas"),
             status.int("availableReplicas"),
-            "cannot be greater than readyReplicas",
+            format!("cannot be greater than {ready}"),
         ));
     }
 }
@@ -158,22 +175,29 @@ pub fn not_more(status: &Object, counts: &[&str], errors: &mut Errors) {
 /// would be warned of. A change is warned of where the spec changed.
 #[must_use]
 pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
-    let mut warnings = Vec::new();
-    match old {
-        None => warnings.extend(name_warning(
-            object,
-            "this is used in Pod names and hostnames, which can result in surprising behavior",
-        )),
-        Some(old) if metadata(old).get("generation") == metadata(object).get("generation") => return warnings,
-        Some(_) => {}
+    let mut warnings = new_name_warning(object, old);
+    warnings.extend(template_warnings(object, old));
+    warnings
+}
+
+/// The warning that the name of a new object, which its pods get as well, makes no good host name.
+#[must_use]
+pub fn new_name_warning(object: &Object, old: Option<&Object>) -> Vec<String> {
+    let why = "this is used in Pod names and hostnames, which can result in surprising behavior";
+    if old.is_some() { Vec::new() } else { name_warning(object, why).into_iter().collect() }
+}
+
+/// What the pods of a template would be warned of, where the object is new or its generation has risen.
+#[must_use]
+pub fn template_warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
+    if old.is_some_and(|old| metadata(old).get("generation") == metadata(object).get("generation")) {
+        return Vec::new();
     }
     fn template(object: &Object) -> Option<&Object> {
-        object.object("spec")?.object("template")
+        object.part("spec").object("template")
     }
-    if let Some(new) = template(object) {
-        warnings.extend(pod::warnings::template(&SPEC.child("template"), new, old.and_then(template)));
-    }
-    warnings
+    let old = old.and_then(template);
+    template(object).map(|new| pod::warnings::template(&SPEC.child("template"), new, old)).unwrap_or_default()
 }
 
 /// The warning that a name makes no good host name, if so.

@@ -71,11 +71,15 @@ pub(super) fn volume(volume: &mut Object) {
     }
     if let Some(claim) = volume.object_mut("ephemeral").and_then(|e| e.object_mut("volumeClaimTemplate")) {
         claim.set_if_absent("metadata", Object::new());
-        let spec = claim.object_or_new("spec");
-        spec.set_if_absent("volumeMode", "Filesystem");
-        spec.set_if_absent("resources", Object::new());
-        resources(spec, "resources");
+        claim_spec(claim.object_or_new("spec"));
     }
+}
+
+/// Defaults of the spec of a volume claim.
+pub fn claim_spec(spec: &mut Object) {
+    spec.set_if_absent("volumeMode", "Filesystem");
+    spec.set_if_absent("resources", Object::new());
+    resources(spec, "resources");
 }
 
 fn downward_files(source: &mut Object) {

@@ -126,12 +126,7 @@ pub(super) fn validate_claim_template(template: &Object, path: &Path<'_>, errors
 }
 
 /// Checks the spec of a volume claim. What an old one had wrong already, a new one may keep.
-pub(in crate::validation) fn validate_claim_spec(
-    spec: &Object,
-    old: Option<&Object>,
-    path: &Path<'_>,
-    errors: &mut Errors,
-) {
+pub fn validate_claim_spec(spec: &Object, old: Option<&Object>, path: &Path<'_>, errors: &mut Errors) {
     if spec.list("accessModes").is_empty() {
         errors.push(FieldError::required(path.child("accessModes"), "at least 1 access mode is required"));
     }

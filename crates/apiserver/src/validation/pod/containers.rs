@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::field::{ErrorKind, FieldError, Shown};
+use crate::field::FieldError;
 use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path, complain, name};
 
@@ -276,7 +276,7 @@ fn restart_policy(container: &Object, path: &Path<'_>, errors: &mut Errors) {
     }
     let list = path.child("restartPolicyRules");
     if rules.len() > RULES_MAX {
-        errors.push(too_many(&list, rules.len(), RULES_MAX));
+        errors.push(FieldError::too_many(&list, rules.len(), RULES_MAX));
     }
     for (i, rule) in container.items("restartPolicyRules").enumerate() {
         let path = list.index(i);
@@ -295,17 +295,8 @@ fn restart_policy(container: &Object, path: &Path<'_>, errors: &mut Errors) {
         }
         let count = codes.list("values").len();
         if count > CODES_MAX {
-            errors.push(too_many(&codes_path.child("values"), count, CODES_MAX));
+            errors.push(FieldError::too_many(&codes_path.child("values"), count, CODES_MAX));
         }
-    }
-}
-
-fn too_many(path: &Path<'_>, count: usize, max: usize) -> FieldError {
-    FieldError {
-        kind: ErrorKind::TooMany,
-        field: path.to_string(),
-        value: Some(Shown::Bare(count.to_string())),
-        detail: format!("must have at most {max} items"),
     }
 }
 

@@ -100,14 +100,9 @@ pub fn validate_create(pod: &Object, errors: &mut Errors) {
 
 /// Checks a pod template's labels, annotations and spec.
 pub fn validate_template(template: &Object, old: Option<&Object>, path: &Path<'_>, errors: &mut Errors) {
-    let empty = Object::new();
-    let meta = metadata(template);
-    let spec = template.object("spec").unwrap_or(&empty);
+    let (meta, spec) = (metadata(template), template.part("spec"));
     let options = Options::for_template(old);
-    validate_labels(meta, "labels", &path.child("labels"), errors);
-    let at = path.child("annotations");
-    validate_annotations(meta, "annotations", &at, errors);
-    annotations::validate(meta, spec, &at, &options, errors);
+    validate_template_metadata(template, &options, path, errors);
     let spec_path = path.child("spec");
     validate_spec(&Context::new(spec, None, &options), &spec_path, errors);
     annotations::seccomp_matches(meta, spec, &spec_path, errors);
@@ -118,6 +113,28 @@ pub fn validate_template(template: &Object, old: Option<&Object>, path: &Path<'_
             "ephemeral containers not allowed in pod template",
         ));
     }
+}
+
+/// Checks a pod template's labels and annotations.
+fn validate_template_metadata(template: &Object, options: &Options, path: &Path<'_>, errors: &mut Errors) {
+    let (meta, at) = (metadata(template), path.child("annotations"));
+    validate_labels(meta, "labels", &path.child("labels"), errors);
+    validate_annotations(meta, "annotations", &at, errors);
+    annotations::validate(meta, template.part("spec"), &at, options, errors);
+}
+
+/// Checks a pod template as a StatefulSet has it, which the reference looks at with and without its spec (`whole`).
+pub fn validate_set_template(
+    template: &Object,
+    old: Option<&Object>,
+    whole: bool,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
+    if whole {
+        validate_template(template, old, path, errors);
+    }
+    validate_template_metadata(template, &Options::for_template(old), path, errors);
 }
 
 /// Checks what a binding says: a node, by name.
