@@ -263,6 +263,14 @@ impl ApiError {
         error
     }
 
+    /// 429: not now. Where `retry_after` is not 0, it says when to try again, in seconds.
+    #[must_use]
+    pub fn too_many_requests(message: &str, retry_after: u32) -> Self {
+        let mut error = Self::new(429, "TooManyRequests", message.to_owned());
+        error.set_retry_after(retry_after);
+        error
+    }
+
     /// 500 with the reason `InternalError`.
     #[must_use]
     pub fn internal(what: &str) -> Self {

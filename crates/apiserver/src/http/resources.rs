@@ -186,8 +186,8 @@ impl Request<'_> {
             (Verb::Create, Some(_)) => self.create_below(body, output, warnings),
             (Verb::Update, _) => self.update(body, output, warnings),
             (Verb::Patch, _) => self.patch(body, output, warnings),
-            (Verb::Delete, _) => self.delete(body, output),
-            (Verb::DeleteCollection, _) => self.delete_collection(body, output),
+            (Verb::Delete, _) => self.delete(body, output, warnings),
+            (Verb::DeleteCollection, _) => self.delete_collection(body, output, warnings),
         }
     }
 
@@ -345,16 +345,21 @@ impl Request<'_> {
         self.object(200, &answer, output)
     }
 
-    fn delete(&self, body: &Bytes, output: Output) -> Result<Response<Body>, ApiError> {
-        let options = self.delete_options(body)?;
+    fn delete(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+        let options = self.delete_options(body, warnings)?;
         let deleted = self.registry().delete(self.served, self.namespace(), self.name(), &options)?;
         let accepted = !deleted.gone && options.orphan_dependents == Some(false);
         self.object(if accepted { 202 } else { 200 }, &deleted.answer, output)
     }
 
-    fn delete_collection(&self, body: &Bytes, output: Output) -> Result<Response<Body>, ApiError> {
+    fn delete_collection(
+        &self,
+        body: &Bytes,
+        output: Output,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, ApiError> {
         let list = ListOptions::from_query(&self.query, false)?;
-        let options = self.delete_options(body)?;
+        let options = self.delete_options(body, warnings)?;
         let page = self.registry().delete_collection(self.served, self.namespace(), &list, &options)?;
         respond::list(self.registry(), self.served, page, output, self.query.get("includeObject"))
     }
@@ -377,12 +382,17 @@ impl Request<'_> {
         Ok(respond::bytes(200, "text/plain", text))
     }
 
-    fn delete_options(&self, body: &Bytes) -> Result<DeleteOptions, ApiError> {
-        if body.is_empty() {
-            return DeleteOptions::from_query(&self.query);
+    fn delete_options(&self, body: &Bytes, warnings: &mut Vec<String>) -> Result<DeleteOptions, ApiError> {
+        let options = if body.is_empty() {
+            DeleteOptions::from_query(&self.query)?
+        } else {
+            let format = negotiate::input(&self.parts.headers)?;
+            DeleteOptions::from_body(&codec::delete_options(body, format)?)?
+        };
+        if options.propagation.is_none() && options.orphan_dependents.is_none() {
+            warnings.extend(self.served.kind.deletion_warning().map(str::to_owned));
         }
-        let format = negotiate::input(&self.parts.headers)?;
-        DeleteOptions::from_body(&codec::delete_options(body, format)?)
+        Ok(options)
     }
 
     fn write_options(&self, kind: &str) -> Result<WriteOptions, ApiError> {

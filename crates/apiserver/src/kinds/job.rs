@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{
     AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Propagation, Resource, Row, Subresource, cells, defaults, workload,
 };
+use crate::field::go_quote;
 use crate::model::column::human_duration;
 use crate::model::{Fields as _, metadata};
 use crate::validation::job::{NAME_LABELS, UID_LABELS};
@@ -17,8 +18,12 @@ pub(super) fn kind() -> Row {
         counts_spec: true,
         // Once there were no deletions of dependents, and so it stayed.
         propagation: Propagation::Orphan,
+        deletion_warning: Some(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+        ),
         default,
         prepare,
+        canonicalize,
         validate: rules::validate,
         validate_part: |_, object, old, errors| rules::validate_status(object, old, errors),
         warnings: |object, old| {
@@ -30,12 +35,13 @@ pub(super) fn kind() -> Row {
         field: Some(|object, label| {
             (label == "status.successful").then(|| object.part("status").int("succeeded").to_string())
         }),
-        ..Row::new(
-            Resource::namespaced("batch", "v1", "Job", "jobs")
+        ..Row::new(Resource {
+            unknown_label: |label| format!("field label {} not supported for Job", go_quote(label)),
+            ..Resource::namespaced("batch", "v1", "Job", "jobs")
                 .in_all()
                 .parts(&[Subresource::Status])
-                .labels(&["status.successful"]),
-        )
+                .labels(&["status.successful"])
+        })
     }
 }
 
@@ -119,7 +125,10 @@ fn prepare(part: Part, object: &mut Object, old: Option<&Object>) {
     if old.is_none() && !object.part("spec").flag("manualSelector") {
         generate_selector(object);
     }
-    // A Job without labels has those of its pods. That is a default too, but the selector's labels have to be there.
+}
+
+/// A Job without labels has those of its pods.
+fn canonicalize(object: &mut Object) {
     let labels = object.part("spec").part("template").part("metadata").get("labels").cloned();
     if let Some(labels) = labels {
         let meta = object.object_or_new("metadata");

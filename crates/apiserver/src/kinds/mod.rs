@@ -53,9 +53,9 @@ pub use row::Row;
 /// What is a kind's own.
 ///
 /// The order in a create: schema decoding, [`Kind::default`], metadata (uid, times, generated name),
-/// [`Kind::prepare_create`], [`Kind::validate_create`], storage.
+/// [`Kind::prepare_create`], [`Kind::validate_create`], [`Kind::canonicalize`], storage.
 /// In an update: decoding, `default`, `prepare_update`, metadata that cannot be cleared carried over (uid,
-/// times), [`validate_update`] (which calls [`Kind::validate_update`]), storage. `generation` is the kind's business in
+/// times), [`validate_update`] (which calls [`Kind::validate_update`]), `canonicalize`, storage. `generation` is the kind's business in
 /// `prepare_*`; every other metadata field is the registry's.
 pub trait Kind: Send + Sync + 'static {
     /// What discovery tells.
@@ -111,6 +111,11 @@ pub trait Kind: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Fills in what the reference server's defaulting fills in when it reads what was stored.
+    fn canonicalize(&self, object: &mut Object) {
+        let _ = object;
+    }
+
     /// Warnings for the answer's `Warning` headers, on creates and updates.
     fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
         let _ = (object, old);
@@ -133,6 +138,11 @@ pub trait Kind: Send + Sync + 'static {
     /// its own (the registry then uses Background).
     fn default_propagation(&self) -> Propagation {
         Propagation::Background
+    }
+
+    /// The warning that a deletion gets that does not say what is to become of dependents.
+    fn deletion_warning(&self) -> Option<&'static str> {
+        None
     }
 
     /// The grace period, in seconds, that a deletion of this object gets: `requested` is what the

@@ -37,6 +37,8 @@ pub struct Row {
     pub propagation: Propagation,
     /// [`Kind::default`].
     pub default: fn(&mut Object),
+    /// [`Kind::deletion_warning`].
+    pub deletion_warning: Option<&'static str>,
     /// Whether the kind looks at metadata itself, and not only the rules that hold for all kinds.
     pub checks_metadata: bool,
     /// What a write may not set, beside what [`Row`] does itself: the old object is that of an update.
@@ -45,6 +47,8 @@ pub struct Row {
     pub validate: fn(&Object, Option<&Object>, &mut Errors),
     /// What is wrong with a write of a subresource, metadata left out.
     pub validate_part: fn(Part, &Object, &Object, &mut Errors),
+    /// [`Kind::canonicalize`].
+    pub canonicalize: fn(&mut Object),
     /// The fields that an update may not change, as JSON pointers, and what is said of a change.
     pub immutable: &'static [(&'static str, &'static str)],
     /// [`Kind::warnings`].
@@ -71,11 +75,13 @@ impl Row {
             name_rule: NameRule::Subdomain,
             counts_spec: false,
             propagation: Propagation::Background,
+            deletion_warning: None,
             checks_metadata: true,
             default: |_| {},
             prepare: |_, _, _| {},
             validate: |_, _, _| {},
             validate_part: |_, _, _, _| {},
+            canonicalize: |_| {},
             immutable: &[],
             warnings: |_, _| Vec::new(),
             columns: &PLAIN,
@@ -157,6 +163,9 @@ impl Kind for Row {
         }
         errors
     }
+    fn canonicalize(&self, object: &mut Object) {
+        (self.canonicalize)(object);
+    }
     fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
         (self.warnings)(object, old)
     }
@@ -171,6 +180,9 @@ impl Kind for Row {
     }
     fn default_propagation(&self) -> Propagation {
         self.propagation
+    }
+    fn deletion_warning(&self) -> Option<&'static str> {
+        self.deletion_warning
     }
     fn columns(&self) -> &[Column] {
         self.columns

@@ -35,6 +35,8 @@ pub struct Resource {
     pub field_labels: Vec<Name>,
     /// Whether the kind has a list of field labels of its own, which words the error for others.
     pub own_field_labels: bool,
+    /// What such a kind says of a label that is none.
+    pub unknown_label: fn(&str) -> String,
     /// A deletion answers with the object, not with a `Status`.
     pub returns_deleted: bool,
     /// An update of what is not there creates it.
@@ -80,6 +82,7 @@ impl Resource {
             subresources: Vec::new(),
             field_labels: Vec::new(),
             own_field_labels: false,
+            unknown_label: |label| format!("field label not supported: {label}"),
             returns_deleted: false,
             create_on_update: false,
             unconditional_update: true,

@@ -81,6 +81,7 @@ impl Registry {
             return Err(served.invalid(&name, &errors));
         }
         warnings.extend(served.kind.warnings(&object, None));
+        served.kind.canonicalize(&mut object);
 
         let namespace = metadata(&object).text("namespace").to_owned();
         if options.dry_run {

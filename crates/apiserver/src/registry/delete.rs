@@ -82,8 +82,8 @@ impl Registry {
         entry: &Arc<Entry>,
         options: &DeleteOptions,
     ) -> Result<Option<Deleted>, ApiError> {
-        check_preconditions(served, entry, options)?;
         let object = entry.object();
+        options.check_preconditions(served.group_kind(), metadata(&object))?;
         let step = self.step(served, object, options);
         if !matches!(step, Step::Pending) {
             admission::delete(served, &entry.name)?;
@@ -294,28 +294,6 @@ fn raise_generation(object: &mut Object) {
     if generation > 0 {
         set_metadata(object, "generation", Some(Value::from(generation + 1)));
     }
-}
-
-fn check_preconditions(served: &Served, entry: &Entry, options: &DeleteOptions) -> Result<(), ApiError> {
-    if let Some(uid) = &options.uid
-        && **uid != *entry.uid
-    {
-        let why = format!(
-            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
-            entry.uid
-        );
-        return Err(ApiError::conflict(served.group_kind(), &entry.name, &why));
-    }
-    if let Some(version) = &options.resource_version
-        && *version != entry.version.to_string()
-    {
-        let why = format!(
-            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified",
-            entry.version
-        );
-        return Err(ApiError::conflict(served.group_kind(), &entry.name, &why));
-    }
-    Ok(())
 }
 
 fn effective(options: &DeleteOptions) -> Option<Propagation> {

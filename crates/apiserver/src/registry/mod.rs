@@ -15,6 +15,7 @@ pub mod apply;
 pub mod catalogue;
 pub mod create;
 pub mod delete;
+pub mod evictions;
 mod expiry;
 pub mod list;
 pub mod options;

@@ -3,8 +3,8 @@
 
 use crate::field::{FieldError, Shown};
 pub use crate::model::FieldValidation;
-use crate::model::Propagation;
-use crate::status::ApiError;
+use crate::model::{Fields as _, Object, Propagation};
+use crate::status::{ApiError, GroupResource};
 
 /// The parameters of a URL's query, decoded, in the order given.
 #[derive(Debug, Clone, Default)]
@@ -219,7 +219,6 @@ impl DeleteOptions {
     /// # Errors
     /// 422 for what is wrong.
     pub fn from_body(body: &serde_json::Map<String, serde_json::Value>) -> Result<Self, ApiError> {
-        use crate::model::fields::Fields as _;
         let dry_run: Vec<&str> = body.strings("dryRun").collect();
         let preconditions = body.object("preconditions");
         let precondition = |key: &str| preconditions.and_then(|p| p.maybe_text(key)).map(str::to_owned);
@@ -232,6 +231,27 @@ impl DeleteOptions {
             resource_version: precondition("resourceVersion"),
         };
         options.checked(body.maybe_text("propagationPolicy"), &dry_run)
+    }
+
+    /// Checks that the object is the one that is meant, and its version the one.
+    ///
+    /// # Errors
+    /// 409.
+    pub fn check_preconditions(&self, kind: GroupResource<'_>, metadata: &Object) -> Result<(), ApiError> {
+        let parts = [
+            ("UID", &self.uid, "uid", "deleted and then recreated"),
+            ("ResourceVersion", &self.resource_version, "resourceVersion", "modified"),
+        ];
+        for (what, wanted, field, fate) in parts {
+            let found = metadata.text(field);
+            if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != found) {
+                let why = format!(
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {fate}"
+                );
+                return Err(ApiError::conflict(kind, metadata.text("name"), &why));
+            }
+        }
+        Ok(())
     }
 
     fn checked(mut self, propagation: Option<&str>, dry_run: &[&str]) -> Result<Self, ApiError> {

@@ -1,13 +1,12 @@
-//! What only pods have: binding, eviction and a log.
+//! What only pods have: binding and a log. Eviction has a file of its own.
 
 use serde_json::{Value, json};
 
-use super::options::{DeleteOptions, WriteOptions};
-use super::update::Update;
-use super::{Registry, Served, set_metadata};
+use super::options::WriteOptions;
+use super::{Registry, Served};
 use crate::field::{FieldError, aggregate};
 use crate::model::fields::{Fields as _, metadata};
-use crate::model::{Object, Part};
+use crate::model::Object;
 use crate::status::{ApiError, GroupResource};
 
 impl Registry {
@@ -88,57 +87,6 @@ impl Registry {
         }
     }
 
-    /// Evicts a pod: `POST .../eviction`. It is marked as disrupted, then deleted.
-    ///
-    /// # Errors
-    /// 404, and those of a deletion.
-    pub fn evict(
-        &self,
-        served: &Served,
-        namespace: &str,
-        name: &str,
-        eviction: &Object,
-        options: &WriteOptions,
-    ) -> Result<(), ApiError> {
-        if metadata(eviction).text("name") != name {
-            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
-        }
-        let mut delete = match eviction.object("deleteOptions") {
-            Some(body) => DeleteOptions::from_body(body)?,
-            None => DeleteOptions::default(),
-        };
-        delete.dry_run |= options.dry_run;
-        if !delete.dry_run {
-            let now = self.now_text();
-            let condition = json!({
-                "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
-                "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
-            });
-            // The server's own doing: no manager is recorded for it.
-            let own = WriteOptions::default();
-            let update = Update { namespace, name, part: Part::Status, subresource: "", options: &own };
-            let marked = self.change(served, update, None, &mut Vec::new(), |live, _| {
-                let mut pod = live.clone();
-                let uid = metadata(live).text("uid");
-                if let Some(wanted) = delete.uid.as_deref().filter(|wanted| *wanted != uid) {
-                    let why = format!(
-                        "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
-                    );
-                    return Err(ApiError::conflict(served.group_kind(), name, &why));
-                }
-                set_condition(pod.object_or_new("status"), &condition, &now);
-                if let Some(version) = &delete.resource_version {
-                    set_metadata(&mut pod, "resourceVersion", Some(Value::from(version.as_str())));
-                }
-                Ok(pod)
-            })?;
-            if delete.resource_version.is_some() {
-                delete.resource_version = Some(metadata(&marked.object()).text("resourceVersion").to_owned());
-            }
-        }
-        self.delete(served, namespace, name, &delete).map(|_| ())
-    }
-
     /// A pod's log (API-23): a line that says where the pod is simulated.
     ///
     /// # Errors
@@ -181,7 +129,7 @@ fn storage_words(namespace: &str, name: &str, why: &str) -> String {
 }
 
 /// Adds a condition or replaces the one of its type; its transition time moves only with its status.
-fn set_condition(status: &mut Object, condition: &Value, now: &str) {
+pub(super) fn set_condition(status: &mut Object, condition: &Value, now: &str) {
     let mut condition = condition.clone();
     condition["lastTransitionTime"] = json!(now);
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));

@@ -125,7 +125,7 @@ fn field_of(served: &Served, label: &str) -> Result<Field, ApiError> {
         return Ok(Field::Own(index));
     }
     Err(ApiError::bad_request(if served.resource().own_field_labels {
-        format!("field label not supported: {label}")
+        (resource.unknown_label)(label)
     } else {
         let quoted = crate::field::go_quote(label);
         format!("{quoted} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")

@@ -132,6 +132,7 @@ impl Registry {
         if update.part == Part::Main {
             warnings.extend(served.kind.warnings(&object, Some(live)));
         }
+        served.kind.canonicalize(&mut object);
 
         if ends_deletion(served, &object, live) {
             if !update.options.dry_run {

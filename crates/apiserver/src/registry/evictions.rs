@@ -1,0 +1,244 @@
+//! Evicting a pod: deleting it if its disruption budget allows (API-27).
+
+use serde_json::json;
+
+use super::options::{DeleteOptions, ListOptions, WriteOptions};
+use super::pods::set_condition;
+use super::update::Update;
+use super::{Registry, Served};
+use crate::field::FieldError;
+use crate::model::fields::{Fields as _, metadata};
+use crate::model::{Model, Object, Part};
+use crate::status::{ApiError, GroupResource};
+use crate::storage::Entry;
+use crate::validation::selector;
+
+/// A budget takes no further evictions when so many have not been seen by its controller.
+const MOST_UNSEEN: usize = 2000;
+/// When to try again, in seconds, while a budget's status is out of date.
+const RETRY_AFTER: u32 = 10;
+/// What a refused eviction is told.
+const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
+
+impl Registry {
+    /// Evicts a pod: `POST .../eviction`. It is taken from its budget, marked as disrupted, then deleted.
+    ///
+    /// # Errors
+    /// 404, 429 for a budget that has nothing left, 500 for a pod of several budgets, and those of a deletion.
+    pub fn evict(
+        &self,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        eviction: &Object,
+        options: &WriteOptions,
+    ) -> Result<(), ApiError> {
+        if metadata(eviction).text("name") != name {
+            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
+        }
+        let asked = eviction.part("deleteOptions");
+        let unreadable = "ignoreStoreReadErrorWithClusterBreakingPotential";
+        if asked.flag(unreadable) {
+            let field = format!("deleteOptions.{unreadable}");
+            let error = FieldError::invalid(field, true, "can not be set for pod eviction, try after removing the option");
+            let Model { group, kind, .. } = Model::EVICTION;
+            return Err(ApiError::invalid(GroupResource { group, resource: kind }, name, &[error]));
+        }
+        let mut delete = DeleteOptions::from_body(asked)?;
+        delete.dry_run |= options.dry_run;
+        loop {
+            let entry = self.get(served, namespace, name)?;
+            let pod = entry.object();
+            let guarded = if needs_no_budget(&pod) {
+                // A pod that has not begun may begin meanwhile.
+                if pod.part("status").text("phase") == "Pending" && !is_deleted(&pod) { Held::Pending } else { Held::No }
+            } else {
+                self.take_from_budget(namespace, &pod, delete.dry_run)?
+            };
+            let mut delete = delete.clone();
+            let held = !matches!(guarded, Held::No) && delete.resource_version.is_none();
+            if held {
+                delete.resource_version = Some(entry.version.to_string());
+            }
+            return match self.mark_and_delete(served, &entry, delete) {
+                Err(error) if held && error.reason == "Conflict" && self.has_changed(served, &entry) => match guarded {
+                    Held::Unhealthy(budget) => Err(not_seen(&budget)),
+                    _ => continue,
+                },
+                other => other,
+            };
+        }
+    }
+
+    fn has_changed(&self, served: &Served, entry: &Entry) -> bool {
+        let now = self.storage.get(served.id, &entry.namespace, &entry.name);
+        now.is_none_or(|now| now.version != entry.version)
+    }
+
+    /// Takes a disruption from the pod's budget, if it has one.
+    fn take_from_budget(&self, namespace: &str, pod: &Object, dry_run: bool) -> Result<Held, ApiError> {
+        let Some(served) = self.find("policy", "v1", "poddisruptionbudgets") else { return Ok(Held::No) };
+        let all = self.list(&served, namespace, None, &ListOptions::default())?;
+        let mut budgets = all.entries.iter().map(|entry| entry.object()).filter(|budget| guards(budget, pod));
+        let Some(budget) = budgets.next() else { return Ok(Held::No) };
+        if budgets.next().is_some() {
+            let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            return Err(ApiError::plain(why));
+        }
+        let name = metadata(&budget).text("name");
+        if !is_ready(pod) && lets_unhealthy_go(&budget) {
+            return Ok(Held::Unhealthy(name.to_owned()));
+        }
+        if dry_run {
+            check(&budget)?;
+            return Ok(Held::No);
+        }
+        let now = self.now_text();
+        let own = WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
+        let update = Update { namespace, name, part: Part::Status, subresource: "status", options: &own };
+        self.change(&served, update, None, &mut Vec::new(), |live, _| {
+            check(live)?;
+            let mut budget = live.clone();
+            let status = budget.object_or_new("status");
+            let left = status.int("disruptionsAllowed") - 1;
+            status.insert("disruptionsAllowed".to_owned(), left.into());
+            if left == 0 {
+                let observed = status.int("observedGeneration");
+                set_disallowed(status, observed, &now);
+            }
+            let pods = status.object_or_new("disruptedPods");
+            pods.insert(metadata(pod).text("name").to_owned(), now.as_str().into());
+            Ok(budget)
+        })?;
+        Ok(Held::No)
+    }
+
+    /// Says in the pod's status that it was evicted, and deletes it.
+    fn mark_and_delete(&self, served: &Served, entry: &Entry, mut delete: DeleteOptions) -> Result<(), ApiError> {
+        let (namespace, name) = (&*entry.namespace, &*entry.name);
+        if !delete.dry_run {
+            let now = self.now_text();
+            let condition = json!({
+                "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
+                "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+            });
+            // The server's own doing: no manager is recorded for it.
+            let own = WriteOptions::default();
+            let update = Update { namespace, name, part: Part::Status, subresource: "", options: &own };
+            let marked = self.change(served, update, None, &mut Vec::new(), |live, _| {
+                delete.check_preconditions(served.group_kind(), metadata(live))?;
+                let mut pod = live.clone();
+                set_condition(pod.object_or_new("status"), &condition, &now);
+                Ok(pod)
+            })?;
+            if delete.resource_version.is_some() {
+                delete.resource_version = Some(metadata(&marked.object()).text("resourceVersion").to_owned());
+            }
+        }
+        self.delete(served, namespace, name, &delete).map(|_| ())
+    }
+}
+
+/// Whether the pod must still be what it was when it was looked at.
+enum Held {
+    /// Whatever it is now.
+    No,
+    /// It has not begun.
+    Pending,
+    /// It is not ready, which this budget does not count.
+    Unhealthy(String),
+}
+
+fn is_deleted(pod: &Object) -> bool {
+    metadata(pod).contains_key("deletionTimestamp")
+}
+
+/// Whether a pod does not run, or not for long, so that no budget counts it.
+fn needs_no_budget(pod: &Object) -> bool {
+    matches!(pod.part("status").text("phase"), "Succeeded" | "Failed" | "Pending") || is_deleted(pod)
+}
+
+fn is_ready(pod: &Object) -> bool {
+    pod.part("status").items("conditions").any(|c| c.text("type") == "Ready" && c.text("status") == "True")
+}
+
+fn guards(budget: &Object, pod: &Object) -> bool {
+    let selector = selector::parse(budget.part("spec").object("selector"));
+    selector.is_ok_and(|selector| selector::matches(&selector, metadata(pod)))
+}
+
+/// Whether pods that are not ready may go without being counted.
+fn lets_unhealthy_go(budget: &Object) -> bool {
+    let status = budget.part("status");
+    let (healthy, desired) = (status.int("currentHealthy"), status.int("desiredHealthy"));
+    budget.part("spec").text("unhealthyPodEvictionPolicy") == "AlwaysAllow" || (healthy >= desired && desired > 0)
+}
+
+/// Whether the budget has a disruption left.
+fn check(budget: &Object) -> Result<(), ApiError> {
+    let (name, status) = (metadata(budget).text("name"), budget.part("status"));
+    if status.int("observedGeneration") < metadata(budget).int("generation") {
+        return Err(not_seen(name));
+    }
+    let resource = GroupResource { group: "policy", resource: "poddisruptionbudget" };
+    let allowed = status.int("disruptionsAllowed");
+    if allowed < 0 {
+        return Err(ApiError::forbidden(resource, name, "pdb disruptions allowed is negative"));
+    }
+    if status.part("disruptedPods").len() > MOST_UNSEEN {
+        let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
+        return Err(ApiError::forbidden(resource, name, why));
+    }
+    if allowed > 0 {
+        return Ok(());
+    }
+    let says_no = |c: &&Object| c.text("type") == ALLOWED && c.text("status") == "False" && !c.text("message").is_empty();
+    let condition = status.items("conditions").find(says_no);
+    let (healthy, desired) = (status.int("currentHealthy"), status.int("desiredHealthy"));
+    let why = match condition {
+        Some(condition) if condition.text("reason") == "SyncFailed" => format!(
+            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {}",
+            condition.text("message")
+        ),
+        _ if healthy <= desired => {
+            format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
+        }
+        Some(condition) => format!(
+            "The disruption budget {name} does not allow evicting pods currently ({}): {}",
+            condition.text("reason"),
+            condition.text("message")
+        ),
+        None => format!("The disruption budget {name} does not allow evicting pods currently"),
+    };
+    Err(ApiError::too_many_requests(REFUSED, 0).with_cause("DisruptionBudget", why, ""))
+}
+
+/// 429: the budget's controller has still to look at it.
+fn not_seen(budget: &str) -> ApiError {
+    let why = format!("The disruption budget {budget} is still being processed by the server.");
+    ApiError::too_many_requests(REFUSED, RETRY_AFTER).with_cause("DisruptionBudget", why, "")
+}
+
+/// The condition that says whether disruptions are allowed.
+const ALLOWED: &str = "DisruptionAllowed";
+
+/// Says in a budget's conditions that there is nothing left.
+fn set_disallowed(status: &mut Object, observed: i64, now: &str) {
+    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+    let Some(conditions) = conditions.as_array_mut() else { return };
+    let mut next = json!({
+        "type": ALLOWED, "status": "False", "reason": "InsufficientPods", "message": "", "lastTransitionTime": now,
+    });
+    if observed != 0 {
+        next["observedGeneration"] = observed.into();
+    }
+    match conditions.iter_mut().find(|condition| condition["type"] == ALLOWED) {
+        Some(known) => {
+            if known["status"] == "False" {
+                next["lastTransitionTime"] = known["lastTransitionTime"].take();
+            }
+            *known = next;
+        }
+        None => conditions.push(next),
+    }
+}
