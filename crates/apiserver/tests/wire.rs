@@ -41,9 +41,9 @@ async fn apply_is_the_reference_servers() {
 /// Contract: API-25, API-26, API-28, API-29, API-30, API-31, API-32, API-33
 #[tokio::test(start_paused = true)]
 async fn every_kind_is_the_reference_servers() {
-    let groups = ["deletes"];
+    let groups = ["workload-kinds", "batch-kinds", "deletes", "pod-deletes"];
     let compared = replay(include_str!("vectors/wire-kinds.json"), &groups).await;
-    assert_eq!(compared, 43, "every recorded request was compared");
+    assert_eq!(compared, 179, "every recorded request was compared");
 }
 
 /// Sends the requests of these groups, and compares the answers; says how many it compared.
