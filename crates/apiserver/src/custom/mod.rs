@@ -9,13 +9,17 @@
 //!
 //! A schema is compiled once; everything that is done to an object walks the object and the compiled schema together.
 
+pub mod columns;
 pub mod default;
+pub mod definition;
 pub mod formats;
 pub mod lists;
 pub mod metadata;
+pub mod path;
 pub mod pattern;
 pub mod props;
 pub mod prune;
+pub mod rules;
 pub mod structural;
 pub mod validate;
 

@@ -6,7 +6,8 @@
 use serde_json::Value;
 
 use super::pattern::Pattern;
-use super::props::{Items, Props, PropsOrBool, Rule};
+use super::props::{Items, Props, PropsOrBool};
+use super::rules::CompiledRule;
 
 /// What the type of a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +107,7 @@ pub struct Structural {
     /// What a value has to be beside its type.
     pub checks: Option<Box<Checks>>,
     /// Rules in CEL.
-    pub rules: Box<[Rule]>,
+    pub rules: Box<[CompiledRule]>,
 }
 
 /// What a value has to be beside its type.
@@ -198,7 +199,7 @@ impl Structural {
                 Some(PropsOrBool::Props(below)) => Additional::Schema(Box::new(Self::new(below))),
             },
             checks: checks(props).map(Box::new),
-            rules: props.validations.iter().cloned().collect(),
+            rules: props.validations.iter().cloned().map(CompiledRule::new).collect(),
         }
     }
 
