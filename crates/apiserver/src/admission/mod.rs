@@ -4,11 +4,12 @@
 
 mod lifecycle;
 mod priority;
+mod resize;
 mod serviceaccount;
 mod taints;
 mod tolerations;
 
-use crate::model::Object;
+use crate::model::{Object, Part};
 use crate::model::fields::{Fields as _, metadata};
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
@@ -53,6 +54,20 @@ pub fn update(served: &Served, object: &mut Object, old: &Object) {
         priority::update(object, old);
         tolerations::complete(object);
     }
+}
+
+/// Admits an update that is valid.
+///
+/// # Errors
+/// 403 for whatever a plugin forbids.
+pub fn validate_update(
+    registry: &Registry,
+    served: &Served,
+    part: Part,
+    object: &Object,
+    old: &Object,
+) -> Result<(), ApiError> {
+    if is_pod(served) { resize::validate(registry, served, part, object, old) } else { Ok(()) }
 }
 
 /// Admits a deletion.

@@ -23,7 +23,6 @@ pub mod node;
 pub mod pod;
 mod poddisruptionbudget;
 pub mod podtemplate;
-pub mod qos;
 pub mod replicaset;
 pub mod replicationcontroller;
 pub mod resourcequota;

@@ -4,7 +4,8 @@ use super::{
     AGE_COLUMN, Column, NAME_COLUMN, NameRule, Object, Part, Resource, Row, Subresource, cells, defaults, workload,
 };
 use crate::model::Fields as _;
-use crate::validation::{self, Path, pod, statefulset as rules};
+use crate::validation::persistentvolumeclaim::spec_warnings;
+use crate::validation::{self, Path, statefulset as rules};
 
 /// Pods with names of their own, each with claims of its own.
 pub(super) fn kind() -> Row {
@@ -84,7 +85,7 @@ fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
     for (i, claim) in spec.items("volumeClaimTemplates").enumerate() {
         // Upstream names the field differently when it changes.
         let part = if old.is_some() { "Spec" } else { "spec" };
-        pod::warnings::claim_spec(claim.part("spec"), &claims.index(i).child(part), &mut warnings);
+        warnings.extend(spec_warnings(&claims.index(i).child(part), claim.part("spec")));
     }
     if spec.int("revisionHistoryLimit") < 0 {
         let path = path.child("revisionHistoryLimit");

@@ -5,6 +5,7 @@ pub mod column;
 pub mod fields;
 pub mod groups;
 pub mod pod;
+pub mod qos;
 pub mod resource;
 pub mod service;
 pub mod subresource;

@@ -129,6 +129,7 @@ impl Registry {
         if !errors.is_empty() {
             return Err(served.invalid(update.name, &errors));
         }
+        admission::validate_update(self, served, update.part, &object, live)?;
         if update.part == Part::Main {
             warnings.extend(served.kind.warnings(&object, Some(live)));
         }

@@ -28,11 +28,13 @@ static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
         .parts(&[
             Subresource::Attach,
             Subresource::Binding,
+            Subresource::EphemeralContainers,
             Subresource::Eviction,
             Subresource::Exec,
             Subresource::Log,
             Subresource::PortForward,
             Subresource::Proxy,
+            Subresource::Resize,
             Subresource::Status,
         ])
         .labels(&[
@@ -99,6 +101,8 @@ impl Kind for Pod {
         let mut errors = Errors::new();
         match part {
             Part::Status => validation::pod::validate_status_update(object, old, &mut errors),
+            Part::EphemeralContainers => validation::pod::validate_ephemeral_update(object, old, &mut errors),
+            Part::Resize => validation::pod::validate_resize(object, old, &mut errors),
             _ => validation::pod::validate_update(object, old, &mut errors),
         }
         errors

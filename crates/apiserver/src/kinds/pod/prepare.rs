@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::super::defaults::drop_disabled;
-use super::super::qos::qos_class;
 use super::super::{Object, Part, keep_generation, raise_generation};
 use crate::model::fields::{Fields, metadata, set_generation};
+use crate::model::qos::qos_class;
 use crate::model::pod::{APP_ARMOR_ANNOTATION, app_armor_field};
 
 /// A new pod is pending, whatever it says, and of the first generation.
@@ -57,12 +57,65 @@ fn app_armor_fields(pod: &mut Object) {
 
 /// Carries over what this part of a write leaves alone.
 pub(super) fn update(part: Part, pod: &mut Object, old: &Object) {
-    if part != Part::Status {
-        pod.carry("status", old);
-        drop_disabled(pod.object_or_new("spec"));
-        raise_generation(pod, old);
+    match part {
+        Part::Status => return update_status(pod, old),
+        Part::EphemeralContainers => keep_but(pod, old, &["ephemeralContainers"]),
+        Part::Resize => resize(pod, old),
+        _ => pod.carry("status", old),
+    }
+    drop_disabled(pod.object_or_new("spec"));
+    raise_generation(pod, old);
+}
+
+/// Of a pod nothing but these fields of its spec is written.
+fn keep_but(pod: &mut Object, old: &Object, fields: &[&str]) {
+    let new = pod.part("spec").clone();
+    pod.carry("spec", old);
+    pod.carry("status", old);
+    let spec = pod.object_or_new("spec");
+    for field in fields {
+        spec.carry(field, &new);
+    }
+    let meta = pod.object_or_new("metadata");
+    for field in ["deletionTimestamp", "generation", "labels", "annotations", "finalizers", "ownerReferences"] {
+        meta.carry(field, metadata(old));
+    }
+}
+
+/// Of a pod nothing but the resources of its containers and its own are written. Where the containers are others,
+/// everything stays as it is written, for validation to refuse.
+fn resize(pod: &mut Object, old: &Object) {
+    const LISTS: [&str; 2] = ["containers", "initContainers"];
+    let (new, before) = (pod.part("spec"), old.part("spec"));
+    if LISTS.iter().any(|list| new.list(list).len() != before.list(list).len()) {
         return;
     }
+    let mut resized = LISTS.map(|list| new.get(list).cloned());
+    for (list, resized) in LISTS.iter().zip(&mut resized) {
+        let mut pairs = new.items(list).zip(before.items(list));
+        if pairs.any(|(new, old)| new.text("name") != old.text("name")) {
+            continue;
+        }
+        let containers = new.items(list).zip(before.items(list)).map(|(new, old)| {
+            let mut container = old.clone();
+            for field in ["resources", "resizePolicy"] {
+                container.carry(field, new);
+            }
+            Value::Object(container)
+        });
+        *resized = resized.as_ref().map(|_| containers.collect());
+    }
+    keep_but(pod, old, &["resources"]);
+    let spec = pod.object_or_new("spec");
+    for (list, resized) in LISTS.iter().zip(resized) {
+        match resized {
+            Some(containers) => spec.insert((*list).to_owned(), containers),
+            None => spec.remove(*list),
+        };
+    }
+}
+
+fn update_status(pod: &mut Object, old: &Object) {
     keep_generation(pod, old);
     pod.carry("spec", old);
     let meta = pod.object_or_new("metadata");

@@ -13,7 +13,7 @@ use crate::model::{
 };
 
 use super::workload::not_changed;
-use super::{Errors, Path, complain, internal, meta, name, non_negative, pod, selector};
+use super::{Errors, Path, domain, internal, meta, name, non_negative, pod, selector};
 
 pub use status::validate_status;
 
@@ -133,7 +133,7 @@ pub fn validate_spec(spec: &Object, old: Option<&Object>, path: &Path<'_>, error
     }
     if let Some(manager) = spec.maybe_text("managedBy") {
         let path = path.child("managedBy");
-        validate_domain_path(manager, &path, errors);
+        domain::validate_prefixed_path(manager, &path, errors);
         if manager.len() > MANAGED_BY_MAX {
             errors.push(FieldError::too_long(path, MANAGED_BY_MAX));
         }
@@ -203,25 +203,6 @@ fn validate_indexed(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
             );
             errors.push(FieldError::invalid(path, number, why));
         }
-    }
-}
-
-/// Checks a path below a domain, such as `acme.io/foo`.
-fn validate_domain_path(value: &str, path: &Path<'_>, errors: &mut Errors) {
-    if value.is_empty() {
-        errors.push(FieldError::required(path, ""));
-        return;
-    }
-    let Some((host, below)) = value.split_once('/').filter(|(host, below)| !host.is_empty() && !below.is_empty())
-    else {
-        let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        errors.push(FieldError::invalid(path, value, why));
-        return;
-    };
-    complain(host, name::is_dns1123_subdomain(host), path, errors);
-    if !below.bytes().all(|c| c.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&c)) {
-        let why = name::regex_error("Invalid path", "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+", &[]);
-        errors.push(FieldError::invalid(path, below, why));
     }
 }
 

@@ -7,7 +7,8 @@ use crate::validation::{Errors, Path};
 use super::options::Options;
 use super::{every_container, sources};
 
-const MIRROR: &str = "kubernetes.io/config.mirror";
+/// The annotation of a pod that a node made itself.
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";

@@ -15,6 +15,7 @@ pub mod network;
 pub mod options;
 pub mod os;
 pub mod projected;
+pub mod resize;
 pub mod resources;
 pub mod scheduling;
 pub mod security;
@@ -38,8 +39,9 @@ use super::{Errors, Path, complain, meta, name};
 use crate::model::NameRule;
 use options::Options;
 
+pub use resize::validate_resize;
 pub use status::validate_status_update;
-pub use update::validate_update;
+pub use update::{validate_ephemeral_update, validate_update};
 
 const SPEC: Path<'_> = Path::new("spec");
 const METADATA: Path<'_> = Path::new("metadata");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::{FieldError, Shown};
+use crate::field::{FieldError, Shown, go_quote};
 use crate::model::{
     Object,
     fields::{Fields, metadata},
@@ -66,6 +66,35 @@ pub fn validate_update(pod: &Object, old: &Object, errors: &mut Errors) {
             SPEC,
             format!("pod updates may not change fields other than {CHANGEABLE}\n{difference}"),
         ));
+    }
+}
+
+/// Checks what was added to a pod's ephemeral containers. Those that are there stay as they are.
+pub fn validate_ephemeral_update(pod: &Object, old: &Object, errors: &mut Errors) {
+    if metadata(old).part("annotations").contains_key(annotations::MIRROR) {
+        errors.push(FieldError::forbidden("[]", "static pods do not support ephemeral containers"));
+        return;
+    }
+    let options = Options::for_pod(Some(old));
+    meta::validate_core_update(metadata(pod), metadata(old), errors);
+    validate_metadata_and_spec(pod, &options, errors);
+    let at = METADATA.child("annotations");
+    annotations::validate_change(metadata(pod), metadata(old), &at, errors);
+    annotations::validate(metadata(pod), pod.part("spec"), &at, &options, errors);
+    let (list, path) = ("ephemeralContainers", SPEC.child("ephemeralContainers"));
+    for old in old.part("spec").items(list) {
+        let own = old.text("name");
+        // Of two of one name the last counts.
+        let why = match pod.part("spec").items(list).filter(|new| new.text("name") == own).last() {
+            None => format!("existing ephemeral containers {} may not be removed\n", go_quote(own)),
+            Some(new) if new != old => {
+                let text = |container: &Object| internal::lines("EphemeralContainer", container);
+                let difference = diff::unified(&text(old), &text(new));
+                format!("existing ephemeral containers {} may not be changed\n{difference}", go_quote(own))
+            }
+            Some(_) => continue,
+        };
+        errors.push(FieldError::forbidden(path, why));
     }
 }
 

@@ -327,13 +327,6 @@ fn duplicates(spec: &Object, path: &Path<'_>, out: &mut Vec<String>) {
     }
 }
 
-/// Warnings for the spec of a volume claim at a path.
-pub fn claim_spec(spec: &Object, path: &Path<'_>, out: &mut Vec<String>) {
-    for list in ["requests", "limits"] {
-        fractional(spec.part("resources"), list, "storage", &path.child("resources"), out);
-    }
-}
-
 fn fractional(parent: &Object, list: &str, resource: &str, path: &Path<'_>, out: &mut Vec<String>) {
     let Some(value) = parent.object(list).and_then(|l| l.maybe_text(resource)) else { return };
     if !Quantity::of(value).is_integer() {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Object;
-use crate::model::fields::Fields;
+use super::{Fields as _, Object};
 use muster_schema::quantity::Quantity;
 
 /// `Guaranteed`, `Burstable` or `BestEffort`. Only cpu and memory count, and only where above zero.
