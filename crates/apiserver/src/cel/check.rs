@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, SourceInfo, operators,
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, SourceInfo, StructExpr, operators,
 };
 
 use super::Variable;
 use super::functions::{Cost, Overload, overloads};
 use super::parse::{place, told};
-use super::types::{Substitutions, Type};
+use super::types::{JSON_PATCH, OBJECT, Substitutions, Type};
 
 /// What checking found out, by the numbers of the tree's nodes.
 #[derive(Debug, Default)]
@@ -40,12 +40,14 @@ pub fn check<'s>(
     source: &SourceInfo,
     text: &str,
     variables: &[Variable<'s>],
+    patches: bool,
 ) -> Result<Types<'s>, String> {
     let mut checker = Checker {
         types: Types { variables: variables.to_vec(), ..Types::default() },
         substitutions: Substitutions::default(),
         scopes: Vec::new(),
         errors: Vec::new(),
+        patches,
     };
     checker.check(tree);
     if checker.errors.is_empty() {
@@ -72,6 +74,8 @@ struct Checker<'s> {
     /// The variables of the comprehensions around.
     scopes: Vec<(String, Type<'s>)>,
     errors: Vec<(u64, String)>,
+    /// Whether objects that describe a change may be made.
+    patches: bool,
 }
 
 impl<'s> Checker<'s> {
@@ -110,14 +114,45 @@ impl<'s> Checker<'s> {
                     _ => Type::map(self.substitutions.fresh(), self.substitutions.fresh()),
                 }
             }
-            Expr::Struct(object) => {
-                self.error(expr.id, format!("undeclared reference to '{}' (in container '')", object.type_name))
-            }
+            Expr::Struct(object) => self.made(expr.id, object),
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
             Expr::Unspecified => Type::Error,
         };
         self.types.kinds.insert(expr.id, kind.clone());
         kind
+    }
+
+    /// An object that describes a change, with its fields.
+    fn made(&mut self, id: u64, object: &StructExpr) -> Type<'s> {
+        let name = object.type_name.as_str();
+        let is_json = name == JSON_PATCH;
+        if !self.patches || !(is_json || name == OBJECT || name.starts_with("Object.")) {
+            return self.error(id, format!("undeclared reference to '{name}' (in container '')"));
+        }
+        for entry in &object.entries {
+            let EntryExpr::StructField(field) = &entry.expr else { continue };
+            let kind = self.check(&field.value);
+            let kind = if field.optional { self.unwrap(field.value.id, kind) } else { kind };
+            let expected = match field.field.as_str() {
+                "op" | "path" | "from" if is_json => Type::String,
+                "value" => Type::Dyn,
+                // Of a field that the type does not have, the reference knows no type.
+                _ if is_json => {
+                    self.error(entry.id, format!("undefined field '{}'", field.field));
+                    continue;
+                }
+                _ => Type::Dyn,
+            };
+            if !self.substitutions.assign(&kind, &expected) {
+                let message = format!(
+                    "expected type of field '{}' is '{expected}' but provided type is '{}'",
+                    field.field,
+                    self.shown(&kind)
+                );
+                self.error(entry.id, message);
+            }
+        }
+        Type::Made(name.into())
     }
 
     /// The value of an optional one.

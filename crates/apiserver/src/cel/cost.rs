@@ -333,6 +333,7 @@ impl Coster<'_, '_> {
         let read = |size: Size| size.by(READ);
         let (cost, size) = match rule {
             Cost::Unit | Cost::IndexList | Cost::IndexMap => (Estimate::fixed(1), None),
+            Cost::Authorization => (Estimate::fixed(350_000), None),
             Cost::Same => (Estimate::fixed(1), Some(own)),
             Cost::Logic => {
                 let mut sum = Estimate { min: costs.first().map_or(0, |cost| cost.min), max: 0 };

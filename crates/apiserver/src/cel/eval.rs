@@ -347,6 +347,9 @@ fn literal_value<'a>(literal: &LiteralValue) -> Value<'a> {
 fn field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
     match operand {
         Value::Map(map) => map.field(name)?.ok_or_else(|| Failure::Error(format!("no such key: {name}"))),
+        Value::Lazy(object) => {
+            object.field(name).unwrap_or_else(|| Err(Failure::Error(format!("no such key: {name}"))))
+        }
         Value::Optional(_) => optional_field(operand, name),
         _ => Err(Failure::no_overload()),
     }
@@ -355,6 +358,7 @@ fn field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
 fn optional_field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
     match operand {
         Value::Map(map) => Ok(Value::Optional(map.field(name)?.map(Arc::new))),
+        Value::Lazy(object) => Ok(Value::Optional(object.field(name).transpose()?.map(Arc::new))),
         Value::Optional(None) => Ok(Value::Optional(None)),
         Value::Optional(Some(inner)) => optional_field(inner, name),
         _ => Err(Failure::no_overload()),
@@ -365,6 +369,7 @@ fn optional_field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
 fn presence<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
     match operand {
         Value::Map(map) => Ok(Value::Bool(map.field(name)?.is_some())),
+        Value::Lazy(object) => Ok(Value::Bool(object.field(name).is_some())),
         Value::Optional(None) => Ok(Value::Bool(false)),
         Value::Optional(Some(inner)) => presence(inner, name),
         _ => Err(Failure::no_overload()),
@@ -379,6 +384,8 @@ fn actual_cost(name: &str, args: &[Value<'_>], result: &Value<'_>) -> u64 {
     let read = |size: u64| scaled(size, READ);
     let texts = matches!(args.first(), Some(Value::String(_) | Value::Bytes(_)));
     match name {
+        "check" => 350_000,
+        "fieldSelector" | "labelSelector" => read(size(1)),
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => args.first().map_or(0, traversal),
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR" | "quantity"
         | "isQuantity" | "semver" | "isSemver" | "strings.quote" | "format" => read(size(0)),

@@ -67,6 +67,8 @@ pub enum Cost {
     Sets,
     /// The same, in both directions.
     SetsTwice,
+    /// A question to an authorizer.
+    Authorization,
     /// What it is given.
     Same,
 }
@@ -368,6 +370,22 @@ const SIGNATURES: &[(&str, Cost)] = &[
     ("format.byte() Format", Cost::Unit),
     ("format.date() Format", Cost::Unit),
     ("format.datetime() Format", Cost::Unit),
+    // What an authorizer is asked.
+    ("Authorizer.path(string) PathCheck", Cost::Unit),
+    ("Authorizer.group(string) GroupCheck", Cost::Unit),
+    ("Authorizer.serviceAccount(string, string) Authorizer", Cost::Unit),
+    ("GroupCheck.resource(string) ResourceCheck", Cost::Unit),
+    ("ResourceCheck.subresource(string) ResourceCheck", Cost::Unit),
+    ("ResourceCheck.namespace(string) ResourceCheck", Cost::Unit),
+    ("ResourceCheck.name(string) ResourceCheck", Cost::Unit),
+    ("ResourceCheck.fieldSelector(string) ResourceCheck", Cost::Argument),
+    ("ResourceCheck.labelSelector(string) ResourceCheck", Cost::Argument),
+    ("PathCheck.check(string) Decision", Cost::Authorization),
+    ("ResourceCheck.check(string) Decision", Cost::Authorization),
+    ("Decision.errored() bool", Cost::Unit),
+    ("Decision.error() string", Cost::Unit),
+    ("Decision.allowed() bool", Cost::Unit),
+    ("Decision.reason() string", Cost::Unit),
 ];
 
 /// Reads a signature.
@@ -471,6 +489,11 @@ fn scalar(name: &str) -> Type<'static> {
         "Quantity" => Type::Opaque("kubernetes.Quantity"),
         "Semver" => Type::Opaque("kubernetes.Semver"),
         "Format" => Type::Opaque("kubernetes.NamedFormat"),
+        "Authorizer" => Type::Opaque("kubernetes.authorization.Authorizer"),
+        "PathCheck" => Type::Opaque("kubernetes.authorization.PathCheck"),
+        "GroupCheck" => Type::Opaque("kubernetes.authorization.GroupCheck"),
+        "ResourceCheck" => Type::Opaque("kubernetes.authorization.ResourceCheck"),
+        "Decision" => Type::Opaque("kubernetes.authorization.Decision"),
         _ => Type::Dyn,
     }
 }

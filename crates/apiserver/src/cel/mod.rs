@@ -9,6 +9,7 @@
 //! Grammar, macros and syntax errors are those of the crate `cel`. Types, the libraries of Kubernetes, and both costs
 //! are here: the crate has no types at compile time and counts nothing when it runs, and Kubernetes refuses by both.
 
+pub mod admission;
 pub mod check;
 pub mod cost;
 pub mod duration;
@@ -28,8 +29,9 @@ use crate::custom::structural::Structural;
 
 pub use cost::Estimate;
 pub use eval::{Budget, Failure};
+pub use library::authz::{Asked, Authorizer, Check, Decision};
 pub use types::Type;
-pub use value::Value;
+pub use value::{Lookup, Value};
 
 /// The most that one expression may cost when it runs.
 pub const CALL_LIMIT: u64 = 1_000_000;
@@ -73,8 +75,17 @@ pub struct Checked<'s> {
 /// # Errors
 /// Everything that is wrong with it, in the words of cel-go.
 pub fn compile<'s>(text: &str, variables: &[Variable<'s>]) -> Result<Checked<'s>, String> {
+    compile_with(text, variables, false)
+}
+
+/// As [`compile`]; `patches` says that the expression may make the objects that describe a change: `Object{...}` and
+/// `JSONPatch{...}`.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_with<'s>(text: &str, variables: &[Variable<'s>], patches: bool) -> Result<Checked<'s>, String> {
     let (tree, source) = parse::parse(text)?;
-    let types = check::check(&tree, &source, text, variables)?;
+    let types = check::check(&tree, &source, text, variables, patches)?;
     let cost = cost::estimate(&tree, &types);
     let output = types.of(tree.id);
     let names = types.names.into_iter().collect();

@@ -22,6 +22,13 @@ pub enum ObjectType<'s> {
     Metadata,
     /// By a table of fields.
     Fields(&'static FieldTable),
+    /// By a list of fields.
+    Listed {
+        /// The type's name.
+        name: &'static str,
+        /// Its fields and their types.
+        fields: &'s [(String, Type<'static>)],
+    },
 }
 
 /// A table of fields, for variables that are not custom objects.
@@ -43,6 +50,7 @@ impl<'s> ObjectType<'s> {
             }
             (Self::Metadata, Self::Metadata) => true,
             (Self::Fields(a), Self::Fields(b)) => a.name == b.name,
+            (Self::Listed { name: a, .. }, Self::Listed { name: b, .. }) => a == b,
             _ => false,
         }
     }
@@ -67,6 +75,9 @@ impl<'s> ObjectType<'s> {
                 let (_, kind) = table.fields.iter().find(|(field, _)| *field == name)?;
                 Some(kind())
             }
+            Self::Listed { fields, .. } => {
+                fields.iter().rev().find(|(field, _)| field == name).map(|(_, kind)| kind.clone())
+            }
         }
     }
 }
@@ -75,6 +86,7 @@ impl fmt::Display for ObjectType<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Fields(table) => table.name,
+            Self::Listed { name, .. } => name,
             Self::Schema { .. } | Self::Metadata => "object",
         })
     }

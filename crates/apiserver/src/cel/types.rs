@@ -5,6 +5,11 @@ use std::sync::Arc;
 
 use super::schema::ObjectType;
 
+/// The type of one operation of a JSON patch.
+pub const JSON_PATCH: &str = "JSONPatch";
+/// The type of what is applied to an object; those of what is below begin with it and a dot.
+pub const OBJECT: &str = "Object";
+
 /// What an expression evaluates to.
 #[derive(Debug, Clone)]
 pub enum Type<'s> {
@@ -40,6 +45,8 @@ pub enum Type<'s> {
     Optional(Arc<Type<'s>>),
     /// An object with fields.
     Object(ObjectType<'s>),
+    /// An object that describes a change, by its type's name.
+    Made(Arc<str>),
     /// A type of a library, by its name.
     Opaque(&'static str),
     /// A type that is still to be found out.
@@ -65,6 +72,20 @@ impl<'s> Type<'s> {
         Self::Optional(Arc::new(inner))
     }
 
+    /// Its name, as Kubernetes shows what an expression evaluates to.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Null => "null_type".to_owned(),
+            Self::Timestamp => "google.protobuf.Timestamp".to_owned(),
+            Self::Duration => "google.protobuf.Duration".to_owned(),
+            Self::List(inner) => format!("list({})", inner.name()),
+            Self::Map(key, value) => format!("map({}, {})", key.name(), value.name()),
+            Self::Optional(inner) => format!("optional_type({})", inner.name()),
+            other => other.to_string(),
+        }
+    }
+
     /// Whether it is known only when it is evaluated.
     #[must_use]
     pub fn is_dyn(&self) -> bool {
@@ -79,6 +100,7 @@ impl<'s> Type<'s> {
             (Self::Map(a, b), Self::Map(c, d)) => a.same(c) && b.same(d),
             (Self::Object(a), Self::Object(b)) => a.same(b),
             (Self::Opaque(a), Self::Opaque(b)) => a == b,
+            (Self::Made(a), Self::Made(b)) => a == b,
             (Self::Param(a), Self::Param(b)) => a == b,
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
         }
@@ -88,7 +110,7 @@ impl<'s> Type<'s> {
     fn takes_null(&self) -> bool {
         matches!(
             self,
-            Self::Object(_) | Self::Null | Self::Duration | Self::Timestamp | Self::Opaque(_) | Self::Optional(_)
+            Self::Object(_) | Self::Made(_) | Self::Null | Self::Duration | Self::Timestamp | Self::Opaque(_) | Self::Optional(_)
         )
     }
 
@@ -139,6 +161,7 @@ impl fmt::Display for Type<'_> {
             Self::Optional(inner) => write!(f, "optional_type({inner})"),
             Self::Object(object) => object.fmt(f),
             Self::Opaque(name) => f.write_str(name),
+            Self::Made(name) => f.write_str(name),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Values that expressions work on. Those of an object are seen through its schema, without being copied.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use muster_schema::quantity::Quantity;
 use serde_json::Value as Json;
 
+use super::eval::Failure;
+use super::library::authz::Check;
 use super::schema::{escape, format, unescape};
 use super::time::Instant;
 use super::url::Url;
@@ -55,6 +58,16 @@ pub enum Value<'a> {
     Semver(Arc<super::library::Semver>),
     /// A named format.
     Format(&'static str),
+    /// A question to an authorizer, or its answer.
+    Check(Arc<Check<'a>>),
+    /// An object whose fields are made when they are asked for.
+    Lazy(Arc<dyn Lookup<'a> + 'a>),
+}
+
+/// Fields that are made when they are asked for.
+pub trait Lookup<'a>: fmt::Debug + Send + Sync {
+    /// The value of a field; `None` where there is no such field.
+    fn field(&self, name: &str) -> Option<Result<Value<'a>, Failure>>;
 }
 
 /// A list.
@@ -144,6 +157,8 @@ impl<'a> Value<'a> {
             Self::Cidr(..) => "net.CIDR",
             Self::Semver(_) => "kubernetes.Semver",
             Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Check(check) => check.type_name(),
+            Self::Lazy(_) => "object",
         }
     }
 
@@ -178,40 +193,40 @@ impl<'a> Value<'a> {
 
     /// Whether two values are equal: numbers by their worth, lists that are sets or maps without their order.
     #[must_use]
-    pub fn equals(&self, other: &Self) -> bool {
+    pub fn equals(&self, other: &Value<'_>) -> bool {
         match (self, other) {
-            (Self::Null, Self::Null) => true,
-            (Self::Bool(a), Self::Bool(b)) => a == b,
-            (Self::String(a), Self::String(b)) => a == b,
-            (Self::Bytes(a), Self::Bytes(b)) => a == b,
-            (Self::Timestamp(a), Self::Timestamp(b)) => a == b,
-            (Self::Duration(a), Self::Duration(b)) => a == b,
-            (Self::Type(a), Self::Type(b)) | (Self::Format(a), Self::Format(b)) => a == b,
-            (Self::List(a), Self::List(b)) => a.equals(b),
-            (Self::Map(a), Self::Map(b)) => a.equals(b),
-            (Self::Optional(a), Self::Optional(b)) => match (a, b) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::String(a), Value::String(b)) => a == b,
+            (Value::Bytes(a), Value::Bytes(b)) => a == b,
+            (Value::Timestamp(a), Value::Timestamp(b)) => a == b,
+            (Value::Duration(a), Value::Duration(b)) => a == b,
+            (Value::Type(a), Value::Type(b)) | (Value::Format(a), Value::Format(b)) => a == b,
+            (Value::List(a), Value::List(b)) => a.equals(b),
+            (Value::Map(a), Value::Map(b)) => a.equals(b),
+            (Value::Optional(a), Value::Optional(b)) => match (a, b) {
                 (None, None) => true,
                 (Some(a), Some(b)) => a.equals(b),
                 _ => false,
             },
-            (Self::Quantity(a), Self::Quantity(b)) => a.compare(b) == Ordering::Equal,
-            (Self::Url(a), Self::Url(b)) => a == b,
-            (Self::Ip(a), Self::Ip(b)) => a == b,
-            (Self::Cidr(a, m), Self::Cidr(b, n)) => a == b && m == n,
-            (Self::Semver(a), Self::Semver(b)) => a.compare(b) == Ordering::Equal,
+            (Value::Quantity(a), Value::Quantity(b)) => a.compare(b) == Ordering::Equal,
+            (Value::Url(a), Value::Url(b)) => a == b,
+            (Value::Ip(a), Value::Ip(b)) => a == b,
+            (Value::Cidr(a, m), Value::Cidr(b, n)) => a == b && m == n,
+            (Value::Semver(a), Value::Semver(b)) => a.compare(b) == Ordering::Equal,
             (a, b) => compare_numbers(a, b) == Some(Ordering::Equal),
         }
     }
 
     /// The order of two values; `None` for those without one.
     #[must_use]
-    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+    pub fn compare(&self, other: &Value<'_>) -> Option<Ordering> {
         match (self, other) {
-            (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
-            (Self::String(a), Self::String(b)) => Some(a.cmp(b)),
-            (Self::Bytes(a), Self::Bytes(b)) => Some(a.cmp(b)),
-            (Self::Timestamp(a), Self::Timestamp(b)) => Some(a.cmp(b)),
-            (Self::Duration(a), Self::Duration(b)) => Some(a.cmp(b)),
+            (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+            (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+            (Value::Bytes(a), Value::Bytes(b)) => Some(a.cmp(b)),
+            (Value::Timestamp(a), Value::Timestamp(b)) => Some(a.cmp(b)),
+            (Value::Duration(a), Value::Duration(b)) => Some(a.cmp(b)),
             (a, b) => compare_numbers(a, b),
         }
     }
@@ -299,7 +314,7 @@ impl<'a> List<'a> {
         }
     }
 
-    fn equals(&self, other: &Self) -> bool {
+    fn equals(&self, other: &List<'_>) -> bool {
         if self.len() != other.len() {
             return false;
         }
@@ -406,7 +421,7 @@ impl<'a> Map<'a> {
         members.get(&own).map(|value| Value::of(value, Some(property), property.embedded)).transpose()
     }
 
-    fn equals(&self, other: &Self) -> bool {
+    fn equals(&self, other: &Map<'_>) -> bool {
         let keys = self.keys();
         keys.len() == other.len()
             && keys.iter().all(|key| match (self.get(key), other.get(key)) {

@@ -5,6 +5,7 @@
 //! change, what is valid, which fields can be selected by, and what a person sees in a table.
 //! Adding a kind is one file here and one line in [`all`].
 
+pub mod admissionregistration;
 pub mod cells;
 pub mod configmap;
 mod controllerrevision;
@@ -192,7 +193,7 @@ pub fn validate_update(kind: &dyn Kind, part: Part, object: &Object, old: &Objec
 /// Every kind that is served, in the order of discovery.
 #[must_use]
 pub fn all() -> Vec<Arc<dyn Kind>> {
-    vec![
+    let mut all: Vec<Arc<dyn Kind>> = vec![
         Arc::new(configmap::ConfigMap),
         Arc::new(endpoints::Endpoints),
         Arc::new(event::Event),
@@ -217,7 +218,9 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
         Arc::new(lease::Lease),
         Arc::new(endpointslice::EndpointSlice),
         Arc::new(poddisruptionbudget::kind()),
-    ]
+    ];
+    all.extend(admissionregistration::kinds().map(|row| Arc::new(row) as Arc<dyn Kind>));
+    all
 }
 
 /// Sets the generation to the old one, and one more where the specs differ (API-15).

@@ -1,5 +1,6 @@
 //! The functions that expressions call: the operators here, each library in a file of its own.
 
+pub(super) mod authz;
 mod convert;
 mod kubernetes;
 mod lists;
@@ -36,6 +37,7 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Outcome<'a> {
         .or_else(|| lists::call(name, args))
         .or_else(|| optional(name, args))
         .or_else(|| kubernetes::call(name, args))
+        .or_else(|| authz::call(name, args))
         .unwrap_or_else(|| Err(Failure::no_overload()))
 }
 
