@@ -9,8 +9,8 @@ mod serviceaccount;
 mod taints;
 mod tolerations;
 
-use crate::model::{Object, Part};
 use crate::model::fields::{Fields as _, metadata};
+use crate::model::{Object, Part};
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 

@@ -35,8 +35,10 @@ pub(super) fn validate(
     };
     let node = node.object();
     let status = node.part("status");
-    let missing: Vec<&str> =
-        needed.into_iter().filter(|feature| !status.strings("declaredFeatures").any(|known| known == *feature)).collect();
+    let missing: Vec<&str> = needed
+        .into_iter()
+        .filter(|feature| !status.strings("declaredFeatures").any(|known| known == *feature))
+        .collect();
     if !missing.is_empty() {
         let (missing, node) = (missing.join(", "), go_quote(node_name));
         let why = format!("pod update requires features {missing} which are not available on node {node}");

@@ -79,7 +79,8 @@ impl Environment {
         if let Some(fields) = &self.variables {
             known.push(plain("variables", Type::Object(ObjectType::Listed { name: "kubernetes.variables", fields })));
         }
-        let checked = compile_with(text, &known, purpose.makes_patches()).map_err(|why| format!("compilation failed: {why}"))?;
+        let checked =
+            compile_with(text, &known, purpose.makes_patches()).map_err(|why| format!("compilation failed: {why}"))?;
         let (found, wanted) = (checked.output.name(), purpose.returns());
         match wanted {
             [] => {}

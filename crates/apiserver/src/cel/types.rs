@@ -110,7 +110,13 @@ impl<'s> Type<'s> {
     fn takes_null(&self) -> bool {
         matches!(
             self,
-            Self::Object(_) | Self::Made(_) | Self::Null | Self::Duration | Self::Timestamp | Self::Opaque(_) | Self::Optional(_)
+            Self::Object(_)
+                | Self::Made(_)
+                | Self::Null
+                | Self::Duration
+                | Self::Timestamp
+                | Self::Opaque(_)
+                | Self::Optional(_)
         )
     }
 

@@ -4,12 +4,12 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use super::Object;
 use super::lists::key_of;
 use super::metadata::child;
 use super::path::{FieldPathOptions, valid_field_path};
 use super::props::Rule;
 use super::structural::{ListType, Structural};
-use super::Object;
 use crate::cel::{self, Budget, Failure, Program};
 use crate::field::{ErrorKind, FieldError, Shown, go_quote};
 use crate::validation::Errors;
@@ -278,7 +278,9 @@ impl Run<'_> {
                     Some("messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run".to_owned())
                 } else if matches!(result, Err(Failure::Limit)) {
                     let quoted = go_quote(&rule.message_expression);
-                    Some(format!("no further validation rules will be run due to call cost exceeds limit for messageExpression: {quoted}"))
+                    Some(format!(
+                        "no further validation rules will be run due to call cost exceeds limit for messageExpression: {quoted}"
+                    ))
                 } else {
                     None
                 };
@@ -295,7 +297,11 @@ impl Run<'_> {
             }
         }
         let detail = detail.unwrap_or_else(|| {
-            if rule.message.is_empty() { format!("failed rule: {}", compiled.shown()) } else { rule.message.trim().to_owned() }
+            if rule.message.is_empty() {
+                format!("failed rule: {}", compiled.shown())
+            } else {
+                rule.message.trim().to_owned()
+            }
         });
         let parts = matches!(schema.kind_name(), "object" | "array");
         let shown = (!parts).then(|| Shown::from(value));

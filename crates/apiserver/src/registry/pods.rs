@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::options::WriteOptions;
 use super::{Registry, Served};
 use crate::field::{FieldError, aggregate};
-use crate::model::fields::{Fields as _, metadata};
 use crate::model::Object;
+use crate::model::fields::{Fields as _, metadata};
 use crate::status::{ApiError, GroupResource};
 
 impl Registry {

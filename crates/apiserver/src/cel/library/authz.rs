@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-
 use super::{Outcome, error};
 use crate::cel::Value;
 use crate::validation::name::{is_dns1123_label, is_dns1123_subdomain};
@@ -150,9 +149,7 @@ fn step<'a>(check: &Check<'a>, name: &str, args: &[&str]) -> Option<Outcome<'a>>
             made(Check::Resource(with(question, &|asked| (*name).clone_into(&mut asked.name))))
         }
         // Roles know nothing of selectors: what they allow, they allow for all objects.
-        (Check::Resource(question), "fieldSelector" | "labelSelector", [_]) => {
-            made(Check::Resource(question.clone()))
-        }
+        (Check::Resource(question), "fieldSelector" | "labelSelector", [_]) => made(Check::Resource(question.clone())),
         (Check::Resource(question) | Check::Path(question), "check", [verb]) => {
             let question = with(question, &|asked| (*verb).clone_into(&mut asked.verb));
             made(Check::Decision(question.authorizer.decide(&question.asked)))

@@ -105,11 +105,11 @@ pub fn accept(definition: &Definition, taken: &Taken) -> Option<(Names, [Conditi
     let refuse = |wanted: &str, had: &str, taken: &BTreeSet<String>| {
         (wanted != had && taken.contains(wanted)).then(|| format!("{} is already in use", go_quote(wanted)))
     };
-    let mut check = |reason, wanted: &String, had: &str, taken: &BTreeSet<String>, name: &mut String| {
-        match refuse(wanted, had, taken) {
-            Some(why) => conflict = Some((reason, why)),
-            None => name.clone_from(wanted),
-        }
+    let mut check = |reason, wanted: &String, had: &str, taken: &BTreeSet<String>, name: &mut String| match refuse(
+        wanted, had, taken,
+    ) {
+        Some(why) => conflict = Some((reason, why)),
+        None => name.clone_from(wanted),
     };
     check("PluralConflict", &wanted.plural, &had.plural, &taken.resources, &mut names.plural);
     check("SingularConflict", &wanted.singular, &had.singular, &taken.resources, &mut names.singular);

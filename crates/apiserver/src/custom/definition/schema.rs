@@ -7,7 +7,7 @@ use crate::cel::{self, Estimate, LARGEST_REQUEST, Type, Variable};
 use crate::custom::metadata::child;
 use crate::custom::path::{FieldPathOptions, valid_field_path};
 use crate::custom::props::{Items, Props, PropsOrBool, PropsOrNames, Rule};
-use crate::custom::structural::{Structural};
+use crate::custom::structural::Structural;
 use crate::field::{FieldError, Shown};
 use crate::validation::Errors;
 
@@ -141,7 +141,8 @@ pub(super) fn validate(schema: &Props, has_status: bool, options: &Options, path
 fn at_root_with_status(schema: &Props, path: &str, errors: &mut Errors) {
     const ALLOWED: &str = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]";
     if schema.kind != "object" && !schema.kind.is_empty() {
-        let why = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        let why =
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
         errors.push(FieldError::invalid(child(path, "type"), schema.kind.as_str(), why));
         return;
     }
@@ -648,7 +649,8 @@ pub(super) fn map_keys(schema: &Props, path: &str) -> Errors {
         let Some(own) = item.properties.get(key) else { continue };
         let field = format!("{path}.items.properties[{key}]");
         if !item.required.contains(key) && own.default.is_none() {
-            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            let why =
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
             errors.push(FieldError::required(child(&field, "default"), why));
         }
         if own.nullable {

@@ -29,9 +29,8 @@ pub(super) fn unsupported(schema: &Props) -> Option<String> {
             p if !p.definitions.is_empty() => "'definitions' is not supported",
             p if matches!(p.items, Some(Items::Each(_))) => "'items' must be a schema, but is an array",
             p if p.preserve_unknown_fields == Some(false) => {
-                found = Some(
-                    "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined".to_owned(),
-                );
+                found =
+                    Some("internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined".to_owned());
                 return true;
             }
             _ => return false,
@@ -124,12 +123,14 @@ fn invariants(schema: &Props, level: Level, path: &str, errors: &mut Errors) {
             errors.push(FieldError::invalid(child(&path, "type"), metadata.kind.as_str(), "must be object"));
         }
         if level == Level::Root && !only_names(metadata) {
-            let why = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+            let why =
+                "must not specify anything other than name and generateName, but metadata is implicitly specified";
             errors.push(FieldError::forbidden(path, why));
         }
     }
     if schema.embedded_resource && schema.preserve_unknown_fields != Some(true) && schema.properties.is_empty() {
-        let why = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        let why =
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
         errors.push(FieldError::required(at("properties"), why));
     }
 }
@@ -220,7 +221,8 @@ fn complete(rules: &Props, schema: Option<&Props>, path: &str, from: &str, error
         errors.push(FieldError::required(path, format!("because it is defined in {from}")));
         return;
     };
-    let mut nested = |rules: &Props, step: String| complete_nested(rules, Some(schema), path, &format!("{from}.{step}"), errors);
+    let mut nested =
+        |rules: &Props, step: String| complete_nested(rules, Some(schema), path, &format!("{from}.{step}"), errors);
     if let Some(not) = &rules.not {
         nested(not, "not".to_owned());
     }

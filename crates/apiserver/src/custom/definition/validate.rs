@@ -139,7 +139,11 @@ fn validate_spec(spec: &Spec, options: &Options, errors: &mut Errors) {
         if !complaints.is_empty() {
             errors.push(FieldError::invalid("spec.group", spec.group.as_str(), complaints.join(",")));
         } else if !spec.group.contains('.') {
-            errors.push(FieldError::invalid("spec.group", spec.group.as_str(), "should be a domain with at least one dot"));
+            errors.push(FieldError::invalid(
+                "spec.group",
+                spec.group.as_str(),
+                "should be a domain with at least one dot",
+            ));
         }
     }
     one_of("spec.scope", &spec.scope, &["Cluster", "Namespaced"], errors);
@@ -194,7 +198,11 @@ fn validate_spec(spec: &Spec, options: &Options, errors: &mut Errors) {
     }
     if shared.versions.iter().filter(|version| version.storage).count() != 1 {
         let shown = Shown::Bare(go::versions(&shared.versions).text());
-        errors.push(FieldError::invalid("spec.versions", shown, "must have exactly one version marked as storage version"));
+        errors.push(FieldError::invalid(
+            "spec.versions",
+            shown,
+            "must have exactly one version marked as storage version",
+        ));
     }
     if let Some(first) = shared.versions.first() {
         let complaints = name::is_dns1035_label(&first.name);
@@ -260,7 +268,13 @@ fn validate_version(version: &Version, has_status: bool, options: &Options, path
         errors.push(FieldError::invalid(child(path, "deprecationWarning"), shown, why));
     }
     if let Some(validation) = &version.schema {
-        validate_validation(validation, has_status, &options.for_version(&version.name), &child(path, "schema"), errors);
+        validate_validation(
+            validation,
+            has_status,
+            &options.for_version(&version.name),
+            &child(path, "schema"),
+            errors,
+        );
     }
     if let Some(subresources) = &version.subresources {
         validate_subresources(subresources, &child(path, "subresources"), errors);
@@ -296,9 +310,8 @@ fn deprecation(version: &Version) -> Vec<String> {
         complaints.push("must not be an empty string".to_owned());
     }
     if let Some((at, _)) = warning.char_indices().find(|(_, c)| c.is_control() || (c.is_whitespace() && *c != ' ')) {
-        complaints.push(format!(
-            "must only contain printable UTF-8 characters; non-printable character found at index {at}"
-        ));
+        complaints
+            .push(format!("must only contain printable UTF-8 characters; non-printable character found at index {at}"));
     }
     complaints
 }
@@ -333,13 +346,7 @@ fn validate_names(names: &Names, path: &str, errors: &mut Errors) {
     labels("categories", &names.categories, errors);
 }
 
-fn validate_validation(
-    validation: &Validation,
-    has_status: bool,
-    options: &Options,
-    path: &str,
-    errors: &mut Errors,
-) {
+fn validate_validation(validation: &Validation, has_status: bool, options: &Options, path: &str, errors: &mut Errors) {
     if let Some(schema) = &validation.schema {
         schema::validate(schema, has_status, options, &child(path, "openAPIV3Schema"), errors);
     }
@@ -367,9 +374,7 @@ fn validate_subresources(subresources: &Subresources, path: &str, errors: &mut E
 
 fn validate_column(column: &PrinterColumn, path: &str, errors: &mut Errors) {
     const TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
-    const FORMATS: &[&str] = &[
-        "byte", "date", "date-time", "double", "float", "int32", "int64", "password",
-    ];
+    const FORMATS: &[&str] = &["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     if column.name.is_empty() {
         errors.push(FieldError::required(child(path, "name"), ""));
     }
@@ -568,7 +573,8 @@ impl Options {
     fn of_update(definition: &Definition, old: &Definition) -> Self {
         let schemas: Vec<&Props> = old.spec.versions.iter().filter_map(Version::props).collect();
         let any = |test: &dyn Fn(&Props) -> bool| schemas.iter().any(|schema| schema.any(&mut |p| test(p)));
-        let versions = old.spec.conversion.as_ref().and_then(|c| c.webhook.as_ref()).map(|w| &w.conversion_review_versions);
+        let versions =
+            old.spec.conversion.as_ref().and_then(|c| c.webhook.as_ref()).map(|w| &w.conversion_review_versions);
         let bundle = old
             .spec
             .conversion

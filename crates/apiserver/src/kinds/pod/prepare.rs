@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::super::defaults::drop_disabled;
 use super::super::{Object, Part, keep_generation, raise_generation};
 use crate::model::fields::{Fields, metadata, set_generation};
-use crate::model::qos::qos_class;
 use crate::model::pod::{APP_ARMOR_ANNOTATION, app_armor_field};
+use crate::model::qos::qos_class;
 
 /// A new pod is pending, whatever it says, and of the first generation.
 pub(super) fn create(pod: &mut Object) {
