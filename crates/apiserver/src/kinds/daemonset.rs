@@ -76,6 +76,9 @@ fn default(object: &mut Object) {
     if strategy.text("type") == "RollingUpdate" {
         let rolling = strategy.object_or_new("rollingUpdate");
         rolling.set_if_absent("maxUnavailable", 1);
+    }
+    if let Some(rolling) = strategy.object_mut("rollingUpdate") {
+        rolling.set_if_absent("maxUnavailable", 0);
         rolling.set_if_absent("maxSurge", 0);
     }
     spec.set_if_absent("revisionHistoryLimit", 10);

@@ -83,9 +83,10 @@ fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
     let mut warnings = validation::workload::template_warnings(object, old);
     let claims = path.child("volumeClaimTemplates");
     for (i, claim) in spec.items("volumeClaimTemplates").enumerate() {
-        // Upstream names the field differently when it changes.
-        let part = if old.is_some() { "Spec" } else { "spec" };
-        warnings.extend(spec_warnings(&claims.index(i).child(part), claim.part("spec")));
+        // The paths are the reference's: one for a new object, one for a change.
+        let path = claims.index(i);
+        let path = if old.is_some() { path.child("Spec") } else { path };
+        warnings.extend(spec_warnings(&path, claim.part("spec")));
     }
     if spec.int("revisionHistoryLimit") < 0 {
         let path = path.child("revisionHistoryLimit");

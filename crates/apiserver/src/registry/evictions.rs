@@ -40,37 +40,44 @@ impl Registry {
         let unreadable = "ignoreStoreReadErrorWithClusterBreakingPotential";
         if asked.flag(unreadable) {
             let field = format!("deleteOptions.{unreadable}");
-            let error =
-                FieldError::invalid(field, true, "can not be set for pod eviction, try after removing the option");
+            let error = FieldError::invalid(field, true, "can not be set for pod eviction, try after removing the option");
             let Model { group, kind, .. } = Model::EVICTION;
             return Err(ApiError::invalid(GroupResource { group, resource: kind }, name, &[error]));
         }
-        let mut delete = DeleteOptions::from_body(asked)?;
+        // What is wrong with the options is said when the budget has been asked.
+        let (mut delete, wrong) = match DeleteOptions::from_body(asked) {
+            Ok(delete) => (delete, None),
+            Err(wrong) => {
+                let dry_run = !asked.list("dryRun").is_empty();
+                (DeleteOptions { dry_run, ..DeleteOptions::default() }, Some(wrong))
+            }
+        };
         delete.dry_run |= options.dry_run;
         loop {
             let entry = self.get(served, namespace, name)?;
             let pod = entry.object();
-            let guarded = if needs_no_budget(&pod) {
-                // A pod that has not begun may begin meanwhile.
-                if pod.part("status").text("phase") == "Pending" && !is_deleted(&pod) {
-                    Held::Pending
-                } else {
-                    Held::No
-                }
-            } else {
+            let held = if !needs_no_budget(&pod) {
                 self.take_from_budget(namespace, &pod, delete.dry_run)?
+            } else if pod.part("status").text("phase") == "Pending" && !is_deleted(&pod) {
+                Held::Pending
+            } else {
+                Held::No
             };
+            let any_version = delete.resource_version.is_none();
             let mut delete = delete.clone();
-            let held = !matches!(guarded, Held::No) && delete.resource_version.is_none();
-            if held {
+            if matches!(held, Held::Unhealthy(_)) || (matches!(held, Held::Pending) && any_version) {
                 delete.resource_version = Some(entry.version.to_string());
             }
-            return match self.mark_and_delete(served, &entry, delete) {
-                Err(error) if held && error.reason == "Conflict" && self.has_changed(served, &entry) => match guarded {
-                    Held::Unhealthy(budget) => Err(not_seen(&budget)),
-                    _ => continue,
-                },
-                other => other,
+            return match (self.mark_and_delete(served, &entry, delete, wrong.as_ref()), held) {
+                (Err(error), Held::Unhealthy(budget)) if any_version && error.reason == "Conflict" => {
+                    Err(not_seen(&budget))
+                }
+                (Err(error), Held::Pending)
+                    if any_version && error.reason == "Conflict" && self.has_changed(served, &entry) =>
+                {
+                    continue;
+                }
+                (deleted, _) => deleted,
             };
         }
     }
@@ -87,8 +94,7 @@ impl Registry {
         let mut budgets = all.entries.iter().map(|entry| entry.object()).filter(|budget| guards(budget, pod));
         let Some(budget) = budgets.next() else { return Ok(Held::No) };
         if budgets.next().is_some() {
-            let why =
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
             return Err(ApiError::plain(why));
         }
         let name = metadata(&budget).text("name");
@@ -120,7 +126,13 @@ impl Registry {
     }
 
     /// Says in the pod's status that it was evicted, and deletes it.
-    fn mark_and_delete(&self, served: &Served, entry: &Entry, mut delete: DeleteOptions) -> Result<(), ApiError> {
+    fn mark_and_delete(
+        &self,
+        served: &Served,
+        entry: &Entry,
+        mut delete: DeleteOptions,
+        wrong: Option<&ApiError>,
+    ) -> Result<(), ApiError> {
         let (namespace, name) = (&*entry.namespace, &*entry.name);
         if !delete.dry_run {
             let now = self.now_text();
@@ -141,7 +153,10 @@ impl Registry {
                 delete.resource_version = Some(metadata(&marked.object()).text("resourceVersion").to_owned());
             }
         }
-        self.delete(served, namespace, name, &delete).map(|_| ())
+        match wrong {
+            Some(wrong) => Err(wrong.clone()),
+            None => self.delete(served, namespace, name, &delete).map(|_| ()),
+        }
     }
 }
 
@@ -198,8 +213,7 @@ fn check(budget: &Object) -> Result<(), ApiError> {
     if allowed > 0 {
         return Ok(());
     }
-    let says_no =
-        |c: &&Object| c.text("type") == ALLOWED && c.text("status") == "False" && !c.text("message").is_empty();
+    let says_no = |c: &&Object| c.text("type") == ALLOWED && c.text("status") == "False" && !c.text("message").is_empty();
     let condition = status.items("conditions").find(says_no);
     let (healthy, desired) = (status.int("currentHealthy"), status.int("desiredHealthy"));
     let why = match condition {

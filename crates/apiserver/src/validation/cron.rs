@@ -59,7 +59,7 @@ fn check_word(word: &str) -> Result<(), String> {
         return Ok(());
     }
     match word.strip_prefix("@every ") {
-        Some(text) => duration::check(text).map_err(|why| format!("failed to parse duration {text}: time: {why}")),
+        Some(text) => duration::check(text).map_err(|why| format!("failed to parse duration {word}: time: {why}")),
         None => Err(format!("unrecognized descriptor: {word}")),
     }
 }
@@ -167,7 +167,7 @@ mod tests {
                 "failed to parse int from 99999999999999999999: strconv.Atoi: parsing \"99999999999999999999\": value out of range",
             ),
             ("@always", "unrecognized descriptor: @always"),
-            ("@every day", "failed to parse duration day: time: invalid duration \"day\""),
+            ("@every day", "failed to parse duration @every day: time: invalid duration \"day\""),
             ("TZ=Mars 0 0 * * *", "provided bad location Mars: unknown time zone Mars"),
             ("TZ=0", "invalid schedule format: runtime error: slice bounds out of range [:-1]"),
         ] {

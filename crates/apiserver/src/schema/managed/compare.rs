@@ -51,9 +51,6 @@ pub(super) fn compare(
         put_node(&mut changed, field, change.changed);
         put_node(&mut removed, field, change.removed);
     }
-    for set in [&mut changed, &mut removed] {
-        keep_written(set, subresource);
-    }
     Some((changed, removed))
 }
 
@@ -82,7 +79,8 @@ fn compare_metadata(
 /// Whether a write to a subresource cannot write a field of the object, so that it is not looked at.
 fn ignored(name: &str, subresource: &str) -> bool {
     match name {
-        "status" => subresource != "status",
+        // Those of pods that write a part of the spec own whatever is sent to them.
+        "status" => !matches!(subresource, "status" | "ephemeralcontainers" | "resize"),
         "spec" => subresource == "status",
         _ => false,
     }
@@ -94,47 +92,10 @@ fn ignored_metadata(name: &str, kind: &str, subresource: &str) -> bool {
         && matches!((kind, name), ("Pod", "deletionTimestamp" | "ownerReferences") | ("Deployment", "labels"))
 }
 
-/// All that a write to a subresource writes, where that is less than what is not [`ignored`]; `*` stands for any element.
-fn written(subresource: &str) -> Option<&'static [&'static [&'static str]]> {
-    match subresource {
-        "ephemeralcontainers" => Some(&[&["f:spec", "f:ephemeralContainers"]]),
-        "resize" => Some(&[
-            &["f:spec", "f:containers", "*", "f:resources"],
-            &["f:spec", "f:containers", "*", "f:resizePolicy"],
-            &["f:spec", "f:initContainers", "*", "f:resources"],
-            &["f:spec", "f:initContainers", "*", "f:resizePolicy"],
-        ]),
-        _ => None,
-    }
-}
-
-/// Takes out of a set what a write to a subresource does not write.
-fn keep_written(set: &mut Set, subresource: &str) {
-    if let Some(written) = written(subresource) {
-        keep(set, written);
-    }
-}
-
-fn keep(set: &mut Set, paths: &[&[&str]]) {
-    set.retain(|own, node| {
-        let below = |path: &&'_ [&str]| matches!(path, [first, ..] if *first == "*" || first == own);
-        let rests: Vec<&[&str]> = paths.iter().filter(|path| below(path)).map(|path| &path[1..]).collect();
-        match node {
-            Value::Object(_) if rests.iter().any(|rest| rest.is_empty()) => true,
-            Value::Object(node) => {
-                keep(node, &rests);
-                !node.is_empty()
-            }
-            _ => false,
-        }
-    });
-}
-
 /// Takes out of a set what a write to a subresource cannot write.
 pub(super) fn drop_ignored(set: &mut Set, kind: &str, subresource: &str) {
     let name = |path: &str| path.trim_start_matches("f:").to_owned();
     set.retain(|path, _| !ignored(&name(path), subresource));
-    keep_written(set, subresource);
     if let Some(Value::Object(metadata)) = set.get_mut("f:metadata") {
         metadata.retain(|path, _| !ignored_metadata(&name(path), kind, subresource));
     }
