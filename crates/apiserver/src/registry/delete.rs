@@ -15,6 +15,9 @@ use crate::model::{Object, Propagation};
 use crate::status::{ApiError, Details, success};
 use crate::storage::{Entry, Refused};
 
+/// A collection is listed by so many objects where the request does not say.
+const COLLECTION_PAGE: usize = 10_000;
+
 /// The finalizer that has dependents orphaned.
 const ORPHAN: &str = "orphan";
 /// The finalizer that has dependents deleted first.
@@ -268,14 +271,31 @@ impl Registry {
         list: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Page, ApiError> {
-        let page = self.list(served, namespace, None, list)?;
-        for entry in &page.entries {
-            match self.delete(served, &entry.namespace, &entry.name, options) {
-                Err(error) if error.reason != "NotFound" => return Err(error),
-                _ => {}
-            }
+        let mut asked = list.clone();
+        if list.limit == 0 {
+            asked.limit = COLLECTION_PAGE;
         }
-        Ok(page)
+        let mut deleted: Option<Page> = None;
+        loop {
+            let page = self.list(served, namespace, None, &asked)?;
+            for entry in &page.entries {
+                match self.delete(served, &entry.namespace, &entry.name, options) {
+                    Err(error) if error.reason != "NotFound" => return Err(error),
+                    _ => {}
+                }
+            }
+            let next = page.continue_token.clone();
+            let all = match deleted.take() {
+                Some(mut first) => {
+                    first.entries.extend(page.entries);
+                    first
+                }
+                None => page,
+            };
+            let Some(next) = next.filter(|_| list.limit == 0) else { return Ok(all) };
+            deleted = Some(all);
+            asked = ListOptions { continue_token: next, resource_version: String::new(), version_match: None, ..asked };
+        }
     }
 }
 
