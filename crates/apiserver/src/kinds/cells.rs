@@ -95,3 +95,33 @@ pub fn first(each: &[String], most: usize) -> String {
 pub fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
     if text.is_empty() { other } else { text }
 }
+
+/// The object's name, and that it is the default one where one of the annotations says so.
+#[must_use]
+pub fn name_of_default(object: &Object, annotations: &[&str]) -> Value {
+    let default = is_default(object, annotations);
+    format!("{}{}", metadata(object).text("name"), if default { " (default)" } else { "" }).into()
+}
+
+/// Whether one of the annotations says that the object is the default one.
+#[must_use]
+pub fn is_default(object: &Object, annotations: &[&str]) -> bool {
+    let own = metadata(object).object("annotations");
+    annotations.iter().any(|annotation| own.is_some_and(|own| own.text(annotation) == "true"))
+}
+
+/// Ways of access in short, each once.
+#[must_use]
+pub fn access_modes(parent: Option<&Object>) -> Value {
+    const SHORT: [(&str, &str); 4] =
+        [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
+    let has = |mode: &str| parent.is_some_and(|parent| parent.strings("accessModes").any(|m| m == mode));
+    let each: Vec<&str> = SHORT.iter().filter(|(mode, _)| has(mode)).map(|(_, short)| *short).collect();
+    each.join(",").into()
+}
+
+/// The text at a place, or `<unset>`.
+#[must_use]
+pub fn or_unset(parent: Option<&Object>, field: &str) -> Value {
+    parent.and_then(|parent| parent.maybe_text(field)).unwrap_or("<unset>").into()
+}

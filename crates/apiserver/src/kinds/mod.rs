@@ -6,21 +6,28 @@
 //! Adding a kind is one file here and one line in [`all`].
 
 pub mod admissionregistration;
+mod apiregistration;
 pub mod cells;
 pub mod configmap;
 mod controllerrevision;
 mod cronjob;
+mod csi;
 mod daemonset;
 pub mod defaults;
 pub mod deployment;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod event;
+pub mod flowcontrol;
 pub mod horizontalpodautoscaler;
+pub mod ingress;
 mod job;
 pub mod lease;
+mod limitrange;
 pub mod namespace;
+mod networkpolicy;
 pub mod node;
+mod persistentvolume;
 pub mod pod;
 mod poddisruptionbudget;
 pub mod podtemplate;
@@ -28,10 +35,12 @@ pub mod replicaset;
 pub mod replicationcontroller;
 pub mod resourcequota;
 mod row;
+mod scheduling;
 pub mod secret;
 pub mod service;
 pub mod serviceaccount;
 mod statefulset;
+pub mod storageclass;
 mod workload;
 
 use std::borrow::Cow;
@@ -43,8 +52,8 @@ use serde_json::Value;
 use crate::field::FieldError;
 use crate::model::fields::set_generation;
 use crate::model::{
-    AGE_COLUMN, Column, Fields as _, Model, NAME_COLUMN, NameRule, Object, Part, Propagation, Resource, Subresource,
-    metadata,
+    AGE_COLUMN, Column, Fields as _, Model, NAME_COLUMN, Name, NameRule, Object, Part, Propagation, Resource,
+    Subresource, metadata,
 };
 use crate::validation;
 
@@ -122,6 +131,18 @@ pub trait Kind: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Warnings for a write of a subresource.
+    fn part_warnings(&self, part: Part, object: &Object) -> Vec<String> {
+        let _ = (part, object);
+        Vec::new()
+    }
+
+    /// Writes the times that the server itself keeps; the last thing before the checks. The old object is that of an
+    /// update.
+    fn stamp(&self, part: Part, object: &mut Object, old: Option<&Object>, now: Timestamp) {
+        let _ = (part, object, old, now);
+    }
+
     /// The warning that every answer about the kind carries, where it is on its way out.
     fn deprecation(&self) -> Option<&'static str> {
         None
@@ -132,6 +153,12 @@ pub trait Kind: Send + Sync + 'static {
     fn field<'a>(&self, object: &'a Object, label: &str) -> Option<Cow<'a, str>> {
         let _ = (object, label);
         None
+    }
+
+    /// The labels by which what is stored can be found: those of the kind as which it is stored. Its own, if they are others,
+    /// stand in the same order.
+    fn indexed(&self) -> &[Name] {
+        &self.resource().field_labels
     }
 
     /// Propagation where a delete does not say; `None` where the object has no dependents rule of
@@ -197,8 +224,11 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
         Arc::new(configmap::ConfigMap),
         Arc::new(endpoints::Endpoints),
         Arc::new(event::Event),
+        Arc::new(limitrange::kind()),
         Arc::new(namespace::Namespace),
         Arc::new(node::Node),
+        Arc::new(persistentvolume::claim()),
+        Arc::new(persistentvolume::kind()),
         Arc::new(pod::Pod),
         Arc::new(podtemplate::PodTemplate),
         Arc::new(replicationcontroller::ReplicationController),
@@ -218,6 +248,21 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
         Arc::new(lease::Lease),
         Arc::new(endpointslice::EndpointSlice),
         Arc::new(poddisruptionbudget::kind()),
+        Arc::new(event::EventV1),
+        Arc::new(ingress::class()),
+        Arc::new(ingress::kind()),
+        Arc::new(networkpolicy::kind()),
+        Arc::new(csi::driver()),
+        Arc::new(csi::node()),
+        Arc::new(csi::capacity()),
+        Arc::new(storageclass::kind()),
+        Arc::new(csi::attachment()),
+        Arc::new(storageclass::attributes()),
+        Arc::new(scheduling::priority()),
+        Arc::new(scheduling::runtime()),
+        Arc::new(flowcontrol::schema()),
+        Arc::new(flowcontrol::level()),
+        Arc::new(apiregistration::kind()),
     ];
     all.extend(admissionregistration::kinds().map(|row| Arc::new(row) as Arc<dyn Kind>));
     all
@@ -234,6 +279,14 @@ fn raise_if_changed(object: &mut Object, old: &Object) {
     if object.get("spec") != old.get("spec") {
         let next = metadata(old).get("generation").and_then(Value::as_i64).unwrap_or_default() + 1;
         set_generation(object, next);
+    }
+}
+
+/// A write of the status leaves what a person writes into metadata alone.
+fn keep_metadata(object: &mut Object, old: &Object) {
+    let metadata = object.object_or_new("metadata");
+    for field in ["labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"] {
+        metadata.carry(field, self::metadata(old));
     }
 }
 

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row, Subresource, cells};
 use crate::model::Fields as _;
-use crate::validation::poddisruptionbudget as rules;
+use crate::validation::{meta, poddisruptionbudget as rules};
 
 /// How many pods may be evicted at a time.
 pub(super) fn kind() -> Row {
     Row {
-        checks_metadata: false,
+        metadata: meta::Look::NONE,
         counts_spec: true,
         default,
         validate: rules::validate,

@@ -31,6 +31,8 @@ pub struct Row {
     pub resource: Resource,
     /// Which rule `metadata.name` obeys.
     pub name_rule: NameRule,
+    /// How its own checks look at metadata.
+    pub metadata: meta::Look,
     /// Whether `metadata.generation` counts changes of the spec.
     pub counts_spec: bool,
     /// What happens to dependents of a deleted object when the request does not say.
@@ -39,8 +41,6 @@ pub struct Row {
     pub default: fn(&mut Object),
     /// [`Kind::deletion_warning`].
     pub deletion_warning: Option<&'static str>,
-    /// Whether the kind looks at metadata itself, and not only the rules that hold for all kinds.
-    pub checks_metadata: bool,
     /// What a write may not set, beside what [`Row`] does itself: the old object is that of an update.
     pub prepare: fn(Part, &mut Object, Option<&Object>),
     /// What is wrong with an object, metadata left out: the old object is that of an update.
@@ -53,6 +53,10 @@ pub struct Row {
     pub immutable: &'static [(&'static str, &'static str)],
     /// [`Kind::warnings`].
     pub warnings: fn(&Object, Option<&Object>) -> Vec<String>,
+    /// [`Kind::part_warnings`].
+    pub part_warnings: fn(Part, &Object) -> Vec<String>,
+    /// [`Kind::stamp`].
+    pub stamp: fn(Part, &mut Object, Option<&Object>, Timestamp),
     /// The columns of its table, each with what stands in it.
     pub columns: &'static [Column],
     /// Makes all cells at once, where columns do not say where theirs come from.
@@ -73,10 +77,10 @@ impl Row {
         Self {
             resource,
             name_rule: NameRule::Subdomain,
+            metadata: meta::Look::CHANGE,
             counts_spec: false,
             propagation: Propagation::Background,
             deletion_warning: None,
-            checks_metadata: true,
             default: |_| {},
             prepare: |_, _, _| {},
             validate: |_, _, _| {},
@@ -84,6 +88,8 @@ impl Row {
             canonicalize: |_| {},
             immutable: &[],
             warnings: |_, _| Vec::new(),
+            part_warnings: |_, _| Vec::new(),
+            stamp: |_, _, _, _| {},
             columns: &PLAIN,
             cells: None,
             scale_selector: |_| String::new(),
@@ -135,24 +141,24 @@ impl Kind for Row {
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
         let mut errors = Errors::new();
-        if self.checks_metadata {
-            meta::validate_core(metadata(object), self.resource.namespaced, self.name_rule, &mut errors);
-        }
+        self.metadata.check(metadata(object), None, self.resource.namespaced, self.name_rule, &mut errors);
         (self.validate)(object, None, &mut errors);
-        if !self.checks_metadata && errors.is_empty() {
+        if !self.metadata.own && errors.is_empty() {
             meta::validate(metadata(object), self.resource.namespaced, NameRule::PathSegment, &mut errors);
         }
         errors
     }
     fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = Errors::new();
-        if self.checks_metadata {
-            meta::validate_core_update(metadata(object), metadata(old), &mut errors);
-        }
+        let (new, was) = (metadata(object), metadata(old));
         if part != Part::Main {
+            if self.metadata.own {
+                meta::Look::CHANGE.check(new, Some(was), self.resource.namespaced, self.name_rule, &mut errors);
+            }
             (self.validate_part)(part, object, old, &mut errors);
             return errors;
         }
+        self.metadata.check(new, Some(was), self.resource.namespaced, self.name_rule, &mut errors);
         (self.validate)(object, Some(old), &mut errors);
         for (pointer, why) in self.immutable {
             let (new, was) = (at(object, pointer), at(old, pointer));
@@ -168,6 +174,12 @@ impl Kind for Row {
     }
     fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
         (self.warnings)(object, old)
+    }
+    fn part_warnings(&self, part: Part, object: &Object) -> Vec<String> {
+        (self.part_warnings)(part, object)
+    }
+    fn stamp(&self, part: Part, object: &mut Object, old: Option<&Object>, now: Timestamp) {
+        (self.stamp)(part, object, old, now);
     }
     fn field<'a>(&self, object: &'a Object, label: &str) -> Option<Cow<'a, str>> {
         if let Some(value) = self.field.and_then(|field| field(object, label)) {

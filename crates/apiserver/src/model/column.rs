@@ -54,6 +54,10 @@ pub const AGE_COLUMN: Column = Column::text("Age", AGE_DOC).by(|object, now| {
     since(created, now).into()
 });
 
+/// The last column of a kind that has no table of its own.
+pub const CREATED_AT_COLUMN: Column =
+    Column::new("Created At", "date", AGE_DOC).by(|object, _| metadata(object).text("creationTimestamp").into());
+
 const NAME_DOC: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 const AGE_DOC: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-pub use column::{AGE_COLUMN, Cell, Column, NAME_COLUMN};
+pub use column::{AGE_COLUMN, CREATED_AT_COLUMN, Cell, Column, NAME_COLUMN};
 pub use fields::{Fields, metadata};
 pub use resource::Resource;
 pub use subresource::Subresource;

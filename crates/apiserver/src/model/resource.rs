@@ -116,6 +116,13 @@ impl Resource {
         self
     }
 
+    /// In a category.
+    #[must_use]
+    pub fn category(mut self, category: &'static str) -> Self {
+        self.categories = vec![category.into()];
+        self
+    }
+
     /// With parts that have a URL of their own.
     #[must_use]
     pub fn parts(mut self, parts: &[Subresource]) -> Self {

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::options::WriteOptions;
 use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
 use crate::admission;
-use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
+use crate::model::{Object, Part};
 use crate::status::ApiError;
 use crate::storage::Refused;
 
@@ -75,6 +75,7 @@ impl Registry {
             self.allocate(served, &mut object, None, options.dry_run)?;
         }
         served.kind.prepare_create(&mut object);
+        served.kind.stamp(Part::Main, &mut object, None, self.clock.now());
         let errors = served.kind.validate_create(&object);
         let name = metadata(&object).text("name").to_owned();
         if !errors.is_empty() {

@@ -67,15 +67,18 @@ impl Served {
     /// The group and plural name, for messages.
     #[must_use]
     pub fn group_resource(&self) -> GroupResource<'_> {
-        let resource = self.resource();
-        GroupResource { group: &resource.group, resource: &resource.plural }
+        GroupResource { group: self.stored_group(), resource: &self.resource().plural }
     }
 
     /// The group and kind, for messages.
     #[must_use]
     pub fn group_kind(&self) -> GroupResource<'_> {
-        let resource = self.resource();
-        GroupResource { group: &resource.group, resource: &resource.kind }
+        GroupResource { group: self.stored_group(), resource: &self.resource().kind }
+    }
+
+    /// The group in which the objects are stored: what is served in two groups is spoken of as of that one.
+    fn stored_group(&self) -> &str {
+        self.kind.stored_as().map_or(&self.resource().group, |model| model.group)
     }
 
     /// `v1` or `apps/v1`.
@@ -146,7 +149,7 @@ impl Served {
     /// 500 when it is larger than the reference's storage takes (API-22).
     pub fn draft(&self, object: &Object, previous: Option<&Entry>) -> Result<Draft, ApiError> {
         let mut fields = String::new();
-        for label in &self.resource().field_labels {
+        for label in self.kind.indexed() {
             if let Some(value) = self.kind.field(object, label) {
                 fields.extend(value.chars().filter(|c| *c != '\0'));
             }

@@ -125,14 +125,16 @@ impl Registry {
             self.allocate(served, &mut object, Some(live), update.options.dry_run)?;
         }
         carry_metadata(served, update.part, &mut object, live);
+        served.kind.stamp(update.part, &mut object, Some(live), now);
         let errors = kinds::validate_update(served.kind.as_ref(), update.part, &object, live);
         if !errors.is_empty() {
             return Err(served.invalid(update.name, &errors));
         }
         admission::validate_update(self, served, update.part, &object, live)?;
-        if update.part == Part::Main {
-            warnings.extend(served.kind.warnings(&object, Some(live)));
-        }
+        warnings.extend(match update.part {
+            Part::Main => served.kind.warnings(&object, Some(live)),
+            part => served.kind.part_warnings(part, &object),
+        });
         served.kind.canonicalize(&mut object);
 
         if ends_deletion(served, &object, live) {

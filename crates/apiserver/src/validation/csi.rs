@@ -8,6 +8,7 @@ use crate::field::FieldError;
 use crate::model::{Fields as _, Object};
 use muster_schema::quantity::Quantity;
 
+use super::pod::warnings::deprecated_node_label;
 use super::{Errors, IMMUTABLE, NEGATIVE, Path, complain, internal, name, non_negative, persistentvolume, selector};
 
 const SPEC: Path<'_> = Path::new("spec");
@@ -170,6 +171,24 @@ pub fn validate_capacity(capacity: &Object, old: Option<&Object>, errors: &mut E
     if class != old.text("storageClassName") {
         errors.push(FieldError::invalid(Path::new("storageClassName"), class, IMMUTABLE));
     }
+}
+
+/// Warnings for a CSIStorageCapacity: labels that have got another name.
+#[must_use]
+pub fn capacity_warnings(capacity: &Object) -> Vec<String> {
+    let Some(topology) = capacity.object("nodeTopology") else { return Vec::new() };
+    let mut out = Vec::new();
+    for (i, key) in topology.items("matchExpressions").map(|r| r.text("key")).enumerate() {
+        if let Some(why) = deprecated_node_label(key) {
+            out.push(format!("nodeTopology.matchExpressions[{i}].key: {key} is {why}"));
+        }
+    }
+    for (key, _) in topology.pairs("matchLabels") {
+        if let Some(why) = deprecated_node_label(key) {
+            out.push(format!("nodeTopology.matchLabels.{key}: {why}"));
+        }
+    }
+    out
 }
 
 /// Checks a VolumeAttachment.

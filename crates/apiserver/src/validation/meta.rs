@@ -14,6 +14,50 @@ const MANAGER_MAX: usize = 128;
 /// A subresource's name in managed fields may not be longer than this, in bytes.
 const SUBRESOURCE_MAX: usize = 256;
 
+/// How a kind's own checks look at metadata: where kinds differ in the reference, in wording and in what is told twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// The kind looks at all, and does not leave it to the rules that hold for all kinds.
+    pub own: bool,
+    /// Finalizers obey the stricter rule of Kubernetes' own kinds.
+    pub strict: bool,
+    /// The change of an update is looked at.
+    pub change: bool,
+    /// What an update makes is looked at as a whole.
+    pub whole: bool,
+}
+
+impl Look {
+    /// As most kinds look: at an update's change.
+    pub const CHANGE: Self = Self { own: true, strict: true, change: true, whole: false };
+    /// At an update's change, and at what it makes.
+    pub const BOTH: Self = Self { own: true, strict: true, change: true, whole: true };
+    /// At what an update makes.
+    pub const WHOLE: Self = Self { own: true, strict: true, change: false, whole: true };
+
+    /// Not at all.
+    pub const NONE: Self = Self { own: false, strict: false, change: false, whole: false };
+
+    /// Without regard to finalizers.
+    #[must_use]
+    pub const fn lenient(mut self) -> Self {
+        self.strict = false;
+        self
+    }
+
+    /// Checks the metadata of a new object, or of an update.
+    pub fn check(self, meta: &Object, old: Option<&Object>, namespaced: bool, rule: NameRule, errors: &mut Errors) {
+        if let Some(old) = old.filter(|_| self.change) {
+            let change = if self.strict { validate_core_update } else { validate_update };
+            change(meta, old, errors);
+        }
+        if (old.is_none() && self.own) || self.whole {
+            let whole = if self.strict { validate_core } else { validate };
+            whole(meta, namespaced, rule, errors);
+        }
+    }
+}
+
 /// Checks metadata as it is, its name by `rule`.
 pub fn validate(meta: &Object, namespaced: bool, rule: NameRule, errors: &mut Errors) {
     let generate_name = meta.text("generateName");

@@ -94,6 +94,25 @@ pub fn shown_labels(labels: Option<&Object>) -> Shown {
     Shown::Bare(labels.map_or_else(|| "null".to_owned(), sorted))
 }
 
+/// A selector as Go prints it.
+#[must_use]
+pub fn go_string(selector: &Object) -> String {
+    let mut labels: Vec<(&str, &str)> = selector.pairs("matchLabels").collect();
+    labels.sort_unstable();
+    let labels: String = labels.into_iter().map(|(key, value)| format!("{key}: {value},")).collect();
+    let each: String = selector
+        .items("matchExpressions")
+        .map(|r| {
+            let values: Vec<&str> = r.strings("values").collect();
+            let (key, operator) = (r.text("key"), r.text("operator"));
+            format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{}],}},", values.join(" "))
+        })
+        .collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{each}}},}}"
+    )
+}
+
 fn requirement_text(requirement: &Object) -> String {
     let mut out = format!(
         "{{\"key\":{},\"operator\":{}",

@@ -113,6 +113,20 @@ fn validate_topologies(class: &Object, errors: &mut Errors) {
     }
 }
 
+/// Warnings for a StorageClass: labels that have got another name.
+#[must_use]
+pub fn warnings(class: &Object) -> Vec<String> {
+    let mut out = Vec::new();
+    for (i, term) in class.items("allowedTopologies").enumerate() {
+        for (j, requirement) in term.items("matchLabelExpressions").enumerate() {
+            if let Some(why) = super::pod::warnings::deprecated_node_label(requirement.text("key")) {
+                out.push(format!("allowedTopologies[{i}].matchLabelExpressions[{j}].key: {why}"));
+            }
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};

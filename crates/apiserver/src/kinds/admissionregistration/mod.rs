@@ -6,10 +6,10 @@ mod expressions;
 
 use serde_json::{Value, json};
 
-use super::Row;
+use super::{Row, keep_metadata};
 use crate::model::fields::set_generation;
 use crate::model::{AGE_COLUMN, Column, Fields as _, NAME_COLUMN, Object, Part, Resource, Subresource, metadata};
-use crate::validation::{Errors, Path, admissionpolicy, conditions, webhook};
+use crate::validation::{Errors, Path, admissionpolicy, conditions, meta, selector, webhook};
 use expressions::Compiled;
 
 /// Their API group.
@@ -45,6 +45,11 @@ pub(super) fn kinds() -> [Row; 6] {
         Row {
             default: default_policy,
             validate: |object, old, errors| admissionpolicy::validate_validating(object, old, &Compiled, errors),
+            prepare: |part, object, old| {
+                if let (true, Some(old)) = (part != Part::Main, old) {
+                    keep_metadata(object, old);
+                }
+            },
             validate_part: |_, object, _, errors| validate_status(object, errors),
             columns: &VALIDATING_POLICY,
             counts_spec: true,
@@ -68,9 +73,12 @@ pub(super) fn kinds() -> [Row; 6] {
 }
 
 fn row(kind: &'static str, plural: &'static str, parts: &[Subresource]) -> Row {
-    let mut resource = Resource::cluster(GROUP, "v1", kind, plural).parts(parts).conditional_update();
-    resource.categories = vec!["api-extensions".into()];
-    Row { warnings: |object, _| warn_of_static_name(object), ..Row::new(resource) }
+    let resource = Resource::cluster(GROUP, "v1", kind, plural).parts(parts).category("api-extensions");
+    Row {
+        metadata: meta::Look::WHOLE.lenient(),
+        warnings: |object, _| warn_of_static_name(object),
+        ..Row::new(resource.conditional_update())
+    }
 }
 
 fn validate_webhooks(object: &Object, old: Option<&Object>, errors: &mut Errors) {
@@ -192,28 +200,10 @@ fn param_ref(object: &Object) -> Value {
     let Some(reference) = object.object("spec").and_then(|spec| spec.object("paramRef")) else { return UNSET.into() };
     match (reference.text("namespace"), reference.text("name")) {
         (_, "") => {
-            reference.object("selector").map_or_else(|| UNSET.into(), |selector| selector_in_go(selector).into())
+            reference.object("selector").map_or_else(|| UNSET.into(), |selector| selector::go_string(selector).into())
         }
         // Whether the parameters have namespaces is not known here.
         ("", name) => format!("*/{name}").into(),
         (namespace, name) => format!("{namespace}/{name}").into(),
     }
-}
-
-/// A label selector as Go prints the protobuf message.
-fn selector_in_go(selector: &Object) -> String {
-    let mut labels: Vec<(&str, &str)> = selector.pairs("matchLabels").collect();
-    labels.sort_unstable();
-    let labels: String = labels.iter().map(|(key, value)| format!("{key}: {value},")).collect();
-    let requirements: String = selector
-        .items("matchExpressions")
-        .map(|one| {
-            let values: Vec<&str> = one.strings("values").collect();
-            let (key, operator, values) = (one.text("key"), one.text("operator"), values.join(" "));
-            format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},")
-        })
-        .collect();
-    format!(
-        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{requirements}}},}}"
-    )
 }

@@ -17,7 +17,7 @@ use muster_schema::quantity::Quantity;
 pub use disabled::{drop_disabled, drop_disabled_template};
 pub use pod::{pod, pod_status};
 pub use spec::{pod_spec, template};
-pub use volume::claim_spec;
+pub use volume::{claim_spec, sources};
 
 /// Rounds the quantities of a resource list up to thousandths and makes their texts canonical.
 pub fn resource_list(parent: &mut Object, field: &str) {

@@ -28,9 +28,6 @@ pub(super) fn volume(volume: &mut Object) {
         let policy = pull_policy(image.text("reference"));
         image.insert("pullPolicy".to_owned(), policy.into());
     }
-    if let Some(host_path) = volume.object_mut("hostPath") {
-        host_path.set_if_absent("type", "");
-    }
     for source in ["secret", "configMap", "downwardAPI", "projected"] {
         if let Some(source) = volume.object_mut(source) {
             source.set_if_absent("defaultMode", FILE_MODE);
@@ -51,6 +48,25 @@ pub(super) fn volume(volume: &mut Object) {
             }
         }
     }
+    sources(volume);
+    if let Some(claim) = volume.object_mut("ephemeral").and_then(|e| e.object_mut("volumeClaimTemplate")) {
+        claim.set_if_absent("metadata", Object::new());
+        claim_spec(claim.object_or_new("spec"));
+    }
+}
+
+/// Defaults of the spec of a volume claim.
+pub fn claim_spec(spec: &mut Object) {
+    spec.set_if_absent("volumeMode", "Filesystem");
+    spec.set_if_absent("resources", Object::new());
+    resources(spec, "resources");
+}
+
+/// Defaults of the sources that pods' volumes and persistent ones have in common.
+pub fn sources(volume: &mut Object) {
+    if let Some(host_path) = volume.object_mut("hostPath") {
+        host_path.set_if_absent("type", "");
+    }
     if let Some(iscsi) = volume.object_mut("iscsi") {
         iscsi.set_if_empty("iscsiInterface", "default");
     }
@@ -69,17 +85,6 @@ pub(super) fn volume(volume: &mut Object) {
         scale_io.set_if_empty("storageMode", "ThinProvisioned");
         scale_io.set_if_empty("fsType", "xfs");
     }
-    if let Some(claim) = volume.object_mut("ephemeral").and_then(|e| e.object_mut("volumeClaimTemplate")) {
-        claim.set_if_absent("metadata", Object::new());
-        claim_spec(claim.object_or_new("spec"));
-    }
-}
-
-/// Defaults of the spec of a volume claim.
-pub fn claim_spec(spec: &mut Object) {
-    spec.set_if_absent("volumeMode", "Filesystem");
-    spec.set_if_absent("resources", Object::new());
-    resources(spec, "resources");
 }
 
 fn downward_files(source: &mut Object) {

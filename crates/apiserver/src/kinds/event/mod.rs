@@ -1,4 +1,6 @@
-//! Event.
+//! Event, stored in core/v1; [`EventV1`] is the same objects as `events.k8s.io/v1` shows them.
+
+mod v1;
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use super::{Column, Kind, NameRule, Object, Part, Resource, cells, keep_generati
 use crate::field::FieldError;
 use crate::model::fields::{Fields, metadata};
 use crate::validation;
+
+pub use v1::EventV1;
 
 /// Something that happened to an object.
 #[derive(Debug)]
@@ -30,8 +34,9 @@ static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
             "involvedObject.fieldPath",
             "reason",
             "reportingComponent",
-            "source",
             "type",
+            // The last one, because events.k8s.io/v1 has the others only.
+            "source",
         ])
         .create_on_update()
         .expires_after(Duration::from_secs(60 * 60))
@@ -72,7 +77,7 @@ impl Kind for Event {
         keep_generation(object, old);
     }
     fn validate_create(&self, object: &Object) -> Vec<FieldError> {
-        let mut errors = validation::event::validate(object);
+        let mut errors = validation::event::validate(object, false);
         if errors.is_empty() {
             // Events have no rule of their own for names; one must still fit into a URL.
             validation::meta::validate(metadata(object), true, NameRule::PathSegment, &mut errors);
@@ -80,7 +85,7 @@ impl Kind for Event {
         errors
     }
     fn validate_update(&self, _part: Part, object: &Object, _old: &Object) -> Vec<FieldError> {
-        validation::event::validate(object)
+        validation::event::validate(object, false)
     }
     fn field<'a>(&self, object: &'a Object, label: &str) -> Option<Cow<'a, str>> {
         if let Some(field) = label.strip_prefix("involvedObject.") {
