@@ -40,7 +40,8 @@ impl Registry {
         let unreadable = "ignoreStoreReadErrorWithClusterBreakingPotential";
         if asked.flag(unreadable) {
             let field = format!("deleteOptions.{unreadable}");
-            let error = FieldError::invalid(field, true, "can not be set for pod eviction, try after removing the option");
+            let error =
+                FieldError::invalid(field, true, "can not be set for pod eviction, try after removing the option");
             let Model { group, kind, .. } = Model::EVICTION;
             return Err(ApiError::invalid(GroupResource { group, resource: kind }, name, &[error]));
         }
@@ -94,7 +95,8 @@ impl Registry {
         let mut budgets = all.entries.iter().map(|entry| entry.object()).filter(|budget| guards(budget, pod));
         let Some(budget) = budgets.next() else { return Ok(Held::No) };
         if budgets.next().is_some() {
-            let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            let why =
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
             return Err(ApiError::plain(why));
         }
         let name = metadata(&budget).text("name");
@@ -213,7 +215,8 @@ fn check(budget: &Object) -> Result<(), ApiError> {
     if allowed > 0 {
         return Ok(());
     }
-    let says_no = |c: &&Object| c.text("type") == ALLOWED && c.text("status") == "False" && !c.text("message").is_empty();
+    let says_no =
+        |c: &&Object| c.text("type") == ALLOWED && c.text("status") == "False" && !c.text("message").is_empty();
     let condition = status.items("conditions").find(says_no);
     let (healthy, desired) = (status.int("currentHealthy"), status.int("desiredHealthy"));
     let why = match condition {
