@@ -55,6 +55,7 @@ use crate::model::{
     AGE_COLUMN, Column, Fields as _, Model, NAME_COLUMN, Name, NameRule, Object, Part, Propagation, Resource,
     Subresource, metadata,
 };
+use crate::schema::{self, Validation};
 use crate::validation;
 
 pub use row::Row;
@@ -266,6 +267,16 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
     ];
     all.extend(admissionregistration::kinds().map(|row| Arc::new(row) as Arc<dyn Kind>));
     all
+}
+
+/// The object as its version writes it: fields in order, those that are always there there.
+fn formed(model: Model<'_>, object: Object) -> Object {
+    let object = Value::Object(object);
+    match (schema::round_trip(model.group, model.version, model.kind, &object, Validation::Ignore), object) {
+        (Ok((formed, _)), _) | (Err(_), Value::Object(formed)) => formed,
+        // The value was made as an object above.
+        (Err(_), _) => Object::new(),
+    }
 }
 
 /// Sets the generation to the old one, and one more where the specs differ (API-15).

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Event;
 use crate::field::FieldError;
-use crate::kinds::Kind;
+use crate::kinds::{Kind, formed};
 use crate::model::{Column, Fields as _, Model, Name, NameRule, Object, Part, Resource, metadata};
 use crate::validation;
 use crate::validation::meta::Look;
@@ -67,6 +67,7 @@ impl Kind for EventV1 {
             object.entry(time).or_insert(Value::Null);
         }
         STORED.default(object);
+        be(STORED.resource(), object);
     }
     fn to_served(&self, object: &mut Object) {
         rename(object, |(own, stored)| (stored, own));
@@ -75,6 +76,7 @@ impl Kind for EventV1 {
                 object.remove(text);
             }
         }
+        be(&RESOURCE, object);
     }
     fn default(&self, object: &mut Object) {
         object.set_if_absent("regarding", json!({}));
@@ -107,6 +109,12 @@ impl Kind for EventV1 {
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
         STORED.cells(object, now)
     }
+}
+
+/// Makes the object one of a version, in the order in which that writes its fields.
+fn be(resource: &Resource, object: &mut Object) {
+    object.insert("apiVersion".to_owned(), resource.api_version().into());
+    *object = formed(resource.model(), std::mem::take(object));
 }
 
 /// Gives fields another name, where they are.

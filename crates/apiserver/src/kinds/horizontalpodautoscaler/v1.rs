@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 use super::annotations;
 use super::{DEFAULT_CPU_UTILIZATION, HorizontalPodAutoscaler, cpu_metric, is_cpu};
 use crate::field::FieldError;
-use crate::kinds::Kind;
+use crate::kinds::{Kind, formed};
 use crate::model::fields::{Fields, metadata};
 use crate::model::{Column, Model, Object, Part, Resource, Subresource};
-use crate::schema::{self, Validation};
 
 /// The same autoscalers in their first version.
 #[derive(Debug)]
@@ -155,10 +154,5 @@ fn in_form(version: &str, meta: Object, spec: Object, status: Object) -> Object 
     object.insert("metadata".to_owned(), Value::Object(meta));
     object.insert("spec".to_owned(), Value::Object(spec));
     object.insert("status".to_owned(), Value::Object(status));
-    let object = Value::Object(object);
-    match (schema::round_trip(&RESOURCE.group, version, &RESOURCE.kind, &object, Validation::Ignore), object) {
-        (Ok((formed, _)), _) | (Err(_), Value::Object(formed)) => formed,
-        // The value was made as an object above.
-        (Err(_), _) => Object::new(),
-    }
+    formed(Model { version, ..RESOURCE.model() }, object)
 }
