@@ -46,6 +46,16 @@ async fn every_kind_is_the_reference_servers() {
     assert_eq!(compared, 179, "every recorded request was compared");
 }
 
+/// Contract: API-07, API-13, API-15, API-18, API-25, API-27
+#[tokio::test(start_paused = true)]
+async fn workload_kinds_and_what_ends_their_pods_are_the_reference_servers() {
+    let kinds = ["statefulsets", "daemonsets", "controllerrevisions", "jobs", "job-status", "cronjobs", "statuses"];
+    let pods = ["disruption-budgets", "evictions", "ephemeral", "resize", "deletes", "pod-deletes", "discovery"];
+    let groups = [kinds, pods].concat();
+    let compared = replay(include_str!("vectors/stored-kinds.json"), &groups).await;
+    assert_eq!(compared, 691, "every recorded request was compared");
+}
+
 /// Sends the requests of these groups, and compares the answers; says how many it compared.
 async fn replay(vectors: &str, groups: &[&str]) -> usize {
     let corpus: Value = serde_json::from_str(vectors).expect("the vectors are JSON");
@@ -295,6 +305,12 @@ impl Run<'_> {
         text = tokens(&text);
         if step["table"] == true && (age(&text) || text == "<unknown>" || text == "<invalid>") {
             return "<age>".to_owned();
+        }
+        if text
+            .strip_prefix("gen-")
+            .is_some_and(|rest| rest.len() == 5 && rest.bytes().all(|b| b.is_ascii_alphanumeric()))
+        {
+            return "gen-<rand>".to_owned();
         }
         text
     }
