@@ -49,7 +49,7 @@ fn validate_ports(object: &Object, errors: &mut Errors) {
     let list = Path::new("ports");
     let count = object.list("ports").len();
     if count > MOST_PORTS {
-        return errors.push(FieldError::too_many(&list, count, MOST_PORTS));
+        return errors.push(FieldError::too_many(list, count, MOST_PORTS));
     }
     let mut names = BTreeSet::new();
     for (index, port) in object.items("ports").enumerate() {
@@ -74,14 +74,14 @@ fn validate_endpoints(object: &Object, kind: &str, errors: &mut Errors) {
     let list = Path::new("endpoints");
     let count = object.list("endpoints").len();
     if count > MOST_ENDPOINTS {
-        return errors.push(FieldError::too_many(&list, count, MOST_ENDPOINTS));
+        return errors.push(FieldError::too_many(list, count, MOST_ENDPOINTS));
     }
     for (index, endpoint) in object.items("endpoints").enumerate() {
         let path = list.index(index);
         let addresses = path.child("addresses");
         match endpoint.list("addresses").len() {
             0 => errors.push(FieldError::required(addresses, "must contain at least 1 address")),
-            count if count > MOST_ADDRESSES => errors.push(FieldError::too_many(&addresses, count, MOST_ADDRESSES)),
+            count if count > MOST_ADDRESSES => errors.push(FieldError::too_many(addresses, count, MOST_ADDRESSES)),
             _ => {}
         }
         for (index, address) in endpoint.strings("addresses").enumerate() {
@@ -93,7 +93,7 @@ fn validate_endpoints(object: &Object, kind: &str, errors: &mut Errors) {
         let topology = path.child("deprecatedTopology");
         let labels = endpoint.object("deprecatedTopology").map_or(0, Object::len);
         if labels > MOST_TOPOLOGY_LABELS {
-            errors.push(FieldError::too_many(&topology, labels, MOST_TOPOLOGY_LABELS));
+            errors.push(FieldError::too_many(topology, labels, MOST_TOPOLOGY_LABELS));
         }
         validate_labels(endpoint, "deprecatedTopology", &topology, errors);
         if let Some(host) = endpoint.maybe_text("hostname") {
@@ -145,7 +145,7 @@ fn validate_hints(hints: &Object, path: &Path<'_>, errors: &mut Errors) {
         let list = path.child(field);
         let count = hints.list(field).len();
         if count > MOST_HINTS {
-            return errors.push(FieldError::too_many(&list, count, MOST_HINTS));
+            return errors.push(FieldError::too_many(list, count, MOST_HINTS));
         }
         let mut names = BTreeSet::new();
         for (index, own) in hints.items(field).map(|hint| hint.text("name")).enumerate() {

@@ -189,7 +189,7 @@ fn validate_indexed(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
         let why = format!("must be less than or equal to {MOST_FAILED}");
         errors.push(FieldError::invalid(failed_path, number, why));
     }
-    if !completions.is_some_and(|n| n > MANY_COMPLETIONS) || !spec.contains_key("backoffLimitPerIndex") {
+    if completions.is_none_or(|n| n <= MANY_COMPLETIONS) || !spec.contains_key("backoffLimitPerIndex") {
         return;
     }
     if failed.is_none() {

@@ -276,7 +276,7 @@ fn restart_policy(container: &Object, path: &Path<'_>, errors: &mut Errors) {
     }
     let list = path.child("restartPolicyRules");
     if rules.len() > RULES_MAX {
-        errors.push(FieldError::too_many(&list, rules.len(), RULES_MAX));
+        errors.push(FieldError::too_many(list, rules.len(), RULES_MAX));
     }
     for (i, rule) in container.items("restartPolicyRules").enumerate() {
         let path = list.index(i);
@@ -295,7 +295,7 @@ fn restart_policy(container: &Object, path: &Path<'_>, errors: &mut Errors) {
         }
         let count = codes.list("values").len();
         if count > CODES_MAX {
-            errors.push(FieldError::too_many(&codes_path.child("values"), count, CODES_MAX));
+            errors.push(FieldError::too_many(codes_path.child("values"), count, CODES_MAX));
         }
     }
 }
