@@ -40,13 +40,10 @@ fn rate(pods: usize, took: Duration) -> f64 {
 async fn measure(pods: usize, simulate: bool) -> Duration {
     let server = ApiServer::new(muster_apiserver::Options::system().expect("the system has randomness"));
     let client = Client::in_process(server.service(), &ClientOptions { protobuf: false, ..ClientOptions::default() });
-    let options = Options {
-        pod_startup: DelayRange::ZERO,
-        simulate,
-        garbage_collection: simulate,
-        namespace_deletion: simulate,
-        ..Options::default()
-    };
+    let mut options = Options { pod_startup: DelayRange::ZERO, simulate, ..Options::default() };
+    if !simulate {
+        options.controllers.clear();
+    }
     let cluster = Cluster::start(client.clone(), options).await.expect("the server answers");
     let ready = Arc::new(AtomicUsize::new(0));
     let mut informer: Informer<muster_objects::Pod> =

@@ -1,15 +1,23 @@
 //! Everything together: one handle for the loops that make an API server a cluster.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use muster_machinery::Cached;
 use muster_runtime::client::{Client, ClientError};
+use muster_runtime::events;
 use muster_runtime::informer::{Informers, WatchedResource};
+use muster_runtime::manager::Name;
+use muster_runtime::metrics::Metrics;
+use muster_runtime::shutdown::{self, Trigger};
+use muster_runtime::writer::Writer;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::api::EventQueue;
+use crate::control::Frame;
+use crate::controllers::{self, CONTROLLERS, FRAMED};
 use crate::duration::DelayRange;
 use crate::feed::Fan;
 use crate::garbage;
@@ -21,10 +29,6 @@ use crate::node::Node;
 use crate::nodes::{self, Capacity, LEASE_NAMESPACE};
 use crate::pod::Pod;
 use crate::scheduler;
-
-impl Cached for Pod {
-    type Indexes = ();
-}
 
 impl Cached for Node {
     type Indexes = ();
@@ -52,12 +56,8 @@ pub struct Options {
     pub seed: u64,
     /// Whether scheduler and agents tell of pods by events, within a real cluster's limits.
     pub events: bool,
-    /// Whether dependents of absent owners are collected.
-    pub garbage_collection: bool,
-    /// Whether deleted namespaces are emptied and removed.
-    pub namespace_deletion: bool,
-    /// Whether every namespace gets a ServiceAccount `default`, where the server has that kind.
-    pub service_accounts: bool,
+    /// Which of the controllers that kube-controller-manager has too are run: of [`CONTROLLERS`].
+    pub controllers: BTreeSet<Name>,
     /// The certificate authority in PEM that every namespace gets as `kube-root-ca.crt`. Without one, none does.
     pub ca_pem: Option<String>,
 }
@@ -72,9 +72,7 @@ impl Default for Options {
             pod_shutdown: Duration::from_secs(1),
             seed: 0,
             events: true,
-            garbage_collection: true,
-            namespace_deletion: true,
-            service_accounts: true,
+            controllers: CONTROLLERS.iter().copied().collect(),
             ca_pem: None,
         }
     }
@@ -85,6 +83,8 @@ impl Default for Options {
 pub struct Cluster {
     tasks: JoinSet<()>,
     nodes: watch::Sender<u32>,
+    /// Held so that the controllers run.
+    _running: Trigger,
 }
 
 impl Cluster {
@@ -104,21 +104,39 @@ impl Cluster {
         if options.simulate {
             simulate(&client, &options, counted, &mut informers, &mut pods, &mut loops);
         }
-        if options.garbage_collection {
+        let runs = |name: &Name| options.controllers.contains(name);
+        if runs(&controllers::GARBAGE_COLLECTOR) {
             collect(&client, &kinds, &mut informers, &mut pods, &mut loops);
         }
         if !pods.is_empty() {
             pods.attach(informers.of(&WatchedResource::pods()));
         }
-        if options.namespace_deletion || options.service_accounts || options.ca_pem.is_some() {
-            keep_namespaces(&client, &kinds, &options, &mut informers, &mut loops);
+        keep_namespaces(&client, &kinds, &options, &mut informers, &mut loops);
+        let (running, stopped) = shutdown::channel();
+        if FRAMED.iter().any(|(name, _)| runs(name)) {
+            let metrics = Metrics::new(client.clock());
+            let writer: Arc<dyn Writer> = Arc::new(client.clone());
+            let (events, sender) = events::channel(&writer, &metrics, client.clock());
+            let mut frame = Frame {
+                client: &client,
+                kinds: &kinds,
+                events: &events,
+                informers: &mut informers,
+                metrics: &metrics,
+                shutdown: &stopped,
+                loops: &mut loops,
+            };
+            for (_, start) in FRAMED.iter().filter(|(name, _)| runs(name)) {
+                start(&mut frame);
+            }
+            loops.push(Box::pin(sender.run(stopped)));
         }
 
         // The loops first: whoever is told must be there to listen.
         for each in loops.into_iter().chain(informers.into_runs()) {
             tasks.spawn(each);
         }
-        Ok(Self { tasks, nodes: node_count })
+        Ok(Self { tasks, nodes: node_count, _running: running })
     }
 
     /// Changes how many simulated nodes there are. New ones turn Ready at once; of those that go, the
@@ -139,7 +157,8 @@ impl Cluster {
     }
 }
 
-type Loops = Vec<futures::future::BoxFuture<'static, ()>>;
+/// What a cluster runs.
+pub(crate) type Loops = Vec<futures::future::BoxFuture<'static, ()>>;
 
 /// Nodes, the scheduler and the agents.
 fn simulate(
@@ -230,12 +249,17 @@ fn keep_namespaces(
     informers: &mut Informers,
     loops: &mut Loops,
 ) {
-    let (to_keeper, for_keeper) = mpsc::unbounded_channel();
+    let runs = |name: &Name| options.controllers.contains(name);
+    let terminate = runs(&controllers::NAMESPACE);
     let furniture = Furniture {
-        ca: options.ca_pem.clone(),
-        service_account: options.service_accounts && kinds.get("v1", "ServiceAccount").is_some(),
+        ca: options.ca_pem.clone().filter(|_| runs(&controllers::ROOT_CA)),
+        service_account: runs(&controllers::SERVICE_ACCOUNT) && kinds.get("v1", "ServiceAccount").is_some(),
     };
     let furniture = (furniture.service_account || furniture.ca.is_some()).then_some(furniture);
+    if !terminate && furniture.is_none() {
+        return;
+    }
+    let (to_keeper, for_keeper) = mpsc::unbounded_channel();
     if furniture.is_some() {
         for resource in namespaces::furniture_resources() {
             if !kinds.iter().any(|kind| kind.resource.plural == resource.plural && kind.resource.group.is_empty()) {
@@ -250,6 +274,5 @@ fn keep_namespaces(
     let mut all: Fan<Namespace> = Fan::default();
     all.to(move |batch| drop(to_keeper.send(namespaces::Input::Namespaces(batch))));
     all.attach(informers.of(&WatchedResource::new("", "v1", "namespaces")));
-    let terminate = options.namespace_deletion;
     loops.push(Box::pin(namespaces::run(for_keeper, client.clone(), Arc::clone(kinds), furniture, terminate)));
 }

@@ -53,6 +53,13 @@ pub(crate) fn push_field(out: &mut String, first: bool, key: &str, text: &str) {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
+impl Text<'_> {
+    /// A copy of its own.
+    pub(crate) fn as_box(&self) -> Box<str> {
+        Box::from(&*self.0)
+    }
+}
+
 impl std::ops::Deref for Text<'_> {
     type Target = str;
 

@@ -84,6 +84,17 @@ impl Kinds {
         self.by_name.get(&(api_version.into(), kind.into())).map(|at| &self.kinds[*at])
     }
 
+    /// Whether there is a kind at that path.
+    #[must_use]
+    pub fn serves(&self, resource: &WatchedResource) -> bool {
+        let WatchedResource { group, version, plural, .. } = resource;
+        let is = |kind: &Kind| {
+            let own = &kind.resource;
+            own.plural == *plural && own.group == *group && own.version == *version
+        };
+        self.kinds.iter().any(is)
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.iter()

@@ -21,11 +21,16 @@
 //! | [`kubelet`], [`fate`] | kubelet's pods | SIM-03 to SIM-05 |
 //! | [`garbage`] | the garbage collector | API-19 |
 //! | [`namespaces`] | namespace, service account and root CA controllers | API-20 |
+//! | `services` | endpoints and endpointslice controllers | API-27 |
+//!
+//! Those of the last kind, which look at caches and write what they decide, run in the frame of `control`.
 //!
 //! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
 mod api;
 mod cluster;
+mod control;
+pub mod controllers;
 pub mod duration;
 pub mod events;
 pub mod fate;
@@ -41,6 +46,7 @@ pub mod nodes;
 pub mod pod;
 pub mod resources;
 pub mod scheduler;
+mod services;
 pub mod taints;
 #[cfg(test)]
 mod testing;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use muster_objects::{Interner, Moment, Object, Timestamp, Uid};
 use serde_json::{Value, json};
 
+use crate::control::{Body, Slim};
 use crate::kubelet::Now;
 use crate::node::Node;
 use crate::pod::Pod;
@@ -50,6 +51,11 @@ pub(crate) fn pod(n: u32, change: &Value) -> Arc<Pod> {
 /// Any pod, decoded.
 pub(crate) fn decode_pod(json: &Value) -> Arc<Pod> {
     Arc::new(Pod::decode(json.to_string().as_bytes(), &mut Interner::new()).expect("it is a pod"))
+}
+
+/// An object of a kind of which only some fields are kept, decoded.
+pub(crate) fn slim<B: Body>(json: &Value) -> Slim<B> {
+    Slim::decode(json.to_string().as_bytes(), &mut Interner::new()).expect("it is one")
 }
 
 /// A ready node with 4 cores, 8 GiB and room for 10 pods, with `change` merged over it.

@@ -21,20 +21,11 @@ use tokio::task::JoinHandle;
 use crate::cli::Concurrency;
 use crate::requests::{Counted, Requests, Sender};
 
-/// The collector of dependents whose owners are gone.
-const GARBAGE_COLLECTOR: Name = Name { name: "garbage-collector-controller", alias: "garbagecollector" };
-/// The one that empties and removes deleted namespaces.
-const NAMESPACE: Name = Name { name: "namespace-controller", alias: "namespace" };
-/// The one that gives every namespace its certificate authority.
-const ROOT_CA: Name = Name { name: "root-ca-certificate-publisher-controller", alias: "root-ca-cert-publisher" };
-/// The one that gives every namespace its service account.
-const SERVICE_ACCOUNT: Name = Name { name: "serviceaccount-controller", alias: "serviceaccount" };
-
 /// The controllers that `--controllers` can name: those of the manager, and those of the embedded cluster that
 /// kube-controller-manager has too, so that someone else's manager can take their place.
 pub(crate) fn known_controllers() -> Vec<Name> {
     let mut known = CONTROLLERS.to_vec();
-    known.extend([GARBAGE_COLLECTOR, NAMESPACE, ROOT_CA, SERVICE_ACCOUNT]);
+    known.extend(muster_cluster::controllers::CONTROLLERS);
     known
 }
 
@@ -135,7 +126,6 @@ impl Server {
     /// Starts nodes and controllers.
     pub(crate) async fn start(self, ca_pem: &str) -> Result<Embedded> {
         let Self { client, controllers, cluster, requests, server, settings, seed } = self;
-        let runs = |name: &Name| settings.controllers.contains(name);
         let cluster = Cluster::start(
             cluster,
             ClusterOptions {
@@ -144,10 +134,8 @@ impl Server {
                 pod_shutdown: settings.pod_shutdown,
                 seed,
                 simulate: settings.nodes > 0,
-                garbage_collection: runs(&GARBAGE_COLLECTOR),
-                namespace_deletion: runs(&NAMESPACE),
-                service_accounts: runs(&SERVICE_ACCOUNT),
-                ca_pem: runs(&ROOT_CA).then(|| ca_pem.to_owned()),
+                controllers: settings.controllers.clone(),
+                ca_pem: Some(ca_pem.to_owned()),
                 ..ClusterOptions::default()
             },
         )

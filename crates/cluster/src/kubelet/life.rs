@@ -135,7 +135,7 @@ impl Life {
     pub(super) fn resume(pod: &Arc<Pod>, now: Now, narrated: bool) -> Self {
         let mut life = Self::begin(pod, now, Duration::ZERO, narrated);
         life.began = pod.status.start_time.unwrap_or(now.wall);
-        life.ip = pod.status.pod_ip.as_deref().and_then(|ip| ip.parse().ok());
+        life.ip = pod.status.pod_ips.first().and_then(|ip| ip.parse().ok());
         if pod.is_terminal() {
             life.end(pod.status.phase, None);
             return life;

@@ -1,5 +1,6 @@
-//! The slim pod of the cluster's loops: what scheduling, running and collecting a pod need of it.
+//! The slim pod of the cluster's loops: what scheduling, running, collecting and counting a pod need of it.
 
+mod index;
 mod wire;
 
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use muster_objects::{DecodeError, Interner, Meta, Object, OwnerReference, PodPhase, Timestamp};
 
+pub use self::index::PodIndexes;
 use self::wire::WirePod;
 use crate::fate::Directions;
 use crate::metadata::Finalizers;
@@ -19,7 +21,7 @@ pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// A pod, as far as the scheduler, the nodes and the garbage collector look at it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pod {
-    /// Its metadata, without labels, which nothing here reads.
+    /// Its metadata.
     pub meta: Meta,
     /// Its owner references.
     pub owners: Arc<[OwnerReference]>,
@@ -70,6 +72,76 @@ pub struct PodSpec {
     pub active_deadline: Option<u64>,
     /// Conditions that something else must set True before the pod is Ready.
     pub readiness_gates: Box<[Arc<str>]>,
+    /// What most pods do not have.
+    pub extras: Option<Arc<PodExtras>>,
+}
+
+/// What of a pod's spec most pods do not have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodExtras {
+    /// The name that it wants to be found by.
+    pub hostname: Box<str>,
+    /// The Service under which it wants that.
+    pub subdomain: Box<str>,
+    /// The ports that have a name, of containers and then of init containers that keep running.
+    pub ports: Box<[NamedPort]>,
+    /// The volumes that are PersistentVolumeClaims.
+    pub claims: Box<[ClaimVolume]>,
+    /// The ConfigMaps and Secrets that it must have, in the order in which a node looks for them.
+    pub needs: Box<[Need]>,
+}
+
+/// A port of a container that is known by a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedPort {
+    /// The name.
+    pub name: Box<str>,
+    /// The number.
+    pub number: u16,
+    /// The protocol.
+    pub protocol: Protocol,
+}
+
+/// A volume that is a PersistentVolumeClaim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimVolume {
+    /// The volume's name.
+    pub volume: Box<str>,
+    /// The claim's name.
+    pub claim: Arc<str>,
+    /// Whether the claim is made for the pod and goes with it.
+    pub ephemeral: bool,
+}
+
+/// A ConfigMap or Secret without which a pod, or a container, does not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// Who needs it.
+    pub by: NeededBy,
+    /// What it is.
+    pub kind: NeedKind,
+    /// Its name.
+    pub name: Box<str>,
+    /// A key that must be in it.
+    pub key: Option<Box<str>>,
+}
+
+/// Who needs something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NeededBy {
+    /// A volume of that name: the pod as a whole waits.
+    Volume(Box<str>),
+    /// The environment of the container of that name: it alone waits.
+    Container(Arc<str>),
+}
+
+/// What is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NeedKind {
+    /// A ConfigMap.
+    ConfigMap,
+    /// A Secret.
+    Secret,
 }
 
 /// A container.
@@ -121,8 +193,12 @@ pub struct PodStatus {
     pub bound_at: Option<Timestamp>,
     /// The message of PodScheduled False with reason Unschedulable.
     pub unschedulable: Option<Box<str>>,
-    /// Its first address.
-    pub pod_ip: Option<Box<str>>,
+    /// When the Ready condition last changed.
+    pub ready_since: Option<Timestamp>,
+    /// Since when its condition DisruptionTarget is True by anyone but its node.
+    pub disrupted_at: Option<Timestamp>,
+    /// Its addresses.
+    pub pod_ips: Box<[Box<str>]>,
     /// When its node took it up.
     pub start_time: Option<Timestamp>,
     /// The readiness gates whose conditions are not True, with what is the matter.
@@ -133,11 +209,40 @@ pub struct PodStatus {
     pub reported: bool,
 }
 
+impl Protocol {
+    /// The protocol of that name; the default for any other text.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "UDP" => Self::Udp,
+            "SCTP" => Self::Sctp,
+            _ => Self::Tcp,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        }
+    }
+}
+
 impl Pod {
     /// Whether it is over: Succeeded or Failed, of which there is no way back.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         matches!(self.status.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+
+    /// What it has that most pods do not.
+    #[must_use]
+    pub fn extras(&self) -> &PodExtras {
+        static NONE: std::sync::LazyLock<PodExtras> = std::sync::LazyLock::new(PodExtras::default);
+        self.spec.extras.as_deref().unwrap_or(&NONE)
     }
 
     /// What its annotations direct, or nothing.

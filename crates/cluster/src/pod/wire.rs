@@ -1,5 +1,7 @@
 //! A pod on the wire: the fields that are read of its JSON, borrowed from it where they can be.
 
+mod extras;
+
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -8,6 +10,7 @@ use std::time::Duration;
 use muster_objects::{Interner, PodPhase, Timestamp};
 use serde::Deserialize;
 
+use self::extras::{WireEnv, WireEnvFrom, WireVolume, extras};
 use super::{Container, DEFAULT_SCHEDULER, Pod, PodSpec, PodStatus, Protocol, RestartPolicy};
 use crate::fate::Directions;
 use crate::json::{Text, list, or_default};
@@ -56,6 +59,12 @@ struct WireSpec<'a> {
     overhead: Option<WireResources<'a>>,
     #[serde(borrow)]
     resources: Option<WireRequirements<'a>>,
+    #[serde(borrow)]
+    hostname: Option<Text<'a>>,
+    #[serde(borrow)]
+    subdomain: Option<Text<'a>>,
+    #[serde(borrow, deserialize_with = "list")]
+    volumes: Vec<WireVolume<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -127,6 +136,10 @@ struct WireContainer<'a> {
     ports: Vec<WirePort<'a>>,
     #[serde(borrow)]
     restart_policy: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "list")]
+    env: Vec<WireEnv<'a>>,
+    #[serde(borrow, default, deserialize_with = "list")]
+    env_from: Vec<WireEnvFrom<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -144,6 +157,9 @@ struct WireProbe {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WirePort<'a> {
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    container_port: Option<u16>,
     host_port: Option<u16>,
     #[serde(borrow)]
     protocol: Option<Text<'a>>,
@@ -165,6 +181,8 @@ struct WireStatus<'a> {
     conditions: Vec<WireCondition<'a>>,
     #[serde(borrow, rename = "podIP")]
     pod_ip: Option<Text<'a>>,
+    #[serde(borrow, rename = "podIPs", deserialize_with = "list")]
+    pod_ips: Vec<WireAddress<'a>>,
     start_time: Option<Timestamp>,
     #[serde(borrow, deserialize_with = "list")]
     container_statuses: Vec<WireContainerStatus<'a>>,
@@ -185,6 +203,12 @@ struct WireCondition<'a> {
 }
 
 #[derive(Deserialize)]
+struct WireAddress<'a> {
+    #[serde(borrow, default)]
+    ip: Text<'a>,
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireContainerStatus<'a> {
     #[serde(borrow, default)]
@@ -198,16 +222,17 @@ impl WirePod<'_> {
         let annotations = &self.metadata.annotations.0;
         let directions = Directions::read(annotations.iter().map(|(key, value)| (&**key, &**value)));
         let node = self.spec.node_name.as_deref().filter(|name| !name.is_empty()).map(|name| interner.text(name));
-        let spec = self.spec.read(interner);
+        let name = self.metadata.name.clone();
+        let spec = self.spec.read(&name, interner);
         let status = self.status.read(&spec.readiness_gates);
         let deletion_grace = self.metadata.deletion_grace_period_seconds.and_then(|grace| u64::try_from(grace).ok());
-        let (meta, owners, finalizers) = self.metadata.read(interner, false);
+        let (meta, owners, finalizers) = self.metadata.read(interner, true);
         Pod { meta, owners, finalizers, deletion_grace, directions, node, spec, status }
     }
 }
 
 impl WireSpec<'_> {
-    fn read(&self, interner: &mut Interner) -> PodSpec {
+    fn read(&self, name: &str, interner: &mut Interner) -> PodSpec {
         let asks =
             |containers: &[WireContainer<'_>]| -> Vec<Ask> { containers.iter().map(WireContainer::ask).collect() };
         let overhead = self.overhead.as_ref().map(Resources::from_wire);
@@ -248,6 +273,7 @@ impl WireSpec<'_> {
             host_network: self.host_network.unwrap_or(false),
             active_deadline: self.active_deadline_seconds.and_then(|seconds| u64::try_from(seconds).ok()),
             readiness_gates: self.readiness_gates.iter().map(|gate| interner.text(&gate.condition_type)).collect(),
+            extras: extras(name, self, interner).map(Arc::new),
         }
     }
 }
@@ -276,12 +302,11 @@ impl WireContainer<'_> {
 impl WirePort<'_> {
     fn read(&self) -> Option<(Protocol, u16)> {
         let port = self.host_port.filter(|port| *port != 0)?;
-        let protocol = match self.protocol.as_deref() {
-            Some("UDP") => Protocol::Udp,
-            Some("SCTP") => Protocol::Sctp,
-            _ => Protocol::Tcp,
-        };
-        Some((protocol, port))
+        Some((self.protocol(), port))
+    }
+
+    fn protocol(&self) -> Protocol {
+        self.protocol.as_deref().map_or(Protocol::Tcp, Protocol::parse)
     }
 }
 
@@ -350,13 +375,20 @@ impl WireStatus<'_> {
         PodStatus {
             phase,
             ready: condition("Ready").is_some_and(|c| &*c.status == "True"),
+            ready_since: condition("Ready").and_then(|c| c.last_transition_time),
+            disrupted_at: condition("DisruptionTarget")
+                .filter(|c| &*c.status == "True" && c.reason.as_deref() != Some("TerminationByKubelet"))
+                .and_then(|c| c.last_transition_time),
             bound_at: match &self.conditions[..] {
                 [only] if &*only.kind == "PodScheduled" && &*only.status == "True" => only.last_transition_time,
                 _ => None,
             },
             scheduled: condition("PodScheduled").is_some_and(|c| &*c.status == "True"),
             unschedulable,
-            pod_ip: self.pod_ip.as_deref().filter(|ip| !ip.is_empty()).map(Box::from),
+            pod_ips: match &self.pod_ips[..] {
+                [] => self.pod_ip.as_deref().filter(|ip| !ip.is_empty()).map(Box::from).into_iter().collect(),
+                several => several.iter().map(|address| Box::from(&*address.ip)).collect(),
+            },
             start_time: self.start_time,
             unready_gates: (!unready.is_empty()).then(|| unready.join(", ").into_boxed_str()),
             restarts,

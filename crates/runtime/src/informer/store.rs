@@ -7,7 +7,7 @@ use std::sync::{
 
 use muster_machinery::{Cache, Cached, Change};
 use muster_objects::meta::ResourceVersion;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::{audit_state::AuditState, reflector::Delta};
 
@@ -20,6 +20,8 @@ struct Inner<T: Cached> {
     cache: RwLock<Cache<T>>,
     /// The newest version for which every handler has run.
     told: AtomicU64,
+    /// That version has changed.
+    progress: Notify,
     /// How many relists have been requested.
     asked: watch::Sender<u64>,
     /// How often it had been asked to when the last list that was read began; none before the first.
@@ -37,6 +39,7 @@ impl<T: Cached> Default for Store<T> {
         let inner = Inner {
             cache: RwLock::new(Cache::new()),
             told: AtomicU64::new(ResourceVersion::UNKNOWN.0),
+            progress: Notify::new(),
             asked: watch::Sender::new(0),
             listed: watch::Sender::new(None),
         };
@@ -60,6 +63,21 @@ impl<T: Cached> Store<T> {
     #[must_use]
     pub fn newest(&self) -> ResourceVersion {
         ResourceVersion(self.inner.told.load(Ordering::Acquire))
+    }
+
+    /// Waits until the cache has reached `version` and every handler has run for it: what was written at that version
+    /// can then be seen.
+    pub async fn reached(&self, version: ResourceVersion) {
+        loop {
+            // Before the look, so that what comes after it is not missed.
+            let progress = self.inner.progress.notified();
+            tokio::pin!(progress);
+            progress.as_mut().enable();
+            if self.newest() >= version {
+                return;
+            }
+            progress.await;
+        }
     }
 
     /// Whether the first list has been read and every handler has run for it.
@@ -118,6 +136,7 @@ impl<T: Cached> Store<T> {
     /// Every handler has run for everything up to `version`.
     pub(super) fn tell(&self, version: ResourceVersion) {
         self.inner.told.store(version.0, Ordering::Release);
+        self.inner.progress.notify_waiters();
     }
 
     /// A list has been read that began after this many requests, and every handler has run.

@@ -1,5 +1,6 @@
 //! Where managers are measured: namespaces of the bench's own on the server, what is created there and seen of it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -137,9 +138,7 @@ impl Stage {
             pod_startup: DelayRange::ZERO,
             pod_shutdown: Duration::ZERO,
             events: false,
-            garbage_collection: false,
-            namespace_deletion: false,
-            service_accounts: false,
+            controllers: BTreeSet::new(),
             ..ClusterOptions::default()
         };
         Cluster::start(self.client.clone(), options).await.map(Some).context("the simulated nodes")

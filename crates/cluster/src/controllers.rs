@@ -1,0 +1,27 @@
+//! The controllers that kube-controller-manager has too, by their names there, so that someone else's manager can take
+//! the place of any.
+
+use muster_runtime::manager::Name;
+
+use crate::control::Frame;
+use crate::services;
+
+/// The collector of dependents whose owners are gone.
+pub const GARBAGE_COLLECTOR: Name = Name { name: "garbage-collector-controller", alias: "garbagecollector" };
+/// The one that empties and removes deleted namespaces.
+pub const NAMESPACE: Name = Name { name: "namespace-controller", alias: "namespace" };
+/// The one that gives every namespace its certificate authority.
+pub const ROOT_CA: Name = Name { name: "root-ca-certificate-publisher-controller", alias: "root-ca-cert-publisher" };
+/// The one that gives every namespace its service account.
+pub const SERVICE_ACCOUNT: Name = Name { name: "serviceaccount-controller", alias: "serviceaccount" };
+/// The one that keeps EndpointSlices.
+pub const ENDPOINT_SLICE: Name = Name { name: "endpointslice-controller", alias: "endpointslice" };
+/// The one that keeps Endpoints.
+pub const ENDPOINTS: Name = Name { name: "endpoints-controller", alias: "endpoint" };
+
+/// All of them.
+pub const CONTROLLERS: &[Name] = &[GARBAGE_COLLECTOR, NAMESPACE, ROOT_CA, SERVICE_ACCOUNT, ENDPOINT_SLICE, ENDPOINTS];
+
+/// Those that are set up in a [`Frame`], and how.
+pub(crate) const FRAMED: &[(Name, fn(&mut Frame<'_>))] =
+    &[(ENDPOINT_SLICE, services::keep_slices), (ENDPOINTS, services::keep_endpoints)];
