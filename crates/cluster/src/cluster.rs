@@ -4,24 +4,25 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_machinery::Cached;
+use muster_machinery::{Cached, Change};
 use muster_runtime::client::{Client, ClientError};
 use muster_runtime::events;
 use muster_runtime::informer::{Informers, WatchedResource};
 use muster_runtime::manager::Name;
 use muster_runtime::metrics::Metrics;
-use muster_runtime::shutdown::{self, Trigger};
+use muster_runtime::shutdown::{self, Shutdown, Trigger};
 use muster_runtime::writer::Writer;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::api::EventQueue;
 use crate::control::Frame;
 use crate::controllers::{self, CONTROLLERS, FRAMED};
 use crate::duration::DelayRange;
+use crate::everything::Everything;
 use crate::feed::Fan;
 use crate::garbage;
-use crate::kinds::Kinds;
+use crate::kinds::{self, Kinds};
 use crate::kubelet::{self, Kubelet, Settings};
 use crate::metadata::PartialObject;
 use crate::namespaces::{self, Furniture, Namespace};
@@ -94,49 +95,34 @@ impl Cluster {
     /// # Errors
     /// Where the server cannot be asked which kinds it has.
     pub async fn start(client: Client, options: Options) -> Result<Self, ClientError> {
-        let kinds = Arc::new(Kinds::discover(&client).await?);
-        let mut informers = Informers::new(client.clone(), Duration::ZERO, options.seed);
-        let mut tasks = JoinSet::new();
-        let (node_count, counted) = watch::channel(options.nodes);
-        let mut pods: Fan<Pod> = Fan::default();
-        let mut loops: Loops = Vec::new();
-
-        if options.simulate {
-            simulate(&client, &options, counted, &mut informers, &mut pods, &mut loops);
-        }
-        let runs = |name: &Name| options.controllers.contains(name);
-        if runs(&controllers::GARBAGE_COLLECTOR) {
-            collect(&client, &kinds, &mut informers, &mut pods, &mut loops);
-        }
-        if !pods.is_empty() {
-            pods.attach(informers.of(&WatchedResource::pods()));
-        }
-        keep_namespaces(&client, &kinds, &options, &mut informers, &mut loops);
+        let (nodes, counted) = watch::channel(options.nodes);
+        let (known, kinds) = watch::channel(Arc::new(Kinds::discover(&client).await?));
         let (running, stopped) = shutdown::channel();
-        if FRAMED.iter().any(|(name, _)| runs(name)) {
-            let metrics = Metrics::new(client.clock());
-            let writer: Arc<dyn Writer> = Arc::new(client.clone());
-            let (events, sender) = events::channel(&writer, &metrics, client.clock());
-            let mut frame = Frame {
-                client: &client,
-                kinds: &kinds,
-                events: &events,
-                informers: &mut informers,
-                metrics: &metrics,
-                shutdown: &stopped,
-                loops: &mut loops,
-            };
-            for (_, start) in FRAMED.iter().filter(|(name, _)| runs(name)) {
-                start(&mut frame);
-            }
-            loops.push(Box::pin(sender.run(stopped)));
+        let mut parts = Parts {
+            informers: Informers::new(client.clone(), Duration::ZERO, options.seed),
+            client,
+            options,
+            kinds,
+            pods: Fan::default(),
+            everything: Everything::default(),
+            everything_read: None,
+            loops: Vec::new(),
+        };
+        parts.follow_kinds(known);
+        if parts.options.simulate {
+            parts.simulate(counted);
         }
-
+        if parts.runs(&controllers::GARBAGE_COLLECTOR) {
+            parts.collect();
+        }
+        parts.keep_namespaces();
+        parts.control(&stopped);
+        let mut tasks = JoinSet::new();
         // The loops first: whoever is told must be there to listen.
-        for each in loops.into_iter().chain(informers.into_runs()) {
+        for each in parts.finish() {
             tasks.spawn(each);
         }
-        Ok(Self { tasks, nodes: node_count, _running: running })
+        Ok(Self { tasks, nodes, _running: running })
     }
 
     /// Changes how many simulated nodes there are. New ones turn Ready at once; of those that go, the
@@ -160,119 +146,176 @@ impl Cluster {
 /// What a cluster runs.
 pub(crate) type Loops = Vec<futures::future::BoxFuture<'static, ()>>;
 
-/// Nodes, the scheduler and the agents.
-fn simulate(
-    client: &Client,
-    options: &Options,
-    counted: watch::Receiver<u32>,
-    informers: &mut Informers,
-    pods: &mut Fan<Pod>,
-    loops: &mut Loops,
-) {
-    let (to_scheduler, for_scheduler) = mpsc::unbounded_channel();
-    let (to_kubelet, for_kubelet) = mpsc::unbounded_channel();
-    let (to_nodes, for_nodes) = mpsc::unbounded_channel();
-    // A receiver is gone only when its loop is, and then the whole cluster is going.
-    let mut nodes: Fan<Node> = Fan::default();
-    {
-        let (scheduler, kubelet, keeper) = (to_scheduler.clone(), to_kubelet.clone(), to_nodes.clone());
-        nodes.to(move |batch| drop(scheduler.send(scheduler::Input::Nodes(batch))));
-        nodes.to(move |batch| drop(kubelet.send(kubelet::Input::Nodes(batch))));
-        nodes.to(move |batch| drop(keeper.send(nodes::Input::Nodes(batch))));
-    }
-    nodes.attach(informers.of(&WatchedResource::new("", "v1", "nodes")));
-    {
-        let keeper = to_nodes.clone();
-        pods.to(move |batch| drop(to_scheduler.send(scheduler::Input::Pods(batch))));
-        pods.to(move |batch| drop(to_kubelet.send(kubelet::Input::Pods(batch))));
-        pods.to(move |batch| drop(keeper.send(nodes::Input::Pods(batch))));
-    }
-    let mut leases: Fan<PartialObject> = Fan::default();
-    leases.to(move |batch| drop(to_nodes.send(nodes::Input::Leases(batch))));
-    let mut resource = WatchedResource::new("coordination.k8s.io", "v1", "leases").metadata();
-    resource.namespace = Some(LEASE_NAMESPACE.to_owned());
-    leases.attach(informers.of(&resource));
-
-    let (events, post) = EventQueue::new(client.clone());
-    let settings = Settings {
-        startup: options.pod_startup,
-        shutdown: options.pod_shutdown,
-        seed: options.seed,
-        events: options.events,
-    };
-    let agents = Kubelet::new(settings);
-    let capacity = options.capacity.clone();
-    loops.push(Box::pin(scheduler::run(for_scheduler, client.clone(), options.events.then(|| events.clone()))));
-    loops.push(Box::pin(kubelet::run(agents, for_kubelet, client.clone(), capacity.clone(), events)));
-    loops.push(Box::pin(nodes::run(for_nodes, counted, client.clone(), capacity)));
-    loops.push(Box::pin(post));
+/// A cluster that is being put together.
+struct Parts {
+    client: Client,
+    options: Options,
+    kinds: watch::Receiver<Arc<Kinds>>,
+    informers: Informers,
+    /// Who is told of pods.
+    pods: Fan<Pod>,
+    /// Who is told of the metadata of every kind.
+    everything: Everything,
+    /// To be called when that was read.
+    everything_read: Option<Box<dyn FnOnce() + Send>>,
+    loops: Loops,
 }
 
-/// The garbage collector. Pods come from the watch that scheduler and agents have as well.
-fn collect(client: &Client, kinds: &Arc<Kinds>, informers: &mut Informers, pods: &mut Fan<Pod>, loops: &mut Loops) {
-    let (to_collector, for_collector) = mpsc::unbounded_channel();
-    let mut synced: Loops = Vec::new();
-    {
+impl Parts {
+    fn runs(&self, name: &Name) -> bool {
+        self.options.controllers.contains(name)
+    }
+
+    fn serves(&self, resource: &WatchedResource) -> bool {
+        self.kinds.borrow().serves(resource)
+    }
+
+    /// Everything that is to be run.
+    fn finish(mut self) -> Loops {
+        if !self.pods.is_empty() {
+            self.pods.attach(self.informers.of(&WatchedResource::pods()));
+        }
+        if !self.everything.is_empty() {
+            let read = self.everything_read.take().unwrap_or_else(|| Box::new(|| {}));
+            self.loops.push(Box::pin(self.everything.run(self.client, self.kinds, self.options.seed, read)));
+        }
+        self.loops.extend(self.informers.into_runs());
+        self.loops
+    }
+
+    /// Kinds as they come and go, where the server lets them.
+    fn follow_kinds(&mut self, known: watch::Sender<Arc<Kinds>>) {
+        let definitions = kinds::definitions();
+        if !self.serves(&definitions) {
+            return;
+        }
+        let (changes, changed) = watch::channel(0);
+        self.informers
+            .of::<PartialObject>(&definitions)
+            .add_handler(move |_: &Change<PartialObject>| changes.send_modify(|count| *count += 1));
+        self.loops.push(Box::pin(kinds::follow(self.client.clone(), known, changed)));
+    }
+
+    /// Nodes, the scheduler and the agents.
+    fn simulate(&mut self, counted: watch::Receiver<u32>) {
+        let Self { client, options, informers, pods, loops, .. } = self;
+        let (to_scheduler, for_scheduler) = mpsc::unbounded_channel();
+        let (to_kubelet, for_kubelet) = mpsc::unbounded_channel();
+        let (to_nodes, for_nodes) = mpsc::unbounded_channel();
+        // A receiver is gone only when its loop is, and then the whole cluster is going.
+        let mut nodes: Fan<Node> = Fan::default();
+        {
+            let (scheduler, kubelet, keeper) = (to_scheduler.clone(), to_kubelet.clone(), to_nodes.clone());
+            nodes.to(move |batch| drop(scheduler.send(scheduler::Input::Nodes(batch))));
+            nodes.to(move |batch| drop(kubelet.send(kubelet::Input::Nodes(batch))));
+            nodes.to(move |batch| drop(keeper.send(nodes::Input::Nodes(batch))));
+        }
+        nodes.attach(informers.of(&WatchedResource::new("", "v1", "nodes")));
+        {
+            let keeper = to_nodes.clone();
+            pods.to(move |batch| drop(to_scheduler.send(scheduler::Input::Pods(batch))));
+            pods.to(move |batch| drop(to_kubelet.send(kubelet::Input::Pods(batch))));
+            pods.to(move |batch| drop(keeper.send(nodes::Input::Pods(batch))));
+        }
+        let mut leases: Fan<PartialObject> = Fan::default();
+        leases.to(move |batch| drop(to_nodes.send(nodes::Input::Leases(batch))));
+        let mut resource = WatchedResource::new("coordination.k8s.io", "v1", "leases").metadata();
+        resource.namespace = Some(LEASE_NAMESPACE.to_owned());
+        leases.attach(informers.of(&resource));
+
+        let (events, post) = EventQueue::new(client.clone());
+        let settings = Settings {
+            startup: options.pod_startup,
+            shutdown: options.pod_shutdown,
+            seed: options.seed,
+            events: options.events,
+        };
+        let agents = Kubelet::new(settings);
+        let capacity = options.capacity.clone();
+        loops.push(Box::pin(scheduler::run(for_scheduler, client.clone(), options.events.then(|| events.clone()))));
+        loops.push(Box::pin(kubelet::run(agents, for_kubelet, client.clone(), capacity.clone(), events)));
+        loops.push(Box::pin(nodes::run(for_nodes, counted, client.clone(), capacity)));
+        loops.push(Box::pin(post));
+    }
+
+    /// The garbage collector. Pods come from the watch that scheduler and agents have as well.
+    fn collect(&mut self) {
+        let (to_collector, for_collector) = mpsc::unbounded_channel();
         let collector = to_collector.clone();
-        pods.to(move |batch| drop(collector.send(garbage::Input::Pods(batch))));
-        let store = informers.of::<Pod>(&WatchedResource::pods()).store();
-        synced.push(Box::pin(async move { store.synced().await }));
-    }
-    for kind in kinds.iter().filter(|kind| kind.preferred && kind.collectable && !kind.is_event()) {
-        if kind.resource == WatchedResource::pods() {
-            continue;
-        }
-        let (api_version, name, collector) = (kind.api_version.clone(), kind.kind.clone(), to_collector.clone());
-        let mut objects: Fan<PartialObject> = Fan::default();
-        objects.to(move |batch| {
-            drop(collector.send(garbage::Input::Objects(api_version.clone(), name.clone(), batch)));
+        self.pods.to(move |batch| drop(collector.send(garbage::Input::Pods(batch))));
+        let collector = to_collector.clone();
+        self.everything.to(move |kind, batch| {
+            let (api_version, name) = (Arc::clone(&kind.api_version), Arc::clone(&kind.kind));
+            drop(collector.send(garbage::Input::Objects(api_version, name, Arc::clone(batch))));
         });
-        let informer = informers.of(&kind.resource.clone().metadata());
-        let store = informer.store();
-        objects.attach(informer);
-        synced.push(Box::pin(async move { store.synced().await }));
-    }
-    loops.push(Box::pin(garbage::run(for_collector, client.clone(), Arc::clone(kinds))));
-    loops.push(Box::pin(async move {
-        for each in synced {
-            each.await;
-        }
-        drop(to_collector.send(garbage::Input::Synced));
-    }));
-}
-
-/// Namespace deletion, and what every namespace gets.
-fn keep_namespaces(
-    client: &Client,
-    kinds: &Arc<Kinds>,
-    options: &Options,
-    informers: &mut Informers,
-    loops: &mut Loops,
-) {
-    let runs = |name: &Name| options.controllers.contains(name);
-    let terminate = runs(&controllers::NAMESPACE);
-    let furniture = Furniture {
-        ca: options.ca_pem.clone().filter(|_| runs(&controllers::ROOT_CA)),
-        service_account: runs(&controllers::SERVICE_ACCOUNT) && kinds.get("v1", "ServiceAccount").is_some(),
-    };
-    let furniture = (furniture.service_account || furniture.ca.is_some()).then_some(furniture);
-    if !terminate && furniture.is_none() {
-        return;
-    }
-    let (to_keeper, for_keeper) = mpsc::unbounded_channel();
-    if furniture.is_some() {
-        for resource in namespaces::furniture_resources() {
-            if !kinds.iter().any(|kind| kind.resource.plural == resource.plural && kind.resource.group.is_empty()) {
-                continue;
+        let (all_read, read) = oneshot::channel();
+        self.everything_read = Some(Box::new(move || {
+            // Who waits for it is gone only when the cluster is going.
+            let _ = all_read.send(());
+        }));
+        let pods = self.informers.of::<Pod>(&WatchedResource::pods()).store();
+        self.loops.push(Box::pin(garbage::run(for_collector, self.client.clone(), self.kinds.clone())));
+        self.loops.push(Box::pin(async move {
+            pods.synced().await;
+            if read.await.is_ok() {
+                drop(to_collector.send(garbage::Input::Synced));
             }
-            let keeper = to_keeper.clone();
-            let mut objects: Fan<PartialObject> = Fan::default();
-            objects.to(move |batch| drop(keeper.send(namespaces::Input::Furniture(batch))));
-            objects.attach(informers.of(&resource));
-        }
+        }));
     }
-    let mut all: Fan<Namespace> = Fan::default();
-    all.to(move |batch| drop(to_keeper.send(namespaces::Input::Namespaces(batch))));
-    all.attach(informers.of(&WatchedResource::new("", "v1", "namespaces")));
-    loops.push(Box::pin(namespaces::run(for_keeper, client.clone(), Arc::clone(kinds), furniture, terminate)));
+
+    /// Namespace deletion, and what every namespace gets.
+    fn keep_namespaces(&mut self) {
+        let terminate = self.runs(&controllers::NAMESPACE);
+        let [_, accounts] = namespaces::furniture_resources();
+        let furniture = Furniture {
+            ca: self.options.ca_pem.clone().filter(|_| self.runs(&controllers::ROOT_CA)),
+            service_account: self.runs(&controllers::SERVICE_ACCOUNT) && self.serves(&accounts),
+        };
+        let furniture = (furniture.service_account || furniture.ca.is_some()).then_some(furniture);
+        if !terminate && furniture.is_none() {
+            return;
+        }
+        let (to_keeper, for_keeper) = mpsc::unbounded_channel();
+        if furniture.is_some() {
+            for resource in namespaces::furniture_resources() {
+                if !self.serves(&resource) {
+                    continue;
+                }
+                let keeper = to_keeper.clone();
+                let mut objects: Fan<PartialObject> = Fan::default();
+                objects.to(move |batch| drop(keeper.send(namespaces::Input::Furniture(batch))));
+                objects.attach(self.informers.of(&resource));
+            }
+        }
+        let mut all: Fan<Namespace> = Fan::default();
+        all.to(move |batch| drop(to_keeper.send(namespaces::Input::Namespaces(batch))));
+        all.attach(self.informers.of(&WatchedResource::new("", "v1", "namespaces")));
+        let (client, kinds) = (self.client.clone(), self.kinds.clone());
+        self.loops.push(Box::pin(namespaces::run(for_keeper, client, kinds, furniture, terminate)));
+    }
+
+    /// The controllers that run in a frame.
+    fn control(&mut self, stopped: &Shutdown) {
+        let wanted: Vec<_> = FRAMED.iter().filter(|(name, _)| self.runs(name)).collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let metrics = Metrics::new(self.client.clock());
+        let writer: Arc<dyn Writer> = Arc::new(self.client.clone());
+        let (events, sender) = events::channel(&writer, &metrics, self.client.clock());
+        let mut frame = Frame {
+            client: &self.client,
+            kinds: &self.kinds,
+            events: &events,
+            everything: &mut self.everything,
+            informers: &mut self.informers,
+            metrics: &metrics,
+            shutdown: stopped,
+            loops: &mut self.loops,
+        };
+        for (_, start) in wanted {
+            start(&mut frame);
+        }
+        self.loops.push(Box::pin(sender.run(stopped.clone())));
+    }
 }

@@ -4,7 +4,7 @@
 use muster_runtime::manager::Name;
 
 use crate::control::Frame;
-use crate::services;
+use crate::{disruption, services};
 
 /// The collector of dependents whose owners are gone.
 pub const GARBAGE_COLLECTOR: Name = Name { name: "garbage-collector-controller", alias: "garbagecollector" };
@@ -19,9 +19,16 @@ pub const ENDPOINT_SLICE: Name = Name { name: "endpointslice-controller", alias:
 /// The one that keeps Endpoints.
 pub const ENDPOINTS: Name = Name { name: "endpoints-controller", alias: "endpoint" };
 
+/// The one that says how many pods may be evicted.
+pub const DISRUPTION: Name = Name { name: "disruption-controller", alias: "disruption" };
+
 /// All of them.
-pub const CONTROLLERS: &[Name] = &[GARBAGE_COLLECTOR, NAMESPACE, ROOT_CA, SERVICE_ACCOUNT, ENDPOINT_SLICE, ENDPOINTS];
+pub const CONTROLLERS: &[Name] =
+    &[GARBAGE_COLLECTOR, NAMESPACE, ROOT_CA, SERVICE_ACCOUNT, ENDPOINT_SLICE, ENDPOINTS, DISRUPTION];
 
 /// Those that are set up in a [`Frame`], and how.
-pub(crate) const FRAMED: &[(Name, fn(&mut Frame<'_>))] =
-    &[(ENDPOINT_SLICE, services::keep_slices), (ENDPOINTS, services::keep_endpoints)];
+pub(crate) const FRAMED: &[(Name, fn(&mut Frame<'_>))] = &[
+    (ENDPOINT_SLICE, services::keep_slices),
+    (ENDPOINTS, services::keep_endpoints),
+    (DISRUPTION, disruption::keep_budgets),
+];

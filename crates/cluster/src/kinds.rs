@@ -1,11 +1,53 @@
 //! The kinds that a server has, by its own word: what is collected, and what a namespace holds.
+//!
+//! Kinds come and go with CustomResourceDefinitions: [`follow`] asks again when one has changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_runtime::client::{Client, ClientError};
 use muster_runtime::informer::WatchedResource;
 use serde::Deserialize;
+use tokio::sync::watch;
+
+/// How long after a definition has changed the kinds are looked at once more: it may be served a little later.
+const ONCE_MORE: Duration = Duration::from_secs(1);
+
+/// The definitions by which kinds come and go.
+#[must_use]
+pub(crate) fn definitions() -> WatchedResource {
+    WatchedResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions").metadata()
+}
+
+/// Keeps `kinds` what the server has, for as long as `changed` tells that a definition has.
+pub(crate) async fn follow(client: Client, kinds: watch::Sender<Arc<Kinds>>, mut changed: watch::Receiver<u64>) {
+    while changed.changed().await.is_ok() {
+        look(&client, &kinds).await;
+        while let Ok(again) = tokio::time::timeout(ONCE_MORE, changed.changed()).await {
+            if again.is_err() {
+                return;
+            }
+            look(&client, &kinds).await;
+        }
+        look(&client, &kinds).await;
+    }
+}
+
+async fn look(client: &Client, kinds: &watch::Sender<Arc<Kinds>>) {
+    match Kinds::discover(client).await {
+        Ok(found) => {
+            kinds.send_if_modified(|known| {
+                let changed = **known != found;
+                if changed {
+                    *known = Arc::new(found);
+                }
+                changed
+            });
+        }
+        Err(error) => tracing::warn!(%error, "the server's kinds are not known"),
+    }
+}
 
 /// A kind and what can be done with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +68,8 @@ pub struct Kind {
     pub deletable: bool,
     /// Whether they can be deleted all at once.
     pub delete_collection: bool,
+    /// Whether they have a scale.
+    pub scalable: bool,
 }
 
 impl Kind {
@@ -43,7 +87,7 @@ impl Kind {
 }
 
 /// The kinds of a server, in a fixed order.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kinds {
     kinds: Vec<Kind>,
     by_name: BTreeMap<(Arc<str>, Arc<str>), usize>,
@@ -150,6 +194,11 @@ struct WireResource {
 impl WireResources {
     fn read(self, group: &str, version: &str, preferred: bool, kinds: &mut Vec<Kind>) {
         let api_version: Arc<str> = if group.is_empty() { version.into() } else { format!("{group}/{version}").into() };
+        let scaled: BTreeSet<String> = self
+            .resources
+            .iter()
+            .filter_map(|resource| Some(resource.name.strip_suffix("/scale")?.to_owned()))
+            .collect();
         for resource in self.resources {
             // Subresources are not kinds of their own.
             if resource.name.contains('/') {
@@ -164,6 +213,7 @@ impl WireResources {
                 collectable: can("delete") && can("list") && can("watch"),
                 deletable: can("delete"),
                 delete_collection: can("deletecollection"),
+                scalable: scaled.contains(&resource.name),
                 resource: WatchedResource::new(group.to_owned(), version.to_owned(), resource.name),
             });
         }

@@ -26,10 +26,12 @@ use muster_runtime::metrics::Metrics;
 use muster_runtime::shutdown::Shutdown;
 use muster_runtime::workers::{Controller, Queue, Synced};
 use muster_runtime::writer::failure;
+use tokio::sync::watch;
 
 pub(crate) use self::slim::{Body, ByNamespace, Slim};
 pub(crate) use self::write::Writes;
 use crate::cluster::Loops;
+use crate::everything::Everything;
 use crate::kinds::Kinds;
 
 /// What a controller does with a key.
@@ -64,8 +66,9 @@ pub(crate) enum Trouble {
 /// What controllers are set up with.
 pub(crate) struct Frame<'a> {
     pub(crate) client: &'a Client,
-    pub(crate) kinds: &'a Arc<Kinds>,
+    pub(crate) kinds: &'a watch::Receiver<Arc<Kinds>>,
     pub(crate) events: &'a EventSink,
+    pub(crate) everything: &'a mut Everything,
     pub(crate) informers: &'a mut Informers,
     pub(crate) metrics: &'a Metrics,
     pub(crate) shutdown: &'a Shutdown,
@@ -75,7 +78,7 @@ pub(crate) struct Frame<'a> {
 impl Frame<'_> {
     /// Whether the server has a kind.
     pub(crate) fn serves(&self, resource: &WatchedResource) -> bool {
-        self.kinds.serves(resource)
+        self.kinds.borrow().serves(resource)
     }
 
     /// Begins to set up a controller whose queue has that name.

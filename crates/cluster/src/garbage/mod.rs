@@ -20,6 +20,7 @@ use muster_machinery::WorkQueue;
 use muster_objects::{Moment, Uid};
 use muster_runtime::client::Client;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
 pub use self::graph::{Case, Graph, Identity, Judgement, Observed, Owner};
@@ -50,7 +51,7 @@ enum Key {
 }
 
 /// Runs the collector for as long as it is fed.
-pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, kinds: Arc<Kinds>) {
+pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, kinds: watch::Receiver<Arc<Kinds>>) {
     let clock = client.clock();
     let mut collector = Collector::default();
     let mut flights: JoinSet<(Key, Found)> = JoinSet::new();
@@ -62,7 +63,7 @@ pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, kin
         collector.queue_up(clock.moment());
         while flights.len() < SIDE_BY_SIDE {
             let Some((key, job)) = collector.next(clock.moment()) else { break };
-            let (client, kinds) = (client.clone(), Arc::clone(&kinds));
+            let (client, kinds) = (client.clone(), kinds.borrow().clone());
             flights.spawn(async move { (key, job.run(&client, &kinds).await) });
         }
         let wake = collector.wake(clock.moment()).map(|moment| clock.instant(moment));

@@ -20,6 +20,7 @@ use muster_runtime::client::{Client, ClientError};
 use muster_runtime::informer::WatchedResource;
 use serde::Deserialize;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::feed::{Batch, parts};
@@ -151,7 +152,7 @@ pub async fn remove(client: &Client, kinds: &Kinds, name: &str) -> Result<(), Cl
 pub(crate) async fn run(
     mut input: UnboundedReceiver<Input>,
     client: Client,
-    kinds: Arc<Kinds>,
+    kinds: watch::Receiver<Arc<Kinds>>,
     furniture: Option<Furniture>,
     terminate: bool,
 ) {
@@ -164,7 +165,7 @@ pub(crate) async fn run(
     loop {
         while flights.len() < SIDE_BY_SIDE {
             let Some(key) = queue.get(clock.moment()) else { break };
-            let (client, kinds, furniture) = (client.clone(), Arc::clone(&kinds), furniture.clone());
+            let (client, kinds, furniture) = (client.clone(), kinds.borrow().clone(), furniture.clone());
             flights.spawn(async move {
                 let step = match (&key, furniture) {
                     (Key::Terminate(name), _) => terminate::step(&client, &kinds, name).await,
