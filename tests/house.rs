@@ -36,6 +36,7 @@ const MODULES: &[&[&str]] = &[
     &["validation"],
     &["cel", "custom"],
     &["kinds"],
+    &["quota"],
     &["storage"],
     &["codec"],
     &["registry", "admission"],

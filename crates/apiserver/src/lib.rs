@@ -27,6 +27,7 @@ pub mod generator;
 pub mod http;
 pub mod kinds;
 pub mod model;
+pub mod quota;
 pub mod registry;
 pub mod schema;
 pub mod serve;
