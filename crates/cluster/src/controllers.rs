@@ -4,7 +4,7 @@
 use muster_runtime::manager::Name;
 
 use crate::control::Frame;
-use crate::{disruption, services};
+use crate::{disruption, quota, services};
 
 /// The collector of dependents whose owners are gone.
 pub const GARBAGE_COLLECTOR: Name = Name { name: "garbage-collector-controller", alias: "garbagecollector" };
@@ -21,14 +21,17 @@ pub const ENDPOINTS: Name = Name { name: "endpoints-controller", alias: "endpoin
 
 /// The one that says how many pods may be evicted.
 pub const DISRUPTION: Name = Name { name: "disruption-controller", alias: "disruption" };
+/// The one that sums up what namespaces use.
+pub const RESOURCE_QUOTA: Name = Name { name: "resourcequota-controller", alias: "resourcequota" };
 
 /// All of them.
 pub const CONTROLLERS: &[Name] =
-    &[GARBAGE_COLLECTOR, NAMESPACE, ROOT_CA, SERVICE_ACCOUNT, ENDPOINT_SLICE, ENDPOINTS, DISRUPTION];
+    &[GARBAGE_COLLECTOR, NAMESPACE, ROOT_CA, SERVICE_ACCOUNT, ENDPOINT_SLICE, ENDPOINTS, DISRUPTION, RESOURCE_QUOTA];
 
 /// Those that are set up in a [`Frame`], and how.
 pub(crate) const FRAMED: &[(Name, fn(&mut Frame<'_>))] = &[
     (ENDPOINT_SLICE, services::keep_slices),
     (ENDPOINTS, services::keep_endpoints),
     (DISRUPTION, disruption::keep_budgets),
+    (RESOURCE_QUOTA, quota::keep_quotas),
 ];

@@ -46,6 +46,7 @@ pub mod namespaces;
 pub mod node;
 pub mod nodes;
 pub mod pod;
+mod quota;
 pub mod resources;
 pub mod scheduler;
 mod services;

@@ -32,7 +32,9 @@ pub(crate) use self::slim::{Body, ByNamespace, Slim};
 pub(crate) use self::write::Writes;
 use crate::cluster::Loops;
 use crate::everything::Everything;
-use crate::kinds::Kinds;
+use crate::feed::Batch;
+use crate::kinds::{Kind, Kinds};
+use crate::metadata::PartialObject;
 
 /// What a controller does with a key.
 pub(crate) trait Control: Send + Sync + 'static {
@@ -85,6 +87,7 @@ impl Frame<'_> {
     pub(crate) fn controller<'f>(&'f mut self, name: &'static str) -> Setup<'f> {
         Setup {
             queue: Queue::new(name, self.client.clock(), self.metrics),
+            everything: self.everything,
             informers: self.informers,
             loops: self.loops,
             shutdown: self.shutdown.clone(),
@@ -97,6 +100,7 @@ impl Frame<'_> {
 pub(crate) struct Setup<'f> {
     /// Its queue.
     pub(crate) queue: Queue,
+    everything: &'f mut Everything,
     informers: &'f mut Informers,
     loops: &'f mut Loops,
     shutdown: Shutdown,
@@ -126,6 +130,11 @@ impl Setup<'_> {
     /// The cache of a resource whose own keys are the controller's.
     pub(crate) fn watch_own<T: Cached>(&mut self, resource: &WatchedResource) -> Store<T> {
         self.watch(resource, |change: &Change<T>, queue| queue.add([change.object().meta().key()]))
+    }
+
+    /// Has `tell` told of the metadata of objects of every kind but pods and events.
+    pub(crate) fn everything(&mut self, tell: impl Fn(&Kind, &Batch<PartialObject>) + Send + Sync + 'static) {
+        self.everything.to(tell);
     }
 
     /// Has the controller run, with so many syncs at once.
