@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::api::EventQueue;
+use crate::certificates::Authority;
 use crate::control::Frame;
 use crate::controllers::{self, CONTROLLERS, FRAMED};
 use crate::duration::DelayRange;
@@ -61,6 +62,8 @@ pub struct Options {
     pub controllers: BTreeSet<Name>,
     /// The certificate authority in PEM that every namespace gets as `kube-root-ca.crt`. Without one, none does.
     pub ca_pem: Option<String>,
+    /// The cluster's certificate authority, as far as it signs requests. Without it, nobody does.
+    pub authority: Option<Arc<dyn Authority>>,
 }
 
 impl Default for Options {
@@ -75,6 +78,7 @@ impl Default for Options {
             events: true,
             controllers: CONTROLLERS.iter().copied().collect(),
             ca_pem: None,
+            authority: None,
         }
     }
 }
@@ -307,6 +311,7 @@ impl Parts {
             client: &self.client,
             kinds: &self.kinds,
             events: &events,
+            authority: self.options.authority.clone(),
             everything: &mut self.everything,
             informers: &mut self.informers,
             metrics: &metrics,

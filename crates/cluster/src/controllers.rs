@@ -4,7 +4,7 @@
 use muster_runtime::manager::Name;
 
 use crate::control::Frame;
-use crate::{disruption, quota, services};
+use crate::{certificates, disruption, quota, services};
 
 /// The collector of dependents whose owners are gone.
 pub const GARBAGE_COLLECTOR: Name = Name { name: "garbage-collector-controller", alias: "garbagecollector" };
@@ -23,6 +23,12 @@ pub const ENDPOINTS: Name = Name { name: "endpoints-controller", alias: "endpoin
 pub const DISRUPTION: Name = Name { name: "disruption-controller", alias: "disruption" };
 /// The one that sums up what namespaces use.
 pub const RESOURCE_QUOTA: Name = Name { name: "resourcequota-controller", alias: "resourcequota" };
+/// The one that signs requests for certificates.
+pub const CSR_SIGNING: Name = Name { name: "certificatesigningrequest-signing-controller", alias: "csrsigning" };
+/// The one that approves those of nodes.
+pub const CSR_APPROVING: Name = Name { name: "certificatesigningrequest-approving-controller", alias: "csrapproving" };
+/// The one that deletes old ones.
+pub const CSR_CLEANER: Name = Name { name: "certificatesigningrequest-cleaner-controller", alias: "csrcleaner" };
 
 /// All of them.
 pub const CONTROLLERS: &[Name] =
@@ -34,4 +40,7 @@ pub(crate) const FRAMED: &[(Name, fn(&mut Frame<'_>))] = &[
     (ENDPOINTS, services::keep_endpoints),
     (DISRUPTION, disruption::keep_budgets),
     (RESOURCE_QUOTA, quota::keep_quotas),
+    (CSR_SIGNING, certificates::sign_requests),
+    (CSR_APPROVING, certificates::approve_requests),
+    (CSR_CLEANER, certificates::clean_requests),
 ];

@@ -28,6 +28,7 @@
 //! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
 mod api;
+pub mod certificates;
 mod cluster;
 mod control;
 pub mod controllers;

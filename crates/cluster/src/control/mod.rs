@@ -30,6 +30,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::slim::{Body, ByNamespace, Slim};
 pub(crate) use self::write::Writes;
+use crate::certificates::Authority;
 use crate::cluster::Loops;
 use crate::everything::Everything;
 use crate::feed::Batch;
@@ -70,6 +71,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) client: &'a Client,
     pub(crate) kinds: &'a watch::Receiver<Arc<Kinds>>,
     pub(crate) events: &'a EventSink,
+    /// Who signs certificates, where there is anybody.
+    pub(crate) authority: Option<Arc<dyn Authority>>,
     pub(crate) everything: &'a mut Everything,
     pub(crate) informers: &'a mut Informers,
     pub(crate) metrics: &'a Metrics,
