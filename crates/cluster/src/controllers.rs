@@ -4,7 +4,7 @@
 use muster_runtime::manager::Name;
 
 use crate::control::Frame;
-use crate::{certificates, disruption, quota, services};
+use crate::{certificates, disruption, quota, roles, services};
 
 /// The collector of dependents whose owners are gone.
 pub const GARBAGE_COLLECTOR: Name = Name { name: "garbage-collector-controller", alias: "garbagecollector" };
@@ -29,6 +29,9 @@ pub const CSR_SIGNING: Name = Name { name: "certificatesigningrequest-signing-co
 pub const CSR_APPROVING: Name = Name { name: "certificatesigningrequest-approving-controller", alias: "csrapproving" };
 /// The one that deletes old ones.
 pub const CSR_CLEANER: Name = Name { name: "certificatesigningrequest-cleaner-controller", alias: "csrcleaner" };
+/// The one that puts ClusterRoles together of others.
+pub const CLUSTER_ROLE_AGGREGATION: Name =
+    Name { name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation" };
 
 /// All of them.
 pub const CONTROLLERS: &[Name] =
@@ -43,4 +46,5 @@ pub(crate) const FRAMED: &[(Name, fn(&mut Frame<'_>))] = &[
     (CSR_SIGNING, certificates::sign_requests),
     (CSR_APPROVING, certificates::approve_requests),
     (CSR_CLEANER, certificates::clean_requests),
+    (CLUSTER_ROLE_AGGREGATION, roles::aggregate_roles),
 ];

@@ -49,6 +49,7 @@ pub mod nodes;
 pub mod pod;
 mod quota;
 pub mod resources;
+mod roles;
 pub mod scheduler;
 mod services;
 pub mod taints;

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::{HeaderValue, Method};
 use muster_machinery::Cached;
 use muster_objects::ResourceVersion;
-use muster_runtime::client::{Client, ClientError, PatchType};
+use muster_runtime::client::{Client, ClientError, Form, PatchType};
 use muster_runtime::informer::Store;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// How long a sync waits for a cache to show a write: a server that was put back to an earlier version never does.
@@ -38,6 +39,28 @@ impl<T: Cached> Writes<'_, T> {
     pub(crate) async fn merge(&self, path: &str, patch: &impl Serialize) -> Result<(), ClientError> {
         let written = self.client.patch_metadata(path, PatchType::Merge, body(patch)).await?;
         self.shown(written.resource_version).await;
+        Ok(())
+    }
+
+    /// Applies an object as `manager`, whatever others have applied.
+    ///
+    /// # Errors
+    /// Where the server refuses, or does not answer.
+    pub(crate) async fn apply(&self, path: &str, manager: &str, object: &Value) -> Result<(), ClientError> {
+        #[derive(Deserialize)]
+        struct Applied {
+            metadata: AppliedMeta,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct AppliedMeta {
+            resource_version: ResourceVersion,
+        }
+        let path = format!("{path}?fieldManager={manager}&force=true");
+        let content = Some(HeaderValue::from_static("application/apply-patch+yaml"));
+        let answer = self.client.request(Method::PATCH, &path, Form::Metadata, content, body(object)).await?;
+        let applied: Option<Applied> = serde_json::from_slice(&answer.body).ok();
+        self.shown(applied.map(|applied| applied.metadata.resource_version)).await;
         Ok(())
     }
 
