@@ -21,7 +21,7 @@ use crate::control::Frame;
 use crate::controllers::{self, CONTROLLERS, FRAMED};
 use crate::duration::DelayRange;
 use crate::everything::Everything;
-use crate::feed::Fan;
+use crate::feed::{Batch, Fan};
 use crate::garbage;
 use crate::kinds::{self, Kinds};
 use crate::kubelet::{self, Kubelet, Settings};
@@ -30,7 +30,8 @@ use crate::namespaces::{self, Furniture, Namespace};
 use crate::node::Node;
 use crate::nodes::{self, Capacity, LEASE_NAMESPACE};
 use crate::pod::Pod;
-use crate::scheduler;
+use crate::scheduler::{self, Scheduler};
+use crate::volumes;
 
 impl Cached for Node {
     type Indexes = ();
@@ -150,6 +151,19 @@ impl Cluster {
 /// What a cluster runs.
 pub(crate) type Loops = Vec<futures::future::BoxFuture<'static, ()>>;
 
+/// Tells a loop of the changes of a resource.
+fn follow<T: Cached, I: Send + 'static>(
+    informers: &mut Informers,
+    resource: &WatchedResource,
+    to: mpsc::UnboundedSender<I>,
+    input: fn(Batch<T>) -> I,
+) {
+    let mut fan: Fan<T> = Fan::default();
+    // A receiver is gone only when its loop is, and then the whole cluster is going.
+    fan.to(move |batch| drop(to.send(input(batch))));
+    fan.attach(informers.of(resource));
+}
+
 /// A cluster that is being put together.
 struct Parts {
     client: Client,
@@ -202,7 +216,7 @@ impl Parts {
 
     /// Nodes, the scheduler and the agents.
     fn simulate(&mut self, counted: watch::Receiver<u32>) {
-        let Self { client, options, informers, pods, loops, .. } = self;
+        let Self { client, options, kinds, informers, pods, loops, .. } = self;
         let (to_scheduler, for_scheduler) = mpsc::unbounded_channel();
         let (to_kubelet, for_kubelet) = mpsc::unbounded_channel();
         let (to_nodes, for_nodes) = mpsc::unbounded_channel();
@@ -216,8 +230,8 @@ impl Parts {
         }
         nodes.attach(informers.of(&WatchedResource::new("", "v1", "nodes")));
         {
-            let keeper = to_nodes.clone();
-            pods.to(move |batch| drop(to_scheduler.send(scheduler::Input::Pods(batch))));
+            let (scheduler, keeper) = (to_scheduler.clone(), to_nodes.clone());
+            pods.to(move |batch| drop(scheduler.send(scheduler::Input::Pods(batch))));
             pods.to(move |batch| drop(to_kubelet.send(kubelet::Input::Pods(batch))));
             pods.to(move |batch| drop(keeper.send(nodes::Input::Pods(batch))));
         }
@@ -227,6 +241,17 @@ impl Parts {
         resource.namespace = Some(LEASE_NAMESPACE.to_owned());
         leases.attach(informers.of(&resource));
 
+        let storage = [volumes::all_claims(), volumes::all_volumes(), volumes::all_classes()];
+        let scheduler = match storage.iter().all(|resource| kinds.borrow().serves(resource)) {
+            true => {
+                let [claims, volumes, classes] = storage;
+                follow(informers, &claims, to_scheduler.clone(), scheduler::Input::Claims);
+                follow(informers, &volumes, to_scheduler.clone(), scheduler::Input::Volumes);
+                follow(informers, &classes, to_scheduler, scheduler::Input::Classes);
+                Scheduler::with_storage()
+            }
+            false => Scheduler::new(),
+        };
         let (events, post) = EventQueue::new(client.clone());
         let settings = Settings {
             startup: options.pod_startup,
@@ -236,7 +261,8 @@ impl Parts {
         };
         let agents = Kubelet::new(settings);
         let capacity = options.capacity.clone();
-        loops.push(Box::pin(scheduler::run(for_scheduler, client.clone(), options.events.then(|| events.clone()))));
+        let told = options.events.then(|| events.clone());
+        loops.push(Box::pin(scheduler::run(scheduler, for_scheduler, client.clone(), told)));
         loops.push(Box::pin(kubelet::run(agents, for_kubelet, client.clone(), capacity.clone(), events)));
         loops.push(Box::pin(nodes::run(for_nodes, counted, client.clone(), capacity)));
         loops.push(Box::pin(post));
@@ -301,7 +327,7 @@ impl Parts {
     /// The controllers that run in a frame.
     fn control(&mut self, stopped: &Shutdown) {
         let wanted: Vec<_> = FRAMED.iter().filter(|(name, _)| self.runs(name)).collect();
-        if wanted.is_empty() {
+        if wanted.is_empty() && !self.options.simulate {
             return;
         }
         let metrics = Metrics::new(self.client.clock());
@@ -320,6 +346,9 @@ impl Parts {
         };
         for (_, start) in wanted {
             start(&mut frame);
+        }
+        if self.options.simulate {
+            volumes::provision(&mut frame);
         }
         self.loops.push(Box::pin(sender.run(stopped.clone())));
     }

@@ -4,7 +4,7 @@
 use muster_runtime::manager::Name;
 
 use crate::control::Frame;
-use crate::{certificates, disruption, quota, roles, services};
+use crate::{certificates, disruption, quota, roles, services, volumes};
 
 /// The collector of dependents whose owners are gone.
 pub const GARBAGE_COLLECTOR: Name = Name { name: "garbage-collector-controller", alias: "garbagecollector" };
@@ -32,6 +32,13 @@ pub const CSR_CLEANER: Name = Name { name: "certificatesigningrequest-cleaner-co
 /// The one that puts ClusterRoles together of others.
 pub const CLUSTER_ROLE_AGGREGATION: Name =
     Name { name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation" };
+/// The one that binds claims to volumes.
+pub const VOLUME_BINDER: Name = Name { name: "persistentvolume-binder-controller", alias: "persistentvolume-binder" };
+/// The one that keeps claims that pods use.
+pub const CLAIM_PROTECTION: Name =
+    Name { name: "persistentvolumeclaim-protection-controller", alias: "pvc-protection" };
+/// The one that keeps volumes that are bound.
+pub const VOLUME_PROTECTION: Name = Name { name: "persistentvolume-protection-controller", alias: "pv-protection" };
 
 /// All of them.
 pub const CONTROLLERS: &[Name] =
@@ -47,4 +54,7 @@ pub(crate) const FRAMED: &[(Name, fn(&mut Frame<'_>))] = &[
     (CSR_APPROVING, certificates::approve_requests),
     (CSR_CLEANER, certificates::clean_requests),
     (CLUSTER_ROLE_AGGREGATION, roles::aggregate_roles),
+    (VOLUME_BINDER, volumes::bind_volumes),
+    (CLAIM_PROTECTION, volumes::protect_claims),
+    (VOLUME_PROTECTION, volumes::protect_volumes),
 ];

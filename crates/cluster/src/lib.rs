@@ -55,6 +55,7 @@ mod services;
 pub mod taints;
 #[cfg(test)]
 mod testing;
+mod volumes;
 
 pub use cluster::{Cluster, Options};
 pub use duration::{DelayRange, DurationError, parse_duration};

@@ -22,7 +22,7 @@ use muster_objects::time::Timestamp;
 use muster_schema::quantity::Quantity;
 
 pub use self::list::ResourceList;
-use crate::kinds::qos::qos_class;
+use crate::model::qos::qos_class;
 use crate::model::Object;
 use crate::model::fields::Fields;
 

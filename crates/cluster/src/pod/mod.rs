@@ -9,6 +9,7 @@ use std::time::Duration;
 use muster_objects::{DecodeError, Interner, Meta, Object, OwnerReference, PodPhase, Timestamp};
 
 pub use self::index::PodIndexes;
+pub(crate) use self::index::claims as claims_of;
 use self::wire::WirePod;
 use crate::fate::Directions;
 use crate::metadata::Finalizers;

@@ -34,7 +34,7 @@ pub(super) struct Misfit {
 }
 
 impl Misfit {
-    fn never(reason: &str) -> Self {
+    pub(super) fn never(reason: &str) -> Self {
         Self { reasons: vec![reason.to_owned()], unresolvable: true }
     }
 }
@@ -129,15 +129,31 @@ fn tolerates_cordon(pod: &PodSpec) -> bool {
     })
 }
 
+/// The message of a pod that may go nowhere, whatever the nodes: `why`, in a real scheduler's words.
+pub(super) fn explain_all(total: usize, why: &str) -> String {
+    if total == 0 {
+        return NO_NODES.to_owned();
+    }
+    format!(
+        "0/{total} nodes are available: {why}. no new claims to deallocate, preemption: 0/{total} nodes are available: \
+         {total} Preemption is not helpful for scheduling.",
+    )
+}
+
+const NO_NODES: &str = "no nodes available to schedule pods";
+
 /// The message of a pod that fits nowhere, word for word as a real scheduler's, its attempt at
 /// preemption (of which simulated pods are never the victims) included.
-pub(super) fn explain<'n>(nodes: impl Iterator<Item = &'n NodeInfo>, pod: &PodSpec) -> String {
+pub(super) fn explain<'n>(
+    nodes: impl Iterator<Item = &'n NodeInfo>,
+    fit: impl Fn(&NodeInfo) -> Result<(), Misfit>,
+) -> String {
     let mut total = 0;
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     let (mut unhelpful, mut no_victims) = (0, 0);
     for node in nodes {
         total += 1;
-        let misfit = node.fit(pod).err().unwrap_or_default();
+        let misfit = fit(node).err().unwrap_or_default();
         if misfit.unresolvable {
             unhelpful += 1;
         } else {
@@ -148,7 +164,7 @@ pub(super) fn explain<'n>(nodes: impl Iterator<Item = &'n NodeInfo>, pod: &PodSp
         }
     }
     if total == 0 {
-        return "no nodes available to schedule pods".to_owned();
+        return NO_NODES.to_owned();
     }
     // Upstream sorts the finished phrases, counts included.
     let phrases: BTreeSet<String> = reasons.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();

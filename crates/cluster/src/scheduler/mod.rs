@@ -9,12 +9,15 @@
 //!
 //! A pod goes to the feasible node with the fewest pods, the first by name of several. What a real
 //! scheduler weighs besides (topology spread, pod affinity, images) is not weighed; what it forbids by
-//! node selector, node affinity, taints, cordons, host ports and room is forbidden.
+//! node selector, node affinity, taints, cordons, host ports, room and volumes is forbidden.
 
 mod fit;
 mod run;
 #[cfg(test)]
 mod tests;
+mod volumes;
+#[cfg(test)]
+mod volumes_tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,12 +26,15 @@ use std::time::Duration;
 
 use muster_objects::{Moment, ObjectKey, Uid};
 
-use self::fit::{NodeInfo, explain};
+use self::fit::{Misfit, NodeInfo, explain, explain_all};
 pub(crate) use self::run::{Input, run};
+use self::volumes::{PodClaims, Storage};
+use crate::control::Slim;
 use crate::json::FixedMap;
 use crate::node::Node;
 use crate::pod::{Pod, Protocol};
 use crate::resources::Resources;
+use crate::volumes::{Claim, Class, Volume, Write};
 
 /// How long a pod that did not fit waits before it is tried again, at least; doubled each time.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
@@ -36,10 +42,20 @@ const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// A parked pod is tried again after this long though nothing was seen to change.
 const FLUSH_AFTER: Duration = Duration::from_secs(300);
+/// How long a pod's claims may take to be bound once it has a node, before it is tried anew.
+const BIND_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What the scheduler wants done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
+    /// Have the claims of a pod bound, which has this node once they are. Answer with [`Scheduler::volumes_asked`] or
+    /// [`Scheduler::bind_failed`].
+    BindVolumes {
+        /// Its uid.
+        uid: Uid,
+        /// What is to be written, in its order.
+        writes: VolumeWrites,
+    },
     /// Bind the pod to the node. Answer with [`Scheduler::bound`] or [`Scheduler::bind_failed`].
     Bind {
         /// The pod.
@@ -62,9 +78,19 @@ pub enum Decision {
     },
 }
 
+/// Writes to claims and volumes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VolumeWrites(pub(crate) Vec<Write>);
+
 /// The scheduler's state.
 #[derive(Debug, Default)]
 pub struct Scheduler {
+    /// What the volumes of pods are; none where the server has no such kinds.
+    storage: Option<Storage>,
+    /// Pods whose claims are being bound, with their nodes.
+    binding_volumes: BTreeSet<Uid>,
+    /// Whether a claim was bound since those were looked at.
+    claims_changed: bool,
     nodes: BTreeMap<Arc<str>, NodeInfo>,
     /// Nodes by how many pods they have: the order in which they are tried.
     by_load: BTreeSet<(usize, Arc<str>)>,
@@ -107,6 +133,8 @@ enum State {
     /// Waiting for a change; not to be tried before that moment even then; looked at again at the second.
     Parked(Moment, Moment),
     BackingOff(Moment),
+    /// Its claims are being bound, until that moment at the longest.
+    BindingVolumes(Moment),
     Binding,
 }
 
@@ -115,6 +143,50 @@ impl Scheduler {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A scheduler that knows nothing, and is told of claims, volumes and classes.
+    #[must_use]
+    pub fn with_storage() -> Self {
+        Self { storage: Some(Storage::default()), ..Self::default() }
+    }
+
+    /// A claim was added or changed.
+    pub(crate) fn claim_changed(&mut self, now: Moment, claim: &Arc<Slim<Claim>>) {
+        self.storage_changed(now, |storage| drop(storage.claims.apply_shared(Arc::clone(claim))));
+    }
+
+    /// A claim is gone.
+    pub(crate) fn claim_deleted(&mut self, now: Moment, key: &ObjectKey) {
+        self.storage_changed(now, |storage| drop(storage.claims.delete_key(key)));
+    }
+
+    /// A volume was added or changed.
+    pub(crate) fn volume_changed(&mut self, now: Moment, volume: &Arc<Slim<Volume>>) {
+        self.storage_changed(now, |storage| drop(storage.volumes.apply_shared(Arc::clone(volume))));
+    }
+
+    /// A volume is gone.
+    pub(crate) fn volume_deleted(&mut self, now: Moment, key: &ObjectKey) {
+        self.storage_changed(now, |storage| drop(storage.volumes.delete_key(key)));
+    }
+
+    /// A class was added or changed.
+    pub(crate) fn class_changed(&mut self, now: Moment, class: &Arc<Slim<Class>>) {
+        self.storage_changed(now, |storage| drop(storage.classes.apply_shared(Arc::clone(class))));
+    }
+
+    /// A class is gone.
+    pub(crate) fn class_deleted(&mut self, now: Moment, key: &ObjectKey) {
+        self.storage_changed(now, |storage| drop(storage.classes.delete_key(key)));
+    }
+
+    fn storage_changed(&mut self, now: Moment, change: impl FnOnce(&mut Storage)) {
+        if let Some(storage) = &mut self.storage {
+            change(storage);
+            self.claims_changed |= !self.binding_volumes.is_empty();
+            self.unpark(now, |pod| !pod.extras().claims.is_empty());
+        }
     }
 
     /// A node was added or changed.
@@ -198,8 +270,15 @@ impl Scheduler {
     pub fn next(&mut self, now: Moment) -> Option<Decision> {
         while self.timed.first().is_some_and(|(moment, _, _)| *moment <= now) {
             if let Some((_, _, uid)) = self.timed.pop_first() {
+                if self.binding_volumes.contains(&uid) {
+                    // Its claims were not bound in time: it gives its node up.
+                    self.release(now, &uid);
+                }
                 self.activate(&uid);
             }
+        }
+        if let Some(decision) = self.next_with_volumes() {
+            return Some(decision);
         }
         loop {
             let (_, _, uid) = self.active.pop_first()?;
@@ -207,6 +286,33 @@ impl Scheduler {
                 return Some(decision);
             }
         }
+    }
+
+    /// A pod whose claims were being bound and are now.
+    fn next_with_volumes(&mut self) -> Option<Decision> {
+        if !std::mem::take(&mut self.claims_changed) {
+            return None;
+        }
+        let storage = self.storage.as_ref()?;
+        let is_done = |uid: &&Uid| self.pending.get(*uid).is_some_and(|pending| storage.are_bound(&pending.pod));
+        let uid = self.binding_volumes.iter().find(is_done)?.clone();
+        // There may be more of them.
+        self.claims_changed = true;
+        self.unqueue(&uid);
+        let pending = self.pending.get_mut(&uid)?;
+        pending.state = State::Binding;
+        let node = Arc::clone(&self.placed.get(&uid)?.node);
+        Some(Decision::Bind { pod: pending.pod.meta.key(), uid, node })
+    }
+
+    /// The claims of a pod were asked to be bound.
+    pub fn volumes_asked(&mut self, now: Moment, uid: &Uid) {
+        let Some(pending) = self.pending.get_mut(uid).filter(|pending| pending.state == State::Binding) else { return };
+        let until = now + BIND_TIMEOUT;
+        pending.state = State::BindingVolumes(until);
+        self.timed.insert((until, pending.sequence, uid.clone()));
+        self.binding_volumes.insert(uid.clone());
+        self.claims_changed = true;
     }
 
     /// When [`Scheduler::next`] has something to do again though nothing happens.
@@ -247,17 +353,16 @@ impl Scheduler {
     fn decide(&mut self, now: Moment, uid: Uid) -> Option<Decision> {
         let pending = self.pending.get(&uid)?;
         let pod = Arc::clone(&pending.pod);
-        let shape = pod.spec.shape;
-        let reason = if let Some(reason) = self.hopeless.get(&shape) {
-            Arc::clone(reason)
-        } else if let Some(node) = self.choose(&pod) {
-            self.pending.get_mut(&uid)?.state = State::Binding;
-            self.place(uid.clone(), &node, &pod);
-            return Some(Decision::Bind { pod: pod.meta.key(), uid, node });
-        } else {
-            let reason: Arc<str> = explain(self.nodes.values(), &pod.spec).into();
-            self.hopeless.insert(shape, Arc::clone(&reason));
-            reason
+        let reason = match self.decide_node(&pod) {
+            Ok((node, writes)) => {
+                self.pending.get_mut(&uid)?.state = State::Binding;
+                self.place(uid.clone(), &node, &pod);
+                if !writes.is_empty() || self.storage.as_ref().is_some_and(|storage| !storage.are_bound(&pod)) {
+                    return Some(Decision::BindVolumes { uid, writes: VolumeWrites(writes) });
+                }
+                return Some(Decision::Bind { pod: pod.meta.key(), uid, node });
+            }
+            Err(reason) => reason,
         };
         let pending = self.pending.get_mut(&uid)?;
         pending.attempts += 1;
@@ -270,12 +375,42 @@ impl Scheduler {
         Some(Decision::Unschedulable { pod: pod.meta.key(), uid, message: reason, known })
     }
 
+    /// The node for a pod with what has to be written of its volumes, or why there is none.
+    fn decide_node(&mut self, pod: &Pod) -> Result<(Arc<str>, Vec<Write>), Arc<str>> {
+        let storage = self.storage.as_ref().filter(|_| !pod.extras().claims.is_empty());
+        let Some(storage) = storage else {
+            // Pods of one shape fit the same nodes.
+            let shape = pod.spec.shape;
+            if let Some(reason) = self.hopeless.get(&shape) {
+                return Err(Arc::clone(reason));
+            }
+            let fit = |info: &NodeInfo| info.fit(&pod.spec);
+            return self.choose(pod, fit).map(|node| (node, Vec::new())).ok_or_else(|| {
+                let reason: Arc<str> = explain(self.nodes.values(), fit).into();
+                self.hopeless.insert(shape, Arc::clone(&reason));
+                reason
+            });
+        };
+        let claims = match storage.claims_of(pod) {
+            Ok(claims) => claims,
+            Err(why) => return Err(explain_all(self.nodes.len(), &why).into()),
+        };
+        let on_node = |info: &NodeInfo, claims: &PodClaims| -> Result<Vec<Write>, Misfit> {
+            info.fit(&pod.spec)?;
+            storage.on_node(claims, &info.node)
+        };
+        let fit = |info: &NodeInfo| on_node(info, &claims).map(drop);
+        let node = self.choose(pod, fit).ok_or_else(|| explain(self.nodes.values(), fit))?;
+        let writes = self.nodes.get(&node).and_then(|info| on_node(info, &claims).ok()).unwrap_or_default();
+        Ok((node, writes))
+    }
+
     /// The feasible node with the fewest pods, one that would rather not have it only where no other will.
-    fn choose(&self, pod: &Pod) -> Option<Arc<str>> {
+    fn choose(&self, pod: &Pod, fit: impl Fn(&NodeInfo) -> Result<(), Misfit>) -> Option<Arc<str>> {
         let mut reluctant = None;
         for (_, name) in &self.by_load {
             let Some(info) = self.nodes.get(name) else { continue };
-            if info.fit(&pod.spec).is_ok() {
+            if fit(info).is_ok() {
                 if !info.is_unwelcome(&pod.spec) {
                     return Some(Arc::clone(name));
                 }
@@ -314,11 +449,19 @@ impl Scheduler {
         self.release(now, uid);
     }
 
-    /// Every parked pod may be tried again, each no sooner than its back-off allows.
     fn room_came_free(&mut self, now: Moment) {
         self.hopeless.clear();
-        while let Some((sequence, uid)) = self.parked.pop_first() {
+        self.unpark(now, |_| true);
+    }
+
+    /// Parked pods may be tried again, each no sooner than its back-off allows.
+    fn unpark(&mut self, now: Moment, which: impl Fn(&Pod) -> bool) {
+        for (sequence, uid) in std::mem::take(&mut self.parked) {
             let Some(pending) = self.pending.get_mut(&uid) else { continue };
+            if !which(&pending.pod) {
+                self.parked.insert((sequence, uid));
+                continue;
+            }
             let State::Parked(earliest, flush) = pending.state else { continue };
             self.timed.remove(&(flush, sequence, uid.clone()));
             if earliest <= now {
@@ -358,6 +501,10 @@ impl Scheduler {
             }
             State::BackingOff(at) => {
                 self.timed.remove(&(at, pending.sequence, uid.clone()));
+            }
+            State::BindingVolumes(until) => {
+                self.timed.remove(&(until, pending.sequence, uid.clone()));
+                self.binding_volumes.remove(uid);
             }
             State::Binding => {}
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use muster_machinery::TokenBucket;
 use muster_objects::{Moment, ObjectKey, Uid};
 use muster_runtime::client::{Client, PatchType};
@@ -10,11 +11,13 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::{Decision, Scheduler};
 use crate::api::{EventQueue, binding, condition_patch, outcome, patch_pod_status, pod_path};
+use crate::control::Slim;
 use crate::events::{EventType, scheduler_event};
 use crate::feed::{Batch, parts};
 use crate::kubelet::{Outcome, sleep_until};
 use crate::node::Node;
 use crate::pod::Pod;
+use crate::volumes::{Claim, Class, Volume};
 
 /// How many writes are under way at once.
 const SIDE_BY_SIDE: usize = 128;
@@ -28,19 +31,30 @@ pub(crate) enum Input {
     Pods(Batch<Pod>),
     /// Nodes changed.
     Nodes(Batch<Node>),
+    /// Claims changed.
+    Claims(Batch<Slim<Claim>>),
+    /// Volumes changed.
+    Volumes(Batch<Slim<Volume>>),
+    /// Classes of volumes changed.
+    Classes(Batch<Slim<Class>>),
 }
 
 /// What came of a write.
 enum Landed {
     Binding(Uid, Outcome),
+    Volumes(Uid, Outcome),
     Condition,
 }
 
 /// Runs the scheduler for as long as it is fed. Nothing is scheduled before there was a node: a cluster
 /// that is meant to have none is left to whoever schedules it.
-pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, events: Option<EventQueue>) {
+pub(crate) async fn run(
+    mut scheduler: Scheduler,
+    mut input: UnboundedReceiver<Input>,
+    client: Client,
+    events: Option<EventQueue>,
+) {
     let clock = client.clock();
-    let mut scheduler = Scheduler::new();
     let mut teller = Teller { events, limit: TokenBucket::new(EVENT_INTERVAL, EVENT_BURST) };
     let mut flights: JoinSet<Landed> = JoinSet::new();
     let mut any_node = false;
@@ -65,6 +79,7 @@ pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, eve
             batch = input.recv() => match batch {
                 Some(Input::Pods(batch)) => take_pods(&mut scheduler, &client, &batch),
                 Some(Input::Nodes(batch)) => any_node |= take_nodes(&mut scheduler, &client, &batch),
+                Some(told) => take_storage(&mut scheduler, clock.moment(), &told),
                 None => return,
             },
             Some(landing) = flights.join_next() => landed(&mut scheduler, clock.moment(), landing),
@@ -77,7 +92,39 @@ fn landed(scheduler: &mut Scheduler, now: Moment, landing: Result<Landed, JoinEr
     match landing {
         Ok(Landed::Binding(uid, Outcome::Done)) => scheduler.bound(&uid),
         Ok(Landed::Binding(uid, outcome)) => scheduler.bind_failed(now, &uid, outcome == Outcome::Gone),
+        Ok(Landed::Volumes(uid, Outcome::Done)) => scheduler.volumes_asked(now, &uid),
+        Ok(Landed::Volumes(uid, _)) => scheduler.bind_failed(now, &uid, false),
         Ok(Landed::Condition) | Err(_) => {}
+    }
+}
+
+fn take_storage(scheduler: &mut Scheduler, now: Moment, told: &Input) {
+    match told {
+        Input::Claims(batch) => {
+            for change in batch.iter() {
+                match parts(change) {
+                    (_, Some(claim)) => scheduler.claim_changed(now, claim),
+                    (gone, None) => gone.into_iter().for_each(|gone| scheduler.claim_deleted(now, &gone.meta.key())),
+                }
+            }
+        }
+        Input::Volumes(batch) => {
+            for change in batch.iter() {
+                match parts(change) {
+                    (_, Some(volume)) => scheduler.volume_changed(now, volume),
+                    (gone, None) => gone.into_iter().for_each(|gone| scheduler.volume_deleted(now, &gone.meta.key())),
+                }
+            }
+        }
+        Input::Classes(batch) => {
+            for change in batch.iter() {
+                match parts(change) {
+                    (_, Some(class)) => scheduler.class_changed(now, class),
+                    (gone, None) => gone.into_iter().for_each(|gone| scheduler.class_deleted(now, &gone.meta.key())),
+                }
+            }
+        }
+        Input::Pods(_) | Input::Nodes(_) => {}
     }
 }
 
@@ -113,6 +160,17 @@ fn take_nodes(scheduler: &mut Scheduler, client: &Client, batch: &Batch<Node>) -
 
 async fn perform(client: Client, decision: Decision) -> Landed {
     match decision {
+        Decision::BindVolumes { uid, writes } => {
+            for write in writes.0 {
+                let (path, patch) = write.request();
+                let body = Bytes::from(patch.to_string());
+                if let Err(error) = client.patch_metadata(&path, PatchType::Merge, body).await {
+                    tracing::debug!(path, %error, "a volume was not bound");
+                    return Landed::Volumes(uid, Outcome::Failed);
+                }
+            }
+            Landed::Volumes(uid, Outcome::Done)
+        }
         Decision::Bind { pod, uid, node } => {
             let answer = client.post(&pod_path(&pod, "/binding"), binding(&pod, &uid, &node)).await;
             let outcome = match answer {
@@ -154,7 +212,7 @@ impl Teller {
                 scheduled = format!("Successfully assigned {pod} to {node}");
                 (pod, uid, (EventType::Normal, "Scheduled", "Binding"), &scheduled)
             }
-            Decision::Unschedulable { known: true, .. } => return,
+            Decision::Unschedulable { known: true, .. } | Decision::BindVolumes { .. } => return,
             Decision::Unschedulable { pod, uid, message, .. } => {
                 (pod, uid, (EventType::Warning, "FailedScheduling", "Scheduling"), message)
             }

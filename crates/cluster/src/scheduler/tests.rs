@@ -22,6 +22,7 @@ fn place(scheduler: &mut Scheduler, now: Moment) -> Option<Result<String, String
             Some(Ok(node.to_string()))
         }
         Decision::Unschedulable { message, .. } => Some(Err(message.to_string())),
+        Decision::BindVolumes { .. } => panic!("there are none"),
     }
 }
 
@@ -272,7 +273,7 @@ proptest! {
                         placed.insert(uid.clone(), (node, u32::try_from(cores).expect("small")));
                         scheduler.bound(&uid);
                     }
-                    Decision::Unschedulable { .. } => {}
+                    Decision::Unschedulable { .. } | Decision::BindVolumes { .. } => {}
                 }
             }
             for (name, count) in scheduler.load() {
