@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use muster_cluster::{Cluster, DelayRange, Options};
+use muster_cluster::{Cluster, DelayRange, Options, controllers};
 use muster_runtime::client::{Client, Options as ClientOptions, configuration};
 use tokio::runtime::Handle;
 
@@ -20,8 +20,7 @@ impl Nodes {
             pod_startup: DelayRange::ZERO,
             pod_shutdown: Duration::ZERO,
             events: false,
-            namespace_deletion: false,
-            service_accounts: false,
+            controllers: [controllers::GARBAGE_COLLECTOR].into(),
             ..Options::default()
         };
         let cluster = runtime.block_on(async {

@@ -22,9 +22,9 @@ use muster_objects::time::Timestamp;
 use muster_schema::quantity::Quantity;
 
 pub use self::list::ResourceList;
-use crate::model::qos::qos_class;
 use crate::model::Object;
 use crate::model::fields::Fields;
+use crate::model::qos::qos_class;
 
 /// What claims of a storage class count as, after the class.
 const BY_STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
