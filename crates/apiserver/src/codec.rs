@@ -12,6 +12,7 @@ use crate::schema::strategic::{self, PatchError};
 use crate::schema::{self, Validation};
 use crate::status::ApiError;
 
+pub mod custom;
 mod duplicates;
 pub mod json_patch;
 pub mod openapi_v2;
@@ -168,7 +169,7 @@ pub fn strategic_merge(model: &Model<'_>, live: Object, patch: &mut Value) -> Re
 
 /// Records in a scale's managed fields who wrote it.
 pub fn update_scale_managed_fields(live: &Object, scale: &mut Object, manager: &str, now: Timestamp) {
-    schema::managed::update("autoscaling", "v1", "Scale", Some(live), scale, manager, "scale", now);
+    schema::managed::update(&Model::SCALE.into(), Some(live), scale, manager, "scale", now);
 }
 
 /// Reads the body of a delete.

@@ -103,6 +103,12 @@ impl ApiError {
         Self::new(405, "MethodNotAllowed", message).with_empty_details()
     }
 
+    /// 405: not now.
+    #[must_use]
+    pub fn not_allowed_now(resource: GroupResource<'_>, why: &str) -> Self {
+        Self::new(405, "MethodNotAllowed", why.to_owned()).about(resource, "")
+    }
+
     /// 409: the name is taken.
     #[must_use]
     pub fn already_exists(resource: GroupResource<'_>, name: &str) -> Self {

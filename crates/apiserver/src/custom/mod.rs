@@ -12,6 +12,7 @@
 pub mod columns;
 pub mod default;
 pub mod definition;
+pub mod family;
 pub mod formats;
 pub mod lists;
 pub mod metadata;
@@ -20,6 +21,7 @@ pub mod pattern;
 pub mod props;
 pub mod prune;
 pub mod rules;
+pub mod scale;
 pub mod structural;
 pub mod validate;
 

@@ -39,6 +39,8 @@ impl AsRef<[u8]> for Held {
 struct ListBody {
     head: Option<Vec<u8>>,
     entries: std::vec::IntoIter<Arc<Entry>>,
+    /// Whether each says what it is.
+    whole: bool,
     first: bool,
     done: bool,
 }
@@ -86,10 +88,11 @@ impl Body {
         }
     }
 
-    /// `head`, which ends with an opening bracket; the objects as items of a list; `]}`.
+    /// `head`, which ends with an opening bracket; the objects as items of a list, each saying what it is where they
+    /// are `whole`; `]}`.
     #[must_use]
-    pub fn list(head: Vec<u8>, entries: Vec<Arc<Entry>>) -> Self {
-        let mut list = ListBody { head: Some(head), entries: entries.into_iter(), first: true, done: false };
+    pub fn list(head: Vec<u8>, entries: Vec<Arc<Entry>>, whole: bool) -> Self {
+        let mut list = ListBody { head: Some(head), entries: entries.into_iter(), whole, first: true, done: false };
         match list.piece() {
             Some(piece) if list.done => Self::whole(piece),
             Some(piece) => {
@@ -117,6 +120,10 @@ impl ListBody {
                 out.push(b',');
             }
             self.first = false;
+            if self.whole {
+                out.extend_from_slice(entry.json());
+                continue;
+            }
             out.push(b'{');
             out.extend_from_slice(entry.item_tail());
         }

@@ -104,10 +104,7 @@ pub fn version(registry: &Registry, group: &str, version: &str, headers: &Header
     let mut resources: Vec<Value> = Vec::new();
     for resource in &served.resources {
         resources.push(resource_value(resource));
-        let mut parts: Vec<Value> =
-            resource.subresources.iter().map(|part| subresource_value(resource, *part)).collect();
-        parts.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
-        resources.extend(parts);
+        resources.extend(parts(resource).into_iter().map(|part| subresource_value(resource, part)));
     }
     let mut out = Map::new();
     out.insert("kind".to_owned(), json!("APIResourceList"));
@@ -137,6 +134,15 @@ fn resource_value(resource: &Resource) -> Value {
         out["storageVersionHash"] = json!(storage_version_hash(resource));
     }
     out
+}
+
+/// The subresources in the order in which they are told: by name, but for custom resources.
+fn parts(resource: &Resource) -> Vec<Subresource> {
+    let mut parts = resource.subresources.clone();
+    if !groups::is_custom(&resource.group) {
+        parts.sort_by_key(|part| part.name());
+    }
+    parts
 }
 
 /// A subresource's own type; the object's where it has none.
@@ -252,7 +258,8 @@ fn document(registry: &Registry, api: &str, core: bool) -> Value {
                 }
             }
             None => {
-                let mut metadata = json!({"creationTimestamp": null});
+                let mut metadata =
+                    if groups::is_custom(&served.group) { json!({}) } else { json!({"creationTimestamp": null}) };
                 if !core {
                     metadata["name"] = json!(served.group);
                 }
@@ -269,23 +276,25 @@ fn document(registry: &Registry, api: &str, core: bool) -> Value {
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {
-    let mut parts: Vec<(&str, Value)> = resource
-        .subresources
-        .iter()
+    // Custom resources say of what group and version they are.
+    let own = match groups::is_custom(&resource.group) {
+        true => resource.model(),
+        false => Model { group: "", version: "", kind: &resource.kind },
+    };
+    let kind = |model: Model<'_>| json!({"group": model.group, "version": model.version, "kind": model.kind});
+    let parts: Vec<Value> = parts(resource)
+        .into_iter()
         .map(|part| {
-            let model = model_of(resource, *part);
-            let value = json!({
+            json!({
                 "subresource": part.name(),
-                "responseKind": {"group": model.group, "version": model.version, "kind": model.kind},
+                "responseKind": kind(part.model().unwrap_or(own)),
                 "verbs": part.verbs(),
-            });
-            (part.name(), value)
+            })
         })
         .collect();
-    parts.sort_by_key(|(name, _)| *name);
     let mut out = json!({
         "resource": resource.plural,
-        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "responseKind": kind(own),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
         "verbs": resource.verbs,
@@ -297,7 +306,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         out["categories"] = json!(resource.categories);
     }
     if !parts.is_empty() {
-        out["subresources"] = parts.into_iter().map(|(_, value)| value).collect();
+        out["subresources"] = Value::Array(parts);
     }
     out
 }
@@ -305,7 +314,8 @@ fn aggregated_resource(resource: &Resource) -> Value {
 /// 404 for a path of which nothing is known: a `Status` below a known group, else a page.
 #[must_use]
 pub fn nothing(registry: &Registry, group: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
-    let known = group.is_empty() || versions(registry).iter().any(|served| served.group == group);
+    let known =
+        group.is_empty() || !groups::is_custom(group) && versions(registry).iter().any(|served| served.group == group);
     if known {
         respond::error(&ApiError::no_such_resource(), negotiate::output(headers, query, false).ok())
     } else {

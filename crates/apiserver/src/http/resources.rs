@@ -158,6 +158,9 @@ impl Request<'_> {
         if self.verb == Verb::Patch && content_type != apply::CONTENT_TYPE && PatchType::of(content_type).is_none() {
             return respond::error(&ApiError::unsupported_media_type_route(), None);
         }
+        if let Some(error) = self.refused_media(content_type) {
+            return respond::error(&error, None);
+        }
         let output = match negotiate::output(&self.parts.headers, &self.query, true) {
             Ok(output) => output,
             Err(_) if self.subresource == Some(Subresource::Log) => {
@@ -166,11 +169,36 @@ impl Request<'_> {
             Err(error) => return respond::error(&error, None),
         };
         let mut warnings: Vec<String> = self.served.kind.deprecation().into_iter().map(str::to_owned).collect();
-        let mut response = self
-            .dispatch(body, output, &mut warnings)
-            .unwrap_or_else(|error| respond::error(&error, Some(Output { transform: None, ..output })));
+        if self.verb == Verb::Create && self.served.kind.custom().is_some_and(|custom| custom.family().terminating) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return respond::error(&ApiError::not_allowed_now(self.served.group_resource(), why), Some(output));
+        }
+        let answer = self.dispatch(body, output, &mut warnings);
+        if answer.is_ok() && !matches!(self.verb, Verb::Get | Verb::List | Verb::Watch | Verb::Create) {
+            self.settle(self.path.name);
+        }
+        let mut response =
+            answer.unwrap_or_else(|error| respond::error(&error, Some(Output { transform: None, ..output })));
         respond::warn(&mut response, &warnings);
         response
+    }
+
+    /// Does what follows from a write to definitions, and to what they define. Without a name, of any of them.
+    fn settle(&self, name: Option<&str>) {
+        let definition = self.served.kind.cleanup().is_some();
+        let custom = self.served.kind.custom().is_some_and(|custom| custom.family().terminating);
+        if definition || custom {
+            self.registry().settle(self.served, name);
+        }
+    }
+
+    /// Custom objects have no strategic merge patch.
+    fn refused_media(&self, content_type: &str) -> Option<ApiError> {
+        const PATCHES: [&str; 3] =
+            ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+        self.served.kind.custom().filter(|_| self.subresource != Some(Subresource::Scale))?;
+        let strategic = self.verb == Verb::Patch && PatchType::of(content_type) == Some(PatchType::Strategic);
+        strategic.then(|| ApiError::unsupported_media_type(&PATCHES))
     }
 
     fn dispatch(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
@@ -268,6 +296,9 @@ impl Request<'_> {
         let options = self.write_options("CreateOptions")?;
         let object = self.decode(&self.served.resource().model(), body, format, &options, warnings)?;
         let answer = self.registry().create(self.served, self.namespace(), object, &options, warnings)?;
+        if let Answer::Entry(entry) = &answer {
+            self.settle(Some(&entry.name));
+        }
         self.object(201, &answer, output)
     }
 
@@ -407,7 +438,10 @@ impl Request<'_> {
         options: &WriteOptions,
         warnings: &mut Vec<String>,
     ) -> Result<Object, ApiError> {
-        let mut object = codec::decode(model, body, format, options.field_validation, warnings)?;
+        let mut object = match self.served.kind.custom() {
+            Some(custom) => codec::custom::decode(custom, body, format, options.field_validation, warnings)?,
+            None => codec::decode(model, body, format, options.field_validation, warnings)?,
+        };
         self.served.kind.default(&mut object);
         self.served.kind.to_stored(&mut object);
         Ok(object)

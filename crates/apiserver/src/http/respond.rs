@@ -104,10 +104,16 @@ pub fn object(
     {
         return Ok(with_body(code, "application/json", Body::line(entry.json_bytes())));
     }
-    let object = answer.object();
+    let object = match answer {
+        Answer::Entry(entry) => served.live(entry),
+        Answer::Object(object) => object.clone(),
+    };
     let is_status = object.get("kind").and_then(Value::as_str) == Some("Status");
     let shown = match output.transform {
         None if is_status => Value::Object(object),
+        None if has_no_form(served, &object, output) => {
+            return Err(ApiError::not_acceptable(codec::custom::no_protobuf("Unstructured")));
+        }
         None => Value::Object(served.present(object)),
         Some(_) if is_status => Value::Object(object),
         Some(Transform::Table(version)) => {
@@ -130,6 +136,12 @@ pub fn object(
     Ok(value(code, &shown, output))
 }
 
+/// Whether an object is asked for in protobuf that has none.
+fn has_no_form(served: &Served, object: &Object, output: Output) -> bool {
+    let own = object.get("kind").and_then(Value::as_str) == Some(&*served.resource().kind);
+    output.format == Format::Protobuf && own && served.kind.custom().is_some()
+}
+
 /// A list.
 ///
 /// # Errors
@@ -142,7 +154,13 @@ pub fn list(
     include: Option<&str>,
 ) -> Result<Response<Body>, ApiError> {
     let version = Value::from(page.version.to_string());
-    let metadata = list_metadata(Some(&version), page.continue_token.as_deref(), page.remaining);
+    // A list of custom objects has a token even where nothing follows, and items that say what they are.
+    let custom = served.kind.custom().is_some();
+    if custom && output.transform.is_none() && output.format == Format::Protobuf {
+        return Err(ApiError::not_acceptable(codec::custom::no_protobuf("UnstructuredList")));
+    }
+    let token = page.continue_token.as_deref().or((custom && output.transform.is_none()).then_some(""));
+    let metadata = list_metadata(Some(&version), token, page.remaining);
     if output.transform.is_none() && output.format == Format::Json && !output.pretty && !served.converts() {
         let mut head = Vec::with_capacity(256);
         let kind = format!("{}List", served.resource().kind);
@@ -154,7 +172,7 @@ pub fn list(
         head.extend_from_slice(b",\"metadata\":");
         let _ = serde_json::to_writer(&mut head, &metadata);
         head.extend_from_slice(b",\"items\":[");
-        return Ok(with_body(200, "application/json", Body::list(head, page.entries)));
+        return Ok(with_body(200, "application/json", Body::list(head, page.entries, custom)));
     }
     let is_long = page.entries.len() >= LONG_LIST;
     aside(is_long, || {
@@ -172,14 +190,16 @@ fn shown_list(
     transform: Option<Transform>,
     include: Option<&str>,
 ) -> Result<Value, ApiError> {
-    let objects = page.entries.iter().map(|entry| entry.object());
+    let objects = page.entries.iter().map(|entry| served.live(entry));
     Ok(match transform {
         None => {
             let items: Vec<Value> = objects
                 .map(|object| {
                     let mut object = served.present(object);
-                    object.remove("kind");
-                    object.remove("apiVersion");
+                    if served.kind.custom().is_none() {
+                        object.remove("kind");
+                        object.remove("apiVersion");
+                    }
                     Value::Object(object)
                 })
                 .collect();

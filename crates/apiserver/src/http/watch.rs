@@ -226,6 +226,8 @@ impl Watch {
 
     fn transformed_line(&mut self, word: &str, object: &Map<String, Value>) -> Bytes {
         let served = &self.served;
+        let read = served.kind.custom().map(|_| served.read(object.clone()));
+        let object = read.as_ref().unwrap_or(object);
         let shown = match self.wanted.transform {
             Some(Transform::Table(version)) => {
                 let version_now = object.get("metadata").and_then(|m| m.get("resourceVersion"));

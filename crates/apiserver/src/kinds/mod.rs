@@ -12,6 +12,8 @@ pub mod configmap;
 mod controllerrevision;
 mod cronjob;
 mod csi;
+pub mod custom;
+pub mod customresourcedefinition;
 mod daemonset;
 pub mod defaults;
 pub mod deployment;
@@ -144,8 +146,13 @@ pub trait Kind: Send + Sync + 'static {
         let _ = (part, object, old, now);
     }
 
+    /// The kind as one that came with a CustomResourceDefinition.
+    fn custom(&self) -> Option<&custom::CustomKind> {
+        None
+    }
+
     /// The warning that every answer about the kind carries, where it is on its way out.
-    fn deprecation(&self) -> Option<&'static str> {
+    fn deprecation(&self) -> Option<&str> {
         None
     }
 
@@ -180,6 +187,11 @@ pub trait Kind: Send + Sync + 'static {
         None
     }
 
+    /// The finalizer that the first deletion puts on an object: it goes when what depends on the object is gone.
+    fn cleanup(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether the kind keeps finalizers in `spec.finalizers` (namespaces).
     fn spec_finalizers(&self) -> bool {
         false
@@ -203,6 +215,12 @@ pub trait Kind: Send + Sync + 'static {
     fn scale_selector(&self, object: &Object) -> String {
         let _ = object;
         String::new()
+    }
+}
+
+impl std::fmt::Debug for dyn Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Kind").field(&self.resource().plural).finish()
     }
 }
 
@@ -249,6 +267,7 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
         Arc::new(lease::Lease),
         Arc::new(endpointslice::EndpointSlice),
         Arc::new(poddisruptionbudget::kind()),
+        Arc::new(customresourcedefinition::CustomResourceDefinition),
         Arc::new(event::EventV1),
         Arc::new(ingress::class()),
         Arc::new(ingress::kind()),

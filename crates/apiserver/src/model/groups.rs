@@ -41,6 +41,12 @@ pub fn priority(group: &str, version: &str) -> (i64, i64) {
     found.map_or(CUSTOM, |(.., group, version)| (*group, *version))
 }
 
+/// Whether a group is none of Kubernetes' own.
+#[must_use]
+pub fn is_custom(group: &str) -> bool {
+    PRIORITIES.iter().all(|(known, ..)| *known != group)
+}
+
 /// How versions compare by their names: `v2` before `v1`, `v1` before `v1beta2`, `v1beta2` before `v1beta1`, that
 /// before `v1alpha1`, and whatever has no such form last, by its letters.
 #[must_use]

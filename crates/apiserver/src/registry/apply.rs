@@ -8,9 +8,9 @@ use super::options::{FieldValidation, WriteOptions};
 use super::update::{Update, check_name};
 use super::{Answer, Registry, Served, deduplicate_owners, match_namespace, set_metadata};
 use crate::admission;
-use crate::codec::Model;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part, Resource};
+use crate::schema::managed::Subject;
 use crate::schema::managed::apply::{self, Configuration, Refusal};
 use crate::schema::{Validation, from_unstructured, read_json, yaml_duplicates, yaml_to_json};
 use crate::status::ApiError;
@@ -92,10 +92,10 @@ impl Registry {
         body: &[u8],
         warnings: &mut Vec<String>,
     ) -> Result<Object, ApiError> {
-        let present = live
-            .map(|live| if served.converts() { Cow::Owned(served.present(live.clone())) } else { Cow::Borrowed(live) });
-        let model = served.resource().model();
-        let mut next = self.apply_to(&model, present.as_deref(), update, body, warnings)?;
+        let converts = served.kind.stored_as().is_some();
+        let present =
+            live.map(|live| if converts { Cow::Owned(served.present(live.clone())) } else { Cow::Borrowed(live) });
+        let mut next = self.apply_to(served.subject(), present.as_deref(), update, body, warnings)?;
         served.kind.default(&mut next);
         served.kind.to_stored(&mut next);
         Ok(next)
@@ -104,7 +104,7 @@ impl Registry {
     /// Applies a configuration to an object of any model.
     pub(super) fn apply_to(
         &self,
-        model: &Model<'_>,
+        subject: Subject<'_>,
         live: Option<&Object>,
         update: Update<'_>,
         body: &[u8],
@@ -112,16 +112,14 @@ impl Registry {
     ) -> Result<Object, ApiError> {
         let (tree, repeated) = read(body)?;
         let configuration = Configuration {
-            group: model.group,
-            version: model.version,
-            kind: model.kind,
+            subject,
             subresource: update.subresource,
             tree: &tree,
             manager: &update.options.field_manager,
             force: update.options.force,
             now: self.clock.now(),
         };
-        let convert = |object: &Object, version: &str| self.in_version(object, version);
+        let convert = |object: &Object, version: &str| self.in_version(subject, object, version);
         let next = apply::apply(&configuration, live, &convert).map_err(refused)?;
         // As on the real server, what cannot be applied is told before what is written twice.
         match update.options.field_validation {
@@ -141,13 +139,19 @@ impl Registry {
 
 impl Registry {
     /// An object, which says what it is, in another version of its kind.
-    fn in_version(&self, object: &Object, version: &str) -> Option<Object> {
+    fn in_version(&self, subject: Subject<'_>, object: &Object, version: &str) -> Option<Object> {
         let kind = object.text("kind");
         let catalogue = self.catalogue();
         let find = |api_version: &str| {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             catalogue.of_kind(group, version, kind)
         };
+        if let Some(custom) = subject.open.is_some().then(|| find(object.text("apiVersion"))).flatten() {
+            let (custom, mut object) = (custom.kind.custom()?, object.clone());
+            let to = custom.family().version_named(version)?;
+            custom.family().convert(&mut object, to);
+            return Some(object);
+        }
         let (from, to) = (find(object.text("apiVersion"))?, find(version)?);
         let Resource { group, version, .. } = from.resource();
         let tree = Value::Object(object.clone());

@@ -79,7 +79,7 @@ impl Registry {
         let errors = served.kind.validate_create(&object);
         let name = metadata(&object).text("name").to_owned();
         if !errors.is_empty() {
-            return Err(served.invalid(&name, &errors));
+            return Err(served.invalid_object(&object, &name, &errors));
         }
         warnings.extend(served.kind.warnings(&object, None));
         served.kind.canonicalize(&mut object);

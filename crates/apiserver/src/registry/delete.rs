@@ -58,6 +58,14 @@ impl Registry {
     ) -> Result<Deleted, ApiError> {
         loop {
             let entry = self.get(served, namespace, name)?;
+            if let Some(finalizer) = served.kind.cleanup()
+                && !metadata(&entry.object()).contains_key("deletionTimestamp")
+            {
+                match self.begin_cleanup(served, &entry, finalizer, options)? {
+                    Some(answer) => return Ok(Deleted { answer, gone: false }),
+                    None => continue,
+                }
+            }
             if served.kind.spec_finalizers() {
                 if let Some(answer) = self.begin_termination(served, &entry, options)? {
                     return Ok(Deleted { answer, gone: false });

@@ -14,6 +14,7 @@
 pub mod apply;
 pub mod catalogue;
 pub mod create;
+pub mod definitions;
 pub mod delete;
 pub mod evictions;
 mod expiry;
@@ -26,6 +27,7 @@ pub mod selection;
 pub mod services;
 pub mod update;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use muster_objects::time::Timestamp;
@@ -39,6 +41,7 @@ use crate::kinds::Kind;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Resource, Subresource};
 use crate::schema;
+use crate::schema::managed::Subject;
 use crate::status::{ApiError, GroupResource};
 use crate::storage::{Draft, Entry, ResourceId, Retention, Storage};
 pub use catalogue::Catalogue;
@@ -87,17 +90,41 @@ impl Served {
         self.resource().api_version()
     }
 
-    /// Whether the objects are stored in another version.
+    /// Whether what is stored is not what is served.
     #[must_use]
     pub fn converts(&self) -> bool {
-        self.kind.stored_as().is_some()
+        match self.kind.custom() {
+            Some(custom) => !custom.is_plain(),
+            None => self.kind.stored_as().is_some(),
+        }
     }
 
-    /// What is stored, in this version.
+    /// What a write is handed and makes, in this version. Custom objects are in it already.
     #[must_use]
-    pub fn present(&self, mut stored: Object) -> Object {
-        self.kind.to_served(&mut stored);
+    pub fn present(&self, mut object: Object) -> Object {
+        self.kind.to_served(&mut object);
+        object
+    }
+
+    /// What is stored, as a write is handed it: custom objects in this version, others as they are stored.
+    #[must_use]
+    pub fn live(&self, entry: &Entry) -> Object {
+        self.read(entry.object())
+    }
+
+    /// As [`Served::live`], of a tree.
+    #[must_use]
+    pub fn read(&self, mut stored: Object) -> Object {
+        if let Some(custom) = self.kind.custom() {
+            custom.read(&mut stored);
+        }
         stored
+    }
+
+    /// What field managers share of the objects.
+    #[must_use]
+    pub fn subject(&self) -> Subject<'_> {
+        Subject { model: self.resource().model(), open: self.kind.custom().map(|custom| &custom.family().open) }
     }
 
     /// Whether the kind has this subresource.
@@ -118,6 +145,18 @@ impl Served {
         ApiError::invalid(self.group_kind(), name, errors)
     }
 
+    /// 422 for one object of the kind, or for one that a client takes for one.
+    #[must_use]
+    pub fn invalid_object(&self, object: &Object, name: &str, errors: &[FieldError]) -> ApiError {
+        let resource = object.text("kind");
+        let own = self.group_kind();
+        ApiError::invalid(
+            GroupResource { resource: if self.kind.custom().is_some() { resource } else { own.resource }, ..own },
+            name,
+            errors,
+        )
+    }
+
     /// Records in `metadata.managedFields` who wrote what. What the server does on its own has no manager.
     pub fn update_managed_fields(
         &self,
@@ -130,15 +169,15 @@ impl Served {
         if manager.is_empty() {
             return;
         }
-        let Resource { group, version, kind, .. } = self.resource();
-        if !self.converts() {
-            schema::managed::update(group, version, kind, live, object, manager, subresource, now);
+        let subject = self.subject();
+        if self.kind.stored_as().is_none() {
+            schema::managed::update(&subject, live, object, manager, subresource, now);
             return;
         }
         // Who wrote what is told in the version in which it was written.
         let live = live.map(|live| self.present(live.clone()));
         let mut shown = self.present(object.clone());
-        schema::managed::update(group, version, kind, live.as_ref(), &mut shown, manager, subresource, now);
+        schema::managed::update(&subject, live.as_ref(), &mut shown, manager, subresource, now);
         let metadata = object.object_or_new("metadata");
         metadata.carry("managedFields", shown.object_or_new("metadata"));
     }
@@ -148,6 +187,11 @@ impl Served {
     /// # Errors
     /// 500 when it is larger than the reference's storage takes (API-22).
     pub fn draft(&self, object: &Object, previous: Option<&Entry>) -> Result<Draft, ApiError> {
+        let mut stored = Cow::Borrowed(object);
+        if let Some(custom) = self.kind.custom().filter(|custom| !custom.is_plain()) {
+            custom.store(stored.to_mut());
+        }
+        let object = stored.as_ref();
         let mut fields = String::new();
         for label in self.kind.indexed() {
             if let Some(value) = self.kind.field(object, label) {
@@ -200,6 +244,8 @@ pub struct Registry {
     pub generator: Generator,
     /// Objects that go by themselves.
     expiry: expiry::Expiry,
+    /// What came with CustomResourceDefinitions.
+    definitions: definitions::Definitions,
     /// Held from looking for what is free until it is taken.
     allocation: Mutex<()>,
 }
@@ -216,6 +262,7 @@ impl Registry {
             clock,
             generator,
             expiry: expiry::Expiry::default(),
+            definitions: definitions::Definitions::default(),
             allocation: Mutex::new(()),
         }
     }

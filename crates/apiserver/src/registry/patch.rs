@@ -10,6 +10,7 @@ use super::{Answer, Registry, Served};
 use crate::codec::json_patch::{self, Touched};
 use crate::codec::{self, Model};
 use crate::field::{FieldError, Shown};
+use crate::kinds::custom::CustomKind;
 use crate::model::Object;
 use crate::schema;
 use crate::status::{ApiError, GroupResource};
@@ -64,9 +65,9 @@ impl Registry {
     ) -> Result<Answer, ApiError> {
         let model = served.resource().model();
         self.change(served, update, None, warnings, |live, warnings| {
-            let present =
-                if served.converts() { Cow::Owned(served.present(live.clone())) } else { Cow::Borrowed(live) };
-            let mut next = apply(&model, &present, patch, update.options, warnings)?;
+            let converts = served.kind.stored_as().is_some();
+            let present = if converts { Cow::Owned(served.present(live.clone())) } else { Cow::Borrowed(live) };
+            let mut next = apply(&model, served.kind.custom(), &present, patch, update.options, warnings)?;
             served.kind.default(&mut next);
             served.kind.to_stored(&mut next);
             Ok(next)
@@ -80,12 +81,20 @@ impl Registry {
 /// 400 for a patch that cannot be read, 422 for one that does not apply or whose result is no such object.
 pub fn apply(
     model: &Model<'_>,
+    custom: Option<&CustomKind>,
     live: &Object,
     patch: Patch<'_>,
     options: &WriteOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Object, ApiError> {
     let validation = options.field_validation;
+    let read_back = |tree: &Value| match custom {
+        Some(kind) => {
+            let (object, strict) = codec::custom::read_back(kind, tree)?;
+            Ok((object, if validation == FieldValidation::Ignore { Vec::new() } else { strict }))
+        }
+        None => codec::read_back(model, tree, validation),
+    };
     let (object, strict) = match patch.kind {
         PatchType::Json => {
             let (operations, mut strict) = read(patch.body, Shape::JsonPatch, validation)?;
@@ -100,7 +109,7 @@ pub fn apply(
             let mut patched = Value::Object(live.clone());
             json_patch::apply(&mut patched, operations, &mut touched).map_err(|_| ApiError::unprocessable())?;
             let shown = || codec::shown(model, &patched, &touched);
-            let (object, found) = codec::read_back(model, &patched, validation).map_err(|why| invalid(shown(), why))?;
+            let (object, found) = read_back(&patched).map_err(|why| invalid(shown(), why))?;
             strict.extend(found);
             refuse_strict(validation, &strict, shown)?;
             (object, strict)
@@ -116,8 +125,7 @@ pub fn apply(
                 json_patch::merge(&mut whole, merge.clone(), &mut touched);
                 codec::shown(model, &Value::Object(whole), &touched)
             };
-            let (mut object, found) =
-                codec::read_back(model, &Value::Object(partial), validation).map_err(|why| invalid(shown(), why))?;
+            let (mut object, found) = read_back(&Value::Object(partial)).map_err(|why| invalid(shown(), why))?;
             strict.extend(found);
             refuse_strict(validation, &strict, shown)?;
             put_back(&mut object, live, &merge);

@@ -7,6 +7,8 @@ use super::patch::{Patch, apply};
 use super::update::Update;
 use super::{Answer, Registry, Served, set_metadata};
 use crate::codec::{self, Model};
+use crate::custom::scale;
+use crate::field::go_quote;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{NameRule, Object};
 use crate::schema;
@@ -31,7 +33,14 @@ impl Registry {
     /// 404 when the object is not there.
     pub fn scale(&self, served: &Served, namespace: &str, name: &str) -> Result<Answer, ApiError> {
         let entry = self.get(served, namespace, name)?;
-        Ok(Answer::Object(scale_of(served, &entry.object())))
+        let object = served.live(&entry);
+        if let Some(path) = spec_path(served)
+            && scale::number(&object, path).map_err(ApiError::plain)?.is_none()
+        {
+            let why = format!("the spec replicas field {} does not exist", go_quote(path));
+            return Err(ApiError::internal(&why));
+        }
+        Ok(Answer::Object(scale_of(served, &object).map_err(ApiError::plain)?))
     }
 
     /// Changes an object's replicas through its scale.
@@ -54,15 +63,23 @@ impl Registry {
         let manager = update.options.manager.as_str();
         let update = Update { options: &unmanaged, ..update };
         let answer = self.change(served, update, precondition, warnings, |live, warnings| {
-            let mut present = scale_of(served, live);
-            let shared = shared_entries(live);
+            let mut present = scale_of(served, live).map_err(ApiError::plain)?;
+            let path = spec_path(served);
+            if let Some(path) = path
+                && scale::number(live, path).map_err(ApiError::plain)?.is_none()
+            {
+                present.object_or_new("spec").insert("replicas".to_owned(), Value::from(UNSET));
+            }
+            let shared = shared_entries(live, &fields_of(path));
             if !shared.is_empty() {
                 set_metadata(&mut present, "managedFields", Some(Value::Array(shared)));
             }
             let mut scale = match new {
                 NewScale::Whole(scale) => (*scale).clone(),
-                NewScale::Patched(patch) => apply(&Model::SCALE, &present, patch, update.options, warnings)?,
-                NewScale::Applied(body) => self.apply_to(&Model::SCALE, Some(&present), update, body, warnings)?,
+                NewScale::Patched(patch) => apply(&Model::SCALE, None, &present, patch, update.options, warnings)?,
+                NewScale::Applied(body) => {
+                    self.apply_to(Model::SCALE.into(), Some(&present), update, body, warnings)?
+                }
             };
             check(served, &scale, live, update.name)?;
             // Who applies has said already what is whose.
@@ -73,20 +90,47 @@ impl Registry {
             let entries = carried_entries(served, live, &scale);
             set_metadata(&mut next, "managedFields", (!entries.is_empty()).then_some(Value::Array(entries)));
             let replicas = scale.object("spec").map_or(0, |spec| spec.int("replicas"));
-            next.object_or_new("spec").insert("replicas".to_owned(), Value::from(replicas));
+            match path {
+                Some(path) if replicas == UNSET => {
+                    let why = format!("the spec replicas field {} cannot be empty", go_quote(path));
+                    return Err(ApiError::bad_request(why));
+                }
+                Some(path) => scale::set(&mut next, path, replicas).map_err(ApiError::plain)?,
+                None => {
+                    next.object_or_new("spec").insert("replicas".to_owned(), Value::from(replicas));
+                }
+            }
             let version = metadata(&scale).maybe_text("resourceVersion").map(Value::from);
             set_metadata(&mut next, "resourceVersion", version);
             Ok(next)
         })?;
-        Ok(Answer::Object(scale_of(served, &answer.object())))
+        let object = match &answer {
+            Answer::Entry(entry) => served.live(entry),
+            Answer::Object(object) => object.clone(),
+        };
+        Ok(Answer::Object(scale_of(served, &object).map_err(ApiError::bad_request)?))
     }
 }
 
+/// Where a custom object has its wanted replicas.
+fn spec_path(served: &Served) -> Option<&str> {
+    served.kind.custom()?.version().scale.as_ref().map(|own| own.spec_replicas_path.as_str())
+}
+
+/// What the reference puts where a custom object says no replicas, to know whether a write does.
+const UNSET: i64 = i32::MIN as i64;
+
+/// A set of fields that is the replicas, wherever an object has them.
+fn fields_of(path: Option<&str>) -> Value {
+    let steps = path.unwrap_or(".spec.replicas").trim_start_matches('.').rsplit('.');
+    steps.fold(json!({}), |below, step| json!({format!("f:{step}"): below}))
+}
+
 /// The managers that own the object's replicas, as entries of its scale.
-fn shared_entries(object: &Object) -> Vec<Value> {
+fn shared_entries(object: &Object, fields: &Value) -> Vec<Value> {
     let entries = entries_of(object);
-    let owners = entries.iter().filter(|entry| owns_replicas(entry));
-    owners.map(|entry| entry_for(entry, "autoscaling/v1", true)).collect()
+    let owners = entries.iter().filter(|entry| owns(entry, fields));
+    owners.map(|entry| entry_for(entry, "autoscaling/v1", true, fields_of(None))).collect()
 }
 
 /// The object's entries. Of two of one manager the last counts: a scale that is written may leave two.
@@ -109,20 +153,21 @@ fn entries_of(object: &Object) -> Vec<Value> {
 
 /// The object's entries after its scale was written: who owns the replicas is what the scale says.
 fn carried_entries(served: &Served, object: &Object, scale: &Object) -> Vec<Value> {
+    let (fields, scaled) = (fields_of(spec_path(served)), fields_of(None));
     let mut entries = entries_of(object);
     let mut owners: Vec<&Value> = metadata(scale).list("managedFields").iter().collect();
-    for entry in entries.iter_mut().filter(|entry| owns_replicas(entry)) {
+    for entry in entries.iter_mut().filter(|entry| owns(entry, &fields)) {
         // Who applied the object, and owns the replicas still, goes on with one entry.
         if let Some(kept) = owners.iter().position(|owner| same_applier(owner, entry)) {
             owners.remove(kept);
-        } else if let Some(Value::Object(fields)) = entry.pointer_mut("/fieldsV1") {
-            schema::managed::subtract(fields, &json!({"f:spec": {"f:replicas": {}}}));
+        } else if let Some(Value::Object(owned)) = entry.pointer_mut("/fieldsV1") {
+            schema::managed::subtract(owned, &fields);
         }
     }
     entries
         .retain(|entry| entry.pointer("/fieldsV1").and_then(Value::as_object).is_some_and(|fields| !fields.is_empty()));
-    let owners = owners.into_iter().filter(|entry| owns_replicas(entry));
-    entries.extend(owners.map(|entry| entry_for(entry, &served.api_version(), false)));
+    let owners = owners.into_iter().filter(|entry| owns(entry, &scaled));
+    entries.extend(owners.map(|entry| entry_for(entry, &served.api_version(), false, fields.clone())));
     entries.sort_by_key(|entry| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         [text("operation"), text("time"), text("manager"), text("apiVersion"), text("subresource")]
@@ -136,12 +181,18 @@ fn same_applier(one: &Value, other: &Value) -> bool {
     applies && ["operation", "manager", "subresource"].iter().all(|key| one.get(key) == other.get(key))
 }
 
-fn owns_replicas(entry: &Value) -> bool {
-    entry.pointer("/fieldsV1/f:spec/f:replicas").is_some()
+/// Whether an entry has a path of fields.
+fn owns(entry: &Value, fields: &Value) -> bool {
+    let (mut place, mut step) = (entry.get("fieldsV1"), fields.as_object());
+    while let Some((name, below)) = step.and_then(|step| step.iter().next()) {
+        place = place.and_then(|place| place.get(name));
+        step = below.as_object();
+    }
+    place.is_some()
 }
 
 /// An entry of the same manager for the replicas alone.
-fn entry_for(entry: &Value, api_version: &str, timed: bool) -> Value {
+fn entry_for(entry: &Value, api_version: &str, timed: bool, fields: Value) -> Value {
     let mut out = Object::new();
     for key in ["manager", "operation", "subresource", "time"] {
         if let Some(value) = entry.get(key).filter(|_| timed || key != "time") {
@@ -150,7 +201,7 @@ fn entry_for(entry: &Value, api_version: &str, timed: bool) -> Value {
     }
     out.insert("apiVersion".to_owned(), Value::from(api_version));
     out.insert("fieldsType".to_owned(), Value::from("FieldsV1"));
-    out.insert("fieldsV1".to_owned(), json!({"f:spec": {"f:replicas": {}}}));
+    out.insert("fieldsV1".to_owned(), fields);
     Value::Object(out)
 }
 
@@ -173,6 +224,10 @@ fn check(served: &Served, scale: &Object, live: &Object, name: &str) -> Result<(
         let message = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(ApiError::bad_request(message));
     }
+    if served.kind.custom().is_some() {
+        // What is wrong with the replicas is told of the object.
+        return check_uid(served, found, live, name);
+    }
     let mut errors = Vec::new();
     let mut named = found.clone();
     // The namespace of the path counts, where the scale says none.
@@ -184,6 +239,10 @@ fn check(served: &Served, scale: &Object, live: &Object, name: &str) -> Result<(
         let kind = GroupResource { group: "autoscaling", resource: "Scale" };
         return Err(ApiError::invalid(kind, name, &errors));
     }
+    check_uid(served, found, live, name)
+}
+
+fn check_uid(served: &Served, found: &Object, live: &Object, name: &str) -> Result<(), ApiError> {
     let (wanted, uid) = (found.text("uid"), metadata(live).text("uid"));
     if !wanted.is_empty() && wanted != uid {
         let resource = served.resource();
@@ -194,7 +253,7 @@ fn check(served: &Served, scale: &Object, live: &Object, name: &str) -> Result<(
     Ok(())
 }
 
-fn scale_of(served: &Served, object: &Object) -> Object {
+fn scale_of(served: &Served, object: &Object) -> Result<Object, String> {
     let from = metadata(object);
     let mut meta = Object::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -202,13 +261,26 @@ fn scale_of(served: &Served, object: &Object) -> Object {
             meta.insert(key.to_owned(), value.clone());
         }
     }
-    let replicas = |part: &str| object.object(part).map_or(0, |p| p.int("replicas"));
+    let own = served.kind.custom().and_then(|custom| custom.version().scale.as_ref());
+    let (wanted, present) = match own {
+        Some(own) => {
+            let number = |path: &str| Ok::<_, String>(scale::number(object, path)?.unwrap_or_default());
+            if let Some(path) = &own.label_selector_path {
+                scale::text(object, path)?;
+            }
+            (number(&own.spec_replicas_path)?, number(&own.status_replicas_path)?)
+        }
+        None => {
+            let replicas = |part: &str| object.object(part).map_or(0, |p| p.int("replicas"));
+            (replicas("spec"), replicas("status"))
+        }
+    };
     let mut spec = Object::new();
-    if replicas("spec") != 0 {
-        spec.insert("replicas".to_owned(), json!(replicas("spec")));
+    if wanted != 0 {
+        spec.insert("replicas".to_owned(), json!(wanted));
     }
     let mut status = Object::new();
-    status.insert("replicas".to_owned(), json!(replicas("status")));
+    status.insert("replicas".to_owned(), json!(present));
     let selector = served.kind.scale_selector(object);
     if !selector.is_empty() {
         status.insert("selector".to_owned(), Value::from(selector));
@@ -219,5 +291,5 @@ fn scale_of(served: &Served, object: &Object) -> Object {
     scale.insert("metadata".to_owned(), Value::Object(meta));
     scale.insert("spec".to_owned(), Value::Object(spec));
     scale.insert("status".to_owned(), Value::Object(status));
-    scale
+    Ok(scale)
 }

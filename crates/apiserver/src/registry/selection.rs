@@ -1,8 +1,11 @@
 //! Which objects a list or a watch is about: label and field selectors (API-10).
 
+use std::sync::Arc;
+
 use muster_objects::selector::Selector;
 
 use super::Served;
+use crate::kinds::Kind;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
@@ -11,6 +14,8 @@ use crate::storage::Entry;
 pub struct Selection {
     labels: Selector,
     fields: Vec<FieldTerm>,
+    /// The kind, where its objects have to be read to select by a field.
+    read: Option<Arc<dyn Kind>>,
 }
 
 #[derive(Debug)]
@@ -27,6 +32,8 @@ enum Field {
     Namespace,
     /// One of the kind's own, by its place in `Resource::field_labels`.
     Own(usize),
+    /// One of a custom kind, whose versions select by what each of them has.
+    Custom(String),
 }
 
 impl Selection {
@@ -40,7 +47,9 @@ impl Selection {
         } else {
             Selector::parse(labels).map_err(|e| ApiError::bad_request(e.to_string()))?
         };
-        Ok(Self { labels, fields: parse_fields(served, fields)? })
+        let fields = parse_fields(served, fields)?;
+        let reads = fields.iter().any(|term| matches!(term.field, Field::Custom(_)));
+        Ok(Self { labels, fields, read: reads.then(|| Arc::clone(&served.kind)) })
     }
 
     /// Whether everything is selected.
@@ -52,11 +61,23 @@ impl Selection {
     /// Whether an object is selected.
     #[must_use]
     pub fn matches(&self, entry: &Entry) -> bool {
+        let object = self.read.as_ref().map(|kind| {
+            let mut object = entry.object();
+            if let Some(custom) = kind.custom() {
+                custom.read(&mut object);
+            }
+            (kind, object)
+        });
         self.fields.iter().all(|term| {
-            let value = match term.field {
+            let own;
+            let value = match &term.field {
                 Field::Name => &*entry.name,
                 Field::Namespace => &*entry.namespace,
-                Field::Own(index) => entry.field(index),
+                Field::Own(index) => entry.field(*index),
+                Field::Custom(label) => {
+                    own = object.as_ref().and_then(|(kind, object)| kind.field(object, label));
+                    own.as_deref().unwrap_or_default()
+                }
             };
             (value == term.value) == term.equal
         }) && self.labels.matches_fn(|key| entry.label(key))
@@ -120,6 +141,11 @@ fn field_of(served: &Served, label: &str) -> Result<Field, ApiError> {
             return Ok(Field::Namespace);
         }
         _ => {}
+    }
+    if let Some(custom) = served.kind.custom()
+        && custom.version().selectable.iter().any(|(name, _)| name == label)
+    {
+        return Ok(Field::Custom(label.to_owned()));
     }
     if let Some(index) = resource.field_labels.iter().position(|l| *l == label) {
         return Ok(Field::Own(index));

@@ -79,7 +79,7 @@ impl Registry {
             {
                 return Err(uid_conflict(served, update, uid, &entry.uid));
             }
-            let live = entry.object();
+            let live = served.live(&entry);
             let object = make(&live, warnings)?;
             if let Some(answer) = self.try_change(served, update, &entry, &live, object, warnings)? {
                 return Ok(answer);
@@ -128,7 +128,7 @@ impl Registry {
         served.kind.stamp(update.part, &mut object, Some(live), now);
         let errors = kinds::validate_update(served.kind.as_ref(), update.part, &object, live);
         if !errors.is_empty() {
-            return Err(served.invalid(update.name, &errors));
+            return Err(served.invalid_object(&object, update.name, &errors));
         }
         admission::validate_update(self, served, update.part, &object, live)?;
         warnings.extend(match update.part {

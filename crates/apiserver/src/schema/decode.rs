@@ -202,7 +202,8 @@ fn untyped(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, String> {
 }
 
 /// `strict decoding error: ` and the errors.
-pub(super) fn strict_message(errors: &[String]) -> String {
+#[must_use]
+pub fn strict_message(errors: &[String]) -> String {
     format!("strict decoding error: {}", errors.join(", "))
 }
 
@@ -365,8 +366,18 @@ fn complete<'a>(api_version: &'a str, kind: Cow<'a, str>, target: &Gvk<'a>) -> R
     Ok(out)
 }
 
+/// What is said of a body that is refused: with the kind and the version that it says it is of, where it got that far.
+#[must_use]
+pub fn refusal(message: String, found: Option<(String, String)>, target: &str, body: &[u8]) -> String {
+    Failure { message, gvk: found }.explain(target, body).message
+}
+
 /// Checks a body's syntax, and finds `apiVersion` and `kind`, whose names may be in any case here.
-fn interpret(json: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), String> {
+///
+/// # Errors
+///
+/// What Go's decoder says of it.
+pub fn interpret(json: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), String> {
     const ANONYMOUS: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
     let mut found = (Cow::Borrowed(""), Cow::Borrowed(""));
     let mut candidates: Vec<(usize, usize)> = Vec::new();

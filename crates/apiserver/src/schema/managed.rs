@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 
 use super::Object;
 use super::fields::{self, Set};
-use super::table::Table;
 
 pub mod apply;
 mod check;
@@ -19,12 +18,14 @@ mod compare;
 mod conflict;
 mod last_applied;
 mod merge;
+pub mod open;
 mod owned;
 mod place;
 mod prune;
 pub mod versions;
 
 use compare::compare;
+pub use open::Subject;
 
 /// More managers that update than this are folded into one.
 const MOST_UPDATERS: usize = 10;
@@ -37,11 +38,8 @@ const ANCIENT: &str = "ancient-changes";
 /// `live` is what is stored, `None` for a creation. A client may send `managedFields` itself: back
 /// as it got them, or `[]` or `[{}]` to have them forgotten. Writes to a subresource leave what the
 /// client says of them aside. A write that changes nothing leaves them as they were.
-#[expect(clippy::too_many_arguments, reason = "the kind, the two objects, and what an entry says")]
 pub fn update(
-    group: &str,
-    version: &str,
-    kind: &str,
+    subject: &Subject<'_>,
     live: Option<&Object>,
     new: &mut Object,
     manager: &str,
@@ -50,16 +48,19 @@ pub fn update(
 ) {
     let sent = take_managed_fields(new);
     let stored = live.and_then(managed_fields);
-    let Some(id) = Table::get().kind(group, version, kind) else { return };
+    let Some(root) = subject.root() else { return };
     let mut entries = entries(stored, sent, subresource);
     let tracked = !entries.is_empty() || live.is_none_or(|l| uid(l).is_none());
     if tracked {
-        let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-        let Some((changed, removed)) = compare(id, kind, subresource, live, new) else {
+        let api_version = subject.api_version();
+        let Some((changed, removed)) = compare(root, subject, subresource, live, new) else {
             // An element without its key: nobody can say who owns what.
             return;
         };
-        entries.retain(|e| known_version(group, kind, text(e, "apiVersion")));
+        entries.retain(|e| subject.knows(text(e, "apiVersion")));
+        if subject.open.is_some() && misfit(subject, &entries, live, new).is_some() {
+            return;
+        }
         for entry in &mut entries {
             if let Some(Value::Object(fields)) = entry.get_mut("fieldsV1") {
                 fields::subtract(fields, &changed);
@@ -97,6 +98,21 @@ pub fn update(
             metadata.insert("managedFields".to_owned(), Value::Array(written));
         }
     }
+}
+
+/// What keeps objects of a kind that came at run time from being told in the versions that its managers wrote.
+fn misfit(subject: &Subject<'_>, entries: &[Object], live: Option<&Object>, new: &Object) -> Option<String> {
+    let own = subject.api_version();
+    for version in entries.iter().map(|entry| text(entry, "apiVersion")).chain([own.as_str()]) {
+        let Some(root) = subject.root_in(version) else { continue };
+        for (object, what) in [(live, "old"), (Some(new), "new")] {
+            let Some(object) = object else { continue };
+            if let Some(why) = check::check(root.place(), &Value::Object(object.clone())) {
+                return Some(format!("failed to convert {what} object: {why}"));
+            }
+        }
+    }
+    None
 }
 
 /// Takes the fields of one set out of another, both in the form in which entries carry them.
@@ -235,14 +251,6 @@ fn take_managed_fields(object: &mut Object) -> Option<Value> {
 
 fn uid(object: &Object) -> Option<&str> {
     object.get("metadata")?.get("uid")?.as_str().filter(|u| !u.is_empty())
-}
-
-/// Whether the kind still exists in the version that an entry is of.
-fn known_version(group: &str, kind: &str, api_version: &str) -> bool {
-    let (entry_group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    // The two kinds of events are the same objects.
-    let related = entry_group == group || kind == "Event";
-    related && Table::get().kind(entry_group, version, kind).is_some()
 }
 
 /// Folds the oldest updaters of each version into one entry, until few enough are left.

@@ -19,14 +19,14 @@ use super::compare::{self, compare};
 use super::conflict::Conflict;
 use super::last_applied;
 use super::merge::merge;
+use super::open::{Root, Subject};
 use super::owned::field_set;
 use super::place::Place;
 use super::prune::prune;
 use super::versions::{Convert, Versions};
-use super::{Owner, known_version, managed_fields, order, read, take_managed_fields, text, update};
+use super::{Owner, managed_fields, misfit, order, read, take_managed_fields, text, update};
+use crate::model::Model;
 use crate::schema::fields::{self, Set};
-use crate::schema::normal::zero_struct;
-use crate::schema::table::{Kind, Shape, Table, TypeId};
 use crate::schema::{Object, Validation, from_unstructured};
 
 pub use super::conflict::message;
@@ -37,12 +37,8 @@ const BEFORE: &str = "before-first-apply";
 /// A configuration that is applied.
 #[derive(Debug, Clone, Copy)]
 pub struct Configuration<'a> {
-    /// The kind's group.
-    pub group: &'a str,
-    /// The kind's version.
-    pub version: &'a str,
     /// The kind.
-    pub kind: &'a str,
+    pub subject: Subject<'a>,
     /// The subresource that is written; empty for none.
     pub subresource: &'a str,
     /// What was sent.
@@ -78,41 +74,46 @@ pub fn apply(
     live: Option<&Object>,
     convert: &Convert<'_>,
 ) -> Result<Object, Refusal> {
-    let Configuration { group, version, kind, manager, tree, .. } = *configuration;
+    let Configuration { subject, manager, tree, .. } = *configuration;
+    let Model { group, version, kind } = subject.model;
     let gvk = shown_kind(tree);
-    let id =
-        Table::get().kind(group, version, kind).filter(|_| gvk == format!("{}, Kind={kind}", slashed(group, version)));
-    let id = id.ok_or_else(|| Refusal::Bad(format!("invalid object type: {gvk}")))?;
+    let root = subject.root().filter(|_| gvk == format!("{}, Kind={kind}", slashed(group, version)));
+    let root = root.ok_or_else(|| Refusal::Bad(format!("invalid object type: {gvk}")))?;
     if tree["metadata"]["managedFields"].as_array().is_some_and(|list| list.iter().all(Value::is_object)) {
         return Err(Refusal::Bad("metadata.managedFields must be nil".to_owned()));
     }
-    let shape = Shape { kind: Kind::Struct(id), named: None };
-    let place = Place::of(&shape);
+    let place = root.place();
     let named = format!("({}/{}; {gvk})", metadata_text(tree, "namespace"), metadata_text(tree, "name"));
     if let Some(why) = check(place, tree) {
         return Err(Refusal::Malformed(format!("failed to create typed patch object {named}: {why}")));
     }
 
     let entries = live.map(|live| recorded(configuration, live)).unwrap_or_default();
-    let mut present = live.cloned().unwrap_or_else(|| zero_struct(id));
+    let mut present = live.cloned().unwrap_or_else(|| root.zero());
     take_managed_fields(&mut present);
-    let versions = Versions::new(group, version, kind, convert);
-    let merging = Merging { configuration, versions, id, place, present: Value::Object(present), entries };
+    let versions = Versions::new(subject, convert);
+    let merging = Merging { configuration, versions, root, place, present: Value::Object(present), entries };
     let outcome = match merging.attempt(configuration.force) {
         // Who applied with an annotation before may go on as a manager.
-        Err(conflicts) if manager == last_applied::MANAGER => {
+        Err(Refusal::Conflicts(conflicts)) if manager == last_applied::MANAGER => {
             let conflicts = last_applied::unexpected(place, configuration, &merging.present, conflicts);
-            if conflicts.is_empty() { merging.attempt(true) } else { Err(conflicts) }
+            if conflicts.is_empty() { merging.attempt(true) } else { Err(Refusal::Conflicts(conflicts)) }
         }
         outcome => outcome,
     };
-    let (object, entries) = outcome.map_err(Refusal::Conflicts)?;
-    let (mut object, _) = from_unstructured(group, version, kind, object, Validation::Ignore).map_err(|error| {
-        Refusal::Malformed(format!(
-            "failed to convert new object {named} to proper version: unable to convert unstructured object to {gvk}: {}",
-            error.message
-        ))
-    })?;
+    let (object, entries) = outcome?;
+    let mut object = match (subject.open, object) {
+        (Some(_), Value::Object(object)) => object,
+        (_, object) => {
+            let read = from_unstructured(group, version, kind, object, Validation::Ignore).map_err(|error| {
+                Refusal::Malformed(format!(
+                    "failed to convert new object {named} to proper version: unable to convert unstructured object to {gvk}: {}",
+                    error.message
+                ))
+            });
+            read?.0
+        }
+    };
     object.insert("apiVersion".to_owned(), Value::from(merging.versions.own()));
     object.insert("kind".to_owned(), Value::from(kind));
     if manager == last_applied::MANAGER {
@@ -149,7 +150,7 @@ fn metadata_text<'a>(tree: &'a Value, key: &str) -> &'a str {
 
 /// The entries of an object; where it has none, all that it has belongs to one manager.
 fn recorded(configuration: &Configuration<'_>, live: &Object) -> Vec<Object> {
-    let Configuration { group, version, kind, subresource, now, .. } = *configuration;
+    let Configuration { subject, subresource, now, .. } = *configuration;
     let entries = |object: &Object| managed_fields(object).and_then(|m| read(m.clone(), true)).unwrap_or_default();
     let found = entries(live);
     if !found.is_empty() {
@@ -157,7 +158,7 @@ fn recorded(configuration: &Configuration<'_>, live: &Object) -> Vec<Object> {
     }
     let mut untracked = live.clone();
     take_managed_fields(&mut untracked);
-    update(group, version, kind, None, &mut untracked, BEFORE, subresource, now);
+    update(&subject, None, &mut untracked, BEFORE, subresource, now);
     entries(&untracked)
 }
 
@@ -165,7 +166,7 @@ fn recorded(configuration: &Configuration<'_>, live: &Object) -> Vec<Object> {
 struct Merging<'a> {
     configuration: &'a Configuration<'a>,
     versions: Versions<'a>,
-    id: TypeId,
+    root: Root<'a>,
     place: Place<'a>,
     /// The object without its entries.
     present: Value,
@@ -174,27 +175,33 @@ struct Merging<'a> {
 
 impl Merging<'_> {
     /// The object as it becomes, and its entries; or the conflicts, where they are not forced.
-    fn attempt(&self, force: bool) -> Result<(Value, Vec<Object>), Vec<Conflict>> {
-        let Configuration { group, kind, subresource, tree, manager, now, .. } = *self.configuration;
+    fn attempt(&self, force: bool) -> Result<(Value, Vec<Object>), Refusal> {
+        let Configuration { subject, subresource, tree, manager, now, .. } = *self.configuration;
         let own = Owner { manager, operation: "Apply", api_version: self.versions.own(), subresource };
         let (mine, mut entries): (Vec<Object>, Vec<Object>) =
             self.entries.iter().cloned().partition(|entry| own.same(Owner::of(entry)));
         let mine = mine.first();
         let mut set = field_set(self.place, tree);
-        compare::drop_ignored(&mut set, kind, subresource);
+        compare::drop_ignored(&mut set, &subject, subresource);
 
         let mut next = merge(self.place, Some(&self.present), Some(tree)).unwrap_or_else(|| json!({}));
         if let Some(last) = mine.filter(|mine| owned_by(mine).is_some_and(|last| !last.is_empty())) {
             next = prune(&self.versions, next, last, &set, &entries);
         }
 
-        entries.retain(|e| known_version(group, kind, text(e, "apiVersion")));
+        entries.retain(|e| subject.knows(text(e, "apiVersion")));
+        if subject.open.is_some()
+            && let (live, Some(new)) = (self.present.as_object(), next.as_object())
+            && let Some(why) = misfit(&subject, &entries, live, new)
+        {
+            return Err(Refusal::Malformed(why));
+        }
         let differences = self.differences(&next, &entries);
         let difference = |entry: &Object| differences.get(text(entry, "apiVersion"));
         if !force {
             let conflicts = conflicts(&entries, |entry| difference(entry).map(|(changed, _)| changed));
             if !conflicts.is_empty() {
-                return Err(conflicts);
+                return Err(Refusal::Conflicts(conflicts));
             }
         }
         for entry in &mut entries {
@@ -222,21 +229,21 @@ impl Merging<'_> {
 
     /// What the apply adds or changes, and what it removes, in the terms of each version that entries are of.
     fn differences(&self, next: &Value, entries: &[Object]) -> BTreeMap<String, (Set, Set)> {
-        let Configuration { kind, subresource, .. } = *self.configuration;
-        let difference = |id: TypeId, before: &Value, after: &Value| {
+        let Configuration { subject, subresource, .. } = *self.configuration;
+        let difference = |root: Root<'_>, before: &Value, after: &Value| {
             let after = after.as_object().cloned().unwrap_or_default();
-            compare(id, kind, subresource, before.as_object(), &after).unwrap_or_default()
+            compare(root, &subject, subresource, before.as_object(), &after).unwrap_or_default()
         };
         let mut out = BTreeMap::new();
         for version in entries.iter().map(|entry| text(entry, "apiVersion")) {
             if out.contains_key(version) {
                 continue;
             }
-            let told = self.versions.type_of(version).filter(|_| version != self.versions.own()).and_then(|id| {
+            let told = self.versions.root_of(version).filter(|_| version != self.versions.own()).and_then(|root| {
                 let (before, after) = (&self.present, next);
-                Some(difference(id, &self.versions.tell(before, version)?, &self.versions.tell(after, version)?))
+                Some(difference(root, &self.versions.tell(before, version)?, &self.versions.tell(after, version)?))
             });
-            out.insert(version.to_owned(), told.unwrap_or_else(|| difference(self.id, &self.present, next)));
+            out.insert(version.to_owned(), told.unwrap_or_else(|| difference(self.root, &self.present, next)));
         }
         out
     }

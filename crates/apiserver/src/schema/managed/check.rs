@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::place::{Place, shown};
+use super::open::Scalar;
+use super::place::{Form, Place, shown};
 use crate::schema::go;
 use crate::schema::table::{Kind, Topology};
 
@@ -25,8 +26,9 @@ fn visit(place: Place<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     if value.is_null() {
         return;
     }
-    match (&place.shape.kind, value) {
-        (Kind::Struct(_) | Kind::Map(_), Value::Object(members)) => {
+    let place = place.seen(Some(value));
+    match (place.form(), value) {
+        (Form::Map, Value::Object(members)) => {
             for (name, value) in members {
                 let Some(member) = place.member(name) else {
                     found.push(format!("{path}.{name}: field not declared in schema"));
@@ -36,26 +38,43 @@ fn visit(place: Place<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
                 visit(member, value, &format!("{path}.{name}"), found);
             }
         }
-        (Kind::Struct(_) | Kind::Map(_), other) => {
-            found.push(format!("{at}expected map, got &{{{}}}", go::sprint(other)));
-        }
-        (Kind::List(_), Value::Array(items)) => elements(place, items, path, found),
-        (Kind::List(_), other) => found.push(format!("{at}expected list, got &{{{}}}", go::sprint(other))),
-        (Kind::String | Kind::Bytes, Value::String(_))
-        | (Kind::Bool, Value::Bool(_))
-        | (Kind::Int32 | Kind::Int64 | Kind::Float, Value::Number(_))
-        | (Kind::Fields | Kind::Raw | Kind::Json | Kind::Either(_), _) => {}
-        (Kind::String | Kind::Bytes, other) => {
+        (Form::Map, other) => found.push(format!("{at}expected map, got &{{{}}}", go::sprint(other))),
+        (Form::List, Value::Array(items)) => elements(place, items, path, found),
+        (Form::List, other) => found.push(format!("{at}expected list, got &{{{}}}", go::sprint(other))),
+        (Form::Leaf(kind), value) => leaf(sort_of(kind), value, &at, found),
+        (Form::Scalar(scalar), value) => leaf(Some(scalar), value, &at, found),
+        (Form::Any, _) => {}
+    }
+}
+
+/// What a scalar of the table is; `None` where it may be anything.
+fn sort_of(kind: &Kind) -> Option<Scalar> {
+    match kind {
+        Kind::String | Kind::Bytes => Some(Scalar::Text),
+        Kind::Bool => Some(Scalar::Boolean),
+        Kind::Int32 | Kind::Int64 | Kind::Float => Some(Scalar::Number),
+        Kind::Quantity | Kind::Time | Kind::MicroTime | Kind::IntOrString => Some(Scalar::Any),
+        _ => None,
+    }
+}
+
+fn leaf(sort: Option<Scalar>, value: &Value, at: &str, found: &mut Vec<String>) {
+    match (sort, value) {
+        (Some(Scalar::Text), Value::String(_))
+        | (Some(Scalar::Boolean), Value::Bool(_))
+        | (Some(Scalar::Number), Value::Number(_))
+        | (None, _) => {}
+        (Some(Scalar::Text), other) => {
             found.push(format!("{at}expected string, got &value.valueUnstructured{{Value:{}}}", literal(other)));
         }
-        (Kind::Bool, other) => found.push(format!("{at}expected boolean, got &{{{}}}", go::sprint(other))),
-        (Kind::Int32 | Kind::Int64 | Kind::Float, other) => {
+        (Some(Scalar::Boolean), other) => found.push(format!("{at}expected boolean, got &{{{}}}", go::sprint(other))),
+        (Some(Scalar::Number), other) => {
             found.push(format!("{at}expected numeric (int or float), got {}", type_of(other)));
         }
-        (Kind::Quantity | Kind::Time | Kind::MicroTime | Kind::IntOrString, Value::Object(_) | Value::Array(_)) => {
+        (Some(Scalar::Any), Value::Object(_) | Value::Array(_)) => {
             found.push(format!("{at}expected any scalar, got &{{{}}}", go::sprint(value)));
         }
-        (Kind::Quantity | Kind::Time | Kind::MicroTime | Kind::IntOrString, _) => {}
+        (Some(Scalar::Any), _) => {}
     }
 }
 

@@ -4,10 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::schema::Object;
 use crate::schema::fields::{self, Set};
-use crate::schema::normal::zero;
-use crate::schema::table::{Field, Kind, Shape, Table, Topology, TypeId};
 
-use super::place::{Place, element_path};
+use super::open::{Root, Subject};
+use super::place::{Granularity, Place};
 
 /// Metadata that no manager owns.
 const UNOWNED: &[&str] =
@@ -16,8 +15,8 @@ const UNOWNED: &[&str] =
 /// What a write added or changed, and what it removed. `None` where an element of a keyed list has
 /// no key.
 pub(super) fn compare(
-    id: TypeId,
-    kind: &str,
+    root: Root<'_>,
+    subject: &Subject<'_>,
     subresource: &str,
     live: Option<&Object>,
     new: &Object,
@@ -27,77 +26,70 @@ pub(super) fn compare(
         Some(live) => live,
         None => {
             // Even an object that is not there has the fields that Go always writes.
-            nothing = match zero(&Shape { kind: Kind::Struct(id), named: None }) {
-                Value::Object(object) => object,
-                _ => Map::new(),
-            };
+            nothing = root.zero();
             &nothing
         }
     };
-    let ty = Table::get().ty(id);
+    let place = root.place();
     let (mut changed, mut removed) = (Map::new(), Map::new());
-    for field in &ty.fields {
-        let (before, after) = (live.get(field.json), new.get(field.json));
-        if matches!(field.json, "apiVersion" | "kind") || ignored(field.json, subresource) || before == after {
+    for (name, before, after) in pairs(Some(live), Some(new)) {
+        if matches!(name, "apiVersion" | "kind") || subject.ignores(name, subresource) {
             continue;
         }
-        if field.json == "metadata" {
-            let (own, gone) = compare_metadata(field, kind, subresource, before, after)?;
-            put(&mut changed, field, own);
-            put(&mut removed, field, gone);
+        let Some(member) = place.member(name) else { continue };
+        if name == "metadata" {
+            let (own, gone) = compare_metadata(member, subject, subresource, before, after)?;
+            put(&mut changed, member.path(name), own);
+            put(&mut removed, member.path(name), gone);
             continue;
         }
-        let change = walk(Place::field(field), before, after)?;
-        put_node(&mut changed, field, change.changed);
-        put_node(&mut removed, field, change.removed);
+        let change = walk(member, before, after)?;
+        put_node(&mut changed, member.path(name), change.changed);
+        put_node(&mut removed, member.path(name), change.removed);
     }
     Some((changed, removed))
 }
 
 fn compare_metadata(
-    field: &Field,
-    kind: &str,
+    place: Place<'_>,
+    subject: &Subject<'_>,
     subresource: &str,
     before: Option<&Value>,
     after: Option<&Value>,
 ) -> Option<(Set, Set)> {
     let (mut changed, mut removed) = (Map::new(), Map::new());
-    let Kind::Struct(id) = field.shape.kind else { return Some((changed, removed)) };
-    for field in &Table::get().ty(id).fields {
-        let ignored = UNOWNED.contains(&field.json) || ignored_metadata(field.json, kind, subresource);
-        let (before, after) = (before.and_then(|b| b.get(field.json)), after.and_then(|a| a.get(field.json)));
-        if ignored || before == after {
+    for (name, before, after) in pairs(before.and_then(Value::as_object), after.and_then(Value::as_object)) {
+        if UNOWNED.contains(&name) || subject.ignores_metadata(name, subresource) {
             continue;
         }
-        let change = walk(Place::field(field), before, after)?;
-        put_node(&mut changed, field, change.changed);
-        put_node(&mut removed, field, change.removed);
+        let Some(member) = place.member(name) else { continue };
+        let change = walk(member, before, after)?;
+        put_node(&mut changed, member.path(name), change.changed);
+        put_node(&mut removed, member.path(name), change.removed);
     }
     Some((changed, removed))
 }
 
-/// Whether a write to a subresource cannot write a field of the object, so that it is not looked at.
-fn ignored(name: &str, subresource: &str) -> bool {
-    match name {
-        // Those of pods that write a part of the spec own whatever is sent to them.
-        "status" => !matches!(subresource, "status" | "ephemeralcontainers" | "resize"),
-        "spec" => subresource == "status",
-        _ => false,
-    }
-}
-
-/// As [`ignored`], for a field of metadata.
-fn ignored_metadata(name: &str, kind: &str, subresource: &str) -> bool {
-    subresource == "status"
-        && matches!((kind, name), ("Pod", "deletionTimestamp" | "ownerReferences") | ("Deployment", "labels"))
+/// The members of two objects that differ: those of the second, then those that only the first has.
+fn pairs<'v>(
+    before: Option<&'v Object>,
+    after: Option<&'v Object>,
+) -> impl Iterator<Item = (&'v str, Option<&'v Value>, Option<&'v Value>)> {
+    let now = after
+        .into_iter()
+        .flatten()
+        .map(move |(name, value)| (name.as_str(), before.and_then(|before| before.get(name)), Some(value)));
+    let gone =
+        before.into_iter().flatten().filter(move |(name, _)| after.is_none_or(|after| !after.contains_key(*name)));
+    now.filter(|(_, left, right)| left != right).chain(gone.map(|(name, value)| (name.as_str(), Some(value), None)))
 }
 
 /// Takes out of a set what a write to a subresource cannot write.
-pub(super) fn drop_ignored(set: &mut Set, kind: &str, subresource: &str) {
+pub(super) fn drop_ignored(set: &mut Set, subject: &Subject<'_>, subresource: &str) {
     let name = |path: &str| path.trim_start_matches("f:").to_owned();
-    set.retain(|path, _| !ignored(&name(path), subresource));
+    set.retain(|path, _| !subject.ignores(&name(path), subresource));
     if let Some(Value::Object(metadata)) = set.get_mut("f:metadata") {
-        metadata.retain(|path, _| !ignored_metadata(&name(path), kind, subresource));
+        metadata.retain(|path, _| !subject.ignores_metadata(&name(path), subresource));
     }
 }
 
@@ -111,15 +103,15 @@ pub(super) fn unowned() -> Set {
         .collect()
 }
 
-fn put(set: &mut Set, field: &Field, below: Set) {
+fn put(set: &mut Set, path: String, below: Set) {
     if !below.is_empty() {
-        set.insert(field.path.clone(), Value::Object(below));
+        set.insert(path, Value::Object(below));
     }
 }
 
-fn put_node(set: &mut Set, field: &Field, node: Option<Value>) {
+fn put_node(set: &mut Set, path: String, node: Option<Value>) {
     if let Some(node) = node {
-        set.insert(field.path.clone(), node);
+        set.insert(path, node);
     }
 }
 
@@ -152,7 +144,7 @@ const SELF: &str = ".";
 
 /// Compares a place. The caller has found the two to differ.
 fn walk(place: Place<'_>, before: Option<&Value>, after: Option<&Value>) -> Option<Change> {
-    let topology = place.topology();
+    let place = place.seen(after.or(before));
     let (mut changed, mut removed) = (Vec::new(), Vec::new());
     // What comes or goes as a whole is in the set itself. Its mark sorts before everything below it.
     let mark = || (SELF.to_owned(), Value::Object(Map::new()));
@@ -165,39 +157,28 @@ fn walk(place: Place<'_>, before: Option<&Value>, after: Option<&Value>) -> Opti
             removed.push(mark());
         }
     };
-    let leaf = match (&place.shape.kind, topology) {
-        (_, Topology::Atomic) => true,
-        (Kind::Struct(id), _) => {
+    let leaf = match place.granularity() {
+        Granularity::Whole => true,
+        Granularity::Members => {
             let (left, right) = (members(before), members(after));
             if left.is_none() && right.is_none() {
                 true
             } else {
                 begin(&mut changed, &mut removed);
-                structure(*id, left, right, &mut changed, &mut removed)?;
+                each_member(place, left, right, &mut changed, &mut removed)?;
                 false
             }
         }
-        (Kind::Map(inner), _) => {
-            let (left, right) = (members(before), members(after));
-            if left.is_none() && right.is_none() {
-                true
-            } else {
-                begin(&mut changed, &mut removed);
-                map(inner, left, right, &mut changed, &mut removed)?;
-                false
-            }
-        }
-        (Kind::List(inner), _) => {
+        Granularity::Elements => {
             let (left, right) = (items(before), items(after));
             if left.is_empty() && right.is_empty() {
                 true
             } else {
                 begin(&mut changed, &mut removed);
-                list(inner, place.field, left, right, &mut changed, &mut removed)?;
+                list(place, left, right, &mut changed, &mut removed)?;
                 false
             }
         }
-        _ => true,
     };
     if leaf {
         return Some(match (before, after) {
@@ -232,63 +213,19 @@ fn items(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn structure(
-    id: TypeId,
+fn each_member(
+    place: Place<'_>,
     before: Option<&Object>,
     after: Option<&Object>,
     changed: &mut Nodes,
     removed: &mut Nodes,
 ) -> Option<()> {
-    let ty = Table::get().ty(id);
-    let mut one = |name: &str, left: Option<&Value>, right: Option<&Value>| -> Option<()> {
-        if left == right {
-            return Some(());
-        }
-        let Some(field) = ty.field(name) else { return Some(()) };
-        let change = walk(Place::field(field), left, right)?;
-        changed.extend(change.changed.map(|node| (field.path.clone(), node)));
-        removed.extend(change.removed.map(|node| (field.path.clone(), node)));
-        Some(())
-    };
-    for (name, value) in after.into_iter().flatten() {
-        one(name, before.and_then(|b| b.get(name)), Some(value))?;
-    }
-    for (name, value) in before.into_iter().flatten() {
-        if !after.is_some_and(|a| a.contains_key(name)) {
-            one(name, Some(value), None)?;
+    for (name, left, right) in pairs(before, after) {
+        if let Some(member) = place.member(name) {
+            add(changed, removed, member.path(name), walk(member, left, right)?);
         }
     }
     Some(())
-}
-
-fn map(
-    inner: &Shape,
-    before: Option<&Object>,
-    after: Option<&Object>,
-    changed: &mut Nodes,
-    removed: &mut Nodes,
-) -> Option<()> {
-    let place = Place { shape: inner, field: None };
-    for (name, value) in after.into_iter().flatten() {
-        let left = before.and_then(|b| b.get(name));
-        if left != Some(value) {
-            add(changed, removed, member_path(name), walk(place, left, Some(value))?);
-        }
-    }
-    for (name, value) in before.into_iter().flatten() {
-        if !after.is_some_and(|a| a.contains_key(name)) {
-            add(changed, removed, member_path(name), walk(place, Some(value), None)?);
-        }
-    }
-    Some(())
-}
-
-/// The path element of a map's member.
-fn member_path(name: &str) -> String {
-    let mut out = String::with_capacity(name.len() + 2);
-    out.push_str("f:");
-    out.push_str(name);
-    out
 }
 
 fn add(changed: &mut Nodes, removed: &mut Nodes, path: String, change: Change) {
@@ -304,17 +241,9 @@ fn add(changed: &mut Nodes, removed: &mut Nodes, path: String, change: Change) {
 }
 
 /// Compares a keyed list or a set. Elements that share a path are compared as one.
-fn list(
-    inner: &Shape,
-    field: Option<&Field>,
-    before: &[Value],
-    after: &[Value],
-    changed: &mut Nodes,
-    removed: &mut Nodes,
-) -> Option<()> {
-    let place = Place { shape: inner, field: None };
-    let paths =
-        |items: &[Value]| -> Option<Vec<String>> { items.iter().map(|i| element_path(inner, field, i).ok()).collect() };
+fn list(list: Place<'_>, before: &[Value], after: &[Value], changed: &mut Nodes, removed: &mut Nodes) -> Option<()> {
+    let Some(place) = list.element() else { return Some(()) };
+    let paths = |items: &[Value]| -> Option<Vec<String>> { items.iter().map(|i| list.element_path(i).ok()).collect() };
     let (left_paths, right_paths) = (paths(before)?, paths(after)?);
     // Every element by its path; of one path those before come first, each in its order.
     let places =

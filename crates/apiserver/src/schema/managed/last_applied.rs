@@ -37,7 +37,7 @@ fn unchanged_since(place: Place<'_>, configuration: &Configuration<'_>, live: &V
     let applied = annotation(live)?;
     let applied = read_json(applied.as_bytes()).ok()?;
     if applied["apiVersion"] != live["apiVersion"]
-        || applied["kind"] != configuration.kind
+        || applied["kind"] != configuration.subject.model.kind
         || check(place, &applied).is_some()
     {
         return None;

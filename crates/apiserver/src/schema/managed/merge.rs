@@ -13,6 +13,7 @@ use super::place::{Granularity, Place};
 /// without one are left out.
 pub(super) fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
     let whole = || applied.or(live).cloned();
+    let place = place.seen(applied.or(live));
     match place.granularity() {
         Granularity::Whole => whole(),
         Granularity::Members => {

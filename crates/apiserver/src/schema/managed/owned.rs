@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::place::{Granularity, Place};
+use super::place::{Form, Granularity, Place};
 use crate::schema::fields::{self, Set};
-use crate::schema::table::{Kind, Table};
 
 /// The set of the fields that a tree has: what a manager owns that applies it.
 pub(super) fn field_set(place: Place<'_>, value: &Value) -> Set {
@@ -16,15 +15,15 @@ pub(super) fn field_set(place: Place<'_>, value: &Value) -> Set {
 /// Whether a place is in the set itself, and what below it is.
 fn owned(place: Place<'_>, value: &Value) -> (bool, Set) {
     let mut out = Map::new();
+    let place = place.seen(Some(value));
     match (place.granularity(), value) {
         (Granularity::Whole, _) => return (true, out),
         (Granularity::Members, Value::Object(members)) => {
-            let declared = matches!(place.shape.kind, Kind::Struct(_));
             for (name, value) in members {
                 let Some(member) = place.member(name) else { continue };
                 let (mut itself, below) = owned(member, value);
                 // What is there though it holds nothing, and what the type does not name.
-                itself |= !declared || value.is_null() || value.as_object().is_some_and(Map::is_empty);
+                itself |= !place.declares(name) || value.is_null() || value.as_object().is_some_and(Map::is_empty);
                 put(&mut out, format!("f:{name}"), itself, below);
             }
         }
@@ -66,24 +65,17 @@ pub(super) fn with_named_fields(set: &Set, place: Option<Place<'_>>) -> Set {
             None => None,
         });
         let below = below.map(|below| with_named_fields(below, inner)).unwrap_or_default();
-        let named = !below.is_empty() && name.is_some_and(|name| declares(place, name));
+        let named = !below.is_empty() && name.zip(place).is_some_and(|(name, place)| place.declares(name));
         put(&mut out, path.clone(), itself || named, below);
     }
     out
 }
 
-/// Whether a place is a struct with a field of this name.
-fn declares(place: Option<Place<'_>>, name: &str) -> bool {
-    match place.map(|place| &place.shape.kind) {
-        Some(Kind::Struct(id)) => Table::get().ty(*id).field(name).is_some(),
-        _ => false,
-    }
-}
-
 /// A tree without the fields of a set. What becomes empty by that stays, empty; what was empty becomes null.
 pub(super) fn without(place: Place<'_>, value: &Value, set: &Set) -> Value {
-    match (&place.shape.kind, value) {
-        (Kind::Struct(_) | Kind::Map(_), Value::Object(members)) => {
+    let place = place.seen(Some(value));
+    match (place.form(), value) {
+        (Form::Map, Value::Object(members)) => {
             if members.is_empty() || place.granularity() == Granularity::Whole {
                 return Value::Null;
             }
@@ -101,7 +93,7 @@ pub(super) fn without(place: Place<'_>, value: &Value, set: &Set) -> Value {
             }
             if out.is_empty() && !touched { Value::Null } else { Value::Object(out) }
         }
-        (Kind::List(_), Value::Array(items)) => {
+        (Form::List, Value::Array(items)) => {
             if items.is_empty() || place.granularity() == Granularity::Whole {
                 return Value::Null;
             }
@@ -119,7 +111,7 @@ pub(super) fn without(place: Place<'_>, value: &Value, set: &Set) -> Value {
             }
             if out.is_empty() && !touched { Value::Null } else { Value::Array(out) }
         }
-        (Kind::Struct(_) | Kind::Map(_) | Kind::List(_), _) => Value::Null,
+        (Form::Map | Form::List, _) => Value::Null,
         _ => value.clone(),
     }
 }

@@ -2,16 +2,46 @@
 
 use serde_json::{Map, Value};
 
+use super::open::{Atom, Items, Members, Node, Scalar};
 use crate::schema::fields;
-use crate::schema::table::{Field, Kind, Shape, Table, Topology};
+use crate::schema::table::{Field, Kind, Shape, Table, Topology, TypeId};
 
 /// A place in the object: its type, and how managers share it.
-#[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    /// Its type.
-    pub(super) shape: &'a Shape,
-    /// The field that holds it, where it is a field.
-    pub(super) field: Option<&'a Field>,
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// A whole object of the table.
+    Whole(TypeId),
+    /// A value of a type of the table, and the field that holds it, where it is a field.
+    Typed(&'a Shape, Option<&'a Field>),
+    /// A value that is what it looks like.
+    Atom(&'a Atom),
+    /// A map.
+    Members(&'a Members),
+    /// A list.
+    Items(&'a Items),
+    /// A scalar.
+    Scalar(Scalar),
+    /// Anything, of which each member of a map is owned for itself.
+    Deduced,
+    /// A map of such.
+    DeducedMap,
+    /// Anything, owned as a whole.
+    Untyped,
+}
+
+/// What a value at a place has to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form<'a> {
+    /// A map.
+    Map,
+    /// A list.
+    List,
+    /// A scalar of the table.
+    Leaf(&'a Kind),
+    /// A scalar.
+    Scalar(Scalar),
+    /// Anything.
+    Any,
 }
 
 /// What managers own of a place.
@@ -28,57 +58,178 @@ pub(super) enum Granularity {
 impl<'a> Place<'a> {
     /// The place of a field.
     pub(super) fn field(field: &'a Field) -> Self {
-        Self { shape: &field.shape, field: Some(field) }
+        Self::Typed(&field.shape, Some(field))
     }
 
-    /// A whole object of a type, or an element.
+    /// An element, or a member of a map.
     pub(super) fn of(shape: &'a Shape) -> Self {
-        Self { shape, field: None }
+        Self::Typed(shape, None)
     }
 
-    /// The field or member with this name. `None` where a struct does not have it, or there are no members.
-    pub(super) fn member(self, name: &str) -> Option<Place<'a>> {
-        match &self.shape.kind {
-            Kind::Struct(id) => Table::get().ty(*id).field(name).map(Place::field),
-            Kind::Map(inner) => Some(Place::of(inner)),
+    /// A type that came at run time.
+    pub(super) fn node(node: &'a Node) -> Self {
+        match node {
+            Node::Typed(shape) => Self::of(shape),
+            Node::Atom(atom) => Self::Atom(atom),
+            Node::Deduced => Self::Deduced,
+            Node::Untyped => Self::Untyped,
+        }
+    }
+
+    /// The place, where a value stands there: what may be several things is what the value is.
+    pub(super) fn seen(self, value: Option<&Value>) -> Self {
+        match (self, value) {
+            (Self::Deduced, Some(Value::Object(_))) => Self::DeducedMap,
+            (Self::Deduced, _) => Self::Untyped,
+            (Self::Atom(atom), value) => {
+                let map = || atom.map.as_ref().map(Self::Members);
+                let list = || atom.list.as_ref().map(Self::Items);
+                let scalar = || atom.scalar.map(Self::Scalar);
+                let fits = match value {
+                    Some(Value::Object(_)) => map(),
+                    Some(Value::Array(_)) => list(),
+                    None | Some(Value::Null) => None,
+                    Some(_) => scalar(),
+                };
+                fits.or_else(map).or_else(scalar).or_else(list).unwrap_or(Self::Untyped)
+            }
+            (place, _) => place,
+        }
+    }
+
+    fn struct_id(self) -> Option<TypeId> {
+        match self {
+            Self::Whole(id) => Some(id),
+            Self::Typed(Shape { kind: Kind::Struct(id), .. }, _) => Some(*id),
             _ => None,
         }
     }
 
+    fn members(self) -> Option<&'a Members> {
+        match self {
+            Self::Atom(atom) => atom.map.as_ref(),
+            Self::Members(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// What a value here has to be.
+    pub(super) fn form(self) -> Form<'a> {
+        match self {
+            Self::Whole(_) | Self::Members(_) | Self::DeducedMap => Form::Map,
+            Self::Typed(shape, _) => match &shape.kind {
+                Kind::Struct(_) | Kind::Map(_) => Form::Map,
+                Kind::List(_) => Form::List,
+                kind => Form::Leaf(kind),
+            },
+            Self::Items(_) => Form::List,
+            Self::Scalar(scalar) => Form::Scalar(scalar),
+            Self::Atom(_) | Self::Deduced | Self::Untyped => Form::Any,
+        }
+    }
+
+    /// The field or member with this name. `None` where a struct does not have it, or there are no members.
+    pub(super) fn member(self, name: &str) -> Option<Place<'a>> {
+        if let Some(id) = self.struct_id() {
+            return Table::get().ty(id).field(name).map(Place::field);
+        }
+        match self {
+            Self::Typed(Shape { kind: Kind::Map(inner), .. }, _) => Some(Place::of(inner)),
+            Self::Deduced | Self::DeducedMap => Some(Self::Deduced),
+            _ => {
+                let members = self.members()?;
+                let named = members.named.get(name).map(|member| &member.node);
+                named.or(members.others.as_deref()).map(Self::node)
+            }
+        }
+    }
+
+    /// Whether there is a field of this name.
+    pub(super) fn declares(self, name: &str) -> bool {
+        match self.struct_id() {
+            Some(id) => Table::get().ty(id).field(name).is_some(),
+            None => self.members().is_some_and(|members| members.named.contains_key(name)),
+        }
+    }
+
+    /// The path element of a field or member with this name, which is this place.
+    pub(super) fn path(self, name: &str) -> String {
+        if let Self::Typed(_, Some(field)) = self {
+            return field.path.clone();
+        }
+        let mut out = String::with_capacity(name.len() + 2);
+        out.push_str("f:");
+        out.push_str(name);
+        out
+    }
+
     /// What the elements of a list are.
     pub(super) fn element(self) -> Option<Place<'a>> {
-        match &self.shape.kind {
-            Kind::List(inner) => Some(Place::of(inner)),
+        match self {
+            Self::Typed(Shape { kind: Kind::List(inner), .. }, _) => Some(Place::of(inner)),
+            Self::Items(items) => Some(Self::node(&items.element)),
+            Self::Atom(atom) => atom.list.as_ref().map(|items| Self::node(&items.element)),
             _ => None,
         }
     }
 
     /// The path element of one of the elements.
     pub(super) fn element_path(self, item: &Value) -> Result<String, String> {
-        match &self.shape.kind {
-            Kind::List(inner) => element_path(inner, self.field, item),
+        match self {
+            Self::Typed(Shape { kind: Kind::List(inner), .. }, field) => {
+                let keys = field.map_or(&[][..], |f| f.list_keys.as_slice());
+                let Kind::Struct(id) = inner.kind else {
+                    return if keys.is_empty() { value_path(item) } else { Err(NO_MAPS.to_owned()) };
+                };
+                element_path(keys, item, |key| Table::get().ty(id).field(key).and_then(default))
+            }
+            Self::Items(items) => {
+                let element = Self::node(&items.element);
+                element_path(&items.keys, item, |key| element.members()?.named.get(key)?.default.clone())
+            }
             _ => Err("invalid indexing of non-associative list".to_owned()),
         }
     }
 
     /// How managers share it.
     pub(super) fn topology(self) -> Topology {
-        let declared = self.field.map_or(Topology::Default, |f| f.topology);
-        match (&self.shape.kind, declared) {
-            (Kind::List(_), Topology::Default) => Topology::Atomic,
-            (Kind::Struct(id), Topology::Default) if Table::get().ty(*id).atomic => Topology::Atomic,
-            (_, declared) => declared,
+        match self {
+            Self::Whole(id) if Table::get().ty(id).atomic => Topology::Atomic,
+            Self::Typed(shape, field) => {
+                let declared = field.map_or(Topology::Default, |f| f.topology);
+                match (&shape.kind, declared) {
+                    (Kind::List(_), Topology::Default) => Topology::Atomic,
+                    (Kind::Struct(id), Topology::Default) if Table::get().ty(*id).atomic => Topology::Atomic,
+                    (_, declared) => declared,
+                }
+            }
+            Self::Members(members) if members.atomic => Topology::Atomic,
+            Self::Items(items) => items.topology,
+            Self::Untyped => Topology::Atomic,
+            _ => Topology::Default,
         }
     }
 
     /// What managers own of it.
     pub(super) fn granularity(self) -> Granularity {
-        match (&self.shape.kind, self.topology()) {
+        match (self.form(), self.topology()) {
             (_, Topology::Atomic) => Granularity::Whole,
-            (Kind::Struct(_) | Kind::Map(_), _) => Granularity::Members,
-            (Kind::List(_), _) => Granularity::Elements,
+            (Form::Map, _) => Granularity::Members,
+            (Form::List, _) => Granularity::Elements,
             _ => Granularity::Whole,
         }
+    }
+}
+
+const NO_MAPS: &str = "associative list may not have non-map types";
+
+/// The path element of a set's element.
+fn value_path(item: &Value) -> Result<String, String> {
+    match item {
+        Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
+        Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
+        Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
+        scalar => Ok(format!("v:{scalar}")),
     }
 }
 
@@ -87,24 +238,24 @@ impl<'a> Place<'a> {
 /// # Errors
 ///
 /// What the element lacks, in the reference's words.
-pub(super) fn element_path(inner: &Shape, field: Option<&Field>, item: &Value) -> Result<String, String> {
-    let keys = field.map_or(&[][..], |f| f.list_keys.as_slice());
+fn element_path<K: AsRef<str>>(
+    keys: &[K],
+    item: &Value,
+    default: impl Fn(&str) -> Option<Value>,
+) -> Result<String, String> {
     if keys.is_empty() {
-        return match item {
-            Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
-            Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
-            Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
-            scalar => Ok(format!("v:{scalar}")),
-        };
+        return value_path(item);
     }
-    let Kind::Struct(id) = inner.kind else { return Err("associative list may not have non-map types".to_owned()) };
     let entries = match item {
         Value::Object(entries) => entries,
         Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
         _ => return Err("associative list with keys may not have non-map elements".to_owned()),
     };
-    if let ([key], Some(Value::String(value))) = (keys, entries.get(keys[0])) {
+    if let [key] = keys
+        && let Some(Value::String(value)) = entries.get(key.as_ref())
+    {
         // By far the most common: one key, a string.
+        let key = key.as_ref();
         let mut out = String::with_capacity(key.len() + value.len() + 9);
         out.push_str("k:{\"");
         out.push_str(key);
@@ -113,15 +264,15 @@ pub(super) fn element_path(inner: &Shape, field: Option<&Field>, item: &Value) -
         out.push('}');
         return Ok(out);
     }
-    let ty = Table::get().ty(id);
     let mut found = Vec::with_capacity(keys.len());
     for key in keys {
-        let value = entries.get(*key).cloned().or_else(|| ty.field(key).and_then(default));
+        let key = key.as_ref();
+        let value = entries.get(key).cloned().or_else(|| default(key));
         // An element that lacks a key is another one than any that has it.
-        found.extend(value.map(|value| ((*key).to_owned(), value)));
+        found.extend(value.map(|value| (key.to_owned(), value)));
     }
     if found.is_empty() {
-        let quoted: Vec<String> = keys.iter().map(|k| crate::field::go_quote(k)).collect();
+        let quoted: Vec<String> = keys.iter().map(|k| crate::field::go_quote(k.as_ref())).collect();
         return Err(format!(
             "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
             quoted.join(" ")

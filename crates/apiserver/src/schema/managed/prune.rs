@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use super::apply::owned_by;
 use super::owned::{field_set, with_named_fields, without};
-use super::place::Place;
 use super::text;
 use super::versions::Versions;
 use crate::schema::Object;
@@ -21,8 +20,7 @@ pub(super) fn prune(versions: &Versions<'_>, merged: Value, last: &Object, own: 
 fn pruned(versions: &Versions<'_>, merged: &Value, last: &Object, own: &Set, others: &[Object]) -> Option<Value> {
     // All of this is done in the version of the last time.
     let version = text(last, "apiVersion");
-    let shape = versions.shape_of(version)?;
-    let place = Place::of(&shape);
+    let place = versions.place_of(version)?;
     let named = |set: &Set| with_named_fields(set, Some(place));
     let merged = versions.tell(merged, version)?;
     let last = named(owned_by(last)?);
@@ -54,8 +52,7 @@ fn pruned(versions: &Versions<'_>, merged: &Value, last: &Object, own: &Set, oth
 
 /// What is left, and what is owned of what was there, in the version of who owns it.
 fn with_owned(versions: &Versions<'_>, merged: &Value, rest: &Value, version: &str, owned: &Set) -> Option<Value> {
-    let shape = versions.shape_of(version)?;
-    let place = Place::of(&shape);
+    let place = versions.place_of(version)?;
     let named = |set: &Set| with_named_fields(set, Some(place));
     let (merged, rest) = (versions.tell(merged, version)?, versions.tell(rest, version)?);
     let mut keep = named(&field_set(place, &rest));

@@ -4,7 +4,12 @@ use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::{Format, Object, Validation, decode};
-use super::update;
+use super::{Subject, update};
+use crate::model::Model;
+
+fn subject(group: &'static str, version: &'static str, kind: &'static str) -> Subject<'static> {
+    Model { group, version, kind }.into()
+}
 
 fn now(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -32,7 +37,7 @@ fn write(live: Option<&Object>, new: &Value, manager: &str, subresource: &str, a
             metadata.insert("uid".to_owned(), uid.clone());
         }
     }
-    update("", "v1", "Pod", live, &mut new, manager, subresource, now(at));
+    update(&subject("", "v1", "Pod"), live, &mut new, manager, subresource, now(at));
     new["metadata"].as_object_mut().map(|m| m.insert("uid".to_owned(), json!("u")));
     new
 }
@@ -61,7 +66,7 @@ fn a_creation_owns_what_it_and_the_defaults_set() {
     });
     let decoded = decode("apps", "v1", "ReplicaSet", body.to_string().as_bytes(), Format::Json, Validation::Strict);
     let (mut rs, _) = decoded.unwrap_or_else(|e| panic!("{e}"));
-    update("apps", "v1", "ReplicaSet", None, &mut rs, "me", "", now(T1));
+    update(&subject("apps", "v1", "ReplicaSet"), None, &mut rs, "me", "", now(T1));
     // What a real server wrote for the same request.
     let expected = json!([{
         "manager": "me", "operation": "Update", "apiVersion": "apps/v1", "time": T1, "fieldsType": "FieldsV1",

@@ -2,24 +2,24 @@
 
 use serde_json::Value;
 
+use super::open::{Root, Subject};
+use super::place::Place;
 use crate::schema::Object;
-use crate::schema::table::{Kind, Shape, Table, TypeId};
 
 /// Tells an object, which says what it is, in another `apiVersion`; `None` where there is no such version.
 pub type Convert<'a> = dyn Fn(&Object, &str) -> Option<Object> + 'a;
 
 /// The versions of a kind.
 pub(super) struct Versions<'a> {
-    kind: &'a str,
+    subject: Subject<'a>,
     own: String,
     convert: &'a Convert<'a>,
 }
 
 impl<'a> Versions<'a> {
     /// The versions of a kind, of which one is applied.
-    pub(super) fn new(group: &str, version: &str, kind: &'a str, convert: &'a Convert<'a>) -> Self {
-        let own = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-        Self { kind, own, convert }
+    pub(super) fn new(subject: Subject<'a>, convert: &'a Convert<'a>) -> Self {
+        Self { subject, own: subject.api_version(), convert }
     }
 
     /// The `apiVersion` that is applied.
@@ -28,14 +28,13 @@ impl<'a> Versions<'a> {
     }
 
     /// The type of an `apiVersion`.
-    pub(super) fn type_of(&self, api_version: &str) -> Option<TypeId> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        Table::get().kind(group, version, self.kind)
+    pub(super) fn root_of(&self, api_version: &str) -> Option<Root<'a>> {
+        self.subject.root_in(api_version)
     }
 
-    /// As [`Versions::type_of`], as the shape of a place.
-    pub(super) fn shape_of(&self, api_version: &str) -> Option<Shape> {
-        Some(Shape { kind: Kind::Struct(self.type_of(api_version)?), named: None })
+    /// As [`Versions::root_of`], as a place.
+    pub(super) fn place_of(&self, api_version: &str) -> Option<Place<'a>> {
+        self.root_of(api_version).map(Root::place)
     }
 
     /// An object in an `apiVersion`.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::super::{Format, Object, Validation, decode};
 use super::{Configuration, Refusal, apply, message};
+use crate::model::Model;
 
 const T1: &str = "2026-01-01T00:00:01Z";
 const T2: &str = "2026-01-01T00:00:02Z";
@@ -14,7 +15,8 @@ fn send(live: Option<&Object>, manager: &str, body: &Value, force: bool, at: &st
     let now = Timestamp::parse(at).unwrap_or_else(|e| panic!("{at}: {e}"));
     let (group, version, subresource) = ("", "v1", "");
     let kind = body["kind"].as_str().unwrap_or_default();
-    let configuration = Configuration { group, version, kind, subresource, tree: body, manager, force, now };
+    let configuration =
+        Configuration { subject: Model { group, version, kind }.into(), subresource, tree: body, manager, force, now };
     let mut object = apply(&configuration, live, &|_, _| None)?;
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("uid".to_owned(), json!("u"));

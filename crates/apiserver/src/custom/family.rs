@@ -1,0 +1,245 @@
+//! A definition, compiled: all that serving its objects needs, for all its versions together.
+//!
+//! Objects are handled in the version of the request and stored in one. What is read from storage is defaulted in the
+//! version that it was stored in, told in the version of the request, and pruned by that one's schema.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::columns::{self, Column};
+use super::definition::{Conversion, Definition, Names, Scale};
+use super::path::JsonPath;
+use super::structural::{Additional, Kind, ListType, Structural};
+use super::{Object, default, metadata, prune};
+use crate::model::{api_version, groups};
+use crate::schema::managed::open::{Atom, Items, Member, Members, Node, Open, Scalar};
+use crate::schema::table::{Kind as TypeKind, Shape, Table, Topology};
+
+/// A definition, compiled.
+#[derive(Debug)]
+pub struct Family {
+    /// The definition's name.
+    pub definition: String,
+    /// The group.
+    pub group: String,
+    /// The names that are accepted.
+    pub names: Names,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether the definition is on its way out.
+    pub terminating: bool,
+    /// How one version becomes another.
+    pub conversion: Conversion,
+    /// All versions, served or not.
+    pub versions: Vec<Version>,
+    /// Which of them is stored.
+    pub storage: usize,
+    /// What managers share of the objects.
+    pub open: Open,
+}
+
+/// A version.
+#[derive(Debug)]
+pub struct Version {
+    /// Its name.
+    pub name: String,
+    /// Whether it is served.
+    pub served: bool,
+    /// Its schema.
+    pub schema: Structural,
+    /// Whether `/status` has a URL of its own.
+    pub status: bool,
+    /// The scale.
+    pub scale: Option<Scale>,
+    /// The columns behind the name.
+    pub columns: Vec<Column>,
+    /// The fields that can be selected by, and where they are.
+    pub selectable: Vec<(String, JsonPath)>,
+    /// What every answer warns of.
+    pub deprecation: Option<String>,
+}
+
+impl Family {
+    /// Compiles a definition.
+    #[must_use]
+    pub fn new(definition: &Definition) -> Self {
+        let spec = &definition.spec;
+        let versions: Vec<Version> = spec
+            .versions
+            .iter()
+            .map(|version| Version {
+                name: version.name.clone(),
+                served: version.served,
+                schema: version.props().map_or_else(anything, Structural::new),
+                status: version.has_status(),
+                scale: version.scale().cloned(),
+                columns: columns::columns(version),
+                selectable: version
+                    .selectable_fields
+                    .iter()
+                    .filter_map(|field| {
+                        let path = JsonPath::parse(&field.json_path)?;
+                        Some((field.json_path.trim_start_matches('.').to_owned(), path))
+                    })
+                    .collect(),
+                deprecation: version.deprecated.then(|| {
+                    version.deprecation_warning.clone().unwrap_or_else(|| deprecation(definition, &version.name))
+                }),
+            })
+            .collect();
+        let open = Open {
+            versions: versions.iter().map(|v| (v.name.clone(), root(&v.schema))).collect(),
+            has_status: versions.iter().any(|version| version.status),
+        };
+        Self {
+            definition: definition.metadata.name.clone(),
+            group: spec.group.clone(),
+            names: definition.status.accepted_names.clone(),
+            namespaced: spec.scope == "Namespaced",
+            terminating: definition.metadata.deletion_timestamp.is_some(),
+            conversion: spec.conversion.clone().unwrap_or_default(),
+            storage: spec.versions.iter().position(|version| version.storage).unwrap_or_default(),
+            versions,
+            open,
+        }
+    }
+
+    /// `example.com/v1`
+    #[must_use]
+    pub fn api_version(&self, at: usize) -> String {
+        self.versions.get(at).map_or_else(String::new, |version| api_version(&self.group, &version.name))
+    }
+
+    /// The version that an object says it is of.
+    #[must_use]
+    pub fn version_of(&self, object: &Object) -> Option<usize> {
+        self.version_named(object.get("apiVersion").and_then(Value::as_str)?)
+    }
+
+    /// The version of an `apiVersion`.
+    #[must_use]
+    pub fn version_named(&self, api_version: &str) -> Option<usize> {
+        let (group, name) = api_version.split_once('/')?;
+        self.versions.iter().position(|version| group == self.group && version.name == name)
+    }
+
+    /// Tells an object in a version; drops what that version does not know, and fills in what it was stored without.
+    pub fn tell(&self, object: &mut Object, at: usize) {
+        if let Some(from) = self.version_of(object) {
+            default::fill(object, &self.versions[from].schema);
+            if from != at {
+                self.convert(object, at);
+            }
+        }
+        self.prune(object, at);
+    }
+
+    /// Makes of an object what is stored of it.
+    pub fn store(&self, object: &mut Object) {
+        if self.version_of(object).is_some_and(|from| from != self.storage) {
+            self.convert(object, self.storage);
+            default::fill(object, &self.versions[self.storage].schema);
+        }
+        self.prune(object, self.storage);
+    }
+
+    /// Makes an object one of another version, without dropping anything.
+    pub fn convert(&self, object: &mut Object, to: usize) {
+        object.insert("apiVersion".to_owned(), Value::from(self.api_version(to)));
+    }
+
+    fn prune(&self, object: &mut Object, at: usize) {
+        if let Some(version) = self.versions.get(at) {
+            prune::prune_object(object, &version.schema);
+            metadata::coerce_dropping(object, &version.schema);
+        }
+    }
+}
+
+/// What is said of a version on its way out: to use the newest one that is not, where that is newer.
+fn deprecation(definition: &Definition, version: &str) -> String {
+    let spec = &definition.spec;
+    let (group, kind) = (&spec.group, &spec.names.kind);
+    let newest = spec
+        .versions
+        .iter()
+        .filter(|other| other.served && !other.deprecated)
+        .map(|other| other.name.as_str())
+        .filter(|other| groups::compare_versions(other, version).is_lt())
+        .min_by(|a, b| groups::compare_versions(a, b));
+    let instead = newest.map(|newest| format!("; use {group}/{newest} {kind}")).unwrap_or_default();
+    format!("{group}/{version} {kind} is deprecated{instead}")
+}
+
+/// The schema of a version without one.
+fn anything() -> Structural {
+    Structural { kind: Some(Kind::Object), preserve_unknown: true, ..Structural::default() }
+}
+
+/// What managers share of a whole object.
+fn root(schema: &Structural) -> Node {
+    let mut node = node(schema, false);
+    if let Node::Atom(Atom { map: Some(map), .. }) = &mut node {
+        add_object_fields(map);
+    }
+    node
+}
+
+/// What every object of Kubernetes has.
+fn add_object_fields(map: &mut Members) {
+    let text = || Node::Atom(Atom { scalar: Some(Scalar::Text), ..Atom::default() });
+    let metadata = Table::get().named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    let metadata = metadata.map(|id| Node::Typed(Shape { kind: TypeKind::Struct(id), named: None }));
+    for (name, node) in [("apiVersion", Some(text())), ("kind", Some(text())), ("metadata", metadata)] {
+        if let Some(node) = node {
+            map.named.insert(name.to_owned(), Member { node, default: None });
+        }
+    }
+}
+
+/// What managers share of a value; `open` says that unknown members stay.
+fn node(schema: &Structural, open: bool) -> Node {
+    let open = open || schema.preserve_unknown;
+    let scalar = |scalar| Atom { scalar: Some(scalar), ..Atom::default() };
+    let mut atom = match schema.kind {
+        None => Atom { scalar: Some(Scalar::Any), list: Some(items(schema, open)), map: Some(members(schema, open)) },
+        Some(Kind::Object) => Atom { map: Some(members(schema, open)), ..Atom::default() },
+        Some(Kind::Array) => Atom { list: Some(items(schema, open)), ..Atom::default() },
+        Some(Kind::Boolean) => scalar(Scalar::Boolean),
+        Some(Kind::Integer | Kind::Number) => scalar(Scalar::Number),
+        Some(Kind::String) => scalar(Scalar::Text),
+    };
+    if let Some(map) = atom.map.as_mut().filter(|_| schema.embedded) {
+        add_object_fields(map);
+    }
+    Node::Atom(atom)
+}
+
+fn members(schema: &Structural, open: bool) -> Members {
+    let named: BTreeMap<String, Member> = schema
+        .properties
+        .iter()
+        .map(|(name, below)| {
+            let default = below.default.as_deref().cloned();
+            (name.to_string(), Member { node: node(below, open), default })
+        })
+        .collect();
+    let others = match &schema.additional {
+        Additional::Schema(below) => Some(node(below, open)),
+        Additional::Bool(true) => Some(Node::Deduced),
+        Additional::Unsaid if open || (named.is_empty() && !schema.embedded) => Some(Node::Deduced),
+        Additional::Bool(false) | Additional::Unsaid => None,
+    };
+    Members { named, others: others.map(Box::new), atomic: schema.atomic_map }
+}
+
+fn items(schema: &Structural, open: bool) -> Items {
+    let element = schema.items.as_ref().map_or(Node::Untyped, |below| node(below, open));
+    let (topology, keys) = match &schema.list_type {
+        ListType::Atomic => (Topology::Atomic, Vec::new()),
+        ListType::Set => (Topology::Set, Vec::new()),
+        ListType::Map(keys) => (Topology::Keyed, keys.iter().map(ToString::to_string).collect()),
+    };
+    Items { element: Box::new(element), topology, keys }
+}

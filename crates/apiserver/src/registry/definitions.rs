@@ -1,0 +1,272 @@
+//! What follows from a CustomResourceDefinition: names, conditions, kinds that are served, and the objects that go with
+//! it (API-28).
+//!
+//! ```text
+//!   write of a definition --> names free? --> kinds served --> Established
+//!                                |  no: said, and looked at again when names of the group become free
+//!   deletion --> marked, Terminating --> objects deleted --> finalizer gone --> kinds gone, watches end
+//! ```
+//!
+//! On the reference server controllers do this a moment later. Here it is done before the write is answered, in the same
+//! steps, each of which is a commit that watches see.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::options::DeleteOptions;
+use super::{Answer, Registry, Served, set_metadata};
+use crate::custom::definition::conditions::{self, Condition, Taken, accept, establish, remarks};
+use crate::custom::definition::{Definition, Names};
+use crate::custom::family::Family;
+use crate::kinds::custom::CustomKind;
+use crate::kinds::customresourcedefinition::CLEANUP;
+use crate::model::Object;
+use crate::model::fields::{Fields as _, metadata};
+use crate::status::ApiError;
+use crate::storage::{Entry, Range, ResourceId};
+
+/// Whose manager writes the conditions.
+const MANAGER: &str = "kube-apiserver";
+
+/// How many steps one definition takes at once, where others write it at the same time.
+const MOST_STEPS: usize = 64;
+
+/// What is known of the definitions.
+#[derive(Debug, Default)]
+pub(super) struct Definitions(Mutex<BTreeMap<String, Known>>);
+
+/// What is known of a definition.
+#[derive(Debug)]
+struct Known {
+    group: String,
+    wanted: Names,
+    accepted: Names,
+    /// What is served of it.
+    serving: Option<Serving>,
+}
+
+#[derive(Debug)]
+struct Serving {
+    family: Arc<Family>,
+    plain: bool,
+    /// Of all that the kinds are made from.
+    hash: u64,
+}
+
+impl Registry {
+    /// Does what follows from a write to a kind: to definitions, or to objects of one that is on its way out.
+    pub fn settle(&self, served: &Served, name: Option<&str>) {
+        let terminating = served.kind.custom().map(|custom| custom.family()).filter(|family| family.terminating);
+        let Some(definitions) = self.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
+        let mut known = self.definitions.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if served.id == definitions.id {
+            match name {
+                Some(name) => self.settle_group(&definitions, &mut known, name),
+                None => {
+                    let mut names: Vec<String> = known.keys().cloned().collect();
+                    let listed = self.storage.list(definitions.id, &Range::default(), None);
+                    names.extend(listed.into_iter().flat_map(|l| l.entries).map(|entry| entry.name.to_string()));
+                    names.sort();
+                    names.dedup();
+                    names.iter().for_each(|name| self.settle_group(&definitions, &mut known, name));
+                }
+            }
+        } else if let Some(family) = terminating {
+            self.settle_group(&definitions, &mut known, &family.definition.clone());
+        }
+    }
+
+    /// Settles a definition, and those of its group that wait for names.
+    fn settle_group(&self, definitions: &Arc<Served>, known: &mut BTreeMap<String, Known>, name: &str) {
+        let before = known.get(name).map(|known| (known.group.clone(), known.accepted.clone()));
+        self.settle_one(definitions, known, name);
+        let after = known.get(name).map(|known| (known.group.clone(), known.accepted.clone()));
+        if before == after {
+            return;
+        }
+        let Some((group, _)) = after.or(before) else { return };
+        let waiting: Vec<String> = known
+            .iter()
+            .filter(|(other, k)| *other != name && k.group == group && k.wanted != k.accepted)
+            .map(|(other, _)| other.clone())
+            .collect();
+        waiting.iter().for_each(|other| self.settle_one(definitions, known, other));
+    }
+
+    fn settle_one(&self, definitions: &Arc<Served>, known: &mut BTreeMap<String, Known>, name: &str) {
+        for _ in 0..MOST_STEPS {
+            let Some(entry) = self.storage.get(definitions.id, "", name) else {
+                if let Some(serving) = known.remove(name).and_then(|known| known.serving) {
+                    self.serve(&serving.family.group, &serving.family.names.plural, Vec::new());
+                }
+                return;
+            };
+            let object = entry.object();
+            let Ok(definition) = Definition::read(&object) else { return };
+            let place = known.entry(name.to_owned()).or_insert_with(|| Known {
+                group: definition.spec.group.clone(),
+                wanted: Names::default(),
+                accepted: Names::default(),
+                serving: None,
+            });
+            place.wanted.clone_from(&definition.spec.names);
+            place.accepted.clone_from(&definition.status.accepted_names);
+
+            let mut taken = Taken::default();
+            let others = known.iter().filter(|(other, k)| *other != name && k.group == definition.spec.group);
+            others.for_each(|(_, known)| taken.add(&known.accepted));
+            if let Some((names, said)) = accept(&definition, &taken) {
+                let names = serde_json::to_value(names).unwrap_or_default();
+                self.say(definitions, &entry, &object, Some(names), &said);
+                continue;
+            }
+            let established = establish(&definition);
+            let serves = definition.is("Established") || established.as_ref().is_some_and(|c| c.status == "True");
+            if let Some(place) = known.get_mut(name).filter(|_| serves) {
+                self.serve_definition(place, &definition, &object);
+            }
+            let mut said = remarks(&definition);
+            said.splice(0..0, established);
+            if !said.is_empty() {
+                self.say(definitions, &entry, &object, None, &said);
+                continue;
+            }
+            let going = definition.metadata.deletion_timestamp.is_some();
+            if !going || !definition.metadata.finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
+                return;
+            }
+            let family = known.get(name).and_then(|known| known.serving.as_ref()).map(|s| Arc::clone(&s.family));
+            if !self.clean_up(definitions, &entry, &object, family.as_deref()) {
+                return;
+            }
+        }
+    }
+
+    /// Serves what a definition says, unless that is what is served.
+    fn serve_definition(&self, place: &mut Known, definition: &Definition, object: &Object) {
+        let mut hasher = DefaultHasher::new();
+        object.get("spec").unwrap_or(&Value::Null).to_string().hash(&mut hasher);
+        object.get("status").and_then(|s| s.get("acceptedNames")).unwrap_or(&Value::Null).to_string().hash(&mut hasher);
+        definition.metadata.deletion_timestamp.is_some().hash(&mut hasher);
+        let hash = hasher.finish();
+        let catalogue = self.catalogue();
+        let overlaps = catalogue.served().iter().any(|served| {
+            let resource = served.resource();
+            served.kind.custom().is_none()
+                && resource.group == definition.spec.group
+                && (resource.plural == definition.status.accepted_names.plural
+                    || definition.spec.versions.iter().any(|version| version.name == resource.version))
+        });
+        if overlaps || place.serving.as_ref().is_some_and(|serving| serving.hash == hash) {
+            return;
+        }
+        let family = Arc::new(Family::new(definition));
+        // What was stored by another schema has to be read by this one.
+        let plain = place.serving.as_ref().is_none_or(|before| {
+            let (was, is) = (&before.family.versions[before.family.storage], &family.versions[family.storage]);
+            before.plain && was.name == is.name && was.schema == is.schema
+        });
+        self.serve(&family.group, &family.names.plural, CustomKind::versions(&family, plain));
+        place.serving = Some(Serving { family, plain, hash });
+    }
+
+    /// Writes names and conditions, unless another write came in between.
+    fn say(
+        &self,
+        definitions: &Served,
+        entry: &Entry,
+        object: &Object,
+        names: Option<Value>,
+        said: &[Condition],
+    ) -> Option<Arc<Entry>> {
+        let mut next = object.clone();
+        if let Some(names) = names {
+            next.object_or_new("status").insert("acceptedNames".to_owned(), names);
+        }
+        let now = self.now_text();
+        said.iter().for_each(|condition| conditions::set(&mut next, condition, &now));
+        definitions.update_managed_fields(Some(object), &mut next, MANAGER, "status", self.clock.now());
+        let draft = definitions.draft(&next, Some(entry)).ok()?;
+        self.storage.update(definitions.id, draft, entry.version).ok()
+    }
+
+    /// Deletes the objects of a definition on its way out, and takes the finalizer off when they are gone. Says whether
+    /// there is more to do at once.
+    fn clean_up(&self, definitions: &Served, entry: &Entry, object: &Object, family: Option<&Family>) -> bool {
+        let (mut reason, mut message) = ("NeverEstablished", "resource was never established");
+        let catalogue = self.catalogue();
+        let kind = family.and_then(|family| {
+            catalogue.served().iter().find(|served| {
+                served.kind.custom().is_some_and(|custom| custom.family().definition == family.definition)
+            })
+        });
+        if let Some(served) = kind {
+            let progress =
+                Condition::terminating("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
+            let told = Definition::read(object).is_ok_and(|d| {
+                d.condition("Terminating").is_some_and(|c| c.text("reason") == "InstanceDeletionInProgress")
+            });
+            if !told {
+                self.say(definitions, entry, object, None, &[progress]);
+                return true;
+            }
+            if !self.delete_all(served, served.id) {
+                return false;
+            }
+            (reason, message) = ("InstanceDeletionCompleted", "removed all instances");
+        }
+        let done = [Condition::terminating("False", reason, message)];
+        let Some(entry) = self.say(definitions, entry, object, None, &done) else { return true };
+        let mut last = entry.object();
+        let rest: Vec<String> =
+            metadata(&last).strings("finalizers").filter(|f| *f != CLEANUP).map(str::to_owned).collect();
+        if rest.is_empty() {
+            let _ = self.storage.delete(definitions.id, "", &entry.name, entry.version);
+            return true;
+        }
+        set_metadata(&mut last, "finalizers", Some(json!(rest)));
+        if let Ok(draft) = definitions.draft(&last, Some(&entry)) {
+            let _ = self.storage.update(definitions.id, draft, entry.version);
+        }
+        true
+    }
+
+    /// Deletes all objects of a kind; says whether they are gone.
+    fn delete_all(&self, served: &Served, id: ResourceId) -> bool {
+        let entries = self.storage.list(id, &Range::default(), None).map(|listed| listed.entries).unwrap_or_default();
+        for entry in entries {
+            // One that is gone already is as good.
+            let _ = self.delete(served, &entry.namespace, &entry.name, &DeleteOptions::default());
+        }
+        self.storage.count(id) == 0
+    }
+
+    /// The first deletion of an object that has something depending on it: it is marked, and goes later. `None` where that
+    /// has been done, or another write came in between.
+    pub(super) fn begin_cleanup(
+        &self,
+        served: &Served,
+        entry: &Arc<Entry>,
+        finalizer: &str,
+        options: &DeleteOptions,
+    ) -> Result<Option<Answer>, ApiError> {
+        let mut object = entry.object();
+        options.check_preconditions(served.group_kind(), metadata(&object))?;
+        let mut finalizers: Vec<String> = metadata(&object).strings("finalizers").map(str::to_owned).collect();
+        if !finalizers.iter().any(|known| known == finalizer) {
+            finalizers.push(finalizer.to_owned());
+        }
+        set_metadata(&mut object, "finalizers", Some(json!(finalizers)));
+        set_metadata(&mut object, "deletionTimestamp", Some(Value::from(self.now_text())));
+        let why = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+        conditions::set(&mut object, &Condition::terminating("True", "InstanceDeletionPending", why), &self.now_text());
+        if options.dry_run {
+            return Ok(Some(Answer::Object(object)));
+        }
+        let draft = served.draft(&object, Some(entry))?;
+        Ok(self.storage.update(served.id, draft, entry.version).ok().map(Answer::Entry))
+    }
+}
