@@ -27,9 +27,9 @@ impl Touched {
 /// How many bytes of JSON the copies of a patch may add in all, as in the reference.
 const MOST_COPIED: usize = 3 * 1024 * 1024;
 
-/// A patch that does not apply. Which operation it was is not told to clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Inapplicable;
+/// A patch that does not apply: what the reference's library says of it. Clients who send patches are not told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inapplicable(pub String);
 
 /// Applies operations in order.
 ///
@@ -37,139 +37,208 @@ pub struct Inapplicable;
 /// [`Inapplicable`] at the first that does not apply.
 pub fn apply(document: &mut Value, operations: &[Value], touched: &mut Touched) -> Result<(), Inapplicable> {
     let mut room = MOST_COPIED;
-    for operation in operations {
-        let operation = operation.as_object().ok_or(Inapplicable)?;
-        let text = |key: &str| operation.get(key).and_then(Value::as_str).ok_or(Inapplicable);
-        let value = || operation.get("value").cloned().unwrap_or(Value::Null);
-        let op = text("op")?;
-        match op {
-            "add" => add(document, text("path")?, value(), touched)?,
-            "remove" => {
-                remove(document, text("path")?, touched)?;
-            }
-            "replace" => replace(document, text("path")?, value(), touched)?,
-            "move" => {
-                let moved = remove(document, text("from")?, touched)?;
-                add(document, text("path")?, moved, touched)?;
-            }
-            "copy" => {
-                let copied = get(document, text("from")?, touched)?.unwrap_or(Value::Null);
-                room = room.checked_sub(copied.to_string().len()).ok_or(Inapplicable)?;
-                add(document, text("path")?, copied, touched)?;
-            }
-            "test" => {
-                let path = text("path")?;
-                let found = if path.is_empty() { Some(document.clone()) } else { get(document, path, touched)? };
-                if found.unwrap_or(Value::Null) != value() {
-                    return Err(Inapplicable);
-                }
-            }
-            _ => return Err(Inapplicable),
-        }
-    }
-    Ok(())
+    operations.iter().try_for_each(|one| step(document, one, touched, &mut room).map_err(Inapplicable))
 }
 
-/// The container that a path's last part is in, and that part.
-fn container<'d>(
-    document: &'d mut Value,
-    path: &str,
-    touched: &mut Touched,
-) -> Result<(&'d mut Value, String), Inapplicable> {
+fn step(document: &mut Value, operation: &Value, touched: &mut Touched, room: &mut usize) -> Result<(), String> {
+    let text = |key: &str| operation.get(key).and_then(Value::as_str);
+    let value = || operation.get("value").cloned().unwrap_or(Value::Null);
+    let op = text("op").unwrap_or("unknown");
+    let named = |key: &str| text(key).ok_or_else(|| format!("{op} operation failed to decode {key}: missing value"));
+    let not_there = |what: &str, path: &str| {
+        let shown = if matches!(op, "add" | "remove") { format!("\"{path}\"") } else { path.to_owned() };
+        format!("{op} operation does not apply: {what}: {shown}: missing value")
+    };
+    match op {
+        "add" => {
+            let path = named("path")?;
+            let place = container(document, path, touched).ok_or_else(|| not_there("doc is missing path", path))?;
+            place.add(value()).map_err(|why| format!("error in add for path: '{path}': {why}"))
+        }
+        "remove" => {
+            let path = named("path")?;
+            let place = container(document, path, touched).ok_or_else(|| not_there("doc is missing path", path))?;
+            place.remove().map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
+        }
+        "replace" => {
+            let (path, value) = (named("path")?, value());
+            if path.is_empty() {
+                if !(value.is_object() || value.is_array()) {
+                    return Err("replace operation value must be object or array".to_owned());
+                }
+                *document = value;
+                return Ok(());
+            }
+            let place = container(document, path, touched).ok_or_else(|| not_there("doc is missing path", path))?;
+            let gone = |_| format!("replace operation does not apply: doc is missing key: {path}: missing value");
+            place.get().map_err(gone)?;
+            place.set(value).map_err(gone)
+        }
+        "move" => {
+            let from = named("from")?;
+            let from = container(document, from, touched).ok_or_else(|| not_there("doc is missing from path", from))?;
+            let key = from.key.clone();
+            let moved = from.remove().map_err(|why| format!("error in move for path: '{key}': {why}"))?;
+            let path = named("path")?;
+            let to =
+                container(document, path, touched).ok_or_else(|| not_there("doc is missing destination path", path))?;
+            to.add(moved).map_err(|why| format!("error in move for path: '{path}': {why}"))
+        }
+        "copy" => {
+            let (from, path) = (named("from")?, named("path")?);
+            let source =
+                container(document, from, touched).ok_or_else(|| not_there("doc is missing from path", from))?;
+            let copied = source.get().map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
+            let copied = copied.cloned().unwrap_or(Value::Null);
+            let to =
+                container(document, path, touched).ok_or_else(|| not_there("doc is missing destination path", path))?;
+            let size = length(&copied);
+            *room = room.checked_sub(size).ok_or_else(|| {
+                let all = MOST_COPIED - *room + size;
+                format!(
+                    "Unable to complete the copy, the accumulated size increase of copy is {all}, exceeding the limit {MOST_COPIED}"
+                )
+            })?;
+            to.add(copied).map_err(|why| format!("error while adding value during copy: {why}"))
+        }
+        "test" => {
+            let path = named("path")?;
+            let same = if path.is_empty() {
+                *document == value()
+            } else {
+                let place = container(document, path, touched).ok_or_else(|| not_there("is missing path", path))?;
+                let found = place.get().map_err(|why| format!("error in test for path: '{path}': {why}"))?;
+                *found.unwrap_or(&Value::Null) == value()
+            };
+            if same { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
+        }
+        unknown => Err(format!("Unexpected kind: {unknown}")),
+    }
+}
+
+/// Where a path leads: a container, and the last part of the path, which names something in it.
+struct Place<'d> {
+    at: At<'d>,
+    key: String,
+}
+
+enum At<'d> {
+    Object(&'d mut Map<String, Value>),
+    List(&'d mut Vec<Value>),
+}
+
+fn container<'d>(document: &'d mut Value, path: &str, touched: &mut Touched) -> Option<Place<'d>> {
     let mut parts: Vec<String> =
         path.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
-    let last = parts.pop().ok_or(Inapplicable)?;
+    let key = parts.pop()?;
     let (mut at, mut touched) = (document, touched);
     for part in parts {
         touched = touched.open(&part);
         at = match at {
             Value::Object(members) => members.get_mut(&part),
             Value::Array(items) => {
-                let index = index(&part, items.len())?;
+                let index = index(&part, items.len()).ok()?;
                 items.get_mut(index)
             }
             _ => None,
-        }
-        .ok_or(Inapplicable)?;
+        }?;
     }
-    if at.is_object() || at.is_array() { Ok((at, last)) } else { Err(Inapplicable) }
+    let at = match at {
+        Value::Object(members) => At::Object(members),
+        Value::Array(items) => At::List(items),
+        _ => return None,
+    };
+    Some(Place { at, key })
 }
 
 /// An index into a list of `length`; negative ones count from its end. It may be past the end.
-fn index(part: &str, length: usize) -> Result<usize, Inapplicable> {
-    let number: i64 = part.parse().map_err(|_| Inapplicable)?;
-    match usize::try_from(number) {
-        Ok(index) => Ok(index),
-        Err(_) => {
-            let back = usize::try_from(number.unsigned_abs()).map_err(|_| Inapplicable)?;
-            length.checked_sub(back).ok_or(Inapplicable)
-        }
-    }
+fn index(part: &str, length: usize) -> Result<usize, String> {
+    let number: i64 = part
+        .parse()
+        .map_err(|_| format!("strconv.Atoi: parsing {}: invalid syntax", muster_objects::names::GoQuoted(part)))?;
+    let back = || usize::try_from(number.unsigned_abs()).ok().and_then(|back| length.checked_sub(back));
+    usize::try_from(number).ok().or_else(back).ok_or_else(|| out_of_bounds(part))
 }
 
-fn get(document: &mut Value, path: &str, touched: &mut Touched) -> Result<Option<Value>, Inapplicable> {
-    let (at, key) = container(document, path, touched)?;
-    match at {
-        Value::Object(members) => Ok(members.get(&key).cloned()),
-        Value::Array(items) => {
-            let index = index(&key, items.len())?;
-            items.get(index).cloned().map(Some).ok_or(Inapplicable)
-        }
-        _ => Err(Inapplicable),
-    }
+fn out_of_bounds(part: &str) -> String {
+    format!("Unable to access invalid index: {part}: invalid index referenced")
 }
 
-fn add(document: &mut Value, path: &str, value: Value, touched: &mut Touched) -> Result<(), Inapplicable> {
-    let (at, key) = container(document, path, touched)?;
-    match at {
-        Value::Object(members) => {
-            members.insert(key, value);
-        }
-        Value::Array(items) if key == "-" => items.push(value),
-        Value::Array(items) => {
-            let index = index(&key, items.len() + 1)?;
-            if index > items.len() {
-                return Err(Inapplicable);
+impl Place<'_> {
+    /// What is there; nothing, where an object has no such member.
+    fn get(&self) -> Result<Option<&Value>, String> {
+        match &self.at {
+            At::Object(members) => Ok(members.get(&self.key)),
+            At::List(items) => {
+                let index = index(&self.key, items.len())?;
+                items.get(index).map(Some).ok_or_else(|| out_of_bounds(&self.key))
             }
-            items.insert(index, value);
         }
-        _ => return Err(Inapplicable),
     }
-    Ok(())
+
+    fn set(self, value: Value) -> Result<(), String> {
+        match self.at {
+            At::Object(members) => {
+                members.insert(self.key, value);
+            }
+            At::List(items) => {
+                let index = index(&self.key, items.len())?;
+                *items.get_mut(index).ok_or_else(|| out_of_bounds(&self.key))? = value;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(self, value: Value) -> Result<(), String> {
+        match self.at {
+            At::Object(members) => {
+                members.insert(self.key, value);
+            }
+            At::List(items) if self.key == "-" => items.push(value),
+            At::List(items) => {
+                let key = &self.key;
+                let index = index(key, items.len() + 1).map_err(|why| {
+                    let number = key.parse::<i64>().is_ok();
+                    if number { why } else { format!("value was not a proper array index: '{key}': {why}") }
+                })?;
+                if index > items.len() {
+                    return Err(out_of_bounds(key));
+                }
+                items.insert(index, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(self) -> Result<Value, String> {
+        match self.at {
+            At::Object(members) => members
+                .remove(&self.key)
+                .ok_or_else(|| format!("Unable to remove nonexistent key: {}: missing value", self.key)),
+            At::List(items) => {
+                let index = index(&self.key, items.len())?;
+                if index < items.len() { Ok(items.remove(index)) } else { Err(out_of_bounds(&self.key)) }
+            }
+        }
+    }
 }
 
-fn remove(document: &mut Value, path: &str, touched: &mut Touched) -> Result<Value, Inapplicable> {
-    let (at, key) = container(document, path, touched)?;
-    match at {
-        Value::Object(members) => members.remove(&key).ok_or(Inapplicable),
-        Value::Array(items) => {
-            let index = index(&key, items.len())?;
-            if index < items.len() { Ok(items.remove(index)) } else { Err(Inapplicable) }
+/// How long a value's JSON is.
+fn length(value: &Value) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
         }
-        _ => Err(Inapplicable),
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
     }
-}
-
-fn replace(document: &mut Value, path: &str, value: Value, touched: &mut Touched) -> Result<(), Inapplicable> {
-    if path.is_empty() {
-        if !(value.is_object() || value.is_array()) {
-            return Err(Inapplicable);
-        }
-        *document = value;
-        return Ok(());
-    }
-    let (at, key) = container(document, path, touched)?;
-    match at {
-        Value::Object(members) => {
-            members.insert(key, value);
-        }
-        Value::Array(items) => {
-            let index = index(&key, items.len())?;
-            *items.get_mut(index).ok_or(Inapplicable)? = value;
-        }
-        _ => return Err(Inapplicable),
-    }
-    Ok(())
+    let mut counter = Counter(0);
+    // Neither a counter nor a value of strings, numbers and lists fails.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
 }
 
 /// Merges a patch into a document: members that are null are removed, objects are merged, all else replaces.
@@ -240,6 +309,54 @@ mod tests {
             let list = operations.as_array().cloned().unwrap_or_default();
             let result = apply(&mut document, &list, &mut Touched::default());
             assert_eq!(result.ok().map(|()| document), expected, "{operations}");
+        }
+    }
+
+    /// Contract: API-12, API-33
+    #[test]
+    fn what_does_not_apply_is_told_as_by_the_reference() {
+        let table = [
+            (
+                json!({"op": "add", "path": "/x/y", "value": 1}),
+                r#"add operation does not apply: doc is missing path: "/x/y": missing value"#,
+            ),
+            (
+                json!({"op": "add", "path": "", "value": 1}),
+                r#"add operation does not apply: doc is missing path: "": missing value"#,
+            ),
+            (
+                json!({"op": "add", "path": "/a/9", "value": 1}),
+                "error in add for path: '/a/9': Unable to access invalid index: 9: invalid index referenced",
+            ),
+            (
+                json!({"op": "add", "path": "/a/b", "value": 1}),
+                "error in add for path: '/a/b': value was not a proper array index: 'b': strconv.Atoi: parsing \"b\": invalid syntax",
+            ),
+            (
+                json!({"op": "remove", "path": "/x"}),
+                "error in remove for path: '/x': Unable to remove nonexistent key: x: missing value",
+            ),
+            (json!({"op": "remove"}), "remove operation failed to decode path: missing value"),
+            (
+                json!({"op": "replace", "path": "/x/y", "value": 1}),
+                "replace operation does not apply: doc is missing path: /x/y: missing value",
+            ),
+            (
+                json!({"op": "move", "from": "/b/x", "path": "/d"}),
+                "error in move for path: 'x': Unable to remove nonexistent key: x: missing value",
+            ),
+            (
+                json!({"op": "copy", "from": "/x/y", "path": "/d"}),
+                "copy operation does not apply: doc is missing from path: /x/y: missing value",
+            ),
+            (json!({"op": "test", "path": "/b/c", "value": 2}), "testing value /b/c failed: test failed"),
+            (json!({"op": "fly", "path": "/a"}), "Unexpected kind: fly"),
+            (json!({}), "Unexpected kind: unknown"),
+        ];
+        for (operation, expected) in table {
+            let mut document = json!({"a": [1, 2], "b": {"c": 1}});
+            let result = apply(&mut document, std::slice::from_ref(&operation), &mut Touched::default());
+            assert_eq!(result, Err(Inapplicable(expected.to_owned())), "{operation}");
         }
     }
 
