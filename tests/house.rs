@@ -39,7 +39,7 @@ const MODULES: &[&[&str]] = &[
     &["quota"],
     &["storage"],
     &["codec"],
-    &["registry", "admission"],
+    &["registry", "admission", "webhook"],
     &["access"],
     &["http"],
     &["tls"],

@@ -36,6 +36,7 @@ pub mod storage;
 pub mod tls;
 pub mod validation;
 pub mod version;
+pub mod webhook;
 pub mod yaml;
 
 use std::io;

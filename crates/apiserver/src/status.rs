@@ -1,5 +1,7 @@
 //! Errors as the real server answers them: `Status` objects, word for word (API-06).
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::field::{FieldError, aggregate};
@@ -55,7 +57,7 @@ pub struct ApiError {
     /// The HTTP status code.
     pub code: u16,
     /// The reason, such as `NotFound`; empty where the real server gives none.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// Words for a person.
     pub message: String,
     /// What the failure is about. `None` is absent, which differs from empty.
@@ -66,7 +68,7 @@ pub struct ApiError {
 
 impl ApiError {
     fn new(code: u16, reason: &'static str, message: String) -> Self {
-        Self { code, reason, message, details: None, continue_token: None }
+        Self { code, reason: Cow::Borrowed(reason), message, details: None, continue_token: None }
     }
 
     fn about(mut self, resource: GroupResource<'_>, name: &str) -> Self {
@@ -267,6 +269,12 @@ impl ApiError {
             ..Details::default()
         }));
         error
+    }
+
+    /// 504: the request took too long.
+    #[must_use]
+    pub fn timeout(why: &str) -> Self {
+        Self::new(504, "Timeout", format!("Timeout: {why}")).with_empty_details()
     }
 
     /// 429: not now. Where `retry_after` is not 0, it says when to try again, in seconds.

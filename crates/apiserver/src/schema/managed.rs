@@ -185,12 +185,39 @@ fn order(entry: &Object) -> [&str; 5] {
     ["operation", "time", "manager", "apiVersion", "subresource"].map(|name| text(entry, name))
 }
 
+/// What is wrong with an object's managed fields, if anything is; others than clients may have written them.
+#[must_use]
+pub fn complaint(object: &Object) -> Option<String> {
+    let entries = managed_fields(object)?.as_array()?;
+    entries.iter().enumerate().find_map(|(index, entry)| {
+        let entry = entry.as_object()?;
+        head_complaint(entry, index).or_else(|| match entry.get("fieldsV1") {
+            Some(set) if !set.is_null() && fields::canonical(set).is_none() => {
+                Some(format!("error decoding versioned set from {}", Value::Object(entry.clone())))
+            }
+            _ => None,
+        })
+    })
+}
+
+/// What is wrong with an entry, its set left aside.
+fn head_complaint(entry: &Object, index: usize) -> Option<String> {
+    if !matches!(text(entry, "operation"), "Apply" | "Update") {
+        return Some("operation must be `Apply` or `Update`".to_owned());
+    }
+    if text(entry, "apiVersion").is_empty() {
+        return Some("apiVersion must not be empty".to_owned());
+    }
+    match text(entry, "fieldsType") {
+        "FieldsV1" => None,
+        "" => Some(format!("missing fieldsType in managed fields entry {index}")),
+        other => Some(format!("invalid fieldsType {other:?} in managed fields entry {index}")),
+    }
+}
+
 /// Whether an entry is valid; one that a client sent gets its set in canonical form.
 fn validate(entry: &mut Object, trusted: bool) -> Option<()> {
-    let valid = matches!(text(entry, "operation"), "Apply" | "Update")
-        && !text(entry, "apiVersion").is_empty()
-        && text(entry, "fieldsType") == "FieldsV1";
-    if !valid {
+    if head_complaint(entry, 0).is_some() {
         return None;
     }
     match entry.get_mut("fieldsV1") {

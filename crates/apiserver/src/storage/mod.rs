@@ -148,6 +148,12 @@ impl Storage {
         self.lock().table(resource)?.get(namespace, name).cloned()
     }
 
+    /// What counts the changes of a resource, to be read without the lock.
+    #[must_use]
+    pub fn changes(&self, resource: ResourceId) -> Arc<AtomicU64> {
+        self.lock().table(resource).map(|table| Arc::clone(&table.changes)).unwrap_or_default()
+    }
+
     /// How many objects a resource has.
     #[must_use]
     pub fn count(&self, resource: ResourceId) -> usize {
@@ -288,6 +294,7 @@ impl Storage {
         let mut woken = None;
         if let Some(table) = inner.table_mut(resource) {
             woken = Some(table.wakers.watching(&event.entry.namespace));
+            table.changes.fetch_add(1, Ordering::Release);
             table.append(Arc::new(event));
         }
         inner.bytes += bytes;

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Release;
 
 use super::entry::Entry;
 use super::wakers::Wakers;
@@ -35,6 +37,8 @@ pub(super) struct Table {
     history: VecDeque<Arc<Event>>,
     /// The version of the newest event that `history` no longer holds.
     dropped: u64,
+    /// How many times it was changed.
+    pub(super) changes: Arc<AtomicU64>,
     /// Its watchers.
     pub(super) wakers: Wakers,
 }
@@ -205,7 +209,9 @@ impl Table {
     pub(super) fn as_it_was(&self, version: u64) -> Self {
         let (entries, _) = self.range_at(&Range::default(), version);
         self.wakers.note_all_dropped(version);
-        let mut then = Self { dropped: version, wakers: self.wakers.clone(), ..Self::default() };
+        self.changes.fetch_add(1, Release);
+        let (wakers, changes) = (self.wakers.clone(), Arc::clone(&self.changes));
+        let mut then = Self { dropped: version, wakers, changes, ..Self::default() };
         for entry in entries {
             then.insert(entry);
         }
