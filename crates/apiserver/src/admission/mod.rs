@@ -1,13 +1,36 @@
-//! Admission: what stands between a decoded write and the kind's own rules, plugin by plugin.
+//! Admission: what stands between a decoded write and storage besides the kind's own rules: plugins, webhooks, policies.
 //!
-//! The order is the real server's: namespace lifecycle first, then what completes a pod.
+//! ```text
+//!   Admission (asked) --> plugins: namespace lifecycle first, then what completes a pod (this file)
+//!                    \--> chain: webhooks and policies --> matching: is this one meant? --> conditions, expression
+//!                          (what is configured:       \--> webhook: review --> crate::webhook
+//!                           configuration)             \-> policy: params, expression
+//! ```
+//!
+//! The order of plugins is the real server's.
 
+mod asked;
+mod attributes;
+mod chain;
+mod conditions;
+mod configuration;
+mod expression;
 mod lifecycle;
+mod matching;
+mod params;
+mod policy;
 mod priority;
 mod resize;
+mod review;
 mod serviceaccount;
 mod taints;
 mod tolerations;
+mod webhook;
+mod written;
+
+pub use asked::{Admission, Asked, at_once};
+pub use attributes::Operation;
+pub use configuration::{Configuration, Configured};
 
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part};

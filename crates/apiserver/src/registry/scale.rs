@@ -253,7 +253,7 @@ fn check_uid(served: &Served, found: &Object, live: &Object, name: &str) -> Resu
     Ok(())
 }
 
-fn scale_of(served: &Served, object: &Object) -> Result<Object, String> {
+pub(crate) fn scale_of(served: &Served, object: &Object) -> Result<Object, String> {
     let from = metadata(object);
     let mut meta = Object::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {

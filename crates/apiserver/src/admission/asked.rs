@@ -1,0 +1,271 @@
+//! The admission of one request: the plug-ins, and the webhooks and policies that are configured.
+//!
+//! An ordinary write, where nothing is configured, meets the plug-ins alone and never waits.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::attributes::{Attributes, Operation, Seen};
+use super::chain::{Chain, Memory};
+use super::configuration::Configuration;
+use super::written::Form;
+use crate::cel::Authorizer;
+use crate::model::{Fields as _, Model, Object, Resource, Subresource, metadata};
+use crate::registry::{Registry, Served};
+use crate::schema;
+use crate::status::ApiError;
+
+/// The admission of a request's writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Admission<'a>(Option<&'a Asked<'a>>);
+
+/// What webhooks and policies are told of a request.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// The webhooks and policies.
+    pub configuration: Arc<Configuration>,
+    /// Who asks, as `userInfo`.
+    pub user: Value,
+    /// What that one may do.
+    pub authorizer: &'a dyn Authorizer,
+    /// The namespace in the URL; may be empty.
+    pub namespace: &'a str,
+    /// The name in the URL; may be empty.
+    pub name: &'a str,
+    /// The subresource.
+    pub subresource: Option<Subresource>,
+    /// The options of the request, without their kind.
+    pub options: Object,
+    /// Whether nothing is stored.
+    pub dry_run: bool,
+    /// When the client has waited long enough.
+    pub deadline: Instant,
+}
+
+/// Does a write that asks nobody ([`Admission::OWN`]), which therefore never waits.
+///
+/// # Panics
+/// If it waits.
+pub fn at_once<T>(write: impl Future<Output = T>) -> T {
+    write.now_or_never().expect("a write that asks nobody does not wait")
+}
+
+impl Admission<'static> {
+    /// That of the server's own writes: nobody is asked.
+    pub const OWN: Self = Self(None);
+}
+
+impl<'a> Admission<'a> {
+    /// That of a request; `None` where nothing is configured.
+    #[must_use]
+    pub fn new(asked: Option<&'a Asked<'a>>) -> Self {
+        Self(asked)
+    }
+
+    /// Admits a creation.
+    ///
+    /// # Errors
+    /// What a plug-in or a webhook has against it.
+    pub async fn create(
+        &self,
+        registry: &Registry,
+        served: &Served,
+        object: &mut Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        super::create(registry, served, object)?;
+        let Some(asked) = self.0 else { return Ok(()) };
+        let name = metadata(object).text("name").to_owned();
+        let chain = asked.chain(registry, Operation::Create, served, None, &name);
+        chain.change(object, warnings, |object| super::create(registry, served, object)).await
+    }
+
+    /// Admits an update; `main` says that it is one of the object, and not of a part of it.
+    ///
+    /// # Errors
+    /// What a webhook has against it.
+    pub async fn update(
+        &self,
+        registry: &Registry,
+        served: &Served,
+        main: bool,
+        object: &mut Object,
+        live: &Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let plug_ins = |object: &mut Object| {
+            if main {
+                super::update(served, object, live);
+            }
+            Ok(())
+        };
+        plug_ins(object)?;
+        let Some(asked) = self.0 else { return Ok(()) };
+        let chain = asked.chain(registry, Operation::Update, served, Some(live), metadata(live).text("name"));
+        chain.change(object, warnings, plug_ins).await
+    }
+
+    /// Admits an object as it will be stored; `live` is what is there.
+    ///
+    /// # Errors
+    /// What a policy or a webhook has against it.
+    pub async fn validate(
+        &self,
+        registry: &Registry,
+        served: &Served,
+        object: &Object,
+        live: Option<&Object>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let Some(asked) = self.0 else { return Ok(()) };
+        let operation = if live.is_some() { Operation::Update } else { Operation::Create };
+        let chain = asked.chain(registry, operation, served, live, metadata(object).text("name"));
+        chain.validate(Some(object), warnings).await
+    }
+
+    /// Admits the deletion of an object.
+    ///
+    /// # Errors
+    /// What a plug-in, a policy or a webhook has against it.
+    pub async fn delete(
+        &self,
+        registry: &Registry,
+        served: &Served,
+        live: &Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        super::delete(served, metadata(live).text("name"))?;
+        let Some(asked) = self.0 else { return Ok(()) };
+        // Of many that are deleted at once none is named.
+        let chain = asked.chain(registry, Operation::Delete, served, Some(live), "");
+        chain.mutate(&mut Memory::default(), None, warnings).await?;
+        chain.validate(None, warnings).await
+    }
+
+    /// Admits what is sent to a subresource with a type of its own, or to a kind that is not stored; `operation` is
+    /// what is done with it.
+    ///
+    /// # Errors
+    /// What a policy or a webhook has against it.
+    pub async fn send(
+        &self,
+        registry: &Registry,
+        operation: Operation,
+        resource: &Resource,
+        model: Model<'static>,
+        object: &mut Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let Some(asked) = self.0 else { return Ok(()) };
+        let attributes = asked.attributes(operation, Seen::of(resource, Some(model)), Some(model), "");
+        let form = Form::Sent(model);
+        let chain = asked.chain_of(registry, attributes, form, None);
+        chain.change(object, warnings, |_| Ok(())).await?;
+        chain.validate(Some(object), warnings).await
+    }
+}
+
+impl<'a> Asked<'a> {
+    fn chain<'c>(
+        &'c self,
+        registry: &'c Registry,
+        operation: Operation,
+        served: &'c Served,
+        old: Option<&'c Object>,
+        name: &str,
+    ) -> Chain<'c> {
+        let model = self.subresource.and_then(Subresource::model);
+        let form = match self.subresource {
+            Some(Subresource::Scale) => Form::Scale(served),
+            _ => Form::Stored(served),
+        };
+        let attributes = self.attributes(operation, Seen::of(served.resource(), model), model, name);
+        self.chain_of(registry, attributes, form, old)
+    }
+
+    fn chain_of<'c>(
+        &'c self,
+        registry: &'c Registry,
+        attributes: Attributes<'c>,
+        form: Form<'c>,
+        old: Option<&'c Object>,
+    ) -> Chain<'c> {
+        Chain {
+            registry,
+            configuration: &self.configuration,
+            attributes,
+            form,
+            old,
+            authorizer: self.authorizer,
+            deadline: self.deadline,
+        }
+    }
+
+    /// What is asked; `name` is the object's, where the URL has none.
+    fn attributes(
+        &self,
+        operation: Operation,
+        seen: Seen,
+        model: Option<Model<'static>>,
+        name: &str,
+    ) -> Attributes<'_> {
+        let name = if self.name.is_empty() { name } else { self.name };
+        let is_namespace = seen.plural == "namespaces" && seen.group.is_empty();
+        let kind = match operation {
+            Operation::Create => Some("CreateOptions"),
+            Operation::Update => Some("UpdateOptions"),
+            Operation::Delete => Some("DeleteOptions"),
+            Operation::Connect => None,
+        };
+        let options = kind.map(|kind| {
+            let mut options = Object::new();
+            options.insert("kind".to_owned(), json!(kind));
+            options.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
+            options.extend(self.options.iter().map(|(key, value)| (key.clone(), value.clone())));
+            Value::Object(options)
+        });
+        Attributes {
+            operation,
+            seen,
+            model,
+            subresource: self.subresource.map_or("", Subresource::name),
+            // A namespace is in itself.
+            namespace: if is_namespace { name.to_owned() } else { self.namespace.to_owned() },
+            name: name.to_owned(),
+            user: &self.user,
+            options: options.unwrap_or_default(),
+            dry_run: self.dry_run,
+        }
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// Has webhooks change an object. If one does, the plug-ins look at it again, and then those webhooks that want to.
+    async fn change(
+        &self,
+        object: &mut Object,
+        warnings: &mut Vec<String>,
+        plug_ins: impl Fn(&mut Object) -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
+        let managed = metadata(object).get("managedFields").cloned();
+        let mut memory = Memory::default();
+        self.mutate(&mut memory, Some(object), warnings).await?;
+        if memory.changed {
+            plug_ins(object)?;
+            self.mutate(&mut memory, Some(object), warnings).await?;
+        }
+        if let Some(why) = schema::managed::complaint(object) {
+            warnings.push(format!(
+                ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
+            ));
+            match managed {
+                Some(managed) => drop(object.object_or_new("metadata").insert("managedFields".to_owned(), managed)),
+                None => drop(object.object_or_new("metadata").remove("managedFields")),
+            }
+        }
+        Ok(())
+    }
+}

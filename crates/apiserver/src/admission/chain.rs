@@ -1,0 +1,202 @@
+//! The configured part of admission: webhooks and policies, in the reference's order.
+//!
+//! ```text
+//!   plug-ins -> mutating webhooks --(one of them changed the object)--> plug-ins -> those to be asked again
+//!   ... the kind's own checks ... -> policies -> validating webhooks, all at once -> stored
+//! ```
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::attributes::Attributes;
+use super::configuration::Configuration;
+use super::policy;
+use super::review::Response;
+use super::webhook::Webhook;
+use super::written::{Form, Written};
+use crate::cel::Authorizer;
+use crate::codec;
+use crate::codec::json_patch::{self, Touched};
+use crate::field::go_quote;
+use crate::kinds::admissionregistration::GROUP;
+use crate::model::Object;
+use crate::registry::Registry;
+use crate::status::ApiError;
+
+/// What is asked about one write.
+#[derive(Debug)]
+pub(super) struct Chain<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) configuration: &'a Configuration,
+    pub(super) attributes: Attributes<'a>,
+    pub(super) form: Form<'a>,
+    pub(super) old: Option<&'a Object>,
+    pub(super) authorizer: &'a dyn Authorizer,
+    /// When the client has waited long enough.
+    pub(super) deadline: Instant,
+}
+
+/// What is remembered of the webhooks that have been asked about a write.
+#[derive(Debug, Default)]
+pub(super) struct Memory<'a> {
+    /// Whether they are asked for the second time.
+    again: bool,
+    /// Those that want to be asked again when another changes the object.
+    asked: Vec<&'a str>,
+    /// Those to be asked again.
+    due: Vec<&'a str>,
+    /// The object after the last of them.
+    last: Option<Object>,
+    /// Whether any has changed it.
+    pub(super) changed: bool,
+}
+
+impl Memory<'_> {
+    /// Has those asked again that want it.
+    fn change(&mut self) {
+        self.due.append(&mut self.asked);
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// Whether webhooks are asked at all: they cannot be kept from changing themselves.
+    fn is_exempt_from_webhooks(&self) -> bool {
+        let (group, _, kind) = &self.attributes.seen.kind;
+        group == GROUP
+            && ["WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding"]
+                .iter()
+                .any(|end| kind.ends_with(end))
+    }
+
+    /// Whether policies are: reviews of access are needed to mend them.
+    fn is_exempt_from_policies(&self) -> bool {
+        let seen = &self.attributes.seen;
+        match &*seen.group {
+            GROUP => seen.plural.contains("admissionpolic"),
+            "authentication.k8s.io" | "authorization.k8s.io" => true,
+            _ => false,
+        }
+    }
+
+    fn written<'w>(&'w self, object: Option<&'w Object>) -> Written<'w> {
+        Written { form: self.form, object, old: self.old }
+    }
+
+    /// Asks mutating webhooks, one after the other. The object is absent in a deletion.
+    ///
+    /// # Errors
+    /// What one of them has against the write.
+    pub(super) async fn mutate(
+        &self,
+        memory: &mut Memory<'a>,
+        mut object: Option<&mut Object>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        if self.is_exempt_from_webhooks() {
+            return Ok(());
+        }
+        if memory.again && memory.last.as_ref() != object.as_deref() {
+            memory.change();
+        }
+        for hook in &self.configuration.mutating {
+            let written = self.written(object.as_deref());
+            let Some(seen) = hook.is_meant(self.registry, &self.attributes, written, self.authorizer)? else {
+                continue;
+            };
+            if memory.again && !memory.due.contains(&hook.id.as_str()) {
+                continue;
+            }
+            let response = hook.ask(self.registry, &self.attributes, &seen, written, true, self.deadline).await?;
+            if let Some(response) = response {
+                warnings.extend(response.warnings.iter().cloned());
+                if let Some(operations) = operations(hook, &response, self.deadline)? {
+                    let Some(object) = object.as_deref_mut() else {
+                        let name = go_quote(&hook.name);
+                        return Err(ApiError::internal(&format!(
+                            "admission webhook {name} attempted to modify the object, which is not supported for this operation"
+                        )));
+                    };
+                    let shown = self.written(Some(object)).shown(self.registry, &seen).0;
+                    let mut patched = Value::Object(shown.map(std::borrow::Cow::into_owned).unwrap_or_default());
+                    json_patch::apply(&mut patched, &operations, &mut Touched::default())
+                        .map_err(|why| ApiError::internal(&why.0))?;
+                    let before = object.clone();
+                    self.form.put(self.registry, &seen, object, &patched)?;
+                    if *object != before {
+                        memory.change();
+                        memory.changed = true;
+                    }
+                }
+            }
+            if hook.is_reinvoked {
+                memory.asked.push(&hook.id);
+            }
+        }
+        memory.again = true;
+        memory.last = object.map(|object| object.clone());
+        Ok(())
+    }
+
+    /// Asks policies, then validating webhooks, all at once.
+    ///
+    /// # Errors
+    /// What the first of them has against the write.
+    pub(super) async fn validate(&self, object: Option<&Object>, warnings: &mut Vec<String>) -> Result<(), ApiError> {
+        let written = self.written(object);
+        if !self.is_exempt_from_policies() {
+            let policies = &self.configuration.policies;
+            policy::validate(policies, self.registry, &self.attributes, written, self.authorizer, warnings)?;
+        }
+        if self.is_exempt_from_webhooks() {
+            return Ok(());
+        }
+        let mut meant = Vec::new();
+        for hook in &self.configuration.validating {
+            if let Some(seen) = hook.is_meant(self.registry, &self.attributes, written, self.authorizer)? {
+                meant.push((hook, seen));
+            }
+        }
+        let asked = meant
+            .iter()
+            .map(|(hook, seen)| hook.ask(self.registry, &self.attributes, seen, written, false, self.deadline));
+        let mut answers: FuturesUnordered<_> = asked.collect();
+        let mut refused = Ok(());
+        while let Some(answer) = answers.next().await {
+            match answer {
+                Ok(response) => warnings.extend(response.into_iter().flat_map(|response| response.warnings)),
+                // All are heard, and the first that refused is told.
+                Err(error) => refused = refused.and(Err(error)),
+            }
+        }
+        refused
+    }
+}
+
+/// The operations by which a webhook wants to change the object; `None` where it does not.
+fn operations(hook: &Webhook, response: &Response, deadline: Instant) -> Result<Option<Vec<Value>>, ApiError> {
+    if response.patch.is_empty() {
+        return Ok(None);
+    }
+    let operations = match codec::read_json(&response.patch) {
+        Ok((Value::Array(operations), _)) if operations.iter().all(Value::is_object) => operations,
+        Ok((Value::Null, _)) => return Ok(None),
+        Ok(_) => {
+            let why = "received undecodable patch in webhook response: json: cannot unmarshal into Go value of type jsonpatch.Patch";
+            return hook.failed(why, deadline).map(|()| None);
+        }
+        Err(why) => {
+            let why = format!("received undecodable patch in webhook response: {why}");
+            return hook.failed(&why, deadline).map(|()| None);
+        }
+    };
+    if operations.is_empty() {
+        return Ok(None);
+    }
+    if response.patch_type != "JSONPatch" {
+        let why = format!("unsupported patch type {}", go_quote(&response.patch_type));
+        return hook.failed(&why, deadline).map(|()| None);
+    }
+    Ok(Some(operations))
+}

@@ -1,0 +1,227 @@
+//! Reviews: what a webhook is sent, and what it may answer.
+
+use base64::Engine as _;
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::attributes::{Attributes, Seen};
+use crate::codec;
+use crate::field::go_quote;
+use crate::model::{Fields as _, Object};
+use crate::status::{ApiError, Cause, Details};
+use crate::webhook::Answer;
+
+/// Of an answer that is no review, so many bytes are shown.
+const MOST_SHOWN: usize = 2048;
+
+/// A version of `admission.k8s.io`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    /// `v1`
+    V1,
+    /// `v1beta1`, whose answers are checked less.
+    V1Beta1,
+}
+
+impl Version {
+    /// The one of a name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "v1" => Some(Self::V1),
+            "v1beta1" => Some(Self::V1Beta1),
+            _ => None,
+        }
+    }
+
+    fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "admission.k8s.io/v1",
+            Self::V1Beta1 => "admission.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// What a webhook says of a write.
+#[derive(Debug, Default)]
+pub(super) struct Response {
+    /// Whether it is allowed.
+    pub(super) allowed: bool,
+    /// Why it is not.
+    pub(super) result: Option<Object>,
+    /// What is to be changed.
+    pub(super) patch: Vec<u8>,
+    /// How `patch` is written.
+    pub(super) patch_type: String,
+    /// What the client is to be warned of.
+    pub(super) warnings: Vec<String>,
+}
+
+/// The body of a review.
+pub(super) fn request(
+    version: Version,
+    uid: &str,
+    attributes: &Attributes<'_>,
+    seen: &Seen,
+    object: Option<&Object>,
+    old: Option<&Object>,
+) -> Bytes {
+    let json = |object: Option<&Object>| object.cloned().map_or(Value::Null, Value::Object);
+    let mut request = Map::new();
+    request.insert("uid".to_owned(), json!(uid));
+    request.extend(attributes.request(seen));
+    request.insert("object".to_owned(), json(object));
+    request.insert("oldObject".to_owned(), json(old));
+    let review = json!({"kind": "AdmissionReview", "apiVersion": version.api_version(), "request": request});
+    Bytes::from(review.to_string())
+}
+
+/// Reads a webhook's answer; `mutates` says that it may change the object.
+///
+/// # Errors
+/// Why it is none, in the reference's words.
+pub(super) fn read(answer: &Answer, version: Version, uid: &str, mutates: bool) -> Result<Response, String> {
+    let review = tree(answer).map_err(|why| format!("failed to call webhook: {why}"))?;
+    let response = response(&review, version, uid)?;
+    let patch = response.maybe_text("patch").unwrap_or_default();
+    let patch = base64::engine::general_purpose::STANDARD
+        .decode(patch)
+        .map_err(|why| format!("failed to call webhook: illegal base64 data: {why}"))?;
+    let invalid = |why: &str| Err(format!("received invalid webhook response: {why}"));
+    let mut patch_type = response.maybe_text("patchType");
+    match (version, mutates) {
+        (Version::V1, false) if !patch.is_empty() => {
+            return invalid("validating webhook may not return response.patch");
+        }
+        (Version::V1, false) if patch_type.is_some() => {
+            return invalid("validating webhook may not return response.patchType");
+        }
+        (Version::V1, true) => match (patch.is_empty(), patch_type) {
+            (false, None) => return invalid("webhook returned response.patch but not response.patchType"),
+            (true, Some(_)) => return invalid("webhook returned response.patchType but not response.patch"),
+            (_, Some("")) => return invalid("webhook returned invalid response.patchType of \"\""),
+            _ => {}
+        },
+        (Version::V1Beta1, true) if !patch.is_empty() => patch_type = Some("JSONPatch"),
+        _ => {}
+    }
+    Ok(Response {
+        allowed: response.flag("allowed"),
+        result: response.object("status").cloned(),
+        patch: if mutates { patch } else { Vec::new() },
+        patch_type: patch_type.unwrap_or_default().to_owned(),
+        warnings: response.strings("warnings").map(str::to_owned).collect(),
+    })
+}
+
+/// The JSON of an answer that says success.
+fn tree(answer: &Answer) -> Result<Object, String> {
+    let body = match codec::read_json(&answer.body) {
+        Ok((Value::Object(body), _)) => Ok(body),
+        Ok(_) => Err("couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }".to_owned()),
+        Err(why) => Err(format!("couldn't get version/kind; json parse error: {why}")),
+    };
+    let refused = body.as_ref().ok().filter(|body| body.text("kind") == "Status" && body.text("status") != "Success");
+    let message = refused.map(|status| status.text("message").to_owned());
+    if !(200..=206).contains(&answer.status) {
+        return Err(message.unwrap_or_else(|| status_words(answer)));
+    }
+    if let Some(message) = message {
+        return Err(message);
+    }
+    if answer.body.is_empty() {
+        let (status, kind) = (answer.status, &answer.content_type);
+        return Err(format!("0-length response with status code: {status} and content type: {kind}"));
+    }
+    body
+}
+
+/// What the reference's client says of an HTTP status that is no success.
+fn status_words(answer: &Answer) -> String {
+    let shown = if answer.content_type.is_empty() || answer.content_type.starts_with("text/") {
+        String::from_utf8_lossy(&answer.body[..answer.body.len().min(MOST_SHOWN)]).trim().to_owned()
+    } else {
+        "unknown".to_owned()
+    };
+    match answer.status {
+        400 => "the server rejected our request for an unknown reason".to_owned(),
+        401 => "the server has asked for the client to provide credentials".to_owned(),
+        403 | 415 => shown,
+        404 => "the server could not find the requested resource".to_owned(),
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        406 if shown.is_empty() || shown == "unknown" => {
+            "the server was unable to respond with a content type that the client supports".to_owned()
+        }
+        406 => shown,
+        409 => "the server reported a conflict".to_owned(),
+        422 => "the server rejected our request due to an error in our request".to_owned(),
+        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
+        503 => "the server is currently unable to handle the request".to_owned(),
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+                .to_owned()
+        }
+        500.. => format!("an error on the server ({}) has prevented the request from succeeding", go_quote(&shown)),
+        code => format!("the server responded with the status code {code} but did not return more information"),
+    }
+}
+
+/// The response of a review, if it is one to this request.
+fn response<'r>(review: &'r Object, version: Version, uid: &str) -> Result<&'r Object, String> {
+    let invalid = |why: String| format!("received invalid webhook response: {why}");
+    let (kind, api_version) = (review.text("kind"), review.text("apiVersion"));
+    let known = matches!(kind, "" | "AdmissionReview" | "Status");
+    if !known || !matches!(api_version, "" | "v1" | "admission.k8s.io/v1" | "admission.k8s.io/v1beta1") {
+        let scheme = "k8s.io/apiserver/pkg/util/webhook/client.go:72";
+        return Err(format!(
+            "failed to call webhook: no kind {} is registered for version {} in scheme {}",
+            go_quote(kind),
+            go_quote(api_version),
+            go_quote(scheme)
+        ));
+    }
+    let response = review.object("response").ok_or_else(|| invalid("webhook response was absent".to_owned()))?;
+    if version == Version::V1Beta1 {
+        return Ok(response);
+    }
+    if response.text("uid") != uid {
+        let (wanted, found) = (go_quote(uid), go_quote(response.text("uid")));
+        return Err(invalid(format!("expected response.uid={wanted}, got {found}")));
+    }
+    let (wanted, found) = (version.api_version(), if api_version.is_empty() { "/" } else { api_version });
+    if kind != "AdmissionReview" || api_version != wanted {
+        let why = format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {found}, Kind={kind}");
+        return Err(invalid(why));
+    }
+    Ok(response)
+}
+
+/// What a client is answered whose write a webhook does not allow.
+pub(super) fn denied(webhook: &str, result: Option<&Object>) -> ApiError {
+    let empty = Object::new();
+    let result = result.unwrap_or(&empty);
+    let mut error = ApiError::plain(String::new());
+    error.code = u16::try_from(result.int("code")).unwrap_or(400).max(400);
+    error.reason = result.text("reason").to_owned().into();
+    let by = format!("admission webhook {} denied the request", go_quote(webhook));
+    error.message = match (result.text("message"), result.text("reason")) {
+        ("", "") => format!("{by} without explanation"),
+        ("", reason) => format!("{by}: {reason}"),
+        (message, _) => format!("{by}: {message}"),
+    };
+    error.details = result.object("details").map(|details| {
+        let cause = |cause: &Object| Cause {
+            reason: cause.text("reason").to_owned(),
+            message: cause.text("message").to_owned(),
+            field: cause.text("field").to_owned(),
+        };
+        Box::new(Details {
+            name: details.text("name").to_owned(),
+            group: details.text("group").to_owned(),
+            kind: details.text("kind").to_owned(),
+            uid: details.text("uid").to_owned(),
+            causes: details.items("causes").map(cause).collect(),
+            retry_after: u32::try_from(details.int("retryAfterSeconds")).unwrap_or_default(),
+        })
+    });
+    error
+}
