@@ -166,7 +166,10 @@ impl Coster<'_, '_> {
     /// The size of what is at a path in the variables.
     fn declared(&self, path: &[String]) -> Option<Size> {
         let (name, steps) = path.split_first()?;
-        let variable = self.types.variables.iter().find(|v| v.name == name)?;
+        let variables = &self.types.variables;
+        // The name of a type is no variable; the reference measures the first variable in its place.
+        let variable =
+            variables.iter().find(|v| v.name == name).or_else(|| variables.iter().find(|v| v.schema.is_some()))?;
         let (schema, root) = variable.schema?;
         most_at(schema, root, steps).map(|max| Size { min: 0, max })
     }

@@ -308,6 +308,18 @@ fn without_nulls(value: Value) -> Value {
 
 /// Fills in what the reference fills in.
 pub fn default(object: &mut Object) {
+    default_spec(object);
+    let stored = object.get("status").and_then(|status| status.get("storedVersions")).and_then(Value::as_array);
+    if stored.is_none_or(Vec::is_empty) {
+        let status = object.entry("status").or_insert_with(|| Value::Object(Object::new()));
+        if let Some(status) = status.as_object_mut() {
+            status.insert("storedVersions".to_owned(), Value::Null);
+        }
+        note_storage_version(object);
+    }
+}
+
+fn default_spec(object: &mut Object) {
     let Some(Value::Object(spec)) = object.get_mut("spec") else { return };
     if let Some(Value::Object(names)) = spec.get_mut("names") {
         let text = |names: &Object, name: &str| names.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
