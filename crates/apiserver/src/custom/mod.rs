@@ -10,10 +10,12 @@
 //! A schema is compiled once; everything that is done to an object walks the object and the compiled schema together.
 
 pub mod columns;
+pub mod conversion;
 pub mod default;
 pub mod definition;
 pub mod family;
 pub mod formats;
+pub mod https;
 pub mod lists;
 pub mod metadata;
 pub mod path;

@@ -234,7 +234,8 @@ impl Service {
                         let shared = &self.shared;
                         let request =
                             resources::Request { shared, served: &served, path, parts, query, subresource, verb };
-                        aside(body.len() >= aside::LONG_BODY, || request.handle(&body))
+                        let waits = served.kind.custom().is_some_and(|custom| custom.family().calls_out());
+                        aside(waits || body.len() >= aside::LONG_BODY, || request.handle(&body))
                     }
                 };
                 (response, labels)

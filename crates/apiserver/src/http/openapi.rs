@@ -1,5 +1,7 @@
 //! OpenAPI: an index and one document for each group version (API-04).
 
+use std::sync::Arc;
+
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
@@ -10,8 +12,8 @@ use crate::http::negotiate::{self, Output};
 use crate::http::respond;
 use crate::model::Resource;
 use crate::registry::options::Query;
-use crate::registry::{Catalogue, Registry};
-use crate::schema::openapi;
+use crate::registry::{Catalogue, Registry, Served};
+use crate::schema::openapi::{self, CustomSchema};
 
 /// `/openapi/v3`
 #[must_use]
@@ -40,7 +42,7 @@ pub fn document(registry: &Registry, path: &str, headers: &HeaderMap, query: &Qu
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response
     } else {
-        match openapi::document(path, &resources) {
+        match openapi::document(path, &resources, &customs(registry, &catalogue, Some((group, version)))) {
             Some(document) => plain(&document),
             None => return respond::no_such_page(),
         }
@@ -67,7 +69,8 @@ pub fn document_v2(registry: &Registry, accept: &str) -> Response<Body> {
         PROTOBUF | "application/com.github.proto-openapi.spec.v2@v1.0+protobuf" => Some(PROTOBUF),
         _ => None,
     });
-    let document = || openapi::document_v2(&resources(&registry.catalogue()));
+    let catalogue = registry.catalogue();
+    let document = || openapi::document_v2(&resources(&catalogue), &customs(registry, &catalogue, None));
     match answer {
         Some(JSON) => plain(&document()),
         Some(_) => respond::bytes(200, PROTOBUF, openapi_v2::to_protobuf(&document())),
@@ -81,6 +84,32 @@ pub fn document_v2(registry: &Registry, accept: &str) -> Response<Body> {
 
 fn resources(catalogue: &Catalogue) -> Vec<&Resource> {
     catalogue.served().iter().map(|served| served.resource()).collect()
+}
+
+/// The schemas of custom kinds, of one group and version or of all.
+fn customs(registry: &Registry, catalogue: &Catalogue, only: Option<(&str, &str)>) -> Vec<CustomSchema> {
+    let Some(definitions) = catalogue.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
+        return Vec::new();
+    };
+    let of = |served: &Arc<Served>| {
+        let resource = served.resource();
+        let wanted = only.is_none_or(|only| only == (&*resource.group, &*resource.version));
+        let custom = served.kind.custom().filter(|_| wanted)?;
+        let definition = registry.get(definitions, "", &custom.family().definition).ok()?.object();
+        let versions = definition.get("spec")?.get("versions")?.as_array()?;
+        let version = versions.iter().find(|version| version["name"] == *resource.version)?;
+        let paths = version["selectableFields"].as_array().map_or(&[][..], Vec::as_slice);
+        Some(CustomSchema {
+            group: resource.group.to_string(),
+            version: resource.version.to_string(),
+            kind: resource.kind.to_string(),
+            list_kind: resource.list_kind.to_string(),
+            plural: resource.plural.to_string(),
+            schema: version["schema"]["openAPIV3Schema"].clone(),
+            selectable: paths.iter().filter_map(|path| Some(path["jsonPath"].as_str()?.to_owned())).collect(),
+        })
+    };
+    catalogue.served().iter().filter_map(of).collect()
 }
 
 fn group_version(path: &str) -> Option<(&str, &str)> {

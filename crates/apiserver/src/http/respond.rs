@@ -105,7 +105,7 @@ pub fn object(
         return Ok(with_body(code, "application/json", Body::line(entry.json_bytes())));
     }
     let object = match answer {
-        Answer::Entry(entry) => served.live(entry),
+        Answer::Entry(entry) => served.live(entry)?,
         Answer::Object(object) => object.clone(),
     };
     let is_status = object.get("kind").and_then(Value::as_str) == Some("Status");
@@ -190,7 +190,9 @@ fn shown_list(
     transform: Option<Transform>,
     include: Option<&str>,
 ) -> Result<Value, ApiError> {
-    let objects = page.entries.iter().map(|entry| served.live(entry));
+    let mut objects: Vec<Object> = page.entries.iter().map(|entry| entry.object()).collect();
+    served.read(&mut objects)?;
+    let objects = objects.into_iter();
     Ok(match transform {
         None => {
             let items: Vec<Value> = objects

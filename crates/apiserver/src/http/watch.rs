@@ -226,8 +226,14 @@ impl Watch {
 
     fn transformed_line(&mut self, word: &str, object: &Map<String, Value>) -> Bytes {
         let served = &self.served;
-        let read = served.kind.custom().map(|_| served.read(object.clone()));
-        let object = read.as_ref().unwrap_or(object);
+        let mut read = None;
+        if served.kind.custom().is_some() {
+            let read = read.insert([object.clone()]);
+            if let Err(error) = served.read(read) {
+                return line("ERROR", error.to_status().to_string().as_bytes());
+            }
+        }
+        let object = read.as_ref().map_or(object, |[read]| read);
         let shown = match self.wanted.transform {
             Some(Transform::Table(version)) => {
                 let version_now = object.get("metadata").and_then(|m| m.get("resourceVersion"));

@@ -54,6 +54,7 @@ impl CustomKind {
             namespaced: family.namespaced,
             verbs: VERBS,
             own_field_labels: true,
+            stamp: family.stamp,
             ..Resource::namespaced(family.group.clone(), version.name.clone(), names.kind.clone(), names.plural.clone())
                 .parts(&parts)
                 .conditional_update()
@@ -95,17 +96,19 @@ impl CustomKind {
     }
 
     /// What is stored, as it is served.
-    pub fn read(&self, object: &mut Object) {
-        if !self.plain && object.text("kind") == self.resource.kind {
-            self.family.tell(object, self.at);
-        }
+    ///
+    /// # Errors
+    /// What a webhook that converts has against it.
+    pub fn read(&self, objects: &mut [Object]) -> Result<(), String> {
+        if self.plain { Ok(()) } else { self.family.tell(objects, self.at) }
     }
 
     /// What is served, as it is stored.
-    pub fn store(&self, object: &mut Object) {
-        if !self.plain {
-            self.family.store(object);
-        }
+    ///
+    /// # Errors
+    /// As by [`CustomKind::read`].
+    pub fn store(&self, object: &mut Object) -> Result<(), String> {
+        if self.plain { Ok(()) } else { self.family.store(object) }
     }
 
     /// What is not of this kind and version at all.

@@ -51,6 +51,8 @@ pub struct Resource {
     pub lifetime: Option<Duration>,
     /// Where the reference server keeps its objects: a part of one of its messages.
     pub storage_prefix: Name,
+    /// What changes when its schema does, where that came at run time.
+    pub stamp: u64,
 }
 
 /// What can be done with most kinds.
@@ -89,6 +91,7 @@ impl Resource {
             collects_garbage: true,
             allocates: false,
             lifetime: None,
+            stamp: 0,
         }
     }
 

@@ -147,10 +147,11 @@ impl Registry {
             catalogue.of_kind(group, version, kind)
         };
         if let Some(custom) = subject.open.is_some().then(|| find(object.text("apiVersion"))).flatten() {
-            let (custom, mut object) = (custom.kind.custom()?, object.clone());
-            let to = custom.family().version_named(version)?;
-            custom.family().convert(&mut object, to);
-            return Some(object);
+            let family = custom.kind.custom()?.family();
+            let mut told = [object.clone()];
+            family.convert(&mut told, family.version_named(version)?).ok()?;
+            let [told] = told;
+            return Some(told);
         }
         let (from, to) = (find(object.text("apiVersion"))?, find(version)?);
         let Resource { group, version, .. } = from.resource();

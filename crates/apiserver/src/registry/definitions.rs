@@ -52,8 +52,6 @@ struct Known {
 struct Serving {
     family: Arc<Family>,
     plain: bool,
-    /// Of all that the kinds are made from.
-    hash: u64,
 }
 
 impl Registry {
@@ -160,17 +158,17 @@ impl Registry {
                 && (resource.plural == definition.status.accepted_names.plural
                     || definition.spec.versions.iter().any(|version| version.name == resource.version))
         });
-        if overlaps || place.serving.as_ref().is_some_and(|serving| serving.hash == hash) {
+        if overlaps || place.serving.as_ref().is_some_and(|serving| serving.family.stamp == hash) {
             return;
         }
-        let family = Arc::new(Family::new(definition));
+        let family = Arc::new(Family::new(definition, hash, Arc::clone(&self.webhooks)));
         // What was stored by another schema has to be read by this one.
         let plain = place.serving.as_ref().is_none_or(|before| {
             let (was, is) = (&before.family.versions[before.family.storage], &family.versions[family.storage]);
             before.plain && was.name == is.name && was.schema == is.schema
         });
         self.serve(&family.group, &family.names.plural, CustomKind::versions(&family, plain));
-        place.serving = Some(Serving { family, plain, hash });
+        place.serving = Some(Serving { family, plain });
     }
 
     /// Writes names and conditions, unless another write came in between.

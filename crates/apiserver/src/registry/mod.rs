@@ -35,6 +35,8 @@ use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::codec;
+use crate::custom::conversion::Caller;
+use crate::custom::https::Https;
 use crate::field::FieldError;
 use crate::generator::Generator;
 use crate::kinds::Kind;
@@ -107,18 +109,22 @@ impl Served {
     }
 
     /// What is stored, as a write is handed it: custom objects in this version, others as they are stored.
-    #[must_use]
-    pub fn live(&self, entry: &Entry) -> Object {
-        self.read(entry.object())
+    ///
+    /// # Errors
+    /// What a webhook that converts has against it.
+    pub fn live(&self, entry: &Entry) -> Result<Object, ApiError> {
+        let mut object = entry.object();
+        self.read(std::slice::from_mut(&mut object))?;
+        Ok(object)
     }
 
-    /// As [`Served::live`], of a tree.
-    #[must_use]
-    pub fn read(&self, mut stored: Object) -> Object {
-        if let Some(custom) = self.kind.custom() {
-            custom.read(&mut stored);
-        }
-        stored
+    /// As [`Served::live`], of trees.
+    ///
+    /// # Errors
+    /// As by [`Served::live`].
+    pub fn read(&self, stored: &mut [Object]) -> Result<(), ApiError> {
+        let custom = self.kind.custom();
+        custom.map_or(Ok(()), |custom| custom.read(stored)).map_err(ApiError::plain)
     }
 
     /// What field managers share of the objects.
@@ -189,7 +195,7 @@ impl Served {
     pub fn draft(&self, object: &Object, previous: Option<&Entry>) -> Result<Draft, ApiError> {
         let mut stored = Cow::Borrowed(object);
         if let Some(custom) = self.kind.custom().filter(|custom| !custom.is_plain()) {
-            custom.store(stored.to_mut());
+            custom.store(stored.to_mut()).map_err(ApiError::plain)?;
         }
         let object = stored.as_ref();
         let mut fields = String::new();
@@ -244,6 +250,8 @@ pub struct Registry {
     pub generator: Generator,
     /// Objects that go by themselves.
     expiry: expiry::Expiry,
+    /// What talks to webhooks.
+    pub webhooks: Arc<dyn Caller>,
     /// What came with CustomResourceDefinitions.
     definitions: definitions::Definitions,
     /// Held from looking for what is free until it is taken.
@@ -262,6 +270,7 @@ impl Registry {
             clock,
             generator,
             expiry: expiry::Expiry::default(),
+            webhooks: Arc::new(Https),
             definitions: definitions::Definitions::default(),
             allocation: Mutex::new(()),
         }

@@ -33,7 +33,7 @@ impl Registry {
     /// 404 when the object is not there.
     pub fn scale(&self, served: &Served, namespace: &str, name: &str) -> Result<Answer, ApiError> {
         let entry = self.get(served, namespace, name)?;
-        let object = served.live(&entry);
+        let object = served.live(&entry)?;
         if let Some(path) = spec_path(served)
             && scale::number(&object, path).map_err(ApiError::plain)?.is_none()
         {
@@ -105,7 +105,7 @@ impl Registry {
             Ok(next)
         })?;
         let object = match &answer {
-            Answer::Entry(entry) => served.live(entry),
+            Answer::Entry(entry) => served.live(entry)?,
             Answer::Object(object) => object.clone(),
         };
         Ok(Answer::Object(scale_of(served, &object).map_err(ApiError::bad_request)?))

@@ -6,6 +6,7 @@ use muster_objects::selector::Selector;
 
 use super::Served;
 use crate::kinds::Kind;
+use crate::model::Object;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
@@ -63,8 +64,9 @@ impl Selection {
     pub fn matches(&self, entry: &Entry) -> bool {
         let object = self.read.as_ref().map(|kind| {
             let mut object = entry.object();
-            if let Some(custom) = kind.custom() {
-                custom.read(&mut object);
+            // What cannot be told in this version has no fields in it.
+            if kind.custom().is_some_and(|custom| custom.read(std::slice::from_mut(&mut object)).is_err()) {
+                object = Object::new();
             }
             (kind, object)
         });

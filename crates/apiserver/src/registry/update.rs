@@ -79,7 +79,7 @@ impl Registry {
             {
                 return Err(uid_conflict(served, update, uid, &entry.uid));
             }
-            let live = served.live(&entry);
+            let live = served.live(&entry)?;
             let object = make(&live, warnings)?;
             if let Some(answer) = self.try_change(served, update, &entry, &live, object, warnings)? {
                 return Ok(answer);

@@ -13,8 +13,10 @@ use serde_json::{Map, Value, json};
 use super::table::{Field, Kind, Shape, Table, Topology, Type, TypeId};
 use crate::model::Resource;
 
+pub mod custom;
 mod operations;
 
+pub use custom::CustomSchema;
 use operations::Operations;
 
 /// Written by `tools/schema`: a line for each type and field.
@@ -47,8 +49,8 @@ pub fn hash(group: &str, version: &str, resources: &[&Resource]) -> String {
     mix(&PROSE[PROSE.len().saturating_sub(4096)..]);
     mix(env!("CARGO_PKG_VERSION").as_bytes());
     for resource in resources.iter().filter(|r| (&*r.group, &*r.version) == (group, version)) {
-        mix(format!("{}/{}/{}/{:?}\n", resource.group, resource.version, resource.plural, resource.subresources)
-            .as_bytes());
+        let Resource { group, version, plural, subresources, stamp, .. } = resource;
+        mix(format!("{group}/{version}/{plural}/{subresources:?}/{stamp}\n").as_bytes());
     }
     format!("{state:032X}")
 }
@@ -56,11 +58,12 @@ pub fn hash(group: &str, version: &str, resources: &[&Resource]) -> String {
 /// The document at a path of the index, such as `api/v1` or `apis/apps/v1`. `None` where nothing is
 /// served there.
 #[must_use]
-pub fn document(path: &str, resources: &[&Resource]) -> Option<Value> {
+pub fn document(path: &str, resources: &[&Resource], customs: &[CustomSchema]) -> Option<Value> {
     let (group, version) = group_versions(resources).into_iter().find(|(g, v)| path_of(g, v) == path)?;
     let served: Vec<&Resource> =
         resources.iter().copied().filter(|r| (&*r.group, &*r.version) == (group, version)).collect();
     let mut schemas = Schemas::new("#/components/schemas/", true);
+    customs.iter().for_each(|custom| schemas.add_custom(custom));
     let mut paths = Map::new();
     let root = format!("/{path}/");
     let tag = tag(group, version);
@@ -94,8 +97,9 @@ pub fn document(path: &str, resources: &[&Resource]) -> Option<Value> {
 /// `/openapi/v2`: every type in the older notation, without the requests. For clients that do not
 /// know version 3.
 #[must_use]
-pub fn document_v2(resources: &[&Resource]) -> Value {
+pub fn document_v2(resources: &[&Resource], customs: &[CustomSchema]) -> Value {
     let mut schemas = Schemas::new("#/definitions/", false);
+    customs.iter().for_each(|custom| schemas.add_custom(custom));
     for resource in resources {
         for kind in [&resource.kind, &resource.list_kind] {
             if let Some(id) = Table::get().kind(&resource.group, &resource.version, kind) {
@@ -146,6 +150,8 @@ struct Schemas {
     wanted: BTreeMap<&'static str, TypeId>,
     queue: Vec<TypeId>,
     prose: Vec<String>,
+    /// The schemas of kinds that the table does not have, by their names.
+    custom: BTreeMap<String, Value>,
 }
 
 impl Schemas {
@@ -154,7 +160,7 @@ impl Schemas {
         // The prose is part of the program; without it a document would still be a document.
         let read = flate2::read::DeflateDecoder::new(PROSE).read_to_string(&mut text);
         let prose = if read.is_ok() { text.lines().map(|l| l.replace('\u{1}', "\n")).collect() } else { Vec::new() };
-        Self { prefix, three, wanted: BTreeMap::new(), queue: Vec::new(), prose }
+        Self { prefix, three, wanted: BTreeMap::new(), queue: Vec::new(), prose, custom: BTreeMap::new() }
     }
 
     /// A reference to a type, which the document then has to have.
@@ -167,6 +173,9 @@ impl Schemas {
     }
 
     fn named(&mut self, name: &str) -> Value {
+        if self.custom.contains_key(name) {
+            return json!({ "$ref": format!("{}{name}", self.prefix) });
+        }
         match Table::get().named(name) {
             Some(id) => self.reference(id),
             None => json!({ "type": "object" }),
@@ -176,7 +185,9 @@ impl Schemas {
     /// Answers with a type as their body.
     fn responses(&mut self, codes: &[u16], name: &str, streams: bool) -> Value {
         let mut content = Map::new();
-        for media in ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"] {
+        // Custom objects have no protobuf.
+        let protobuf = (!self.custom.contains_key(name)).then_some("application/vnd.kubernetes.protobuf");
+        for media in ["application/json", "application/yaml"].into_iter().chain(protobuf) {
             content.insert(media.to_owned(), json!({ "schema": self.named(name) }));
         }
         if streams {
@@ -199,7 +210,7 @@ impl Schemas {
 
     /// Every schema that was referred to, and what those refer to.
     fn finish(mut self, served: &[(&str, &str)]) -> Value {
-        let mut out = Map::new();
+        let mut out: Map<String, Value> = std::mem::take(&mut self.custom).into_iter().collect();
         while let Some(id) = self.queue.pop() {
             let ty = Table::get().ty(id);
             let schema = self.schema(ty, served);

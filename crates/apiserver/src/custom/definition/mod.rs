@@ -6,7 +6,7 @@ mod go;
 mod schema;
 mod structure;
 pub mod validate;
-mod webhook;
+pub(crate) mod webhook;
 
 use std::collections::BTreeMap;
 

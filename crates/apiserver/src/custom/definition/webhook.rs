@@ -39,19 +39,21 @@ fn object(service: &ServiceReference) -> Object {
 
 /// Whether a bundle, in base64, holds certificates.
 pub(super) fn bundle_is_valid(bundle: &str) -> bool {
-    base64::engine::general_purpose::STANDARD.decode(bundle).is_ok_and(|pem| !certificates(&pem).is_empty())
+    !certificates(bundle).is_empty()
 }
 
-/// The certificates of a PEM text, in DER.
-pub(crate) fn certificates(pem: &[u8]) -> Vec<Vec<u8>> {
+/// The certificates, in DER, of a bundle in base64.
+pub(crate) fn certificates(bundle: &str) -> Vec<Vec<u8>> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     const END: &str = "-----END CERTIFICATE-----";
-    let Ok(text) = std::str::from_utf8(pem) else { return Vec::new() };
+    let base64 = base64::engine::general_purpose::STANDARD;
+    let pem = base64.decode(bundle).unwrap_or_default();
+    let text = std::str::from_utf8(&pem).unwrap_or_default();
     text.split(BEGIN)
         .skip(1)
         .filter_map(|part| {
             let body: String = part.split(END).next()?.split_whitespace().collect();
-            base64::engine::general_purpose::STANDARD.decode(body).ok()
+            base64.decode(body).ok()
         })
         .filter(|der| der.first() == Some(&0x30))
         .collect()

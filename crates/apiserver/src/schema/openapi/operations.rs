@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::custom::model_name;
 use super::{Schemas, tag, title};
 use crate::model::{Resource, Subresource};
 use crate::schema::table::Table;
@@ -66,8 +67,8 @@ impl<'a> Operations<'a> {
         let scope = if namespaced { "namespaces/{namespace}/" } else { "" };
         let collection = format!("{}{scope}{plural}", self.root);
         let own = self.gvk();
-        let schema = schema_name(own.0, own.1, own.2);
-        let list = schema_name(own.0, own.1, &format!("{kind}List"));
+        let schema = self.schema_name(own.0, own.1, own.2);
+        let list = self.schema_name(own.0, own.1, &self.resource.list_kind);
 
         let mut at = Map::new();
         at.insert("parameters".to_owned(), self.path_parameters(false, namespaced));
@@ -118,6 +119,15 @@ impl<'a> Operations<'a> {
         }
     }
 
+    /// The schema of a kind.
+    fn schema_name(&self, group: &str, version: &str, kind: &str) -> String {
+        let table = Table::get();
+        match table.kind(group, version, kind) {
+            Some(id) => table.ty(id).name.to_owned(),
+            None => model_name(group, version, kind),
+        }
+    }
+
     fn gvk(&self) -> (&'a str, &'a str, &'a str) {
         (&self.resource.group, &self.resource.version, &self.resource.kind)
     }
@@ -143,12 +153,9 @@ impl<'a> Operations<'a> {
         let parameters = [DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION, FORCE];
         let mut patch = self.operation(&named("patch", "patch", "partially update"), &parameters);
         let mut content = Map::new();
-        for media in [
-            "application/apply-patch+yaml",
-            "application/json-patch+json",
-            "application/merge-patch+json",
-            "application/strategic-merge-patch+json",
-        ] {
+        let strategic = (!self.schemas.custom.contains_key(schema)).then_some("application/strategic-merge-patch+json");
+        let all = ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
+        for media in all.into_iter().chain(strategic) {
             let body = self.schemas.named("io.k8s.apimachinery.pkg.apis.meta.v1.Patch");
             content.insert(media.to_owned(), json!({ "schema": body }));
         }
@@ -187,7 +194,7 @@ impl<'a> Operations<'a> {
             }
             _ if verbs.contains(&"create") => self.posting(&suffix, gvk),
             _ => {
-                let mut at = self.reading_and_writing(&suffix, gvk, &schema_name(gvk.0, gvk.1, gvk.2));
+                let mut at = self.reading_and_writing(&suffix, gvk, &self.schema_name(gvk.0, gvk.1, gvk.2));
                 for (method, verb) in [("get", "get"), ("patch", "patch"), ("put", "update")] {
                     if !verbs.contains(&verb) {
                         at.remove(method);
@@ -203,7 +210,7 @@ impl<'a> Operations<'a> {
     /// A part that is only ever posted to.
     fn posting(&mut self, suffix: &str, gvk: (&str, &str, &str)) -> Map<String, Value> {
         let kind = &self.resource.kind;
-        let schema = schema_name(gvk.0, gvk.1, gvk.2);
+        let schema = self.schema_name(gvk.0, gvk.1, gvk.2);
         let description = format!("create {} of a {kind}", suffix.to_ascii_lowercase());
         let named = Named { verb: "create", suffix, action: "post", description, gvk };
         let post = self.operation(&named, &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]);
@@ -281,10 +288,4 @@ fn namespaced_word(namespaced: bool) -> &'static str {
 
 fn query((name, ty, description): Parameter) -> Value {
     json!({ "name": name, "in": "query", "description": description, "schema": { "type": ty, "uniqueItems": true } })
-}
-
-/// The schema of a kind; of an object where the table does not have the kind.
-fn schema_name(group: &str, version: &str, kind: &str) -> String {
-    let table = Table::get();
-    table.kind(group, version, kind).map(|id| table.ty(id).name.to_owned()).unwrap_or_default()
 }

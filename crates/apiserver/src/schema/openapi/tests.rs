@@ -16,7 +16,7 @@ static NODES: LazyLock<Resource> =
     LazyLock::new(|| Resource::cluster("", "v1", "Node", "nodes").short(&["no"]).parts(&[Subresource::Status]));
 
 fn apps() -> Value {
-    document("apis/apps/v1", &[&REPLICA_SETS, &NODES]).unwrap_or_default()
+    document("apis/apps/v1", &[&REPLICA_SETS, &NODES], &[]).unwrap_or_default()
 }
 
 /// Contract: API-04
@@ -28,7 +28,7 @@ fn the_index_names_every_group_version() {
     let url = paths["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap_or_default();
     let expected = format!("/openapi/v3/apis/apps/v1?hash={}", hash("apps", "v1", &[&REPLICA_SETS]));
     assert_eq!(url, expected);
-    assert_eq!(document("apis/none/v1", &[&NODES]), None);
+    assert_eq!(document("apis/none/v1", &[&NODES], &[]), None);
 }
 
 /// Contract: API-04
@@ -44,7 +44,7 @@ fn every_reference_resolves() {
             _ => {}
         }
     }
-    let documents = [(apps(), "#/components/schemas/"), (document_v2(&[&REPLICA_SETS, &NODES]), "#/definitions/")];
+    let documents = [(apps(), "#/components/schemas/"), (document_v2(&[&REPLICA_SETS, &NODES], &[]), "#/definitions/")];
     for (document, prefix) in documents {
         let place =
             if prefix.contains("components") { &document["components"]["schemas"] } else { &document["definitions"] };

@@ -1,0 +1,124 @@
+//! Telling objects in another version by asking a webhook: a `ConversionReview` there and back.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use super::Object;
+use super::definition::{ClientConfig, Webhook};
+use crate::model::Fields as _;
+
+/// Brings a body to a webhook, and its answer back.
+pub trait Caller: Send + Sync + fmt::Debug {
+    /// Posts JSON.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    fn post(&self, place: &ClientConfig, body: &[u8]) -> Result<Vec<u8>, String>;
+}
+
+/// The versions of a review that are spoken here.
+const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
+
+/// Makes objects of one kind ones of an `apiVersion`. Those that are already are not sent.
+///
+/// # Errors
+/// What went wrong, in the reference's words.
+pub fn convert(
+    webhook: &Webhook,
+    caller: &dyn Caller,
+    uid: &str,
+    objects: &mut [Object],
+    to: &str,
+) -> Result<(), String> {
+    let sent: Vec<Value> =
+        objects.iter().filter(|object| object.text("apiVersion") != to).cloned().map(Value::Object).collect();
+    let Some(first) = sent.first() else { return Ok(()) };
+    let from = format!("{}, Kind={}", text(first, "apiVersion"), text(first, "kind"));
+    let known = webhook.conversion_review_versions.iter().find(|version| REVIEWS.contains(&version.as_str()));
+    let version = known.ok_or("no supported conversion review versions")?;
+    let review = json!({
+        "kind": "ConversionReview",
+        "apiVersion": format!("apiextensions.k8s.io/{version}"),
+        "request": {"uid": uid, "desiredAPIVersion": to, "objects": sent},
+    });
+    let failed = |why: String| format!("conversion webhook for {from} failed: {why}");
+    let place = webhook.client_config.clone().unwrap_or_default();
+    let answer = caller.post(&place, review.to_string().as_bytes()).map_err(failed)?;
+    let answer: Value = serde_json::from_slice(&answer).map_err(|error| failed(error.to_string()))?;
+    let converted = answered(&answer, version, uid).map_err(failed)?;
+    if converted.len() != sent.len() {
+        return Err(format!(
+            "conversion webhook for {from} returned {} objects, expected {}",
+            converted.len(),
+            sent.len()
+        ));
+    }
+    let originals = objects.iter_mut().filter(|object| object.text("apiVersion") != to);
+    for (original, converted) in originals.zip(converted) {
+        let invalid = |what: &str, why: String| format!("conversion webhook for {from} returned invalid {what}: {why}");
+        *original = checked(original, converted, to).map_err(|(what, why)| invalid(what, why))?;
+    }
+    Ok(())
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// The objects of an answer.
+fn answered<'a>(answer: &'a Value, version: &str, uid: &str) -> Result<&'a [Value], String> {
+    let own = format!("apiextensions.k8s.io/{version}");
+    let shown = |api_version: &str, kind: &str| format!("{api_version}, Kind={kind}");
+    if version == "v1" && (text(answer, "apiVersion"), text(answer, "kind")) != (own.as_str(), "ConversionReview") {
+        let (wanted, got) = (shown(&own, "ConversionReview"), shown(text(answer, "apiVersion"), text(answer, "kind")));
+        return Err(format!("expected webhook response of {wanted}, got {got}"));
+    }
+    let response = &answer["response"];
+    if response.is_null() {
+        return Err("no response provided".to_owned());
+    }
+    if version == "v1" && text(response, "uid") != uid {
+        return Err(format!("expected response.uid=\"{uid}\", got \"{}\"", text(response, "uid")));
+    }
+    let result = &response["result"];
+    match (text(result, "status"), text(result, "message")) {
+        ("Success", _) => Ok(response["convertedObjects"].as_array().map_or(&[], Vec::as_slice)),
+        (status, "") => Err(format!("response.result.status was '{status}', not 'Success'")),
+        (_, message) => Err(message.to_owned()),
+    }
+}
+
+/// A converted object, with the metadata of the original but for labels and annotations.
+fn checked(original: &Object, converted: &Value, to: &str) -> Result<Object, (&'static str, String)> {
+    let found = text(converted, "apiVersion");
+    if found != to {
+        let why = format!("invalid groupVersion (expected {to}, received {found})");
+        return Err(("object at index 0", why));
+    }
+    let (was, is) = (original.text("kind"), text(converted, "kind"));
+    if was != is {
+        return Err(("object at index 0", format!("invalid kind (expected {was}, received {is})")));
+    }
+    let mut out = converted.as_object().cloned().unwrap_or_default();
+    let empty = Object::new();
+    let meta = original.object("metadata").unwrap_or(&empty);
+    for (field, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let (was, is) = (meta.text(field), converted["metadata"][field].as_str().unwrap_or_default());
+        if was != is {
+            return Err(("object", format!("must have the same {name}: {was} != {is}")));
+        }
+    }
+    let Some(Value::Object(answered)) = out.remove("metadata") else {
+        return Err(("metadata", "missing metadata in converted object".to_owned()));
+    };
+    let mut kept = meta.clone();
+    for field in ["labels", "annotations"] {
+        match answered.get(field) {
+            Some(value) => kept.insert(field.to_owned(), value.clone()),
+            None => kept.remove(field),
+        };
+    }
+    out.insert("metadata".to_owned(), Value::Object(kept));
+    Ok(out)
+}
