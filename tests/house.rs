@@ -27,7 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// The modules of the embedded server, the lowest first: each imports those before it. Those of one line know each other.
 const MODULES: &[&[&str]] = &[
-    &["model"],
+    &["model", "certificates"],
     &["field"],
     &["clock", "generator", "version"],
     &["status"],
@@ -38,9 +38,9 @@ const MODULES: &[&[&str]] = &[
     &["kinds"],
     &["quota"],
     &["storage"],
+    &["access"],
     &["codec"],
     &["registry", "admission", "webhook"],
-    &["access"],
     &["http"],
     &["tls"],
     &["serve"],

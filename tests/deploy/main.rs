@@ -141,7 +141,21 @@ async fn the_embedded_server_takes_every_object_that_it_serves() {
         *taken.entry(object.kind().to_owned()).or_default() += 1;
     }
     let kinds: Vec<&str> = taken.keys().map(String::as_str).collect();
-    assert_eq!(kinds, ["ConfigMap", "Deployment", "Pod", "Service", "ServiceAccount"]);
+    assert_eq!(
+        kinds,
+        [
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "ConfigMap",
+            "Deployment",
+            "Pod",
+            "PodDisruptionBudget",
+            "Role",
+            "RoleBinding",
+            "Service",
+            "ServiceAccount",
+        ]
+    );
 }
 
 fn every_selector_meets_its_pods() {

@@ -205,5 +205,14 @@ pub fn delete_options(body: &[u8], format: Format) -> Result<Object, ApiError> {
 /// A patched object as messages show it.
 #[must_use]
 pub fn shown(model: &Model<'_>, value: &Value, touched: &Touched) -> String {
-    ordered::to_string(model, value, touched)
+    ordered::to_string(model, value, Some(touched))
+}
+
+/// The metadata of an object as messages show it.
+#[must_use]
+pub fn metadata_in_order(model: &Model<'_>, object: &Object) -> String {
+    let mut only = Object::new();
+    only.extend(object.get("metadata").map(|metadata| ("metadata".to_owned(), metadata.clone())));
+    let text = ordered::to_string(model, &Value::Object(only), None);
+    text.strip_prefix(r#"{"metadata":"#).and_then(|text| text.strip_suffix('}')).unwrap_or("{}").to_owned()
 }

@@ -19,6 +19,7 @@
 pub mod access;
 pub mod admission;
 pub mod cel;
+pub mod certificates;
 pub mod clock;
 pub mod codec;
 pub mod custom;
@@ -39,6 +40,7 @@ pub mod version;
 pub mod webhook;
 pub mod yaml;
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -46,6 +48,10 @@ use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch::Sender;
 
+use crate::access::authentication::Authenticator;
+use crate::access::tokens::Issuer;
+use crate::access::tokens::jwt::SigningKey;
+use crate::access::{User, authorizer, bootstrap};
 use crate::clock::Clock;
 use crate::generator::Generator;
 use crate::http::in_flight::InFlight;
@@ -77,6 +83,12 @@ pub struct Options {
     pub most_bytes_in_flight: usize,
     /// The bearer token that grants everything.
     pub token: String,
+    /// Whose other bearer tokens are accepted ([`access::authentication::token_file::read`]).
+    pub tokens: HashMap<String, Arc<User>>,
+    /// Which requests are allowed.
+    pub authorization: authorizer::Mode,
+    /// What signs the tokens of service accounts; a new key where there is none.
+    pub service_account_key: Option<SigningKey>,
 }
 
 impl Options {
@@ -92,11 +104,14 @@ impl Options {
             most_in_flight: MOST_IN_FLIGHT,
             most_bytes_in_flight: MOST_BYTES_IN_FLIGHT,
             token: tls::random_token()?,
+            tokens: HashMap::new(),
+            authorization: authorizer::Mode::default(),
+            service_account_key: None,
         })
     }
 
     /// A fixed time, which moves with tokio's, and everything random from a seed: the same requests get the same
-    /// answers, byte for byte.
+    /// answers, byte for byte, but for the signatures of tokens.
     #[must_use]
     pub fn seeded(seed: u64, start: Timestamp) -> Self {
         Self {
@@ -106,6 +121,9 @@ impl Options {
             most_in_flight: MOST_IN_FLIGHT,
             most_bytes_in_flight: MOST_BYTES_IN_FLIGHT,
             token: format!("seed-{seed}"),
+            tokens: HashMap::new(),
+            authorization: authorizer::Mode::default(),
+            service_account_key: None,
         }
     }
 }
@@ -132,11 +150,17 @@ impl ApiServer {
     /// A server of some kinds.
     #[must_use]
     pub fn with_kinds(kinds: Vec<Arc<dyn Kind>>, options: Options) -> Self {
-        let registry = Registry::new(kinds, options.clock, options.generator, options.retention);
+        let Options { clock, generator, retention, authorization, .. } = options;
+        let registry = Registry::new(kinds, clock, generator, retention, authorization);
         let in_flight = InFlight::new(options.most_in_flight, options.most_bytes_in_flight);
+        let issuer = options.service_account_key.map_or_else(Issuer::default, Issuer::with_key);
+        // Where everybody may do anything, nobody is let in without a name.
+        let anonymous = authorization != authorizer::Mode::AlwaysAllow;
+        let authenticator = Authenticator::new(options.token, options.tokens, issuer, anonymous);
         create_first_namespaces(&registry);
         registry.create_own_service(SECURE_PORT);
-        Self { shared: Arc::new(Shared::new(registry, options.token, in_flight)) }
+        create_first_roles(&registry);
+        Self { shared: Arc::new(Shared::new(registry, authenticator, in_flight)) }
     }
 
     /// Answers requests of clients in the same process, who need no credential.
@@ -145,7 +169,7 @@ impl ApiServer {
         Service::new(Arc::clone(&self.shared), false)
     }
 
-    /// Answers requests that carry the token, others with 401.
+    /// Answers requests of whoever their credentials say.
     #[must_use]
     pub fn guarded_service(&self) -> Service {
         Service::new(Arc::clone(&self.shared), true)
@@ -154,7 +178,7 @@ impl ApiServer {
     /// The bearer token that grants everything.
     #[must_use]
     pub fn token(&self) -> &str {
-        &self.shared.token
+        self.shared.authenticator.token()
     }
 
     /// The kinds and their objects.
@@ -175,7 +199,7 @@ impl ApiServer {
 
 fn create_first_namespaces(registry: &Registry) {
     let Some(namespaces) = registry.find("", "v1", "namespaces") else { return };
-    let options = WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
+    let options = own_options();
     for name in FIRST_NAMESPACES {
         let Value::Object(mut object) = json!({
             "kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}, "spec": {}, "status": {},
@@ -187,4 +211,21 @@ fn create_first_namespaces(registry: &Registry) {
             tracing::error!(namespace = name, %error, "cannot create a first namespace");
         }
     }
+}
+
+fn create_first_roles(registry: &Registry) {
+    let options = own_options();
+    for first in bootstrap::objects() {
+        let Some(served) = registry.find(bootstrap::GROUP, "v1", first.plural) else { return };
+        let (mut warnings, namespace) = (Vec::new(), first.namespace);
+        if let Err(error) = registry.create(&served, &namespace, first.object, &options, &mut warnings) {
+            tracing::error!(kind = first.plural, %error, "cannot create a first role or binding");
+        }
+    }
+}
+
+/// The options of what the server writes on its own.
+fn own_options() -> WriteOptions {
+    let user = Arc::new(User::administrator());
+    WriteOptions { manager: "kube-apiserver".to_owned(), user, ..WriteOptions::default() }
 }

@@ -27,6 +27,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
+use tower::util::MapRequest;
 use tracing::debug;
 
 use self::idle::Counted;
@@ -95,9 +96,8 @@ where
     B::Error: Into<BoxError>,
 {
     let address = listener.local_addr()?;
-    let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
     let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let task = tokio::spawn(accept(listener, places, service, acceptor, stop.subscribe()));
+    let task = tokio::spawn(accept(listener, places, service, tls.cloned(), stop.subscribe()));
     Ok(Handle { address, stop, task })
 }
 
@@ -115,7 +115,7 @@ async fn accept<S, B>(
     listener: TcpListener,
     places: Arc<Semaphore>,
     service: S,
-    acceptor: Option<TlsAcceptor>,
+    tls: Option<Tls>,
     mut stopping: Receiver<bool>,
 ) where
     S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
@@ -139,7 +139,7 @@ async fn accept<S, B>(
                     // A socket that cannot be set so is served as it is.
                     let _ = stream.set_nodelay(true);
                     let connection = connection(
-                        stream, peer, service.clone(), acceptor.clone(), Arc::clone(&builder), stopping.clone(),
+                        stream, peer, service.clone(), tls.clone(), Arc::clone(&builder), stopping.clone(),
                     );
                     connections.spawn(async move {
                         connection.await;
@@ -182,7 +182,7 @@ async fn connection<T, S, B>(
     stream: T,
     peer: SocketAddr,
     service: S,
-    acceptor: Option<TlsAcceptor>,
+    tls: Option<Tls>,
     builder: Arc<Builder<TokioExecutor>>,
     stopping: Receiver<bool>,
 ) where
@@ -192,10 +192,19 @@ async fn connection<T, S, B>(
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    match acceptor {
+    match tls {
         None => speak(stream, peer, service, &builder, stopping).await,
-        Some(acceptor) => match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => speak(stream, peer, service, &builder, stopping).await,
+        Some(tls) => match tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(tls.config()).accept(stream)).await {
+            Ok(Ok(stream)) => {
+                let holder = tls.holder(stream.get_ref().1.peer_certificates());
+                let service = MapRequest::new(service, move |mut request: Request<Incoming>| {
+                    if let Some(holder) = &holder {
+                        request.extensions_mut().insert(holder.clone());
+                    }
+                    request
+                });
+                speak(stream, peer, service, &builder, stopping).await;
+            }
             Ok(Err(error)) => debug!(%peer, %error, "TLS handshake failed"),
             Err(_) => debug!(%peer, "TLS handshake took too long"),
         },

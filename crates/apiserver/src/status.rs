@@ -154,10 +154,10 @@ impl ApiError {
     /// 403.
     #[must_use]
     pub fn forbidden(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
-        let message = if name.is_empty() {
-            format!("{resource} is forbidden: {why}")
-        } else {
-            format!("{resource} \"{name}\" is forbidden: {why}")
+        let message = match (resource.resource, name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{resource} is forbidden: {why}"),
+            _ => format!("{resource} \"{name}\" is forbidden: {why}"),
         };
         Self::new(403, "Forbidden", message).about(resource, name)
     }

@@ -1,16 +1,19 @@
-//! The server's certificates: an authority made at start, and a certificate that it signs (API-01).
+//! TLS: the server's certificate, and those of its clients (API-01, API-32).
 
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
-};
-use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
+
+use crate::access::User;
+use crate::access::authentication::{Holder, with_group};
+use crate::certificates::{Authority, x509};
 
 /// What can go wrong in making certificates.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +24,9 @@ pub enum TlsError {
     /// TLS refused them.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
+    /// Nobody could be recognised by such an authority's certificates.
+    #[error("cannot verify client certificates: {0}")]
+    Verifier(#[from] rustls::server::VerifierBuilderError),
     /// A file's PEM holds no certificate, or no private key.
     #[error("{what}: {source}")]
     Pem {
@@ -32,15 +38,17 @@ pub enum TlsError {
     },
 }
 
-/// An authority, and a server certificate by it.
+/// A certificate for a server, and what its clients' are held against.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    ca_pem: String,
+    ca_pem: Arc<str>,
     config: Arc<ServerConfig>,
+    clients: Option<Arc<Clients>>,
 }
 
 impl Tls {
-    /// Makes both, for `localhost`, the loopback addresses, the names that a cluster's clients use, and `addresses`.
+    /// A certificate by a new authority, for `localhost`, the loopback addresses, the names that a cluster's clients use,
+    /// and `addresses`. Clients are not asked for theirs.
     ///
     /// # Errors
     /// [`TlsError`] when the system's randomness or the cryptography fails.
@@ -53,10 +61,24 @@ impl Tls {
     /// # Errors
     /// As [`Tls::generate`].
     pub fn generate_speaking(addresses: &[IpAddr], only_1_3: bool) -> Result<Self, TlsError> {
-        let Made { authority, certificate, key } = Made::for_addresses(addresses)?;
+        let authority = Authority::generate()?;
+        let (certificate, key) = authority.sign_server(addresses)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let config = server_config(vec![certificate.der().clone()], key, only_1_3)?;
-        Ok(Self { ca_pem: authority, config })
+        let config = server_config(vec![certificate.der().clone()], key, only_1_3, None)?;
+        Ok(Self { ca_pem: authority.pem().into(), config, clients: None })
+    }
+
+    /// A certificate by an authority, for the same names. Clients are asked for one, and may do without: whoever has one
+    /// by the same authority is the user that it names.
+    ///
+    /// # Errors
+    /// As [`Tls::generate`].
+    pub fn signed_by(authority: &Authority, addresses: &[IpAddr]) -> Result<Self, TlsError> {
+        let (certificate, key) = authority.sign_server(addresses)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let clients = Arc::new(Clients::of(authority)?);
+        let config = server_config(vec![certificate.der().clone()], key, false, Some(Arc::clone(&clients)))?;
+        Ok(Self { ca_pem: authority.pem().into(), config, clients: Some(clients) })
     }
 
     /// Makes both as [`Tls::generate`] does, to be kept in files: PEM of the certificate followed by that of its
@@ -65,9 +87,11 @@ impl Tls {
     /// # Errors
     /// As [`Tls::generate`].
     pub fn generate_pem(addresses: &[IpAddr]) -> Result<(String, String), TlsError> {
-        let Made { authority, certificate, key } = Made::for_addresses(addresses)?;
-        Ok((format!("{}{authority}", certificate.pem()), key.serialize_pem()))
+        let authority = Authority::generate()?;
+        let (certificate, key) = authority.sign_server(addresses)?;
+        Ok((format!("{}{}", certificate.pem(), authority.pem()), key.serialize_pem()))
     }
+
     /// A certificate that was made elsewhere: its PEM, followed by those of the authorities between, and the PEM of
     /// its key. Of TLS, versions from 1.2 up are spoken, or 1.3 alone where `only_1_3` says so.
     ///
@@ -82,8 +106,8 @@ impl Tls {
         }
         let key =
             PrivateKeyDer::from_pem_slice(key).map_err(|source| TlsError::Pem { what: "the private key", source })?;
-        let config = server_config(chain, key, only_1_3)?;
-        Ok(Self { ca_pem: String::from_utf8_lossy(certificates).into_owned(), config })
+        let config = server_config(chain, key, only_1_3, None)?;
+        Ok(Self { ca_pem: String::from_utf8_lossy(certificates).into(), config, clients: None })
     }
 
     /// The authority's certificate, for clients to trust.
@@ -95,43 +119,90 @@ impl Tls {
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config)
     }
-}
 
-/// A certificate that was made here.
-struct Made {
-    /// The authority's certificate, as PEM.
-    authority: String,
-    certificate: Certificate,
-    key: KeyPair,
-}
-
-impl Made {
-    fn for_addresses(addresses: &[IpAddr]) -> Result<Self, TlsError> {
-        let mut params = CertificateParams::new(Vec::new())?;
-        params.distinguished_name.push(DnType::CommonName, "muster-ca");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages =
-            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-
-        let mut names: Vec<String> =
-            ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-                .map(str::to_owned)
-                .to_vec();
-        for address in addresses.iter().filter(|a| !a.is_unspecified()) {
-            let text = address.to_string();
-            if !names.contains(&text) {
-                names.push(text);
-            }
-        }
-        let mut params = CertificateParams::new(names)?;
-        params.distinguished_name.push(DnType::CommonName, "muster-apiserver");
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &authority)?;
-        Ok(Self { authority: authority.pem(), certificate, key })
+    /// Who holds the certificates that a client sent; `None` where it was not asked for any, or sent none.
+    pub(crate) fn holder(&self, chain: Option<&[CertificateDer<'_>]>) -> Option<Holder> {
+        let [own, between @ ..] = chain? else { return None };
+        Some(self.clients.as_ref()?.holder(own, between))
     }
+}
+
+/// What certificates of clients are held against. The handshake takes any, whose key the client has; whose it is is
+/// found afterwards, so that a wrong one is answered with 401.
+#[derive(Debug)]
+struct Clients {
+    trusted: Arc<dyn ClientCertVerifier>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Clients {
+    fn of(authority: &Authority) -> Result<Self, TlsError> {
+        let provider = provider();
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.der())?;
+        let algorithms = provider.signature_verification_algorithms;
+        let trusted = WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build()?;
+        Ok(Self { trusted, algorithms })
+    }
+
+    fn holder(&self, own: &CertificateDer<'_>, between: &[CertificateDer<'_>]) -> Holder {
+        let Ok(certificate) = x509::certificate(own) else { return Holder::Refused };
+        if self.trusted.verify_client_cert(own, between, UnixTime::now()).is_err() {
+            return Holder::Refused;
+        }
+        let uid = match certificate.subject.uids()[..] {
+            [] => "",
+            [uid] if !uid.is_empty() => uid,
+            _ => return Holder::Refused,
+        };
+        let name = certificate.subject.common_name();
+        if name.is_empty() {
+            return Holder::Nobody;
+        }
+        let groups = certificate.subject.organizations();
+        let user = User { name: name.to_owned(), uid: uid.to_owned(), groups, ..User::default() };
+        Holder::Known { user: Arc::new(with_group(user.with_certificate(own))), until: certificate.until }
+    }
+}
+
+impl ClientCertVerifier for Clients {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.trusted.root_hint_subjects()
+    }
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, signed, &self.algorithms)
+    }
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, signed, &self.algorithms)
+    }
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
 }
 
 /// The certificates in a PEM, as DER.
@@ -147,13 +218,15 @@ fn server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     only_1_3: bool,
+    clients: Option<Arc<Clients>>,
 ) -> Result<Arc<ServerConfig>, rustls::Error> {
     let versions: &[_] = if only_1_3 { &[&rustls::version::TLS13] } else { rustls::ALL_VERSIONS };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
+    let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions)?;
+    let builder = match clients {
+        Some(clients) => builder.with_client_cert_verifier(clients),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
@@ -172,6 +245,8 @@ pub fn random_token() -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
     use super::*;
 
     /// Contract: CM-06

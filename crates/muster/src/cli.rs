@@ -83,6 +83,10 @@ Examples:
   # No controller of ours: run your own controller manager against it
   muster up --controllers ''
 
+  # A second user, who may do what roles say
+  echo s3cret,alice,u1,devs > tokens.csv
+  muster up --token-auth-file tokens.csv
+
 The cluster lives in memory and ends with the process.";
 
 /// What `muster up` takes.
@@ -141,9 +145,28 @@ pub(crate) struct Up {
     #[arg(long, value_name = "BYTES", default_value_t = 512 << 20, value_parser = parse_history_bytes)]
     pub(crate) history_bytes: usize,
 
+    /// Which requests are allowed: those that roles and bindings allow, or all that come with a credential
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = AuthorizationMode::Rbac)]
+    pub(crate) authorization_mode: AuthorizationMode,
+
+    /// A file of bearer tokens to accept besides that of the kubeconfig, one `token,user,uid,"group1,group2"` a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_auth_file: Option<PathBuf>,
+
     /// Draw names, uids and delays from this seed, so that a run can be repeated; by chance where absent
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+}
+
+/// Which requests are allowed, as kube-apiserver spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AuthorizationMode {
+    /// What roles and bindings allow
+    #[value(name = "RBAC")]
+    Rbac,
+    /// All that come with a credential
+    #[value(name = "AlwaysAllow")]
+    AlwaysAllow,
 }
 
 /// How many objects each controller works on at once, by the flags of kube-controller-manager.

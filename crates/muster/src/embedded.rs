@@ -1,11 +1,12 @@
 //! The embedded cluster: server, nodes and controllers in this process, wired over a client with no socket between.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use muster_apiserver::access::{User, authorizer};
 use muster_apiserver::generator::Generator;
 use muster_apiserver::serve::{self, serve};
 use muster_apiserver::storage::Retention;
@@ -45,6 +46,9 @@ pub(crate) struct Settings {
     pub(crate) concurrency: Concurrency,
     pub(crate) seed: Option<u64>,
     pub(crate) retention: Retention,
+    pub(crate) authorization: authorizer::Mode,
+    /// Whose bearer tokens are accepted.
+    pub(crate) tokens: HashMap<String, Arc<User>>,
 }
 
 impl Default for Settings {
@@ -57,6 +61,8 @@ impl Default for Settings {
             concurrency: Concurrency::default(),
             seed: None,
             retention: Retention::default(),
+            authorization: authorizer::Mode::default(),
+            tokens: HashMap::new(),
         }
     }
 }
@@ -100,6 +106,8 @@ impl Server {
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
         let mut options = ServerOptions::system().context("this machine gives no randomness")?;
         options.retention = settings.retention;
+        options.authorization = settings.authorization;
+        options.tokens = settings.tokens.clone();
         if let Some(seed) = settings.seed {
             options.generator = Generator::seeded(seed);
         }

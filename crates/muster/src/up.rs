@@ -4,12 +4,18 @@
 //! anybody else can reach the server, and only then is the kubeconfig written. Whatever fails before that
 //! point leaves nothing behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use muster_apiserver::access::authentication::token_file;
+use muster_apiserver::access::{User, authorizer};
+use muster_apiserver::certificates::Authority;
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_runtime::client::Client;
@@ -18,7 +24,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::apply::{Applied, apply};
-use crate::cli::Up;
+use crate::cli::{AuthorizationMode, Up};
 use crate::embedded::{Server, Settings, addresses, known_controllers};
 use crate::follow::Follow;
 use crate::progress::Display;
@@ -50,9 +56,15 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
         concurrency: arguments.concurrency,
         seed: arguments.seed,
         retention: Retention { window: arguments.history, bytes: arguments.history_bytes },
+        authorization: match arguments.authorization_mode {
+            AuthorizationMode::Rbac => authorizer::Mode::Rbac,
+            AuthorizationMode::AlwaysAllow => authorizer::Mode::AlwaysAllow,
+        },
+        tokens: arguments.token_auth_file.as_deref().map(read_tokens).transpose()?.unwrap_or_default(),
     };
     let server = Server::new(&settings)?;
-    let tls = Tls::generate(&addresses(arguments.listen))?;
+    let authority = Authority::generate().context("the certificate authority")?;
+    let tls = Tls::signed_by(&authority, &addresses(arguments.listen))?;
     let applied = apply(&server.client, documents).await?;
     let endpoint = server.listen(listener, &tls)?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
@@ -68,6 +80,11 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
     embedded.stop().await;
     endpoint.close().await;
     outcome
+}
+
+fn read_tokens(file: &Path) -> Result<HashMap<String, Arc<User>>> {
+    let read = || -> Result<_> { Ok(token_file::read(&fs::read_to_string(file)?)?) };
+    read().with_context(|| format!("--token-auth-file {}", file.display()))
 }
 
 fn cannot_listen(address: SocketAddr, error: &io::Error) -> anyhow::Error {

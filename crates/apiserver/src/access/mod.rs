@@ -1,22 +1,28 @@
-//! Access: who asks, and whether they may (API-01, API-31).
+//! Access: who asks, and whether they may (API-01, API-31, API-32).
 //!
 //! ```text
-//!   request -> token -> user -> impersonated user -> attributes -> default roles -> handled, or 403
+//!   request -> credential -> user -> impersonated user -> attributes -> authorizer -> handled, or 403
+//!              (authentication)      (impersonation)                       ^
+//!                                                    roles and bindings ---/ (rbac; the first of them: bootstrap)
 //! ```
 //!
-//! Whoever has the token is an administrator of the group `system:masters`, who may do anything. Whoever has no credential
-//! is `system:anonymous`. An administrator can act as somebody else ([`impersonation`]), who then may do what the
-//! reference's default roles let any user do ([`roles`]).
+//! Members of the group `system:masters` may do anything; whoever has no credential is `system:anonymous`. Nobody can
+//! grant more than they have ([`escalation`]).
 
 pub mod attributes;
+pub mod authentication;
+pub mod authorizer;
+pub mod bootstrap;
+pub mod escalation;
 pub mod impersonation;
-pub mod roles;
+pub mod rbac;
+pub mod tokens;
 
 use std::collections::BTreeMap;
 
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
 use serde_json::{Map, Value, json};
+
+use crate::validation::name::{is_dns1123_label, is_dns1123_subdomain};
 
 /// The group that may do anything.
 const MASTERS: &str = "system:masters";
@@ -26,9 +32,17 @@ const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// Who has no credential.
 const ANONYMOUS: &str = "system:anonymous";
+/// The group of all nodes.
+const NODES: &str = "system:nodes";
+/// What the name of a service account begins with, before its namespace and a colon.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+/// The extra that names the node of a service account's pod.
+const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+/// The extra that names the credential.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// Somebody who sends requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     /// The name.
     pub name: String,
@@ -45,14 +59,23 @@ impl User {
     #[must_use]
     pub fn administrator() -> Self {
         let groups = [MASTERS, AUTHENTICATED].map(str::to_owned).to_vec();
-        Self { name: "admin".to_owned(), uid: "admin".to_owned(), groups, extra: BTreeMap::new() }
+        Self { name: "admin".to_owned(), uid: "admin".to_owned(), groups, ..Self::default() }
     }
 
     /// Whoever has no credential.
     #[must_use]
     pub fn anonymous() -> Self {
         let groups = vec![UNAUTHENTICATED.to_owned()];
-        Self { name: ANONYMOUS.to_owned(), uid: String::new(), groups, extra: BTreeMap::new() }
+        Self { name: ANONYMOUS.to_owned(), groups, ..Self::default() }
+    }
+
+    /// The user, recognised by a certificate in DER.
+    #[must_use]
+    pub fn with_certificate(mut self, der: &[u8]) -> Self {
+        let digest = ring::digest::digest(&ring::digest::SHA256, der);
+        let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        self.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hex}")]);
+        self
     }
 
     /// Whether the user may do anything.
@@ -61,8 +84,16 @@ impl User {
         self.is_in(MASTERS)
     }
 
-    fn is_in(&self, group: &str) -> bool {
+    /// Whether the user is in a group.
+    #[must_use]
+    pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
+    }
+
+    /// The groups of every service account of a namespace.
+    #[must_use]
+    pub fn groups_of_service_account(namespace: &str) -> Vec<String> {
+        vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
     }
 
     /// As `userInfo` has it.
@@ -83,10 +114,9 @@ impl User {
     }
 }
 
-/// The bearer token of a request; other credentials are none.
+/// The namespace and name of the service account that a user is.
 #[must_use]
-pub fn token(headers: &HeaderMap) -> Option<&str> {
-    let header = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
-    let (scheme, token) = header.split_once(' ')?;
-    Some(token.trim()).filter(|token| scheme.eq_ignore_ascii_case("bearer") && !token.is_empty())
+pub fn service_account(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')?;
+    (is_dns1123_label(namespace).is_empty() && is_dns1123_subdomain(name).is_empty()).then_some((namespace, name))
 }

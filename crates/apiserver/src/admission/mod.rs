@@ -11,6 +11,7 @@
 
 mod asked;
 mod attributes;
+mod certificates;
 mod chain;
 mod conditions;
 mod configuration;
@@ -32,6 +33,7 @@ pub use asked::{Admission, Asked, at_once};
 pub use attributes::Operation;
 pub use configuration::{Configuration, Configured};
 
+use crate::access::User;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part};
 use crate::registry::{Registry, Served};
@@ -79,7 +81,15 @@ pub fn update(served: &Served, object: &mut Object, old: &Object) {
     }
 }
 
-/// Admits an update that is valid.
+/// Looks at a creation once it is complete and valid.
+///
+/// # Errors
+/// 403 for whatever a plugin forbids.
+pub fn validate_create(served: &Served, object: &Object) -> Result<(), ApiError> {
+    certificates::create(served, object)
+}
+
+/// Looks at an update once it is complete and valid.
 ///
 /// # Errors
 /// 403 for whatever a plugin forbids.
@@ -88,9 +98,13 @@ pub fn validate_update(
     served: &Served,
     part: Part,
     object: &Object,
-    old: &Object,
+    live: &Object,
+    user: &User,
 ) -> Result<(), ApiError> {
-    if is_pod(served) { resize::validate(registry, served, part, object, old) } else { Ok(()) }
+    if is_pod(served) {
+        resize::validate(registry, served, part, object, live)?;
+    }
+    certificates::update(registry, served, part, object, live, user)
 }
 
 /// Admits a deletion.

@@ -6,12 +6,12 @@ use super::Model;
 use crate::codec::json_patch::Touched;
 use crate::schema::table::{Kind, Shape, Table, Type};
 
-/// An object that a patch has gone through: what it opened is sorted, the rest is in the types' order.
-pub(super) fn to_string(model: &Model<'_>, value: &Value, touched: &Touched) -> String {
+/// An object that a patch may have gone through: what it opened is sorted, the rest is in the types' order.
+pub(super) fn to_string(model: &Model<'_>, value: &Value, touched: Option<&Touched>) -> String {
     let table = Table::get();
     let ty = table.kind(model.group, model.version, model.kind).map(|id| table.ty(id));
     let mut out = String::new();
-    write(&mut out, value, ty.map(Place::Struct), Some(touched));
+    write(&mut out, value, ty.map(Place::Struct), touched);
     out
 }
 

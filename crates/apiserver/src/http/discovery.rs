@@ -4,7 +4,7 @@ use http::{HeaderMap, Response};
 use serde_json::{Map, Value, json};
 
 use super::body::Body;
-use super::negotiate::{self, Output};
+use super::negotiate::{self, Offer, Output};
 use super::respond;
 use super::reviews;
 use crate::codec::Format;
@@ -187,7 +187,7 @@ fn legacy(headers: &HeaderMap, query: &Query, value: &Value) -> Response<Body> {
 
 /// Groups have no router in front of them.
 fn unrouted(headers: &HeaderMap, query: &Query, value: &Value) -> Response<Body> {
-    match negotiate::output(headers, query, false) {
+    match negotiate::output(headers, query, Offer::Document) {
         Ok(output) => respond::value(200, value, output),
         Err(error) => respond::error(&error, None),
     }
@@ -317,7 +317,7 @@ pub fn nothing(registry: &Registry, group: &str, headers: &HeaderMap, query: &Qu
     let known =
         group.is_empty() || !groups::is_custom(group) && versions(registry).iter().any(|served| served.group == group);
     if known {
-        respond::error(&ApiError::no_such_resource(), negotiate::output(headers, query, false).ok())
+        respond::error(&ApiError::no_such_resource(), negotiate::output(headers, query, Offer::Document).ok())
     } else {
         respond::no_such_page()
     }

@@ -1,14 +1,16 @@
 //! HTTP: one request in, one answer out, whatever carries them.
 //!
 //! ```text
-//!   request -> too many? -> path -> discovery, health, metrics
-//!                             \--> body (3 MiB at most) -> resources -> registry -> respond / watch
+//!   request -> path -> who, and may they? -> too many? -> discovery, health, metrics
+//!                      (admit, crate::access)         \-> body (3 MiB at most) -> resources -> registry -> respond / watch
 //! ```
 //!
 //! [`Service`] is a `tower::Service`: sockets use it through [`crate::serve`], and a client in the same process uses it with
 //! no socket at all.
 
+mod admit;
 mod aside;
+pub mod attributes;
 pub mod body;
 pub mod discovery;
 pub mod in_flight;
@@ -33,25 +35,27 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::RETRY_AFTER;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
 use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
-use crate::access::attributes::{self, Attributes};
-use crate::access::{self, User, impersonation, roles};
+use crate::access::User;
+use crate::access::authentication::{self, Authenticator};
+use crate::access::impersonation::Impersonation;
+use crate::access::tokens::Issuer;
 use crate::codec::Format;
 use crate::model::Name;
 use crate::model::Subresource;
-use crate::registry::options::Query;
+use crate::registry::options::{Query, WriteOptions};
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 use aside::aside;
 use body::Body;
 use in_flight::{Hold, InFlight};
 use metrics::{Labels, Metrics};
-use negotiate::Output;
+use negotiate::{Offer, Output};
 use path::Target;
 use resources::Verb;
 
@@ -73,10 +77,10 @@ pub struct Shared {
     pub metrics: Metrics,
     /// Turns true when watches are to end.
     pub stopping: Sender<bool>,
-    /// The bearer token that grants everything.
-    pub token: String,
-    /// Whose it is.
-    pub administrator: Arc<User>,
+    /// Whose credential is whose.
+    pub authenticator: Authenticator,
+    /// Who may act as whom.
+    impersonation: Impersonation,
     /// What is being handled now.
     in_flight: InFlight,
 }
@@ -84,13 +88,13 @@ pub struct Shared {
 impl Shared {
     /// The parts of a server.
     #[must_use]
-    pub fn new(registry: Registry, token: String, in_flight: InFlight) -> Self {
+    pub fn new(registry: Registry, authenticator: Authenticator, in_flight: InFlight) -> Self {
         Self {
             registry: Arc::new(registry),
             metrics: Metrics::default(),
             stopping: Sender::new(false),
-            token,
-            administrator: Arc::new(User::administrator()),
+            authenticator,
+            impersonation: Impersonation::default(),
             in_flight,
         }
     }
@@ -100,7 +104,7 @@ impl Shared {
 #[derive(Debug, Clone)]
 pub struct Service {
     shared: Arc<Shared>,
-    /// Whether a request must carry the token, but for what everybody may read.
+    /// Whether a request must carry a credential to be the administrator's.
     guarded: bool,
 }
 
@@ -114,17 +118,35 @@ impl Service {
     where
         B: http_body::Body<Data = Bytes>,
     {
-        let begun = Instant::now();
         let (parts, body) = request.into_parts();
-        let user = match self.admit(&parts) {
-            Ok(user) => user,
-            Err(error) => {
-                let query = Query::parse(parts.uri.query().unwrap_or_default());
-                return respond::error(&error, negotiate::output(&parts.headers, &query, false).ok());
-            }
+        let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let target = path::parse(&path);
+        let mut response = match self.admit(&parts, &path, &target, &query) {
+            Ok(user) => self.handle(&user, &parts, target, query, body).await,
+            Err(error) => respond::error(&error, negotiate::output(&parts.headers, &query, Offer::Value).ok()),
         };
+        if let Some(warning) = authentication::warning(&parts.headers) {
+            respond::warn(&mut response, &[warning.to_owned()]);
+        }
+        response
+    }
+
+    /// Answers a request of somebody who may send it, unless there are too many.
+    async fn handle<B>(
+        &self,
+        user: &Arc<User>,
+        parts: &Parts,
+        target: Target<'_>,
+        query: Query,
+        body: B,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        let begun = Instant::now();
         let Some(_slot) = self.shared.in_flight.request() else { return self.too_many() };
-        let (mut response, labels) = self.route(&user, &parts, body).await;
+        let (mut response, labels) = self.route(user, parts, target, query, body).await;
         // Small ones are not worth counting: there are no more of them than there are requests and connections.
         let size = response.body().held();
         if size >= COUNTED_ANSWER {
@@ -146,48 +168,23 @@ impl Service {
         response
     }
 
-    /// Who is to be taken for the caller, if the caller may send this request at all.
-    fn admit(&self, parts: &Parts) -> Result<Arc<User>, ApiError> {
-        let query = parts.uri.query().unwrap_or_default();
-        let caller = self.caller(&parts.headers);
-        let plain = !query.contains("timeout=") && !impersonation::is_asked_for(&parts.headers);
-        if plain && caller.as_ref().is_ok_and(|caller| caller.may_do_anything()) {
-            return caller;
-        }
-        let (query, path) = (Query::parse(query), percent_decode_str(parts.uri.path()).decode_utf8_lossy());
-        let attributes = Attributes::of(&parts.method, &path, &query);
-        timeout::check(&query, &attributes)?;
-        let caller = caller?;
-        let user = impersonation::user(&caller, &parts.headers, &attributes)?.map_or(caller, Arc::new);
-        match roles::allow(&user, &attributes) {
-            Some(_) => Ok(user),
-            None => Err(attributes::forbidden(&user.name, "", &attributes)),
-        }
-    }
-
-    /// Whose credential a request carries.
-    fn caller(&self, headers: &HeaderMap) -> Result<Arc<User>, ApiError> {
-        match access::token(headers) {
-            _ if !self.guarded => Ok(Arc::clone(&self.shared.administrator)),
-            Some(token) if is_token(&self.shared, token) => Ok(Arc::clone(&self.shared.administrator)),
-            Some(_) => Err(ApiError::unauthorized()),
-            None => Ok(Arc::new(User::anonymous())),
-        }
-    }
-
-    async fn route<B>(&self, user: &User, parts: &Parts, body: B) -> (Response<Body>, Labels)
+    async fn route<B>(
+        &self,
+        user: &Arc<User>,
+        parts: &Parts,
+        target: Target<'_>,
+        query: Query,
+        body: B,
+    ) -> (Response<Body>, Labels)
     where
         B: http_body::Body<Data = Bytes>,
     {
         let registry = &self.shared.registry;
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
         let headers = &parts.headers;
         let labels =
             |verb, resource: &Name, subresource| Labels { verb, resource: resource.clone(), subresource, code: 0 };
         let none = Name::Borrowed("");
-        let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
         let reads = matches!(parts.method, Method::GET | Method::HEAD);
-        let target = path::parse(&path);
         if !reads && matches!(target, Target::CoreVersions | Target::Group(_) | Target::Version(..)) {
             return (respond::error(&ApiError::method_not_allowed(), None), labels("other", &none, ""));
         }
@@ -198,7 +195,7 @@ impl Service {
             Target::Version(group, version) => {
                 (discovery::version(registry, group, version, headers, &query), labels("get", &none, ""))
             }
-            Target::Nothing(group, _) => {
+            Target::Resource(group, _, path) if path.beyond => {
                 (discovery::nothing(registry, group, headers, &query), labels("other", &none, ""))
             }
             Target::Other(parts_of_path) => (self.other(&parts_of_path, parts, &query), labels("get", &none, "")),
@@ -233,7 +230,7 @@ impl Service {
                     Ok((body, _hold)) => {
                         let shared = &self.shared;
                         let request =
-                            resources::Request { shared, served: &served, path, parts, query, subresource, verb };
+                            resources::Request { shared, served: &served, user, path, parts, query, subresource, verb };
                         let waits = served.kind.custom().is_some_and(|custom| custom.family().calls_out());
                         aside(waits || body.len() >= aside::LONG_BODY, || request.handle(&body))
                     }
@@ -260,7 +257,7 @@ impl Service {
 
     async fn review<B>(
         &self,
-        user: &User,
+        user: &Arc<User>,
         (group, version): (&str, &str),
         path: &path::ResourcePath<'_>,
         parts: &Parts,
@@ -273,19 +270,24 @@ impl Service {
         let review = reviews::resources().find(|review| {
             (&*review.group, &*review.version, &*review.plural) == (group, version, path.resource)
                 && review.namespaced == path.namespace.is_some()
+                && path.name.is_none()
         })?;
         if parts.method != Method::POST {
             return Some(respond::error(&ApiError::method_not_allowed(), None));
         }
         let answer = async {
             let format = negotiate::input(&parts.headers)?;
-            let output = negotiate::output(&parts.headers, query, false)?;
+            let output = negotiate::output(&parts.headers, query, Offer::Value)?;
+            let user_agent = negotiate::user_agent(&parts.headers);
+            let options = WriteOptions::from_query(query, "CreateOptions", false, user_agent)?;
             let (body, _hold) = self.read(parts, body).await?;
-            let now = self.shared.registry.clock.now();
-            let known = |token: &str| is_token(&self.shared, token).then(User::administrator);
             let namespace = path.namespace.unwrap_or_default();
-            let value = reviews::answer(&review, (&body, format), namespace, user, now, known)?;
-            Ok::<_, Unread>(respond::value(201, &value, output))
+            let asked = reviews::Asked { shared: &self.shared, review: &review, namespace, user, options: &options };
+            let mut warnings = Vec::new();
+            let value = reviews::answer(&asked, &body, format, &mut warnings)?;
+            let mut response = respond::value(201, &value, output);
+            respond::warn(&mut response, &warnings);
+            Ok::<_, Unread>(response)
         };
         Some(match answer.await {
             Ok(response) => response,
@@ -381,6 +383,19 @@ impl Service {
                 openapi::document(&self.shared.registry, &rest.join("/"), &parts.headers, query)
             }
             ["openapi", "v2"] => openapi::document_v2(&self.shared.registry, negotiate::accept(&parts.headers)),
+            [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] if parts.method != Method::GET => {
+                respond::error(&ApiError::method_not_allowed(), None)
+            }
+            [".well-known", "openid-configuration"] => {
+                let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+                let host = parts.uri.authority().map(http::uri::Authority::as_str).or(host);
+                let configuration = Issuer::configuration(host.unwrap_or("kubernetes.default.svc"));
+                respond::bytes(200, "application/json", configuration.to_string())
+            }
+            ["openid", "v1", "jwks"] => {
+                let keys = self.shared.authenticator.issuer.key_set().to_string();
+                respond::bytes(200, "application/jwk-set+json", keys)
+            }
             _ => respond::no_such_page(),
         }
     }
@@ -395,12 +410,6 @@ fn bindings(registry: &Registry, group: &str, version: &str, path: &path::Resour
 
 /// The checks that health is made of.
 const CHECKS: [&str; 2] = ["ping", "storage"];
-
-/// Whether `given` is the server's token. Takes as long for a wrong one as for a nearly right one.
-fn is_token(shared: &Shared, given: &str) -> bool {
-    let (given, token) = (given.as_bytes(), shared.token.as_bytes());
-    given.len() == token.len() && given.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
-}
 
 impl From<ApiError> for Unread {
     fn from(error: ApiError) -> Self {

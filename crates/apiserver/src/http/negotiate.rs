@@ -97,12 +97,22 @@ pub fn check_route(headers: &HeaderMap, produces: &'static [&'static str]) -> Re
     if known { Ok(()) } else { Err(ApiError::not_acceptable_route(produces)) }
 }
 
-/// What the answer is written as. `transforms` says that it is objects: then tables, metadata and protobuf can be
-/// asked for.
+/// What an answer can be written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// As itself, in text.
+    Document,
+    /// As itself, in text or protobuf.
+    Value,
+    /// As itself in text or protobuf, as a table, or as its metadata alone.
+    Object,
+}
+
+/// What the answer is written as.
 ///
 /// # Errors
 /// 406 when nothing that the client reads can be written.
-pub fn output(headers: &HeaderMap, query: &Query, transforms: bool) -> Result<Output, ApiError> {
+pub fn output(headers: &HeaderMap, query: &Query, offer: Offer) -> Result<Output, ApiError> {
     let pretty = wants_pretty(headers, query);
     let header = accept(headers);
     if header.is_empty() {
@@ -112,7 +122,7 @@ pub fn output(headers: &HeaderMap, query: &Query, transforms: bool) -> Result<Ou
         let formats: &[Format] = match clause.media.as_str() {
             "application/json" => &[Format::Json],
             "application/yaml" => &[Format::Yaml],
-            "application/vnd.kubernetes.protobuf" if transforms => &[Format::Protobuf],
+            "application/vnd.kubernetes.protobuf" if offer != Offer::Document => &[Format::Protobuf],
             "*/*" | "application/*" => &[Format::Json],
             _ => continue,
         };
@@ -140,7 +150,7 @@ pub fn output(headers: &HeaderMap, query: &Query, transforms: bool) -> Result<Ou
                 Some("v1beta1") => "v1beta1",
                 _ => continue,
             };
-            if !transforms || group != Some("meta.k8s.io") {
+            if offer != Offer::Object || group != Some("meta.k8s.io") {
                 continue;
             }
             Some(match kind {

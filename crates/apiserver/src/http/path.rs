@@ -13,6 +13,10 @@ pub struct ResourcePath<'a> {
     pub subresource: Option<&'a str>,
     /// The old form of a watch, `/watch/...`.
     pub watch: bool,
+    /// The old form of a proxy, `/proxy/...`.
+    pub proxy: bool,
+    /// Whether no resource has such a path: it goes on below the subresource, or a part of it is empty.
+    pub beyond: bool,
 }
 
 /// What a path is about.
@@ -28,8 +32,6 @@ pub enum Target<'a> {
     Version(&'a str, &'a str),
     /// Something below a group and version.
     Resource(&'a str, &'a str, ResourcePath<'a>),
-    /// Below a group and version, but nothing that any resource has.
-    Nothing(&'a str, &'a str),
     /// Anything else, by its parts.
     Other(Vec<&'a str>),
 }
@@ -37,8 +39,7 @@ pub enum Target<'a> {
 /// Takes a decoded path apart.
 #[must_use]
 pub fn parse(path: &str) -> Target<'_> {
-    let trimmed = path.trim_start_matches('/');
-    let trimmed = trimmed.strip_suffix('/').unwrap_or(trimmed);
+    let trimmed = path.trim_matches('/');
     let parts: Vec<&str> = if trimmed.is_empty() { Vec::new() } else { trimmed.split('/').collect() };
     let (group, version, rest) = match parts.as_slice() {
         ["api"] => return Target::CoreVersions,
@@ -51,19 +52,16 @@ pub fn parse(path: &str) -> Target<'_> {
     if rest.is_empty() {
         return Target::Version(group, version);
     }
-    if rest.iter().any(|part| part.is_empty()) {
-        return Target::Nothing(group, version);
-    }
-    match resource(rest) {
-        Some(resource) => Target::Resource(group, version, resource),
-        None => Target::Nothing(group, version),
-    }
+    let odd = parts.iter().any(|part| part.is_empty()) || path.ends_with("//");
+    let path = resource(rest);
+    Target::Resource(group, version, ResourcePath { beyond: path.beyond || odd, ..path })
 }
 
-fn resource<'a>(parts: &[&'a str]) -> Option<ResourcePath<'a>> {
-    let (watch, parts) = match parts {
-        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
-        _ => (false, parts),
+/// What a path says that is not empty.
+fn resource<'a>(parts: &[&'a str]) -> ResourcePath<'a> {
+    let (verb, parts) = match parts {
+        [verb @ ("watch" | "proxy"), rest @ ..] if !rest.is_empty() => (*verb, rest),
+        _ => ("", parts),
     };
     let (namespace, parts) = match parts {
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() && !matches!(rest[0], "status" | "finalize") => {
@@ -71,13 +69,17 @@ fn resource<'a>(parts: &[&'a str]) -> Option<ResourcePath<'a>> {
         }
         _ => (None, parts),
     };
-    let (resource, name, subresource) = match parts {
-        [resource] => (*resource, None, None),
-        [resource, name] => (*resource, Some(*name), None),
-        [resource, name, subresource] => (*resource, Some(*name), Some(*subresource)),
-        _ => return None,
-    };
-    Some(ResourcePath { namespace, resource, name, subresource, watch })
+    let part = |at: usize| parts.get(at).copied();
+    let proxy = verb == "proxy";
+    ResourcePath {
+        namespace,
+        resource: part(0).unwrap_or_default(),
+        name: part(1),
+        subresource: part(2).filter(|_| !proxy),
+        watch: verb == "watch",
+        proxy,
+        beyond: proxy || parts.len() > 3,
+    }
 }
 
 #[cfg(test)]
@@ -92,6 +94,8 @@ mod tests {
             name,
             subresource,
             watch: false,
+            proxy: false,
+            beyond: false,
         };
         let table = [
             ("/api/v1/pods", Target::Resource("", "v1", path(None, "pods", None, None))),
@@ -107,7 +111,6 @@ mod tests {
                 Target::Resource("apps", "v1", path(Some("a"), "replicasets", Some("b"), Some("scale"))),
             ),
             ("/apis/apps/v1", Target::Version("apps", "v1")),
-            ("/apis/apps/v1/namespaces/a/pods/b/c/d", Target::Nothing("apps", "v1")),
             ("/livez/ping", Target::Other(vec!["livez", "ping"])),
         ];
         for (text, expected) in table {
@@ -115,7 +118,16 @@ mod tests {
         }
         assert!(matches!(
             parse("/api/v1/watch/pods"),
-            Target::Resource(_, _, ResourcePath { watch: true, resource: "pods", .. })
+            Target::Resource(_, _, ResourcePath { watch: true, resource: "pods", beyond: false, .. })
         ));
+        for text in [
+            "/apis/apps/v1/namespaces/a/pods/b/c/d",
+            "/api/v1//pods",
+            "/api/v1/pods//",
+            "/apis//v1/pods",
+            "/api/v1/proxy/nodes/n/x",
+        ] {
+            assert!(matches!(parse(text), Target::Resource(_, _, ResourcePath { beyond: true, .. })), "{text}");
+        }
     }
 }

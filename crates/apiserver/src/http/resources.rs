@@ -9,11 +9,12 @@ use http::{Method, Response};
 use serde_json::Value;
 
 use super::body::Body;
-use super::negotiate::{self, Output};
+use super::negotiate::{self, Offer, Output};
 use super::path::ResourcePath;
 use super::table::Include;
 use super::watch::{Wanted, Watch, failed};
 use super::{Shared, respond};
+use crate::access::{User, tokens};
 use crate::admission;
 use crate::codec::{self, Format, Model};
 use crate::field::FieldError;
@@ -78,6 +79,8 @@ pub struct Request<'a> {
     pub shared: &'a Arc<Shared>,
     /// The kind.
     pub served: &'a Arc<Served>,
+    /// Who sent it.
+    pub user: &'a Arc<User>,
     /// The path.
     pub path: ResourcePath<'a>,
     /// The method and headers.
@@ -161,7 +164,8 @@ impl Request<'_> {
         if let Some(error) = self.refused_media(content_type) {
             return respond::error(&error, None);
         }
-        let output = match negotiate::output(&self.parts.headers, &self.query, true) {
+        let offer = if self.subresource.is_some_and(Subresource::has_no_table) { Offer::Value } else { Offer::Object };
+        let output = match negotiate::output(&self.parts.headers, &self.query, offer) {
             Ok(output) => output,
             Err(_) if self.subresource == Some(Subresource::Log) => {
                 Output { format: Format::Json, pretty: false, transform: None }
@@ -293,7 +297,7 @@ impl Request<'_> {
 
     fn create(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
         let format = negotiate::input(&self.parts.headers)?;
-        let options = self.write_options("CreateOptions")?;
+        let options = self.write_options("CreateOptions", false)?;
         let object = self.decode(&self.served.resource().model(), body, format, &options, warnings)?;
         let answer = self.registry().create(self.served, self.namespace(), object, &options, warnings)?;
         if let Answer::Entry(entry) = &answer {
@@ -309,7 +313,7 @@ impl Request<'_> {
         warnings: &mut Vec<String>,
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate::input(&self.parts.headers)?;
-        let options = self.write_options("CreateOptions")?;
+        let options = self.write_options("CreateOptions", false)?;
         let namespace = self.namespace();
         let model = self.subresource.and_then(Subresource::model).unwrap_or(self.served.resource().model());
         let mut object = codec::decode(&model, body, format, options.field_validation, warnings)?;
@@ -318,6 +322,13 @@ impl Request<'_> {
         // Where the path names no pod, the body does.
         let name = self.path.name.unwrap_or(&named);
         admission::create_below(self.registry(), self.served, namespace, name)?;
+        if self.subresource == Some(Subresource::Token) {
+            let Shared { registry, authenticator, .. } = &**self.shared;
+            let (id, now) = (registry.generator.uid(), registry.clock.now());
+            let answered =
+                tokens::request::answer(&authenticator.issuer, &**registry, (namespace, name), object, &id, now)?;
+            return Ok(respond::value(201, &Value::Object(answered), output));
+        }
         if self.subresource == Some(Subresource::Binding) {
             self.registry().bind(self.served, namespace, name, &object, &options)?;
         } else {
@@ -337,7 +348,7 @@ impl Request<'_> {
     }
 
     fn update(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
-        let options = self.write_options("UpdateOptions")?;
+        let options = self.write_options("UpdateOptions", false)?;
         let format = negotiate::input(&self.parts.headers)?;
         if self.subresource == Some(Subresource::Scale) {
             let scale = codec::decode(&Model::SCALE, body, format, options.field_validation, warnings)?;
@@ -353,8 +364,7 @@ impl Request<'_> {
     fn patch(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
         let content_type = negotiate::content_type(&self.parts.headers);
         let applies = content_type == apply::CONTENT_TYPE;
-        let user_agent = negotiate::user_agent(&self.parts.headers);
-        let options = WriteOptions::from_query(&self.query, "PatchOptions", applies, user_agent)?;
+        let options = self.write_options("PatchOptions", applies)?;
         let update = self.changing(&options);
         let scales = self.subresource == Some(Subresource::Scale);
         if applies {
@@ -426,8 +436,10 @@ impl Request<'_> {
         Ok(options)
     }
 
-    fn write_options(&self, kind: &str) -> Result<WriteOptions, ApiError> {
-        WriteOptions::from_query(&self.query, kind, false, negotiate::user_agent(&self.parts.headers))
+    fn write_options(&self, kind: &str, apply: bool) -> Result<WriteOptions, ApiError> {
+        let user_agent = negotiate::user_agent(&self.parts.headers);
+        let options = WriteOptions::from_query(&self.query, kind, apply, user_agent)?;
+        Ok(WriteOptions { user: Arc::clone(self.user), ..options })
     }
 
     fn decode(

@@ -8,6 +8,7 @@
 pub mod admissionregistration;
 mod apiregistration;
 pub mod cells;
+mod certificatesigningrequest;
 pub mod configmap;
 mod controllerrevision;
 mod cronjob;
@@ -33,6 +34,7 @@ mod persistentvolume;
 pub mod pod;
 mod poddisruptionbudget;
 pub mod podtemplate;
+mod rbac;
 pub mod replicaset;
 pub mod replicationcontroller;
 pub mod resourcequota;
@@ -283,8 +285,10 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
         Arc::new(flowcontrol::schema()),
         Arc::new(flowcontrol::level()),
         Arc::new(apiregistration::kind()),
+        Arc::new(certificatesigningrequest::kind()),
     ];
     all.extend(admissionregistration::kinds().map(|row| Arc::new(row) as Arc<dyn Kind>));
+    all.extend(rbac::kinds().map(|row| Arc::new(row) as Arc<dyn Kind>));
     all
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, cells, keep_generation};
 use crate::field::FieldError;
+use crate::model::Subresource;
 use crate::model::fields::{Fields, metadata};
 use crate::validation::{self, Errors};
 
@@ -15,7 +16,10 @@ use crate::validation::{self, Errors};
 pub struct ServiceAccount;
 
 static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
-    Resource::namespaced("", "v1", "ServiceAccount", "serviceaccounts").short(&["sa"]).returns_deleted()
+    Resource::namespaced("", "v1", "ServiceAccount", "serviceaccounts")
+        .short(&["sa"])
+        .returns_deleted()
+        .parts(&[Subresource::Token])
 });
 
 static COLUMNS: [Column; 2] = [NAME_COLUMN, AGE_COLUMN];

@@ -122,6 +122,12 @@ impl Subresource {
         matches!(self, Self::Attach | Self::Exec | Self::PortForward | Self::Proxy)
     }
 
+    /// Whether it answers with what has no table and is not stored.
+    #[must_use]
+    pub fn has_no_table(self) -> bool {
+        matches!(self, Self::Binding | Self::Eviction | Self::Token)
+    }
+
     fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }

@@ -79,6 +79,7 @@ impl Registry {
             set_metadata(&mut object, field, None);
         }
         admission::create(self, served, &mut object)?;
+        self.check_escalation(served, (update.namespace, update.name), update.options, &object, None)?;
         deduplicate_owners(&mut object, true, warnings);
         self.create_named(served, object, unmanaged, warnings)
     }

@@ -35,6 +35,7 @@ impl Registry {
         served.update_managed_fields(None, &mut object, &options.manager, "", self.clock.now());
         admission::create(self, served, &mut object)?;
         deduplicate_owners(&mut object, true, warnings);
+        self.check_escalation(served, (namespace, ""), options, &object, None)?;
 
         let generates = metadata(&object).text("name").is_empty() && !metadata(&object).text("generateName").is_empty();
         if !generates {
@@ -74,6 +75,7 @@ impl Registry {
         if served.resource().allocates {
             self.allocate(served, &mut object, None, options.dry_run)?;
         }
+        self.note_requester(served, &mut object, &options.user);
         served.kind.prepare_create(&mut object);
         served.kind.stamp(Part::Main, &mut object, None, self.clock.now());
         let errors = served.kind.validate_create(&object);
@@ -81,6 +83,7 @@ impl Registry {
         if !errors.is_empty() {
             return Err(served.invalid_object(&object, &name, &errors));
         }
+        admission::validate_create(served, &object)?;
         warnings.extend(served.kind.warnings(&object, None));
         served.kind.canonicalize(&mut object);
 

@@ -13,6 +13,7 @@
 
 pub mod apply;
 pub mod catalogue;
+pub(crate) mod certificates;
 pub mod create;
 pub mod definitions;
 pub mod delete;
@@ -33,6 +34,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use muster_objects::time::Timestamp;
 use serde_json::{Map, Value};
 
+use crate::access::authorizer::{self, Authorizer};
+use crate::access::escalation::{self, Write};
+use crate::access::tokens::Objects;
 use crate::clock::Clock;
 use crate::codec;
 use crate::custom::conversion::Caller;
@@ -47,6 +51,7 @@ use crate::schema::managed::Subject;
 use crate::status::{ApiError, GroupResource};
 use crate::storage::{Draft, Entry, ResourceId, Retention, Storage};
 pub use catalogue::Catalogue;
+use options::WriteOptions;
 
 /// A kind, with its place in storage.
 pub struct Served {
@@ -248,6 +253,8 @@ pub struct Registry {
     pub clock: Clock,
     /// Uids and names.
     pub generator: Generator,
+    /// Who may do what.
+    pub authorizer: Authorizer,
     /// Objects that go by themselves.
     expiry: expiry::Expiry,
     /// What talks to webhooks.
@@ -261,14 +268,31 @@ pub struct Registry {
 impl Registry {
     /// A registry of kinds over an empty storage. Discovery keeps their order within a group version.
     #[must_use]
-    pub fn new(kinds: Vec<Arc<dyn Kind>>, clock: Clock, generator: Generator, retention: Retention) -> Self {
+    pub fn new(
+        kinds: Vec<Arc<dyn Kind>>,
+        clock: Clock,
+        generator: Generator,
+        retention: Retention,
+        mode: authorizer::Mode,
+    ) -> Self {
         let storage = Arc::new(Storage::new(1, retention));
         let catalogue = Catalogue::default().with(kinds, &storage);
+        let table = |plural| catalogue.find("rbac.authorization.k8s.io", "v1", plural).map(|served| served.id);
+        let tables = || {
+            Some(authorizer::Tables {
+                cluster_roles: table("clusterroles")?,
+                cluster_role_bindings: table("clusterrolebindings")?,
+                roles: table("roles")?,
+                role_bindings: table("rolebindings")?,
+            })
+        };
+        let authorizer = Authorizer::new(mode, Arc::clone(&storage), tables());
         Self {
             catalogue: RwLock::new(Arc::new(catalogue)),
             storage,
             clock,
             generator,
+            authorizer,
             expiry: expiry::Expiry::default(),
             webhooks: Arc::new(Https),
             definitions: definitions::Definitions::default(),
@@ -303,9 +327,30 @@ impl Registry {
         self.storage.get(served.id, namespace, name).ok_or_else(|| served.not_found(name))
     }
 
+    /// Refuses a role or binding that grants more than its writer has. `place` is the path's namespace and name, and `old`
+    /// what an update changes.
+    fn check_escalation(
+        &self,
+        served: &Served,
+        (namespace, name): (&str, &str),
+        options: &WriteOptions,
+        object: &Object,
+        old: Option<&Object>,
+    ) -> Result<(), ApiError> {
+        let write = Write { user: &options.user, resource: served.resource(), namespace, name };
+        escalation::check(&self.authorizer, write, object, old)
+    }
+
     /// The time as metadata has it.
     fn now_text(&self) -> String {
         self.clock.now().to_string()
+    }
+}
+
+impl Objects for Registry {
+    fn find(&self, plural: &str, namespace: &str, name: &str) -> Option<Object> {
+        let served = Registry::find(self, "", "v1", plural)?;
+        self.storage.get(served.id, namespace, name).map(|entry| entry.object())
     }
 }
 

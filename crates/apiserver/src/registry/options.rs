@@ -1,6 +1,9 @@
 //! The options of a request: parsed from its query (or, for deletes, its body) and validated with the real
 //! server's words.
 
+use std::sync::Arc;
+
+use crate::access::User;
 use crate::field::{FieldError, Shown};
 pub use crate::model::FieldValidation;
 use crate::model::{Fields as _, Object, Propagation};
@@ -84,6 +87,8 @@ pub struct WriteOptions {
     pub field_manager: String,
     /// For an apply: take over fields of other managers.
     pub force: bool,
+    /// Who writes. By default somebody who has no rights: what the server does on its own is not asked for any.
+    pub user: Arc<User>,
 }
 
 impl WriteOptions {
@@ -128,6 +133,7 @@ impl WriteOptions {
             manager,
             field_manager: field_manager.to_owned(),
             force: query.flag("force").unwrap_or(false),
+            user: Arc::default(),
         })
     }
 }

@@ -117,6 +117,26 @@ impl Selection {
     }
 }
 
+/// The one name that a field selector asks for, before it is known for which kind. One with an escape is none.
+#[must_use]
+pub fn name_in(text: &str) -> Option<&str> {
+    let mut name = None;
+    for part in split_terms(text).into_iter().filter(|part| !part.is_empty()) {
+        let (label, equal, value) = split_term(part)?;
+        if equal && label == "metadata.name" && name.is_none() {
+            name = Some(value);
+        }
+    }
+    name.filter(|name| !name.contains('\\'))
+}
+
+/// Whether a text is a field selector, for whichever kind.
+#[must_use]
+pub fn are_fields(text: &str) -> bool {
+    let mut terms = split_terms(text).into_iter().filter(|term| !term.is_empty());
+    terms.all(|term| split_term(term).is_some_and(|(_, _, value)| unescape(value).is_ok()))
+}
+
 fn parse_fields(served: &Served, text: &str) -> Result<Vec<FieldTerm>, ApiError> {
     let mut parts = split_terms(text);
     parts.sort_unstable();

@@ -105,6 +105,10 @@ impl Registry {
             admission::update(served, &mut object, live);
         }
         deduplicate_owners(&mut object, true, warnings);
+        if update.part == Part::Main {
+            let place = (update.namespace, update.name);
+            self.check_escalation(served, place, update.options, &object, Some(live))?;
+        }
 
         match version_of(&object)? {
             Version::Unsaid if !served.resource().unconditional_update => {
@@ -130,7 +134,7 @@ impl Registry {
         if !errors.is_empty() {
             return Err(served.invalid_object(&object, update.name, &errors));
         }
-        admission::validate_update(self, served, update.part, &object, live)?;
+        admission::validate_update(self, served, update.part, &object, live, &update.options.user)?;
         warnings.extend(match update.part {
             Part::Main => served.kind.warnings(&object, Some(live)),
             part => served.kind.part_warnings(part, &object),
@@ -177,6 +181,7 @@ impl Registry {
         let now = self.clock.now();
         served.update_managed_fields(None, &mut object, &update.options.manager, update.subresource, now);
         admission::create(self, served, &mut object)?;
+        self.check_escalation(served, (update.namespace, update.name), update.options, &object, None)?;
         self.create_named(served, object, update.options, warnings)
     }
 }

@@ -53,11 +53,11 @@ impl tower::Service<Request<Incoming>> for Service {
 /// The near end of a connection that is served, with TLS or without.
 fn connect(tls: Option<&Tls>) -> DuplexStream {
     let (near, far) = tokio::io::duplex(1 << 16);
-    let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
+    let tls = tls.cloned();
     let (stop, stopping) = tokio::sync::watch::channel(false);
     let peer = SocketAddr::from(([127, 0, 0, 1], 0));
     tokio::spawn(async move {
-        connection(far, peer, Service, acceptor, Arc::new(builder()), stopping).await;
+        connection(far, peer, Service, tls, Arc::new(builder()), stopping).await;
         drop(stop);
     });
     near

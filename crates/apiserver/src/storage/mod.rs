@@ -70,6 +70,8 @@ pub struct Storage {
     inner: Mutex<Inner>,
     /// The version of the last commit, to be read without the lock.
     version: AtomicU64,
+    /// How often it was put back to an earlier version.
+    restores: AtomicU64,
     retention: Retention,
 }
 
@@ -109,6 +111,7 @@ impl Storage {
                 compacted: 0,
             }),
             version: AtomicU64::new(version),
+            restores: AtomicU64::new(0),
             retention,
         }
     }
@@ -140,6 +143,12 @@ impl Storage {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
+    }
+
+    /// How often it was put back to an earlier version: what was read before is true no more, whatever the version.
+    #[must_use]
+    pub fn restores(&self) -> u64 {
+        self.restores.load(Ordering::Acquire)
     }
 
     /// The present state of one object.
@@ -280,6 +289,7 @@ impl Storage {
         let wakers: Vec<_> = inner.tables.values().map(|table| table.wakers.clone()).collect();
         (inner.version, inner.compacted, inner.bytes) = (version, version, 0);
         inner.timeline.clear();
+        self.restores.fetch_add(1, Ordering::AcqRel);
         self.version.store(version, Ordering::Release);
         drop(inner);
         wakers.iter().for_each(Wakers::wake_all);

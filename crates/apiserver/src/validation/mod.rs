@@ -4,6 +4,7 @@
 
 pub mod admissionpolicy;
 pub mod apiservice;
+pub mod certificates;
 pub mod conditions;
 pub mod cron;
 pub mod cronjob;
@@ -36,6 +37,7 @@ pub mod persistentvolumeclaim;
 pub mod pod;
 pub mod poddisruptionbudget;
 pub mod quota;
+pub mod rbac;
 pub mod scheduling;
 pub mod selector;
 pub mod service;

@@ -14,28 +14,35 @@ use super::{Errors, Path, complain, name};
 pub fn validate(selector: &Object, lenient: bool, path: &Path<'_>, errors: &mut Errors) {
     validate_labels(selector, "matchLabels", &path.child("matchLabels"), errors);
     for (i, requirement) in selector.items("matchExpressions").enumerate() {
-        let list = path.child("matchExpressions");
-        let path = list.index(i);
-        let values = requirement.list("values");
-        match requirement.text("operator") {
-            "In" | "NotIn" if values.is_empty() => errors.push(FieldError::required(
-                path.child("values"),
-                "must be specified when `operator` is 'In' or 'NotIn'",
-            )),
-            "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(FieldError::forbidden(
-                path.child("values"),
-                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-            )),
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => errors.push(FieldError::invalid(path.child("operator"), other, "not a valid selector operator")),
+        validate_requirement(requirement, false, lenient, &path.child("matchExpressions").index(i), errors);
+    }
+}
+
+/// Checks one requirement on a label; `unknown` lets an operator be that a later version may know.
+pub fn validate_requirement(requirement: &Object, unknown: bool, lenient: bool, path: &Path<'_>, errors: &mut Errors) {
+    validate_operator(requirement, unknown, path, errors);
+    let key = requirement.text("key");
+    complain(key, name::is_qualified_name(key), &path.child("key"), errors);
+    if !lenient {
+        for (j, value) in requirement.strings("values").enumerate() {
+            complain(value, name::is_label_value(value), &path.child("values").index(j), errors);
         }
-        let key = requirement.text("key");
-        complain(key, name::is_qualified_name(key), &path.child("key"), errors);
-        if !lenient {
-            for (j, value) in requirement.strings("values").enumerate() {
-                complain(value, name::is_label_value(value), &path.child("values").index(j), errors);
-            }
-        }
+    }
+}
+
+/// Checks that a requirement has the values that its operator needs.
+pub fn validate_operator(requirement: &Object, unknown: bool, path: &Path<'_>, errors: &mut Errors) {
+    let values = requirement.list("values");
+    match requirement.text("operator") {
+        "In" | "NotIn" if values.is_empty() => errors
+            .push(FieldError::required(path.child("values"), "must be specified when `operator` is 'In' or 'NotIn'")),
+        "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(FieldError::forbidden(
+            path.child("values"),
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        )),
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        _ if unknown => {}
+        other => errors.push(FieldError::invalid(path.child("operator"), other, "not a valid selector operator")),
     }
 }
 

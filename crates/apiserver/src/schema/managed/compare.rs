@@ -47,6 +47,9 @@ pub(super) fn compare(
         put_node(&mut changed, member.path(name), change.changed);
         put_node(&mut removed, member.path(name), change.removed);
     }
+    for set in [&mut changed, &mut removed] {
+        keep_written(set, subject.model.kind, subresource);
+    }
     Some((changed, removed))
 }
 
@@ -84,10 +87,45 @@ fn pairs<'v>(
     now.filter(|(_, left, right)| left != right).chain(gone.map(|(name, value)| (name.as_str(), Some(value), None)))
 }
 
+/// All that a write to an object or a subresource writes, where that is less than what is not [`ignored`].
+fn written(kind: &str, subresource: &str) -> Option<&'static [&'static [&'static str]]> {
+    match (kind, subresource) {
+        ("CertificateSigningRequest", "") => Some(&[&["f:metadata"]]),
+        ("CertificateSigningRequest", "status") => Some(&[&["f:metadata"], &["f:status", "f:certificate"]]),
+        ("CertificateSigningRequest", "approval") => Some(&[&["f:metadata"], &["f:status", "f:conditions"]]),
+        _ => None,
+    }
+}
+
+/// Takes out of a set what a write does not write.
+fn keep_written(set: &mut Set, kind: &str, subresource: &str) {
+    if let Some(written) = written(kind, subresource) {
+        keep(set, written);
+    }
+}
+
+fn keep(set: &mut Set, paths: &[&[&str]]) {
+    set.retain(|own, node| {
+        let rests: Vec<&[&str]> = paths
+            .iter()
+            .filter_map(|path| path.split_first().filter(|(first, _)| *first == own).map(|(_, rest)| rest))
+            .collect();
+        match node {
+            Value::Object(_) if rests.iter().any(|rest| rest.is_empty()) => true,
+            Value::Object(node) => {
+                keep(node, &rests);
+                !node.is_empty()
+            }
+            _ => false,
+        }
+    });
+}
+
 /// Takes out of a set what a write to a subresource cannot write.
 pub(super) fn drop_ignored(set: &mut Set, subject: &Subject<'_>, subresource: &str) {
     let name = |path: &str| path.trim_start_matches("f:").to_owned();
     set.retain(|path, _| !subject.ignores(&name(path), subresource));
+    keep_written(set, subject.model.kind, subresource);
     if let Some(Value::Object(metadata)) = set.get_mut("f:metadata") {
         metadata.retain(|path, _| !subject.ignores_metadata(&name(path), subresource));
     }

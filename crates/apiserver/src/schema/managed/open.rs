@@ -147,9 +147,9 @@ impl<'a> Subject<'a> {
     /// Whether a write to a subresource cannot write a field of the object, so that it is not looked at.
     pub(super) fn ignores(&self, field: &str, subresource: &str) -> bool {
         match field {
-            // Those of pods that write a part of the spec own whatever is sent to them.
+            // Those that write a part of the object own whatever is sent to them.
             "status" => {
-                !matches!(subresource, "status" | "ephemeralcontainers" | "resize")
+                !matches!(subresource, "approval" | "ephemeralcontainers" | "resize" | "status")
                     && self.open.is_none_or(|open| open.has_status)
             }
             "spec" => subresource == "status",

@@ -1,0 +1,173 @@
+//! Authentication: from the credential of a request to a user (API-01, API-32).
+//!
+//! A client certificate is looked at first, then a bearer token: the server's own, one of the token file, or one of a
+//! service account. A wrong credential is 401, unless another one of the same request is right. Whoever has none is
+//! `system:anonymous`.
+
+pub mod token_file;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use muster_objects::time::Timestamp;
+
+use super::rbac::aggregate;
+use super::tokens::{ISSUER, Issuer, Objects, Recognised};
+use super::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
+use crate::status::ApiError;
+
+/// What is said of a token that belongs to nobody.
+const INVALID: &str = "invalid bearer token";
+/// The warning to whoever has two blanks before the token.
+const BLANKS: &str = "the provided Authorization header contains extra space before the bearer token, and is ignored";
+
+/// Who holds the client certificate of a connection, as far as it could be verified.
+#[derive(Debug, Clone)]
+pub enum Holder {
+    /// A certificate by the cluster's authority, until it expires.
+    Known {
+        /// Who.
+        user: Arc<User>,
+        /// When the certificate expires.
+        until: Timestamp,
+    },
+    /// A certificate by the cluster's authority that names nobody.
+    Nobody,
+    /// Any other certificate.
+    Refused,
+}
+
+/// Recognises users by their credentials.
+#[derive(Debug)]
+pub struct Authenticator {
+    /// The bearer token that grants everything.
+    token: String,
+    /// Whose it is.
+    administrator: Arc<User>,
+    /// The users of the token file, by their tokens.
+    file: HashMap<String, Arc<User>>,
+    /// Tokens of service accounts.
+    pub issuer: Issuer,
+    /// Whether a request without a credential is handled at all.
+    anonymous: bool,
+}
+
+impl Authenticator {
+    /// An authenticator that knows these tokens.
+    #[must_use]
+    pub fn new(token: String, file: HashMap<String, Arc<User>>, issuer: Issuer, anonymous: bool) -> Self {
+        Self { token, administrator: Arc::new(User::administrator()), file, issuer, anonymous }
+    }
+
+    /// The bearer token that grants everything.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Whose token that is.
+    #[must_use]
+    pub fn administrator(&self) -> Arc<User> {
+        Arc::clone(&self.administrator)
+    }
+
+    /// Who sent a request.
+    ///
+    /// # Errors
+    /// 401.
+    pub fn user(
+        &self,
+        headers: &HeaderMap,
+        holder: Option<&Holder>,
+        objects: &impl Objects,
+        now: Timestamp,
+    ) -> Result<Arc<User>, ApiError> {
+        let mut refused = false;
+        match holder {
+            Some(Holder::Known { user, until }) if now <= *until => return Ok(Arc::clone(user)),
+            Some(Holder::Known { .. } | Holder::Refused) => refused = true,
+            Some(Holder::Nobody) | None => {}
+        }
+        match token(headers) {
+            Some(token) => match self.recognise(token, &own_audiences(), objects, now) {
+                Ok(recognised) => Ok(recognised.user),
+                Err(_) => Err(ApiError::unauthorized()),
+            },
+            None if refused || !self.anonymous => Err(ApiError::unauthorized()),
+            None => Ok(Arc::new(User::anonymous())),
+        }
+    }
+
+    /// Whose token it is, for one of some audiences.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn recognise(
+        &self,
+        token: &str,
+        audiences: &[String],
+        objects: &impl Objects,
+        now: Timestamp,
+    ) -> Result<Recognised, String> {
+        if is_same(token, &self.token) || self.file.contains_key(token) {
+            let user = if is_same(token, &self.token) { &self.administrator } else { &self.file[token] };
+            // Such a token is for the server only.
+            let audiences: Vec<String> = audiences.iter().filter(|audience| *audience == ISSUER).cloned().collect();
+            if audiences.is_empty() {
+                return Err(INVALID.to_owned());
+            }
+            return Ok(Recognised { user: Arc::clone(user), audiences });
+        }
+        match self.issuer.recognise(token, audiences, objects, now) {
+            None => Err(INVALID.to_owned()),
+            Some(Err(why)) => Err(aggregate(&[INVALID.to_owned(), why])),
+            Some(Ok(recognised)) => {
+                let user = with_group(User::clone(&recognised.user));
+                Ok(Recognised { user: Arc::new(user), ..recognised })
+            }
+        }
+    }
+}
+
+/// The audiences of a token that is meant for the server.
+#[must_use]
+pub fn own_audiences() -> [String; 1] {
+    [ISSUER.to_owned()]
+}
+
+/// A user in the group of everybody who has a name, unless that is said already.
+#[must_use]
+pub fn with_group(mut user: User) -> User {
+    if user.name != ANONYMOUS && !user.is_in(AUTHENTICATED) && !user.is_in(UNAUTHENTICATED) {
+        user.groups.push(AUTHENTICATED.to_owned());
+    }
+    user
+}
+
+/// The bearer token of a request; other credentials are none.
+#[must_use]
+pub fn token(headers: &HeaderMap) -> Option<&str> {
+    bearer(headers).map(|mut parts| parts.next().unwrap_or_default()).filter(|token| !token.is_empty())
+}
+
+/// What the answer is to warn of.
+#[must_use]
+pub fn warning(headers: &HeaderMap) -> Option<&'static str> {
+    let mut parts = bearer(headers)?;
+    (parts.next() == Some("") && parts.next().is_some()).then_some(BLANKS)
+}
+
+/// What follows the word `Bearer`: at most two parts.
+fn bearer(headers: &HeaderMap) -> Option<impl Iterator<Item = &str>> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    let mut parts = header.splitn(3, ' ');
+    parts.next()?.eq_ignore_ascii_case("bearer").then_some(parts)
+}
+
+/// Whether two tokens are the same. Takes as long for a wrong one as for a nearly right one.
+fn is_same(given: &str, token: &str) -> bool {
+    let (given, token) = (given.as_bytes(), token.as_bytes());
+    given.len() == token.len() && given.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}

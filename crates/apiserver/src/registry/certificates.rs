@@ -1,0 +1,29 @@
+//! What a certificate signing request gets from the server: who asks.
+
+use serde_json::Value;
+
+use super::{Registry, Served};
+use crate::access::User;
+use crate::model::{Fields as _, Object};
+
+/// Whether a kind is CertificateSigningRequest.
+pub(crate) fn are_requests(served: &Served) -> bool {
+    let resource = served.resource();
+    resource.group == "certificates.k8s.io" && resource.plural == "certificatesigningrequests"
+}
+
+impl Registry {
+    /// Puts down who asks for a certificate, whatever the request says.
+    pub(super) fn note_requester(&self, served: &Served, object: &mut Object, user: &User) {
+        if !are_requests(served) {
+            return;
+        }
+        let spec = object.object_or_new("spec");
+        for field in ["username", "uid", "groups", "extra"] {
+            spec.remove(field);
+        }
+        if let Value::Object(info) = user.info() {
+            spec.extend(info);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Who may do what, by the roles and bindings that are stored.
+
+mod support;
+
+use muster_apiserver::Options;
+use muster_apiserver::access::authorizer::Mode;
+use serde_json::{Value, json};
+use support::{Server, options, start, start_with};
+
+const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
+const BOB: (&str, &str) = ("Impersonate-User", "bob");
+
+/// What the reference has at its start, as far as a client cares.
+///
+/// Contract: API-31
+#[tokio::test(start_paused = true)]
+async fn the_first_roles_and_bindings_are_the_references() {
+    let expected: Value = serde_json::from_str(include_str!("vectors/bootstrap-policy.json")).expect("JSON");
+    let server = start();
+    for (plural, expected) in expected.as_object().expect("kinds") {
+        let list = server.get(&format!("{GROUP}/{plural}")).await.json();
+        let mut found = list["items"].as_array().expect("items").clone();
+        for object in &mut found {
+            let metadata = object["metadata"].as_object_mut().expect("metadata");
+            metadata.retain(|field, _| ["name", "namespace", "labels", "annotations"].contains(&field.as_str()));
+        }
+        let expected = expected.as_array().expect("objects");
+        let names = |objects: &[Value]| -> Vec<String> {
+            objects.iter().map(|object| object["metadata"].to_string()).collect()
+        };
+        assert_eq!(names(&found), names(expected), "{plural}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert_eq!(found, expected, "{plural}");
+        }
+    }
+}
+
+/// Contract: API-31
+#[tokio::test(start_paused = true)]
+async fn roles_and_bindings_take_effect_at_once_and_end_with_them() {
+    let server = start();
+    assert_eq!(as_bob(&server, "pods").await, 403);
+    write(&server, "roles", "reader", &json!({"rules": [rule("list", "pods")]})).await;
+    assert_eq!(as_bob(&server, "pods").await, 403, "nobody has the role");
+    write(&server, "rolebindings", "bob", &binding("Role", "reader")).await;
+    assert_eq!(as_bob(&server, "pods").await, 200);
+    assert_eq!(as_bob(&server, "secrets").await, 403);
+
+    let wider = json!({"metadata": {"name": "reader"}, "rules": [rule("list", "pods"), rule("list", "secrets")]});
+    assert_eq!(server.put(&format!("{GROUP}/namespaces/default/roles/reader"), &wider).await.status, 200);
+    assert_eq!(as_bob(&server, "secrets").await, 200);
+
+    server.delete(&format!("{GROUP}/namespaces/default/roles/reader"), None).await;
+    let refused = server.send("GET", "/api/v1/namespaces/default/pods", &[BOB], "").await;
+    assert_eq!(refused.status, 403);
+    let message = refused.json()["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.ends_with(r#": RBAC: role.rbac.authorization.k8s.io "reader" not found"#), "{message}");
+
+    assert_eq!(as_bob(&server, "pods").await, 403);
+}
+
+/// Contract: API-31
+#[tokio::test(start_paused = true)]
+async fn roles_are_put_back_with_the_storage_though_versions_come_again() {
+    let server = start();
+    let storage = &server.api.registry().storage;
+    let before = storage.version();
+    write(&server, "roles", "reader", &json!({"rules": [rule("list", "pods")]})).await;
+    write(&server, "rolebindings", "bob", &binding("Role", "reader")).await;
+    assert_eq!(as_bob(&server, "pods").await, 200);
+    let seen = storage.version();
+    storage.restore(before).expect("a version in the history");
+    for name in ["a", "b"] {
+        assert_eq!(server.config_map(name, "x").await.status, 201);
+    }
+    assert_eq!(storage.version(), seen);
+    assert_eq!(as_bob(&server, "pods").await, 403);
+}
+
+/// Contract: API-31
+#[tokio::test(start_paused = true)]
+async fn a_binding_in_a_namespace_grants_a_clusters_role_there_only() {
+    let server = start();
+    write(&server, "rolebindings", "bob", &binding("ClusterRole", "view")).await;
+    // Nobody gathers the rules of `view` but the controller of that.
+    assert_eq!(as_bob(&server, "pods").await, 403);
+    let rules = server.get(&format!("{GROUP}/clusterroles/system:aggregate-to-view")).await.json()["rules"].clone();
+    let filled = json!({"rules": rules});
+    assert_eq!(server.merge(&format!("{GROUP}/clusterroles/view"), &filled).await.status, 200);
+    assert_eq!(as_bob(&server, "pods").await, 200);
+    let elsewhere = server.send("GET", "/api/v1/namespaces/kube-system/pods", &[BOB], "").await;
+    assert_eq!(elsewhere.status, 403);
+    let everywhere = server.send("GET", "/api/v1/pods", &[BOB], "").await;
+    assert_eq!(everywhere.status, 403);
+}
+
+/// Contract: API-01, API-31
+#[tokio::test(start_paused = true)]
+async fn where_all_is_allowed_a_credential_is_needed_still() {
+    let server = start_with(Options { authorization: Mode::AlwaysAllow, ..options() });
+    assert_eq!(as_bob(&server, "secrets").await, 200);
+    let review = json!({"spec": {"user": "bob", "resourceAttributes": {"verb": "delete", "resource": "nodes"}}});
+    let review = server.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).await.json();
+    assert_eq!(review["status"]["allowed"], true, "{review}");
+    for path in ["/api/v1/namespaces/default/pods", "/version"] {
+        assert_eq!(server.send("GET", path, &[("Authorization", "")], "").await.status, 401, "{path}");
+    }
+}
+
+fn rule(verb: &str, resource: &str) -> Value {
+    json!({"apiGroups": [""], "resources": [resource], "verbs": [verb]})
+}
+
+fn binding(kind: &str, role: &str) -> Value {
+    json!({
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}],
+    })
+}
+
+/// What bob is answered who lists.
+async fn as_bob(server: &Server, plural: &str) -> u16 {
+    server.send("GET", &format!("/api/v1/namespaces/default/{plural}"), &[BOB], "").await.status
+}
+
+/// Creates an object in the namespace `default`.
+async fn write(server: &Server, plural: &str, name: &str, rest: &Value) {
+    let mut object = rest.clone();
+    object["metadata"] = json!({"name": name});
+    let answer = server.post(&format!("{GROUP}/namespaces/default/{plural}"), &object).await;
+    assert_eq!(answer.status, 201, "{}", answer.json());
+}
