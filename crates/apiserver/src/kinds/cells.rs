@@ -3,7 +3,7 @@
 use muster_objects::time::Timestamp;
 use serde_json::Value;
 
-pub use crate::model::column::{human_duration, since};
+pub use crate::model::column::since;
 use crate::model::{Column, Fields, Object, column, metadata};
 use crate::validation;
 
@@ -40,6 +40,11 @@ fn joined(template: Option<&Object>, field: &str) -> Value {
     each.join(",").into()
 }
 
+/// How many replicas are ready of those that are wanted: `1/3`.
+pub fn ready(object: &Object, _: Timestamp) -> Value {
+    format!("{}/{}", object.part("status").int("readyReplicas"), object.part("spec").int("replicas")).into()
+}
+
 /// The selector of an object's spec, as `metav1.FormatLabelSelector` shows it.
 pub fn selector(object: &Object, _: Timestamp) -> Value {
     label_selector(object.part("spec").object("selector")).into()
@@ -53,12 +58,6 @@ pub fn amount(object: &Object, place: &str, other: &str) -> Value {
         Some(number) => number.to_string().into(),
         None => other.into(),
     }
-}
-
-/// The names and the images of a template's containers, each joined by commas.
-#[must_use]
-pub fn containers(template: Option<&Object>) -> [Value; 2] {
-    ["name", "image"].map(|field| joined(template, field))
 }
 
 /// A selector as `metav1.FormatLabelSelector` shows it.

@@ -1,129 +1,96 @@
 //! Deployment.
 
-use std::sync::LazyLock;
+use serde_json::Value;
 
-use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
-
-use super::{
-    AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, defaults, workload,
-};
-use crate::field::FieldError;
-use crate::model::fields::{Fields, metadata};
-use crate::validation::{self, Errors};
+use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Resource, Row, Subresource, cells, defaults, workload};
+use crate::model::{Fields as _, metadata};
+use crate::validation::{deployment as rules, selector, workload as templates};
 
 /// Pods of a template that changes, a few at a time.
-#[derive(Debug)]
-pub struct Deployment;
-
-static RESOURCE: LazyLock<Resource> = LazyLock::new(|| {
-    Resource::namespaced("apps", "v1", "Deployment", "deployments")
-        .short(&["deploy"])
-        .in_all()
-        .parts(&[Subresource::Scale, Subresource::Status])
-});
+pub(super) fn kind() -> Row {
+    Row {
+        counts_spec: true,
+        default,
+        prepare,
+        validate: |object, old, errors| {
+            rules::validate(object, old, errors);
+            if let Some(old) = old {
+                templates::validate_selector_unchanged(object, old, errors);
+            }
+        },
+        validate_part: |_, object, old, errors| rules::validate_status(object, old, errors),
+        warnings: templates::warnings,
+        columns: &COLUMNS,
+        scale_selector: workload::scale_selector,
+        ..Row::new(
+            Resource::namespaced("apps", "v1", "Deployment", "deployments")
+                .short(&["deploy"])
+                .in_all()
+                .parts(&[Subresource::Scale, Subresource::Status]),
+        )
+    }
+}
 
 static COLUMNS: [Column; 8] = [
     NAME_COLUMN,
-    Column::text("Ready", "Number of the pod with ready state"),
+    Column::text("Ready", "Number of the pod with ready state").by(cells::ready),
     Column::text(
         "Up-to-date",
         "Total number of non-terminating pods targeted by this deployment that have the desired template spec.",
-    ),
+    )
+    .number_at("/status/updatedReplicas"),
     Column::text(
         "Available",
         "Total number of available non-terminating pods (ready for at least minReadySeconds) targeted by this deployment.",
-    ),
+    )
+    .number_at("/status/availableReplicas"),
     AGE_COLUMN,
-    Column::wide_text("Containers", "Names of each container in the template."),
-    Column::wide_text("Images", "Images referenced by each container in the template."),
+    cells::CONTAINERS,
+    cells::IMAGES,
     Column::wide_text(
         "Selector",
         "Label selector for pods. Existing ReplicaSets whose pods are selected by this will be the ones affected by this deployment. It must match the pod template's labels.",
-    ),
+    )
+    .by(|object, _| {
+        let selector = selector::parse(object.part("spec").object("selector"));
+        selector.map_or_else(|_| "<invalid>".to_owned(), |selector| selector.to_string()).into()
+    }),
 ];
 
-impl Kind for Deployment {
-    fn resource(&self) -> &Resource {
-        &RESOURCE
+fn default(object: &mut Object) {
+    let spec = object.object_or_new("spec");
+    spec.set_if_absent("replicas", 1);
+    spec.entry("selector").or_insert(Value::Null);
+    defaults::template(spec, "template");
+    let strategy = spec.object_or_new("strategy");
+    strategy.set_if_empty("type", "RollingUpdate");
+    if strategy.text("type") == "RollingUpdate" {
+        let rolling = strategy.object_or_new("rollingUpdate");
+        rolling.set_if_absent("maxUnavailable", "25%");
+        rolling.set_if_absent("maxSurge", "25%");
     }
-    fn default(&self, object: &mut Object) {
-        let spec = object.object_or_new("spec");
-        spec.set_if_absent("replicas", 1);
-        spec.entry("selector").or_insert(Value::Null);
-        defaults::template(spec, "template");
-        let strategy = spec.object_or_new("strategy");
-        strategy.set_if_empty("type", "RollingUpdate");
-        if strategy.text("type") == "RollingUpdate" {
-            let rolling = strategy.object_or_new("rollingUpdate");
-            rolling.set_if_absent("maxUnavailable", "25%");
-            rolling.set_if_absent("maxSurge", "25%");
-        }
-        spec.set_if_absent("revisionHistoryLimit", 10);
-        spec.set_if_absent("progressDeadlineSeconds", 600);
-        object.set_if_absent("status", Object::new());
-    }
-    fn prepare_create(&self, object: &mut Object) {
-        workload::prepare_create(object, json!({}));
-    }
-    fn prepare_update(&self, part: Part, object: &mut Object, old: &Object) {
-        workload::prepare_update(part, object, old);
-        match part {
-            // Annotations may come with a status: the controller copies the revision.
-            Part::Status => object.object_or_new("metadata").carry("labels", metadata(old)),
-            // Annotations are copied to the ReplicaSets: a change of them is work for the controller.
-            _ => workload::raise_with_annotations(object, old),
-        }
-    }
-    fn validate_create(&self, object: &Object) -> Vec<FieldError> {
-        let mut errors = Errors::new();
-        validation::meta::validate_core(metadata(object), true, NameRule::Subdomain, &mut errors);
-        validation::deployment::validate(object, None, &mut errors);
-        errors
-    }
-    fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
-        let mut errors = Errors::new();
-        validation::meta::validate_core_update(metadata(object), metadata(old), &mut errors);
-        match part {
-            Part::Status => validation::deployment::validate_status(object, old, &mut errors),
-            _ => {
-                validation::deployment::validate(object, Some(old), &mut errors);
-                validation::workload::validate_selector_unchanged(object, old, &mut errors);
-            }
-        }
-        errors
-    }
-    fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
-        validation::workload::warnings(object, old)
-    }
-    fn columns(&self) -> &[Column] {
-        &COLUMNS
-    }
-    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
-        let empty = Object::new();
-        let spec = object.object("spec").unwrap_or(&empty);
-        let status = object.object("status").unwrap_or(&empty);
-        let [names, images] = cells::containers(spec.object("template"));
-        let selector = validation::selector::parse(spec.object("selector"));
-        vec![
-            cells::name(object),
-            format!("{}/{}", status.int("readyReplicas"), spec.int("replicas")).into(),
-            status.int("updatedReplicas").into(),
-            status.int("availableReplicas").into(),
-            cells::age(object, now),
-            names,
-            images,
-            selector.map_or_else(|_| "<invalid>".to_owned(), |s| s.to_string()).into(),
-        ]
-    }
-    fn scale_selector(&self, object: &Object) -> String {
-        workload::scale_selector(object)
+    spec.set_if_absent("revisionHistoryLimit", 10);
+    spec.set_if_absent("progressDeadlineSeconds", 600);
+    object.set_if_absent("status", Object::new());
+}
+
+fn prepare(part: Part, object: &mut Object, old: Option<&Object>) {
+    workload::prepare(part, object, old);
+    match (part, old) {
+        (_, None) => {}
+        // Annotations may come with a status: the controller copies the revision.
+        (Part::Status, Some(old)) => object.object_or_new("metadata").carry("labels", metadata(old)),
+        // Annotations are copied to the ReplicaSets: a change of them is work for the controller.
+        (_, Some(old)) => workload::raise_with_annotations(object, old),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::kinds::Kind as _;
 
     /// Drops what Go's encoding leaves out, as the schema's decoding does before defaults are set.
     fn omit_empty(value: &mut Value) {
@@ -156,17 +123,18 @@ mod tests {
             .expect("the vectors are JSON");
         let vectors = vectors["vectors"].as_array().expect("a list");
         assert_eq!(vectors.len(), 60);
+        let kind = kind();
         for vector in vectors {
             let mut sent = vector["sent"].clone();
             omit_empty(&mut sent);
             let Value::Object(mut object) = sent else { panic!("not an object") };
-            Deployment.default(&mut object);
+            kind.default(&mut object);
             assert_eq!(object["spec"], vector["stored"], "{}", vector["sent"]["metadata"]["name"]);
             let once = object.clone();
-            Deployment.default(&mut object);
+            kind.default(&mut object);
             assert_eq!(object, once, "defaulting twice is defaulting once");
             object.object_or_new("metadata").insert("namespace".to_owned(), "n".into());
-            assert_eq!(Deployment.validate_create(&object), [], "{}", vector["sent"]["metadata"]["name"]);
+            assert_eq!(kind.validate_create(&object), [], "{}", vector["sent"]["metadata"]["name"]);
         }
     }
 
@@ -193,7 +161,7 @@ mod tests {
             ),
         ] {
             let Value::Object(mut new) = change.clone() else { panic!("not an object") };
-            Deployment.prepare_update(part, &mut new, old);
+            kind().prepare_update(part, &mut new, old);
             assert_eq!(metadata(&new).int("generation"), want, "{change}");
         }
     }

@@ -9,7 +9,7 @@ pub mod admissionregistration;
 mod apiregistration;
 pub mod cells;
 mod certificatesigningrequest;
-pub mod configmap;
+mod configmap;
 mod controllerrevision;
 mod cronjob;
 mod csi;
@@ -17,15 +17,15 @@ pub mod custom;
 pub mod customresourcedefinition;
 mod daemonset;
 pub mod defaults;
-pub mod deployment;
-pub mod endpoints;
-pub mod endpointslice;
+mod deployment;
+mod endpoints;
+mod endpointslice;
 pub mod event;
 pub mod flowcontrol;
-pub mod horizontalpodautoscaler;
+mod horizontalpodautoscaler;
 pub mod ingress;
 mod job;
-pub mod lease;
+mod lease;
 mod limitrange;
 pub mod namespace;
 mod networkpolicy;
@@ -33,16 +33,16 @@ pub mod node;
 mod persistentvolume;
 pub mod pod;
 mod poddisruptionbudget;
-pub mod podtemplate;
+mod podtemplate;
 mod rbac;
-pub mod replicaset;
-pub mod replicationcontroller;
-pub mod resourcequota;
+mod replicaset;
+mod replicationcontroller;
+mod resourcequota;
 mod row;
 mod scheduling;
-pub mod secret;
+mod secret;
 pub mod service;
-pub mod serviceaccount;
+mod serviceaccount;
 mod statefulset;
 pub mod storageclass;
 mod workload;
@@ -242,8 +242,8 @@ pub fn validate_update(kind: &dyn Kind, part: Part, object: &Object, old: &Objec
 #[must_use]
 pub fn all() -> Vec<Arc<dyn Kind>> {
     let mut all: Vec<Arc<dyn Kind>> = vec![
-        Arc::new(configmap::ConfigMap),
-        Arc::new(endpoints::Endpoints),
+        Arc::new(configmap::kind()),
+        Arc::new(endpoints::kind()),
         Arc::new(event::Event),
         Arc::new(limitrange::kind()),
         Arc::new(namespace::Namespace),
@@ -251,23 +251,23 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
         Arc::new(persistentvolume::claim()),
         Arc::new(persistentvolume::kind()),
         Arc::new(pod::Pod),
-        Arc::new(podtemplate::PodTemplate),
-        Arc::new(replicationcontroller::ReplicationController),
-        Arc::new(resourcequota::ResourceQuota),
-        Arc::new(secret::Secret),
+        Arc::new(podtemplate::kind()),
+        Arc::new(replicationcontroller::kind()),
+        Arc::new(resourcequota::kind()),
+        Arc::new(secret::kind()),
         Arc::new(service::Service),
-        Arc::new(serviceaccount::ServiceAccount),
+        Arc::new(serviceaccount::kind()),
         Arc::new(controllerrevision::kind()),
         Arc::new(daemonset::kind()),
-        Arc::new(deployment::Deployment),
-        Arc::new(replicaset::ReplicaSet),
+        Arc::new(deployment::kind()),
+        Arc::new(replicaset::kind()),
         Arc::new(statefulset::kind()),
-        Arc::new(horizontalpodautoscaler::HorizontalPodAutoscaler),
-        Arc::new(horizontalpodautoscaler::HorizontalPodAutoscalerV1),
+        Arc::new(horizontalpodautoscaler::kind()),
+        Arc::new(horizontalpodautoscaler::v1()),
         Arc::new(cronjob::kind()),
         Arc::new(job::kind()),
-        Arc::new(lease::Lease),
-        Arc::new(endpointslice::EndpointSlice),
+        Arc::new(lease::kind()),
+        Arc::new(endpointslice::kind()),
         Arc::new(poddisruptionbudget::kind()),
         Arc::new(customresourcedefinition::CustomResourceDefinition),
         Arc::new(event::EventV1),

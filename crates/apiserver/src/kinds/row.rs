@@ -21,7 +21,7 @@ use super::{Kind, keep_generation, raise_if_changed};
 use crate::field::FieldError;
 use crate::model::column::at;
 use crate::model::fields::set_generation;
-use crate::model::{Column, Fields as _, NameRule, Object, Part, Propagation, Resource, Subresource, metadata};
+use crate::model::{Column, Fields as _, Model, NameRule, Object, Part, Propagation, Resource, Subresource, metadata};
 use crate::schema;
 use crate::validation::{Errors, meta};
 
@@ -39,6 +39,14 @@ pub struct Row {
     pub propagation: Propagation,
     /// [`Kind::default`].
     pub default: fn(&mut Object),
+    /// The kind in whose version the objects are stored, where that is not this one's.
+    pub stored_as: Option<Model<'static>>,
+    /// [`Kind::to_stored`].
+    pub to_stored: fn(&mut Object),
+    /// [`Kind::to_served`].
+    pub to_served: fn(&mut Object),
+    /// [`Kind::deprecation`].
+    pub deprecation: Option<&'static str>,
     /// [`Kind::deletion_warning`].
     pub deletion_warning: Option<&'static str>,
     /// What a write may not set, beside what [`Row`] does itself: the old object is that of an update.
@@ -80,6 +88,10 @@ impl Row {
             metadata: meta::Look::CHANGE,
             counts_spec: false,
             propagation: Propagation::Background,
+            stored_as: None,
+            to_stored: |_| {},
+            to_served: |_| {},
+            deprecation: None,
             deletion_warning: None,
             default: |_| {},
             prepare: |_, _, _| {},
@@ -106,6 +118,18 @@ impl Kind for Row {
     fn resource(&self) -> &Resource {
         &self.resource
     }
+    fn stored_as(&self) -> Option<Model<'_>> {
+        self.stored_as
+    }
+    fn to_stored(&self, object: &mut Object) {
+        (self.to_stored)(object);
+    }
+    fn to_served(&self, object: &mut Object) {
+        (self.to_served)(object);
+    }
+    fn deprecation(&self) -> Option<&'static str> {
+        self.deprecation
+    }
     fn default(&self, object: &mut Object) {
         (self.default)(object);
     }
@@ -114,7 +138,10 @@ impl Kind for Row {
     }
     fn prepare_create(&self, object: &mut Object) {
         if self.has_status() {
-            object.insert("status".to_owned(), schema::zero_field(&self.resource.model(), "status"));
+            object.insert(
+                "status".to_owned(),
+                schema::zero_field(&self.stored_as.unwrap_or(self.resource.model()), "status"),
+            );
         }
         if self.counts_spec {
             set_generation(object, 1);

@@ -30,9 +30,7 @@ pub(super) fn kind() -> Row {
 
 static COLUMNS: [Column; 5] = [
     NAME_COLUMN,
-    Column::text("Ready", "Number of the pod with ready state").by(|object, _| {
-        format!("{}/{}", object.part("status").int("readyReplicas"), object.part("spec").int("replicas")).into()
-    }),
+    Column::text("Ready", "Number of the pod with ready state").by(cells::ready),
     AGE_COLUMN,
     cells::CONTAINERS,
     cells::IMAGES,

@@ -1,8 +1,6 @@
 //! What the kinds that own pods by a template do alike when they are written.
 
-use serde_json::Value;
-
-use super::{Object, Part, defaults, keep_generation, raise_generation};
+use super::{Object, Part, defaults};
 use crate::model::fields::{Fields, metadata, set_generation};
 use crate::validation;
 
@@ -10,29 +8,6 @@ use crate::validation;
 pub(super) fn prepare(part: Part, object: &mut Object, _: Option<&Object>) {
     if part == Part::Main {
         defaults::drop_disabled_template(object);
-    }
-}
-
-/// A new object has an empty status and its first generation.
-pub(super) fn prepare_create(object: &mut Object, status: Value) {
-    defaults::drop_disabled_template(object);
-    object.insert("status".to_owned(), status);
-    set_generation(object, 1);
-}
-
-/// A write of the object leaves its status alone, and raises its generation with its spec; a write of its status leaves
-/// its spec alone (API-15).
-pub(super) fn prepare_update(part: Part, object: &mut Object, old: &Object) {
-    match part {
-        Part::Status => {
-            keep_generation(object, old);
-            object.carry("spec", old);
-        }
-        _ => {
-            object.carry("status", old);
-            defaults::drop_disabled_template(object);
-            raise_generation(object, old);
-        }
     }
 }
 

@@ -104,6 +104,13 @@ impl Column {
         self
     }
 
+    /// Shown not only when wide.
+    #[must_use]
+    pub const fn always(mut self) -> Self {
+        self.priority = 0;
+        self
+    }
+
     /// Filled from a JSON pointer: as a number for a column of numbers, else as text.
     #[must_use]
     pub const fn at(mut self, pointer: &'static str) -> Self {

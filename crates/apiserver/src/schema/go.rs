@@ -79,12 +79,24 @@ pub fn internal_compact(kind: &str, value: &Value) -> Option<String> {
     print_internal(kind, value, true)
 }
 
+/// An object of a type of the API, by the type's name in OpenAPI, on one line: its fields in the order in which Go
+/// declares them.
+#[must_use]
+pub fn in_order(name: &str, object: &Object) -> String {
+    let kind = Table::get().named(name).map_or(Kind::Raw, Kind::Struct);
+    let value = Value::Object(object.clone());
+    let mut printer = Printer { out: String::new(), depth: 0, compact: true, root: &value };
+    printer.json(&kind, &value);
+    printer.out
+}
+
 fn print_internal(kind: &str, value: &Value, compact: bool) -> Option<String> {
     structs().get(kind)?;
     // The sources of a persistent volume are a struct of their own only there.
     let named = if kind == "PersistentVolumeSource" { "PersistentVolumeSpec" } else { kind };
-    let named = |group| Table::get().named(&format!("io.k8s.api.{group}.v1.{named}"));
-    let id = ["core", "apps", "batch", "policy", "storage"].into_iter().find_map(named)?;
+    let named = |version| Table::get().named(&format!("io.k8s.api.{version}.{named}"));
+    let id =
+        ["core.v1", "apps.v1", "batch.v1", "policy.v1", "storage.v1", "autoscaling.v2"].into_iter().find_map(named)?;
     let root = if kind == "PodTemplateSpec" { value.get("spec") } else { None };
     let mut printer = Printer { out: String::new(), depth: 0, compact, root: root.unwrap_or(value) };
     printer.structure(kind, id, value);

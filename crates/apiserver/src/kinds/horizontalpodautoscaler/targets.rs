@@ -1,34 +1,12 @@
-//! The cells of an autoscaler's row: what it aims at, and how far it is from that.
+//! What an autoscaler aims at, and how far it is from that, in a cell of its table.
 
-use muster_objects::time::Timestamp;
 use serde_json::Value;
-
-use crate::kinds::cells;
-use crate::model::Object;
-use crate::model::fields::Fields;
 
 /// So many metrics are shown, the others counted.
 const SHOWN: usize = 2;
 
-pub(super) fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
-    let empty = Object::new();
-    let spec = object.object("spec").unwrap_or(&empty);
-    let status = object.object("status").unwrap_or(&empty);
-    let target = spec.object("scaleTargetRef").unwrap_or(&empty);
-    let least = spec.maybe_int("minReplicas").map_or_else(|| "<unset>".to_owned(), |n| n.to_string());
-    vec![
-        cells::name(object),
-        format!("{}/{}", target.text("kind"), target.text("name")).into(),
-        metrics(spec.list("metrics"), status.list("currentMetrics")).into(),
-        least.into(),
-        spec.int("maxReplicas").into(),
-        status.int("currentReplicas").into(),
-        cells::age(object, now),
-    ]
-}
-
 /// All metrics, each as what is measured and what is aimed at.
-fn metrics(specs: &[Value], states: &[Value]) -> String {
+pub(super) fn metrics(specs: &[Value], states: &[Value]) -> String {
     if specs.is_empty() {
         return "<none>".to_owned();
     }
