@@ -550,3 +550,21 @@ async fn a_pod_whose_service_account_is_not_there_is_refused() {
     let stored = server.post(pods, &pod).await.json();
     assert_eq!(stored["spec"].get("serviceAccountName"), None, "{stored}");
 }
+
+/// Contract: API-06
+#[tokio::test(start_paused = true)]
+async fn an_address_in_an_odd_form_is_warned_of_in_a_status() {
+    let server = start();
+    assert_eq!(server.post(PODS, &pod("p", "n")).await.status, 201);
+    let status =
+        json!({"status": {"podIPs": [{"ip": "2001:DB8::0001"}], "hostIP": "1.2.3.4", "hostIPs": [{"ip": "1.2.3.4"}]}});
+    let answer = server.merge(&format!("{PODS}/p/status"), &status).await;
+    assert_eq!(answer.status, 200, "{}", answer.json());
+    let warnings: Vec<&str> = answer.headers.get_all("warning").iter().filter_map(|v| v.to_str().ok()).collect();
+    assert_eq!(
+        warnings,
+        [
+            "299 - \"status.podIPs[0].ip: IPv6 address \\\"2001:DB8::0001\\\" should be in RFC 5952 canonical format (\\\"2001:db8::1\\\")\""
+        ]
+    );
+}

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, Object, Part, Resource, Subresource, defaults};
 use crate::field::FieldError;
 use crate::model::fields::Fields;
-use crate::validation::{self, Errors};
+use crate::validation::{self, Errors, Path};
 
 pub use row::summary;
 
@@ -118,6 +118,17 @@ impl Kind for Pod {
         .into_iter()
         .collect();
         warnings.extend(validation::pod::warnings::pod(object));
+        warnings
+    }
+    fn part_warnings(&self, part: Part, object: &Object) -> Vec<String> {
+        let path = Path::new("status");
+        let mut warnings = Vec::new();
+        for list in ["podIPs", "hostIPs"].into_iter().filter(|_| part == Part::Status) {
+            let path = path.child(list);
+            for (i, address) in object.part("status").items(list).enumerate() {
+                warnings.extend(validation::ip::ip_warnings(&path.index(i).child("ip"), address.text("ip")));
+            }
+        }
         warnings
     }
     fn field<'a>(&self, object: &'a Object, label: &str) -> Option<Cow<'a, str>> {
