@@ -211,11 +211,16 @@ impl fmt::Display for FieldError {
 /// Several errors as one message: alone as it is, else bracketed and comma separated, each text once.
 #[must_use]
 pub fn aggregate(errors: &[FieldError]) -> String {
+    join(errors.iter().map(ToString::to_string))
+}
+
+/// Several messages as one, each once.
+#[must_use]
+pub fn join(messages: impl IntoIterator<Item = String>) -> String {
     let mut seen: Vec<String> = Vec::new();
-    for e in errors {
-        let text = e.to_string();
-        if !seen.contains(&text) {
-            seen.push(text);
+    for message in messages {
+        if !seen.contains(&message) {
+            seen.push(message);
         }
     }
     match seen.as_slice() {

@@ -198,6 +198,12 @@ impl Quantity {
         Self { negative: sum < 0, digits, exponent, format, large, text: None }
     }
 
+    /// The same amount, less than zero where this is more.
+    #[must_use]
+    pub fn negated(&self) -> Self {
+        Self { negative: !self.negative && !self.is_zero(), text: None, ..self.clone() }
+    }
+
     /// The amount in units of 10^-9, where 128 bits hold it.
     #[must_use]
     pub fn nanos(&self) -> Option<i128> {

@@ -13,7 +13,7 @@ use super::chain::{Chain, Memory};
 use super::configuration::Configuration;
 use super::written::Form;
 use crate::cel::Authorizer;
-use crate::model::{Fields as _, Model, Object, Resource, Subresource, metadata};
+use crate::model::{Fields as _, Model, Object, Part, Resource, Subresource, metadata};
 use crate::registry::{Registry, Served};
 use crate::schema;
 use crate::status::ApiError;
@@ -83,7 +83,7 @@ impl<'a> Admission<'a> {
         chain.change(object, warnings, |object| super::create(registry, served, object)).await
     }
 
-    /// Admits an update; `main` says that it is one of the object, and not of a part of it.
+    /// Admits an update of a part of an object.
     ///
     /// # Errors
     /// What a webhook has against it.
@@ -91,15 +91,13 @@ impl<'a> Admission<'a> {
         &self,
         registry: &Registry,
         served: &Served,
-        main: bool,
+        part: Part,
         object: &mut Object,
         live: &Object,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         let plug_ins = |object: &mut Object| {
-            if main {
-                super::update(served, object, live);
-            }
+            super::update(registry, served, part, object, live);
             Ok(())
         };
         plug_ins(object)?;

@@ -1,31 +1,40 @@
 //! Admission: what stands between a decoded write and storage besides the kind's own rules: plugins, webhooks, policies.
 //!
 //! ```text
-//!   Admission (asked) --> plugins: namespace lifecycle first, then what completes a pod (this file)
+//!   Admission (asked) --> plugins, in this file
 //!                    \--> chain: webhooks and policies --> matching: is this one meant? --> conditions, expression
 //!                          (what is configured:       \--> webhook: review --> crate::webhook
 //!                           configuration)             \-> policy: params, expression
+//!
+//!   plugins: create, update                      complete an object, before its kind looks at it
+//!            validate_create, validate_update    refuse one that its kind takes
+//!            quota::hold                         refuses what a quota does not allow; others wait until the commit
 //! ```
 //!
-//! The order of plugins is the real server's.
+//! The order of plugins is the real server's: namespace lifecycle first, quotas last.
 
 mod asked;
 mod attributes;
 mod certificates;
 mod chain;
+mod classes;
 mod conditions;
 mod configuration;
 mod expression;
 mod lifecycle;
+mod limits;
 mod matching;
 mod params;
 mod policy;
 mod priority;
+pub mod quota;
 mod resize;
 mod review;
+mod runtimeclass;
 mod serviceaccount;
 mod taints;
 mod tolerations;
+mod volumes;
 mod webhook;
 mod written;
 
@@ -38,6 +47,7 @@ use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part};
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
+use crate::storage::Range;
 
 /// Admits a creation.
 ///
@@ -45,24 +55,25 @@ use crate::status::ApiError;
 /// 404 for a missing namespace; 403 for whatever a plugin forbids.
 pub fn create(registry: &Registry, served: &Served, object: &mut Object) -> Result<(), ApiError> {
     lifecycle::create(registry, served, object)?;
-    if is_pod(served) {
-        serviceaccount::create(registry, served, object)?;
-        priority::create(served, object)?;
-        tolerations::complete(object);
-    }
-    if served.resource().group.is_empty() && served.resource().plural == "nodes" {
-        taints::complete(object);
+    match kind(served) {
+        ("", "pods") => {
+            limits::complete(registry, object);
+            serviceaccount::create(registry, served, object)?;
+            priority::create(registry, served, object)?;
+            tolerations::complete(object);
+            runtimeclass::create(registry, served, object)?;
+        }
+        ("", "nodes") => taints::complete(object),
+        ("", "persistentvolumeclaims") => {
+            classes::complete_claim(registry, object);
+            volumes::protect(object, volumes::CLAIM_FINALIZER);
+        }
+        ("", "persistentvolumes") => volumes::protect(object, volumes::VOLUME_FINALIZER),
+        ("storage.k8s.io", "volumeattributesclasses") => volumes::protect(object, volumes::ATTRIBUTES_FINALIZER),
+        ("networking.k8s.io", "ingresses") => classes::complete_ingress(registry, object),
+        _ => {}
     }
     Ok(())
-}
-
-/// The name that messages give an object: its own, or what one will be generated from.
-fn name_of(object: &Object) -> &str {
-    let meta = metadata(object);
-    match meta.text("name") {
-        "" => meta.text("generateName"),
-        name => name,
-    }
 }
 
 /// Admits a creation below an object, such as a binding.
@@ -74,19 +85,31 @@ pub fn create_below(registry: &Registry, served: &Served, namespace: &str, name:
 }
 
 /// Completes an update.
-pub fn update(served: &Served, object: &mut Object, old: &Object) {
-    if is_pod(served) {
-        priority::update(object, old);
-        tolerations::complete(object);
+pub fn update(registry: &Registry, served: &Served, part: Part, object: &mut Object, old: &Object) {
+    match (kind(served), part) {
+        (("", "pods"), Part::Main) => {
+            priority::update(object, old);
+            tolerations::complete(object);
+        }
+        (("", "pods"), Part::Resize) if stays(old) => limits::complete(registry, object),
+        _ => {}
     }
 }
 
-/// Looks at a creation once it is complete and valid.
+/// Admits a creation that is valid.
 ///
 /// # Errors
 /// 403 for whatever a plugin forbids.
-pub fn validate_create(served: &Served, object: &Object) -> Result<(), ApiError> {
-    certificates::create(served, object)
+pub fn validate_create(registry: &Registry, served: &Served, object: &Object) -> Result<(), ApiError> {
+    match kind(served) {
+        ("", "pods") => {
+            limits::validate(registry, served, object)?;
+            runtimeclass::validate(registry, served, object)
+        }
+        ("", "persistentvolumeclaims") => limits::validate(registry, served, object),
+        ("scheduling.k8s.io", "priorityclasses") => priority::validate_class(registry, served, object, None),
+        _ => certificates::create(served, object),
+    }
 }
 
 /// Looks at an update once it is complete and valid.
@@ -101,10 +124,24 @@ pub fn validate_update(
     live: &Object,
     user: &User,
 ) -> Result<(), ApiError> {
-    if is_pod(served) {
-        resize::validate(registry, served, part, object, live)?;
+    match (kind(served), part) {
+        (("", "pods"), part) => {
+            if part == Part::Resize && stays(live) {
+                limits::validate(registry, served, object)?;
+            }
+            resize::validate(registry, served, part, object, live)
+        }
+        (("", "persistentvolumeclaims"), Part::Main) => {
+            if stays(live) {
+                limits::validate(registry, served, object)?;
+            }
+            volumes::validate_resize(registry, served, object, live)
+        }
+        (("scheduling.k8s.io", "priorityclasses"), Part::Main) => {
+            priority::validate_class(registry, served, object, Some(live))
+        }
+        (_, part) => certificates::update(registry, served, part, object, live, user),
     }
-    certificates::update(registry, served, part, object, live, user)
 }
 
 /// Admits a deletion.
@@ -115,7 +152,38 @@ pub fn delete(served: &Served, name: &str) -> Result<(), ApiError> {
     lifecycle::delete(served, name)
 }
 
-fn is_pod(served: &Served) -> bool {
-    let resource = served.resource();
-    resource.group.is_empty() && resource.plural == "pods"
+/// Group and plural name.
+fn kind(served: &Served) -> (&str, &str) {
+    (&served.resource().group, &served.resource().plural)
+}
+
+fn stays(object: &Object) -> bool {
+    !metadata(object).contains_key("deletionTimestamp")
+}
+
+/// The name that messages give an object: its own, or what one will be generated from.
+fn name_of(object: &Object) -> &str {
+    let meta = metadata(object);
+    match meta.text("name") {
+        "" => meta.text("generateName"),
+        name => name,
+    }
+}
+
+/// An object of the cluster, of a kind in its first version.
+fn find(registry: &Registry, group: &str, plural: &str, name: &str) -> Option<Object> {
+    let served = registry.find(group, "v1", plural)?;
+    registry.storage.get(served.id, "", name).map(|entry| entry.object())
+}
+
+/// The objects of a kind in its first version, by name: those in whose JSON a text stands, so that not all are read.
+fn stored(registry: &Registry, group: &str, plural: &str, namespace: &str, text: &str) -> Vec<Object> {
+    let Some(served) = registry.find(group, "v1", plural).filter(|served| registry.storage.count(served.id) > 0) else {
+        return Vec::new();
+    };
+    let Ok(listed) = registry.storage.list(served.id, &Range { namespace, ..Range::default() }, None) else {
+        return Vec::new();
+    };
+    let has = |json: &[u8]| std::str::from_utf8(json).is_ok_and(|json| json.contains(text));
+    listed.entries.iter().filter(|entry| has(entry.json())).map(|entry| entry.object()).collect()
 }

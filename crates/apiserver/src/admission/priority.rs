@@ -1,28 +1,34 @@
-//! Priority: every pod has a number. Without priority classes of the user's own it is 0, or a system class's.
+//! Priority: every pod has a number, its class's; and only one class is for those that name none.
 
 use serde_json::Value;
 
+use super::stored;
 use crate::model::Object;
-use crate::model::fields::Fields as _;
-use crate::registry::Served;
+use crate::model::fields::{Fields as _, metadata};
+use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 
-/// The classes that every cluster has.
-const SYSTEM: [(&str, i64); 2] = [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
+const GROUP: &str = "scheduling.k8s.io";
+const CLASSES: &str = "priorityclasses";
 
-/// The preemption policy of every class here.
-const PREEMPTION: &str = "PreemptLowerPriority";
-
-pub(super) fn create(served: &Served, pod: &mut Object) -> Result<(), ApiError> {
+/// Sets what a new pod's class says, or the default class.
+pub(super) fn create(registry: &Registry, served: &Served, pod: &mut Object) -> Result<(), ApiError> {
     let name = super::name_of(pod).to_owned();
     let forbidden = |why: &str| ApiError::forbidden(served.group_resource(), &name, why);
     let spec = pod.object_or_new("spec");
-    let priority = match spec.text("priorityClassName") {
-        "" => 0,
-        class => match SYSTEM.iter().find(|(system, _)| *system == class) {
-            Some((_, priority)) => *priority,
+    let class = match spec.text("priorityClassName") {
+        "" => default_class(registry),
+        class => match super::find(registry, GROUP, CLASSES, class) {
+            Some(class) => Some(class),
             None => return Err(forbidden(&format!("no PriorityClass with name {class} was found"))),
         },
+    };
+    let (priority, preemption) = match &class {
+        Some(class) => {
+            spec.insert("priorityClassName".to_owned(), metadata(class).text("name").into());
+            (class.int("value"), class.maybe_text("preemptionPolicy"))
+        }
+        None => (0, Some("PreemptLowerPriority")),
     };
     if let Some(given) = spec.maybe_int("priority")
         && given != priority
@@ -32,14 +38,15 @@ pub(super) fn create(served: &Served, pod: &mut Object) -> Result<(), ApiError> 
         )));
     }
     spec.insert("priority".to_owned(), Value::from(priority));
+    let Some(preemption) = preemption else { return Ok(()) };
     if let Some(given) = spec.maybe_text("preemptionPolicy")
-        && given != PREEMPTION
+        && given != preemption
     {
         return Err(forbidden(&format!(
-            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {PREEMPTION} from the given PriorityClass name"
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {preemption} from the given PriorityClass name"
         )));
     }
-    spec.insert("preemptionPolicy".to_owned(), Value::from(PREEMPTION));
+    spec.insert("preemptionPolicy".to_owned(), Value::from(preemption));
     Ok(())
 }
 
@@ -54,4 +61,26 @@ pub(super) fn update(pod: &mut Object, old: &Object) {
             spec.insert(key.to_owned(), value.clone());
         }
     }
+}
+
+/// Refuses a second default class.
+pub(super) fn validate_class(
+    registry: &Registry,
+    served: &Served,
+    class: &Object,
+    old: Option<&Object>,
+) -> Result<(), ApiError> {
+    let Some(default) = default_class(registry).filter(|_| class.flag("globalDefault")) else { return Ok(()) };
+    let (name, default) = (metadata(class).text("name"), metadata(&default).text("name"));
+    if old.is_some() && name == default {
+        return Ok(());
+    }
+    let why = format!("PriorityClass {default} is already marked as default. Only one default can exist");
+    Err(ApiError::forbidden(served.group_resource(), name, &why))
+}
+
+/// The class of pods that name none: of several, the one of the least priority.
+fn default_class(registry: &Registry) -> Option<Object> {
+    let marked = stored(registry, GROUP, CLASSES, "", "\"globalDefault\":true");
+    marked.into_iter().filter(|class| class.flag("globalDefault")).min_by_key(|class| class.int("value"))
 }

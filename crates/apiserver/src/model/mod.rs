@@ -1,6 +1,7 @@
 //! The nouns that everything else of the server speaks in: objects and their fields, resources and their subresources,
 //! columns of tables. Imports nothing of this crate.
 
+pub mod amounts;
 pub mod column;
 pub mod fields;
 pub mod groups;
@@ -14,6 +15,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+pub use amounts::ResourceList;
 pub use column::{AGE_COLUMN, CREATED_AT_COLUMN, Cell, Column, NAME_COLUMN};
 pub use fields::{Fields, metadata};
 pub use resource::Resource;

@@ -1,53 +1,49 @@
 //! What several parts read off a pod's spec.
 
-use std::collections::BTreeMap;
-
-use muster_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::{Fields as _, Object};
+use super::{Fields as _, Object, ResourceList};
 
-/// What the containers of a pod need together, of `requests` or `limits`: the running ones at once, and
-/// at least what each init container needs beside the sidecars started before it.
+/// What the containers of a pod need together, of `requests` or `limits`, as its spec says.
 #[must_use]
-pub fn aggregate(spec: &Object, list: &str) -> BTreeMap<String, Quantity> {
-    let of = |container: &Object| -> Vec<(String, Quantity)> {
-        let resources = container.object("resources");
-        let list = resources.and_then(|r| r.object(list));
-        list.map(|l| l.iter().map(|(k, v)| (k.clone(), Quantity::of(v.as_str().unwrap_or_default()))).collect())
-            .unwrap_or_default()
-    };
-    let add = |into: &mut BTreeMap<String, Quantity>, from: Vec<(String, Quantity)>| {
-        for (name, quantity) in from {
-            let sum = into.get(&name).map_or_else(|| quantity.clone(), |q| q.plus(&quantity));
-            into.insert(name, sum);
-        }
-    };
-    let most = |into: &mut BTreeMap<String, Quantity>, from: &BTreeMap<String, Quantity>| {
-        for (name, quantity) in from {
-            if into.get(name).is_none_or(|q| q.compare(quantity).is_lt()) {
-                into.insert(name.clone(), quantity.clone());
-            }
-        }
-    };
-    let mut total = BTreeMap::new();
+pub fn aggregate(spec: &Object, list: &str) -> ResourceList {
+    aggregate_by(spec, |container, _| ResourceList::read(container.part("resources").object(list)))
+}
+
+/// What the containers of a pod need together, each what `of` says: the running ones at once, and at least what each
+/// init container needs beside the sidecars started before it.
+#[must_use]
+pub fn aggregate_by(spec: &Object, of: impl Fn(&Object, Runs) -> ResourceList) -> ResourceList {
+    let mut total = ResourceList::default();
     for container in spec.items("containers") {
-        add(&mut total, of(container));
+        total.add(&of(container, Runs::Always));
     }
-    let (mut sidecars, mut starting) = (BTreeMap::new(), BTreeMap::new());
+    let (mut sidecars, mut most) = (ResourceList::default(), ResourceList::default());
     for container in spec.items("initContainers") {
         if container.text("restartPolicy") == "Always" {
-            add(&mut total, of(container));
-            add(&mut sidecars, of(container));
-            most(&mut starting, &sidecars);
+            let own = of(container, Runs::AsSidecar);
+            total.add(&own);
+            sidecars.add(&own);
+            most.raise_to(&sidecars);
         } else {
-            let mut now = sidecars.clone();
-            add(&mut now, of(container));
-            most(&mut starting, &now);
+            let mut beside = of(container, Runs::AtFirst);
+            beside.add(&sidecars);
+            most.raise_to(&beside);
         }
     }
-    most(&mut total, &starting);
+    total.raise_to(&most);
     total
+}
+
+/// When a container of a pod runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// While the pod does.
+    Always,
+    /// From its turn among the init containers on.
+    AsSidecar,
+    /// In its turn, to its end.
+    AtFirst,
 }
 
 /// The prefix of the annotations that once set a container's AppArmor profile.

@@ -9,7 +9,6 @@
 //! The rules are those of upstream's evaluators: pods, services and claims have their own, and every other kind is
 //! counted as `count/<plural>.<group>`, a few of them by an older name as well.
 
-mod list;
 mod pods;
 mod resources;
 #[cfg(test)]
@@ -21,8 +20,9 @@ use muster_objects::selector::{LabelSelector, LabelSelectorRequirement};
 use muster_objects::time::Timestamp;
 use muster_schema::quantity::Quantity;
 
-pub use self::list::ResourceList;
+pub use self::pods::unspecified;
 use crate::model::Object;
+pub use crate::model::ResourceList;
 use crate::model::fields::Fields;
 use crate::model::qos::qos_class;
 
@@ -102,6 +102,12 @@ impl Evaluator {
             Self::Claims => of_claim(object),
             Self::Count(names) => names.iter().map(|name| (name.clone(), one())).collect(),
         }
+    }
+
+    /// When an object comes to use less, though nobody writes it.
+    #[must_use]
+    pub fn ends(&self, object: &Object) -> Option<Timestamp> {
+        if *self == Self::Pods { pods::ends(object) } else { None }
     }
 
     /// Whether an object is within all of a quota's scopes.

@@ -1,13 +1,14 @@
 //! What pods count: their number, and what they request and may use while they live.
 
+use std::collections::BTreeSet;
+
 use muster_objects::time::Timestamp;
 use muster_schema::quantity::Quantity;
 
-use super::list::ResourceList;
-use super::resources::{Amounts, of_pod};
+use super::resources::{Amounts, is_for_pods, of_pod};
 use super::{object_count, one};
-use crate::model::Object;
 use crate::model::fields::{Fields, metadata};
+use crate::model::{Object, ResourceList};
 
 /// The resources of pods that are known by name.
 const RESOURCES: [&str; 11] = [
@@ -76,11 +77,44 @@ fn is_charged(pod: &Object, now: Timestamp) -> bool {
     if matches!(pod.object("status").map(|status| status.text("phase")), Some("Failed" | "Succeeded")) {
         return false;
     }
+    ends(pod).is_none_or(|end| now <= end)
+}
+
+/// The end of the grace period of a pod that is being deleted.
+pub(super) fn ends(pod: &Object) -> Option<Timestamp> {
     let meta = metadata(pod);
-    let deleted = meta.maybe_text("deletionTimestamp").and_then(|time| Timestamp::parse(time).ok());
-    let grace = meta.maybe_int("deletionGracePeriodSeconds");
-    let (Some(deleted), Some(grace)) = (deleted, grace) else { return true };
-    now <= deleted.plus_nanos(grace.saturating_mul(1_000_000_000))
+    let deleted = Timestamp::parse(meta.maybe_text("deletionTimestamp")?).ok()?;
+    let grace = meta.maybe_int("deletionGracePeriodSeconds")?;
+    Some(deleted.plus_nanos(grace.saturating_mul(1_000_000_000)))
+}
+
+/// Resources that every container must name where a quota limits them.
+const REQUIRED: [&str; 6] = ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
+
+/// What the containers of a pod do not name of what is limited, and must; none where that is nothing.
+#[must_use]
+pub fn unspecified(hard: &ResourceList, pod: &Object) -> Option<String> {
+    let spec = pod.part("spec");
+    let own = spec.part("resources");
+    if ["requests", "limits"].into_iter().flat_map(|list| own.part(list).keys()).any(|name| is_for_pods(name)) {
+        return None;
+    }
+    let lacks = |container: &Object, resource: &str| {
+        let (list, name) = match resource.split_once('.') {
+            Some(("limits", name)) => ("limits", name),
+            Some((_, name)) => ("requests", name),
+            None => ("requests", resource),
+        };
+        !container.part("resources").part(list).contains_key(name)
+    };
+    let each = REQUIRED.into_iter().filter(|resource| hard.get(resource).is_some()).filter_map(|resource| {
+        let containers = spec.items("containers").chain(spec.items("initContainers"));
+        let names: BTreeSet<&str> = containers.filter(|one| lacks(one, resource)).map(|one| one.text("name")).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        (!names.is_empty()).then(|| format!("{resource} for: {}", names.join(",")))
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join("; "))
 }
 
 /// Whether an affinity of the pod looks at pods of other namespaces.

@@ -1,8 +1,8 @@
 //! What a pod as a whole requests, and what it may use: of its containers, of the pod's own level, and of overhead.
 
-use super::list::ResourceList;
-use crate::model::Object;
 use crate::model::fields::Fields;
+use crate::model::pod::{Runs, aggregate_by};
+use crate::model::{Object, ResourceList};
 
 /// `requests` or `limits`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) fn of_pod(pod: &Object, which: Amounts) -> ResourceList {
 }
 
 /// Whether a resource can be asked for by a pod rather than by its containers.
-fn is_for_pods(name: &str) -> bool {
+pub(super) fn is_for_pods(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
 
@@ -44,31 +44,17 @@ impl Amounts {
     }
 }
 
-/// Containers and sidecars run together; an init container beside the sidecars that came before it.
+/// What containers request or may use, by their state where that is told.
 fn of_containers(spec: &Object, status: &Object, which: Amounts) -> ResourceList {
     let infeasible = status
         .items("conditions")
         .find(|condition| condition.text("type") == "PodResizePending")
         .is_some_and(|condition| condition.text("reason") == "Infeasible");
-    let mut total = ResourceList::default();
-    for container in spec.items("containers") {
-        total.add(&effective(container, status.items("containerStatuses"), which, infeasible));
-    }
-    let (mut sidecars, mut peak) = (ResourceList::default(), ResourceList::default());
-    for container in spec.items("initContainers") {
-        if container.text("restartPolicy") == "Always" {
-            let own = effective(container, status.items("initContainerStatuses"), which, infeasible);
-            total.add(&own);
-            sidecars.add(&own);
-            peak.raise_to(&sidecars);
-        } else {
-            let mut beside = declared(container, which);
-            beside.add(&sidecars);
-            peak.raise_to(&beside);
-        }
-    }
-    total.raise_to(&peak);
-    total
+    aggregate_by(spec, |container, runs| match runs {
+        Runs::Always => effective(container, status.items("containerStatuses"), which, infeasible),
+        Runs::AsSidecar => effective(container, status.items("initContainerStatuses"), which, infeasible),
+        Runs::AtFirst => declared(container, which),
+    })
 }
 
 fn declared(container: &Object, which: Amounts) -> ResourceList {

@@ -83,11 +83,12 @@ impl Registry {
         if !errors.is_empty() {
             return Err(served.invalid_object(&object, &name, &errors));
         }
-        admission::validate_create(served, &object)?;
         warnings.extend(served.kind.warnings(&object, None));
         served.kind.canonicalize(&mut object);
+        admission::validate_create(self, served, &object)?;
 
         let namespace = metadata(&object).text("namespace").to_owned();
+        let held = admission::quota::hold(self, served, Part::Main, &object, None)?;
         if options.dry_run {
             if let Some(found) = self.storage.get(served.id, &namespace, &name) {
                 return Err(taken(served, &name, generated, &found));
@@ -100,6 +101,9 @@ impl Registry {
         match self.storage.create(served.id, served.draft(&object, None)?) {
             Ok(entry) => {
                 self.note_expiry(served, &entry);
+                if let Some(held) = held {
+                    held.settle(self, served, &namespace);
+                }
                 Ok(Answer::Entry(entry))
             }
             Err(Refused::Exists(found)) => Err(taken(served, &name, generated, &found)),

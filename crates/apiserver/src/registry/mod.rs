@@ -37,6 +37,7 @@ use serde_json::{Map, Value};
 use crate::access::authorizer::{self, Authorizer};
 use crate::access::escalation::{self, Write};
 use crate::access::tokens::Objects;
+use crate::admission;
 use crate::clock::Clock;
 use crate::codec;
 use crate::custom::conversion::Caller;
@@ -263,6 +264,8 @@ pub struct Registry {
     definitions: definitions::Definitions,
     /// Held from looking for what is free until it is taken.
     allocation: Mutex<()>,
+    /// What namespaces with quotas use.
+    pub(crate) usage: admission::quota::Usage,
 }
 
 impl Registry {
@@ -297,6 +300,7 @@ impl Registry {
             webhooks: Arc::new(Https),
             definitions: definitions::Definitions::default(),
             allocation: Mutex::new(()),
+            usage: admission::quota::Usage::default(),
         }
     }
 

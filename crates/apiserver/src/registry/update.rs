@@ -101,9 +101,7 @@ impl Registry {
         check_name(&object, update.name)?;
         let now = self.clock.now();
         served.update_managed_fields(Some(live), &mut object, &update.options.manager, update.subresource, now);
-        if update.part == Part::Main {
-            admission::update(served, &mut object, live);
-        }
+        admission::update(self, served, update.part, &mut object, live);
         deduplicate_owners(&mut object, true, warnings);
         if update.part == Part::Main {
             let place = (update.namespace, update.name);
@@ -134,12 +132,12 @@ impl Registry {
         if !errors.is_empty() {
             return Err(served.invalid_object(&object, update.name, &errors));
         }
-        admission::validate_update(self, served, update.part, &object, live, &update.options.user)?;
         warnings.extend(match update.part {
             Part::Main => served.kind.warnings(&object, Some(live)),
             part => served.kind.part_warnings(part, &object),
         });
         served.kind.canonicalize(&mut object);
+        admission::validate_update(self, served, update.part, &object, live, &update.options.user)?;
 
         if ends_deletion(served, &object, live) {
             if !update.options.dry_run {
@@ -150,6 +148,7 @@ impl Registry {
             }
             return Ok(Some(Answer::Object(object)));
         }
+        let held = admission::quota::hold(self, served, update.part, &object, Some(live))?;
         keep_times_of_unchanged(&mut object, live);
         if update.options.dry_run {
             return Ok(Some(Answer::Object(object)));
@@ -162,6 +161,9 @@ impl Registry {
         match self.storage.update(served.id, draft, entry.version) {
             Ok(entry) => {
                 self.note_expiry(served, &entry);
+                if let Some(held) = held {
+                    held.settle(self, served, update.namespace);
+                }
                 Ok(Some(Answer::Entry(entry)))
             }
             // Gone in between: the next attempt says so.

@@ -62,6 +62,14 @@ impl ResourceList {
         }
     }
 
+    /// Takes away the amounts of another list.
+    pub fn subtract(&mut self, other: &Self) {
+        for (name, amount) in &other.0 {
+            let rest = self.0.get(name).cloned().unwrap_or_default().plus(&amount.negated());
+            self.0.insert(name.clone(), rest);
+        }
+    }
+
     /// Raises each amount to that of another list.
     pub fn raise_to(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
@@ -69,6 +77,11 @@ impl ResourceList {
                 self.0.insert(name.clone(), amount.clone());
             }
         }
+    }
+
+    /// Takes a resource off the list.
+    pub fn remove(&mut self, name: &str) -> Option<Quantity> {
+        self.0.remove(name)
     }
 
     /// Leaves the resources that `keep` names.
