@@ -160,6 +160,7 @@ impl ApiServer {
         create_first_namespaces(&registry);
         registry.create_own_service(SECURE_PORT);
         create_first_roles(&registry);
+        registry.create_first_objects();
         Self { shared: Arc::new(Shared::new(registry, authenticator, in_flight)) }
     }
 

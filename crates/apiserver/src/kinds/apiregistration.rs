@@ -7,6 +7,11 @@ use crate::model::{AGE_COLUMN, Fields as _, NameRule};
 use crate::validation::apiservice;
 use crate::validation::meta::Look;
 
+/// Its API group.
+pub const GROUP: &str = "apiregistration.k8s.io";
+/// Its plural name.
+pub const PLURAL: &str = "apiservices";
+
 /// Where a version of a group is served. Those of this server are kept by it; others are stored, and lead nowhere.
 pub(super) fn kind() -> Row {
     Row {
@@ -41,7 +46,7 @@ pub(super) fn kind() -> Row {
         validate_part: |_, object, _, errors| apiservice::validate_status(object, errors),
         columns: &COLUMNS,
         ..Row::new(
-            Resource::cluster("apiregistration.k8s.io", "v1", "APIService", "apiservices")
+            Resource::cluster(GROUP, "v1", "APIService", PLURAL)
                 .category("api-extensions")
                 .parts(&[Subresource::Status])
                 .conditional_update()

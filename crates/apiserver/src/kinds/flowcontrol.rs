@@ -6,10 +6,13 @@ use serde_json::{Value, json};
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row, Subresource};
 use crate::model::Fields as _;
 
+/// Their API group.
+pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+
 const READ: &[&str] = &["get", "list", "watch"];
 
 fn resource(kind: &'static str, plural: &'static str) -> Resource {
-    Resource::cluster("flowcontrol.apiserver.k8s.io", "v1", kind, plural).only(READ).parts(&[Subresource::Status])
+    Resource::cluster(GROUP, "v1", kind, plural).only(READ).parts(&[Subresource::Status])
 }
 
 /// Which requests are of which priority.

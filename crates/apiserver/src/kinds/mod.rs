@@ -6,7 +6,7 @@
 //! Adding a kind is one file here and one line in [`all`].
 
 pub mod admissionregistration;
-mod apiregistration;
+pub mod apiregistration;
 pub mod cells;
 mod certificatesigningrequest;
 mod configmap;

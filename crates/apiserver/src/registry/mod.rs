@@ -11,6 +11,7 @@
 //! An update is computed outside the storage's lock from a version that it names when it commits; if that version
 //! is no longer the present one, it is computed again. A [`Kind`] says what is its own at each step.
 
+mod apiservices;
 pub mod apply;
 pub mod catalogue;
 pub(crate) mod certificates;
@@ -19,6 +20,7 @@ pub mod definitions;
 pub mod delete;
 pub mod evictions;
 mod expiry;
+mod first;
 pub mod list;
 pub mod options;
 pub mod patch;
@@ -320,7 +322,11 @@ impl Registry {
     /// come take over the objects of those that go; where none comes, the objects go, and watches of them end.
     pub fn serve(&self, group: &str, plural: &str, kinds: Vec<Arc<dyn Kind>>) {
         let mut place = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
-        *place = Arc::new(place.replacing(group, plural, kinds, &self.storage));
+        let before = Arc::clone(&place);
+        let after = Arc::new(before.replacing(group, plural, kinds, &self.storage));
+        *place = Arc::clone(&after);
+        drop(place);
+        apiservices::follow(self, group, &before, &after);
     }
 
     /// The present state of one object.

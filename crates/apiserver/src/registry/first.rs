@@ -1,0 +1,50 @@
+//! What every cluster has from its start, beside its namespaces: priority classes, flow control and API services.
+
+use serde_json::{Value, json};
+
+use super::options::WriteOptions;
+use super::{Registry, apiservices};
+use crate::kinds::flowcontrol;
+use crate::model::Object;
+use crate::validation::scheduling::SYSTEM_CLASSES;
+
+impl Registry {
+    /// Creates it.
+    pub fn create_first_objects(&self) {
+        for (name, value, description) in SYSTEM_CLASSES {
+            let class = json!({
+                "kind": "PriorityClass",
+                "apiVersion": "scheduling.k8s.io/v1",
+                "metadata": {"name": name},
+                "value": value,
+                "description": description,
+            });
+            self.create_own("scheduling.k8s.io", "priorityclasses", class);
+        }
+        for (plural, object) in flowcontrol::mandatory() {
+            self.create_own(flowcontrol::GROUP, plural, object);
+        }
+        apiservices::create_first(self);
+    }
+
+    /// Creates an object of the cluster for the server itself, where the kind is served.
+    pub(super) fn create_own(&self, group: &str, plural: &str, object: Value) {
+        let (Some(served), Value::Object(mut object)) = (self.find(group, "v1", plural), object) else { return };
+        served.kind.default(&mut object);
+        if let Err(error) = self.create(&served, "", object, &own(), &mut Vec::new()) {
+            tracing::error!(plural, %error, "cannot create an object of the server's own");
+        }
+    }
+
+    /// Deletes an object that the server created for itself.
+    pub(super) fn delete_own(&self, group: &str, plural: &str, name: &str, is_own: impl FnOnce(&Object) -> bool) {
+        let Some(served) = self.find(group, "v1", plural) else { return };
+        let Some(entry) = self.storage.get(served.id, "", name).filter(|entry| is_own(&entry.object())) else { return };
+        // Whoever changed it in between has made it theirs.
+        let _ = self.storage.delete(served.id, "", name, entry.version);
+    }
+}
+
+fn own() -> WriteOptions {
+    WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() }
+}
