@@ -29,7 +29,7 @@ use crate::metadata::PartialObject;
 use crate::namespaces::{self, Furniture, Namespace};
 use crate::node::Node;
 use crate::nodes::{self, Capacity, LEASE_NAMESPACE};
-use crate::pod::Pod;
+use crate::pod::{NeedKind, Pod};
 use crate::scheduler::{self, Scheduler};
 use crate::volumes;
 
@@ -216,10 +216,20 @@ impl Parts {
 
     /// Nodes, the scheduler and the agents.
     fn simulate(&mut self, counted: watch::Receiver<u32>) {
-        let Self { client, options, kinds, informers, pods, loops, .. } = self;
+        let Self { client, options, kinds, informers, pods, everything, loops, .. } = self;
         let (to_scheduler, for_scheduler) = mpsc::unbounded_channel();
         let (to_kubelet, for_kubelet) = mpsc::unbounded_channel();
         let (to_nodes, for_nodes) = mpsc::unbounded_channel();
+        let to_agents = to_kubelet.clone();
+        everything.to(move |kind, batch| {
+            let needed = match (&*kind.api_version, &*kind.kind) {
+                ("v1", "ConfigMap") => NeedKind::ConfigMap,
+                ("v1", "Secret") => NeedKind::Secret,
+                ("v1", "PersistentVolumeClaim") => NeedKind::Claim,
+                _ => return,
+            };
+            drop(to_agents.send(kubelet::Input::Objects(needed, Arc::clone(batch))));
+        });
         // A receiver is gone only when its loop is, and then the whole cluster is going.
         let mut nodes: Fan<Node> = Fan::default();
         {

@@ -1,7 +1,7 @@
 //! One pod's life on a node: its containers' states, and when they change next (SIM-03 to SIM-05).
 //!
 //! ```text
-//!   Creating --startup--> init containers, one by one --> Running --> (Ready after its probes' delays)
+//!   Creating --startup, its volumes' sources are there--> init containers, one by one --> Running --> (Ready after its probes' delays)
 //!                                                          |  exits: restarted, backed off, or over
 //!      deletion, from any of these: stops for min(grace, pod-shutdown), then is deleted
 //! ```
@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use muster_objects::{Moment, PodPhase, Timestamp};
 
+use super::needs::Lack;
 use super::note::{Note, Notes};
 use super::unit::{Unit, UnitState, should_restart, units_of};
 use crate::fate::{Fate, image_is_missing};
-use crate::pod::{Container, Pod};
+use crate::pod::{Container, NeededBy, Pod};
 
 /// How long after a failed pull a node says that it backs off.
 const PULL_AGAIN: Duration = Duration::from_secs(2);
@@ -64,6 +65,8 @@ pub(super) struct Life {
     /// Whether events tell of this pod.
     pub(super) narrated: bool,
     stage: Stage,
+    /// What it needs and what is not there; `None` while that is not known.
+    lacks: Option<Box<[Lack]>>,
     /// How long one step of starting up takes.
     step: Duration,
     /// When its active deadline ends.
@@ -116,6 +119,7 @@ impl Life {
             units,
             conditions: Conditions { sandbox: no, initialized: no, containers_ready: no, ready: no },
             narrated,
+            lacks: (!pod.extras().has_needs()).then(Box::default),
             stage: Stage::Creating((fate != Fate::NeverStart).then(|| now.moment + step)),
             step,
             deadline: pod.spec.active_deadline.map(|seconds| now.moment + Duration::from_secs(seconds)),
@@ -141,6 +145,7 @@ impl Life {
             return life;
         }
         if pod.status.phase == PodPhase::Running {
+            life.lacks = Some(Box::default());
             life.advance(now, &mut Notes::silent());
             let mut names: Vec<usize> = (0..life.units.len()).filter(|at| !life.units[*at].init).collect();
             names.sort_by(|a, b| life.units[*a].name.cmp(&life.units[*b].name));
@@ -228,7 +233,7 @@ impl Life {
         if self.stage == Stage::Over {
             return None;
         }
-        let creating = if let Stage::Creating(due) = self.stage { due } else { None };
+        let creating = if let Stage::Creating(due) = self.stage { due.filter(|_| self.has_volumes()) } else { None };
         let units = self.units.iter().flat_map(|unit| [unit.due, unit.ready_due]);
         units.chain([creating, self.deadline, self.reassert]).flatten().min()
     }
@@ -268,6 +273,7 @@ impl Life {
         }
         if let Stage::Creating(Some(due)) = self.stage
             && due <= now.moment
+            && self.has_volumes()
         {
             self.conditions.sandbox.0 = true;
             self.take_turn(0, now, notes);
@@ -327,6 +333,11 @@ impl Life {
             }
             return;
         }
+        if let Some(message) = lacking(self.lacks.as_deref(), &unit.name) {
+            unit.state = UnitState::ConfigError(message.into());
+            notes.push(self, &self.units[at], Note::ConfigError);
+            return;
+        }
         unit.state = UnitState::Running(now.wall);
         unit.started = now.moment;
         unit.due = unit.exit_due(directions, now.moment);
@@ -374,7 +385,7 @@ impl Life {
                 self.units[at].restarts += 1;
                 self.start(at, now, notes);
             }
-            UnitState::Creating | UnitState::PullBackOff => {}
+            UnitState::Creating | UnitState::PullBackOff | UnitState::ConfigError(_) => {}
         }
     }
 
@@ -468,12 +479,46 @@ impl Life {
                 self.start(at, now, notes);
                 true
             }
-            UnitState::PullError | UnitState::PullBackOff => {
+            UnitState::PullError | UnitState::PullBackOff | UnitState::ConfigError(_) => {
                 self.start_anew(at, now, notes);
                 true
             }
             _ => false,
         }
+    }
+
+    /// It is now known what the pod lacks. Returns whether there is something to report.
+    pub(super) fn supply(&mut self, lacks: Box<[Lack]>, now: Now, notes: &mut Notes) -> bool {
+        let old = self.lacks.replace(lacks);
+        if self.stage == Stage::Over || self.stopped.is_some() {
+            return false;
+        }
+        if matches!(self.stage, Stage::Creating(_)) {
+            if !self.has_volumes() && old != self.lacks {
+                notes.push_lacks(self, self.lacks.as_deref().unwrap_or_default());
+            }
+            return false;
+        }
+        let mut changed = false;
+        for at in 0..self.units.len() {
+            let unit = &self.units[at];
+            if let UnitState::ConfigError(message) = &unit.state
+                && lacking(self.lacks.as_deref(), &unit.name) != Some(&**message)
+            {
+                self.start_anew(at, now, notes);
+                changed = true;
+            }
+        }
+        if changed {
+            self.refresh(now);
+        }
+        changed
+    }
+
+    /// Whether all is there that its volumes are made of.
+    fn has_volumes(&self) -> bool {
+        let volume = |lack: &Lack| matches!(lack.by, NeededBy::Volume(_));
+        self.lacks.as_ref().is_some_and(|lacks| !lacks.iter().any(volume))
     }
 
     fn start_anew(&mut self, at: usize, now: Now, notes: &mut Notes) {
@@ -530,6 +575,13 @@ impl Life {
         }
         if waiting || !(running || stopped) { PodPhase::Pending } else { PodPhase::Running }
     }
+}
+
+/// What is the matter with the environment of a container, if anything is.
+fn lacking<'l>(lacks: Option<&'l [Lack]>, container: &str) -> Option<&'l str> {
+    let lacks = lacks.unwrap_or_default().iter();
+    let of = |lack: &&Lack| matches!(&lack.by, NeededBy::Container(name) if **name == *container);
+    lacks.into_iter().find(of).map(|lack| &*lack.message)
 }
 
 fn set(condition: &mut Condition, status: bool, now: Now) {

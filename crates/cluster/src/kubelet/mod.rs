@@ -9,11 +9,12 @@
 //!                                                             +---- done(outcome) -+
 //! ```
 //!
-//! With no startup delay a pod turns Ready in one write, right after its binding. The final status of a
+//! With no startup delay a pod turns Ready in one write, right after its binding, if what it needs is there. The final status of a
 //! pod that is deleted is not written, unless finalizers keep the pod: it could not be read anyway.
 
 mod addresses;
 mod life;
+mod needs;
 mod note;
 mod run;
 mod status;
@@ -31,6 +32,8 @@ use muster_objects::{Moment, ObjectKey, PodPhase, Uid};
 use self::addresses::Addresses;
 use self::life::Life;
 pub use self::life::Now;
+use self::needs::Needs;
+pub use self::needs::{Found, Needed};
 use self::note::Notes;
 pub(crate) use self::run::{Input, run, sleep_until};
 use self::status::Form;
@@ -39,8 +42,10 @@ use crate::events::PodEvent;
 use crate::json::FixedMap;
 use crate::pod::Pod;
 
-/// The first pause after a write that failed, doubled each time up to ten seconds.
+/// The first pause after a request that failed, doubled each time.
 const RETRY: Duration = Duration::from_millis(100);
+/// The longest.
+const LONGEST_RETRY: Duration = Duration::from_secs(10);
 
 /// How the nodes treat pods.
 #[derive(Debug, Clone)]
@@ -67,7 +72,7 @@ pub struct Place {
     pub prefix: u8,
 }
 
-/// A write that an agent wants done.
+/// A request that an agent wants made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Patch the pod's status.
@@ -81,6 +86,8 @@ pub enum Action {
         /// Whether it is a merge patch, good only for the version that was seen; else a strategic one.
         whole: bool,
     },
+    /// Read an object that pods need.
+    Read(Needed),
     /// Delete the pod without a grace period, if it is still the one with that uid.
     Delete {
         /// The pod.
@@ -114,6 +121,7 @@ pub struct Kubelet {
     timers: BTreeSet<(Moment, u64, Uid)>,
     /// Pods with something to write, in the order in which it came up.
     queue: VecDeque<Uid>,
+    needs: Needs,
     notes: Notes,
     sequence: u64,
 }
@@ -160,6 +168,7 @@ impl Kubelet {
             strangers: BTreeMap::new(),
             timers: BTreeSet::new(),
             queue: VecDeque::new(),
+            needs: Needs::default(),
             notes,
             sequence: 0,
         }
@@ -240,7 +249,24 @@ impl Kubelet {
             not_before: None,
         };
         self.lives.insert(uid.clone(), entry);
+        if pod.extras().has_needs() {
+            self.needs.add(pod, self.sequence);
+            self.supply(now, uid);
+        }
         self.pursue(now, uid);
+    }
+
+    /// An object was added, changed or deleted that pods may need.
+    pub fn changed(&mut self, needed: &Needed) {
+        self.needs.changed(needed);
+    }
+
+    /// What an [`Action::Read`] found.
+    pub fn found(&mut self, now: Now, needed: &Needed, found: Found) {
+        for uid in self.needs.found(needed, found) {
+            self.supply(now, &uid);
+            self.pursue(now, &uid);
+        }
     }
 
     /// A pod is gone.
@@ -250,6 +276,7 @@ impl Kubelet {
             if let Some(at) = entry.timer {
                 self.timers.remove(&(at, entry.sequence, uid.clone()));
             }
+            self.needs.remove(&entry.life.pod, entry.sequence);
             if let (Some(ip), Some(agent)) = (entry.life.ip, self.nodes.get_mut(&entry.node))
                 && !pod.spec.host_network
             {
@@ -274,6 +301,9 @@ impl Kubelet {
                 }
                 self.pursue(now, &uid);
             }
+        }
+        if let Some(needed) = self.needs.next() {
+            return Some(Action::Read(needed));
         }
         while let Some(uid) = self.queue.pop_front() {
             let Some(entry) = self.lives.get_mut(&uid) else { continue };
@@ -315,7 +345,7 @@ impl Kubelet {
             Outcome::Failed => {
                 entry.failures += 1;
                 entry.dirty |= !delete;
-                let pause = RETRY.saturating_mul(1 << entry.failures.min(7)).min(Duration::from_secs(10));
+                let pause = RETRY.saturating_mul(1 << entry.failures.min(7)).min(LONGEST_RETRY);
                 entry.not_before = Some(now.moment + pause);
             }
         }
@@ -352,6 +382,14 @@ impl Kubelet {
                 entry.dirty = true;
             }
             self.pursue(now, &uid);
+        }
+    }
+
+    /// Tells a pod what of what it needs is there, once all of that is known.
+    fn supply(&mut self, now: Now, uid: &Uid) {
+        let Some(entry) = self.lives.get_mut(uid) else { return };
+        if let Some(lacks) = self.needs.lacks(&entry.life.pod) {
+            entry.dirty |= entry.life.supply(lacks, now, &mut self.notes);
         }
     }
 

@@ -1,15 +1,18 @@
 //! What a node's agent has to tell of a pod: the events that `kubectl describe` shows.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use muster_machinery::rate::TokenBucket;
 use muster_objects::Moment;
 
 use super::life::Life;
+use super::needs::Lack;
 use super::unit::{Unit, UnitState};
 use crate::events::EventType::{self, Normal, Warning};
 use crate::events::PodEvent;
+use crate::pod::NeededBy;
 
 /// How many pods' starts are told in a burst, and how soon one more: with four events each, a real
 /// kubelet's limits. A pod is told of as a whole or not at all.
@@ -25,6 +28,7 @@ pub(super) enum Note {
     PullBackOff,
     CrashBackOff,
     Unhealthy,
+    ConfigError,
 }
 
 /// Collects the events of pods, as many as the limit lets through.
@@ -53,27 +57,20 @@ impl Notes {
 
     /// Tells what happened to a container of a pod, in the words of a real kubelet.
     pub(super) fn push(&mut self, life: &Life, unit: &Unit, note: Note) {
-        if !life.narrated || self.limit.is_none() {
-            return;
-        }
         let (name, image) = (&unit.name, &unit.image);
         let mut say = |kind: EventType, reason: &'static str, message: String| {
-            self.events.push_back(PodEvent {
-                pod: life.pod.meta.key(),
-                uid: life.pod.meta.uid.clone(),
-                resource_version: life.pod.meta.resource_version,
-                node: life.pod.node.clone(),
-                container: Some((unit.init, name.clone())),
-                kind,
-                reason,
-                message,
-            });
+            self.say(life, Some((unit.init, name.clone())), kind, reason, message);
         };
         match note {
             Note::Started => {
                 say(Normal, "Pulled", format!("Container image {image:?} already present on machine"));
                 say(Normal, "Created", "Container created".to_owned());
                 say(Normal, "Started", "Container started".to_owned());
+            }
+            Note::ConfigError => {
+                let UnitState::ConfigError(message) = &unit.state else { return };
+                say(Normal, "Pulled", format!("Container image {image:?} already present on machine"));
+                say(Warning, "Failed", format!("Error: {message}"));
             }
             Note::Killing => say(Normal, "Killing", format!("Stopping container {name}")),
             Note::PullFailed => {
@@ -97,5 +94,65 @@ impl Notes {
                 say(Warning, "Unhealthy", failed.to_owned());
             }
         }
+    }
+
+    /// Tells which volumes of a pod cannot be mounted, in the words of a real kubelet.
+    pub(super) fn push_lacks(&mut self, life: &Life, lacks: &[Lack]) {
+        let mut volumes: Vec<(&str, Vec<&Lack>)> = Vec::new();
+        for lack in lacks {
+            let NeededBy::Volume(name) = &lack.by else { continue };
+            match volumes.iter_mut().find(|(volume, _)| **volume == **name) {
+                Some((_, lacks)) if lacks.iter().any(|other| other.message == lack.message) => {}
+                Some((_, lacks)) => lacks.push(lack),
+                None => volumes.push((name, vec![lack])),
+            }
+        }
+        let claims: Vec<&Lack> =
+            volumes.iter().filter_map(|(_, lacks)| lacks.first().filter(|lack| lack.claim)).copied().collect();
+        if !claims.is_empty() {
+            let names = |wanted: &dyn Fn(&[&Lack]) -> bool| {
+                let names: Vec<&str> =
+                    volumes.iter().filter(|(_, lacks)| wanted(lacks)).map(|(name, _)| *name).collect();
+                names.join(" ")
+            };
+            let messages: Vec<&str> = claims.iter().map(|lack| &*lack.message).collect();
+            let message = format!(
+                "Unable to attach or mount volumes: unmounted volumes=[{}], unattached volumes=[], \
+                 failed to process volumes=[{}]: {}",
+                names(&|_| true),
+                names(&|lacks| lacks[0].claim),
+                messages.join("; ")
+            );
+            self.say(life, None, Warning, "FailedMount", message);
+        }
+        for (name, lacks) in volumes.iter().filter(|(_, lacks)| !lacks[0].claim) {
+            let messages: Vec<&str> = lacks.iter().map(|lack| &*lack.message).collect();
+            let messages = if let [only] = *messages { only.to_owned() } else { format!("[{}]", messages.join(", ")) };
+            let message = format!("MountVolume.SetUp failed for volume {name:?} : {messages}");
+            self.say(life, None, Warning, "FailedMount", message);
+        }
+    }
+
+    fn say(
+        &mut self,
+        life: &Life,
+        container: Option<(bool, Arc<str>)>,
+        kind: EventType,
+        reason: &'static str,
+        message: String,
+    ) {
+        if !life.narrated || self.limit.is_none() {
+            return;
+        }
+        self.events.push_back(PodEvent {
+            pod: life.pod.meta.key(),
+            uid: life.pod.meta.uid.clone(),
+            resource_version: life.pod.meta.resource_version,
+            node: life.pod.node.clone(),
+            container,
+            kind,
+            reason,
+            message,
+        });
     }
 }

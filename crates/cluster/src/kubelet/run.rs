@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use muster_objects::Uid;
 use muster_runtime::client::{Client, ClientError, PatchType};
+use muster_runtime::informer::WatchedResource;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{JoinError, JoinSet};
 
-use super::{Action, Kubelet, Now, Outcome, Place};
+use super::{Action, Found, Kubelet, LONGEST_RETRY, Needed, Now, Outcome, Place, RETRY};
 use crate::api::{EventQueue, delete_pod, outcome, patch_pod_status};
 use crate::events::kubelet_event;
 use crate::feed::{Batch, parts};
+use crate::metadata::PartialObject;
 use crate::node::Node;
 use crate::nodes::{Capacity, node_ordinal, place};
-use crate::pod::Pod;
+use crate::pod::{NeedKind, Pod};
+use crate::volumes;
 
 /// How many writes are under way at once.
 const SIDE_BY_SIDE: usize = 128;
@@ -27,6 +30,8 @@ pub(crate) enum Input {
     Pods(Batch<Pod>),
     /// Nodes changed.
     Nodes(Batch<Node>),
+    /// Objects of a kind changed that pods may need.
+    Objects(NeedKind, Batch<PartialObject>),
 }
 
 /// Runs the agents for as long as they are fed.
@@ -40,7 +45,7 @@ pub(crate) async fn run(
     let clock = client.clock();
     let now = || Now { moment: clock.moment(), wall: clock.now() };
     let mut places = Places { capacity, by_hand: BTreeMap::new() };
-    let mut flights: JoinSet<(Uid, bool, Outcome)> = JoinSet::new();
+    let mut flights: JoinSet<Landed> = JoinSet::new();
     loop {
         // What is told comes first below: writes that came back must not wait for a pause in it.
         while let Some(done) = flights.try_join_next() {
@@ -67,9 +72,19 @@ pub(crate) async fn run(
     }
 }
 
-fn landed(kubelet: &mut Kubelet, now: Now, done: Result<(Uid, bool, Outcome), JoinError>) {
-    if let Ok((uid, delete, outcome)) = done {
-        kubelet.done(now, &uid, delete, outcome);
+/// What became of a request.
+enum Landed {
+    /// A pod was written to, or deleted.
+    Write(Uid, bool, Outcome),
+    /// An object was read.
+    Read(Needed, Found),
+}
+
+fn landed(kubelet: &mut Kubelet, now: Now, done: Result<Landed, JoinError>) {
+    match done {
+        Ok(Landed::Write(uid, delete, outcome)) => kubelet.done(now, &uid, delete, outcome),
+        Ok(Landed::Read(needed, found)) => kubelet.found(now, &needed, found),
+        Err(_) => {}
     }
 }
 
@@ -94,6 +109,11 @@ fn take(kubelet: &mut Kubelet, places: &mut Places, now: Now, input: &Input) {
                 }
             }
         }
+        Input::Objects(kind, batch) => {
+            for change in batch.iter() {
+                kubelet.changed(&Needed { kind: *kind, key: change.object().meta.key() });
+            }
+        }
         Input::Nodes(batch) => {
             for change in batch.iter() {
                 let (gone, node) = parts(change);
@@ -108,27 +128,54 @@ fn take(kubelet: &mut Kubelet, places: &mut Places, now: Now, input: &Input) {
     }
 }
 
-async fn perform(client: Client, action: Action) -> (Uid, bool, Outcome) {
+async fn perform(client: Client, action: Action) -> Landed {
     match action {
+        Action::Read(needed) => {
+            let found = read(&client, &needed).await;
+            Landed::Read(needed, found)
+        }
         Action::Report { pod, uid, patch, whole } => {
             let kind = if whole { PatchType::Merge } else { PatchType::StrategicMerge };
             let answer = patch_pod_status(&client, &pod, kind, patch).await;
             if whole && answer.as_ref().is_err_and(ClientError::is_conflict) {
-                return (uid, false, Outcome::Outdated);
+                return Landed::Write(uid, false, Outcome::Outdated);
             }
             // Were it refused for good, trying again would go on for ever; its next change will be reported.
             if let Err(error) = &answer
                 && error.is_invalid()
             {
                 tracing::error!(%pod, %error, "a pod's status was refused");
-                return (uid, false, Outcome::Done);
+                return Landed::Write(uid, false, Outcome::Done);
             }
-            (uid, false, outcome("report a pod's status", &pod, answer))
+            Landed::Write(uid, false, outcome("report a pod's status", &pod, answer))
         }
         Action::Delete { pod, uid } => {
             let answer = delete_pod(&client, &pod, &uid, true).await;
-            (uid, true, outcome("delete a stopped pod", &pod, answer))
+            Landed::Write(uid, true, outcome("delete a stopped pod", &pod, answer))
         }
+    }
+}
+
+/// Reads what pods need, for as long as it takes.
+async fn read(client: &Client, Needed { kind, key }: &Needed) -> Found {
+    let resource = match kind {
+        NeedKind::Claim => volumes::all_claims(),
+        NeedKind::ConfigMap => WatchedResource::new("", "v1", "configmaps"),
+        NeedKind::Secret => WatchedResource::new("", "v1", "secrets"),
+    };
+    let path = resource.object(Some(&key.namespace), &key.name);
+    let mut pause = RETRY;
+    loop {
+        match client.get(&path).await {
+            Ok(answer) => match Found::read(*kind, &answer.body) {
+                Ok(found) => return found,
+                Err(error) => tracing::error!(%key, %error, "what a pod needs cannot be read"),
+            },
+            Err(error) if error.is_not_found() => return Found::Missing,
+            Err(error) => tracing::warn!(%key, %error, "what a pod needs will be read again"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_RETRY);
     }
 }
 

@@ -219,6 +219,7 @@ fn push_unit(out: &mut String, life: &Life, unit: &Unit, waits_for_init: bool) {
                 format!("Back-off pulling image {:?}: ErrImagePull: {}", &*unit.image, pull_error(&unit.image));
             waiting(out, "ImagePullBackOff", &message);
         }
+        UnitState::ConfigError(message) => waiting(out, "CreateContainerConfigError", message),
         UnitState::CrashBackOff(backoff) => {
             waiting(out, "CrashLoopBackOff", &unit.crash_message(&life.pod, *backoff));
         }

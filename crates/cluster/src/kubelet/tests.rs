@@ -1,3 +1,5 @@
+mod needs;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -11,6 +13,8 @@ use crate::testing::{decode_pod, merge, now, pod_json, uid, uid_text};
 struct World {
     kubelet: Kubelet,
     pods: BTreeMap<Uid, Value>,
+    /// What pods may need.
+    objects: BTreeMap<Needed, Found>,
     /// Every status that was written, with its time in milliseconds.
     history: Vec<(u64, Uid, Value)>,
     deleted: Vec<(u64, Uid)>,
@@ -25,7 +29,14 @@ impl World {
     fn new(startup: &str) -> Self {
         let mut kubelet = Kubelet::new(settings(startup, Duration::from_secs(1)));
         kubelet.node(now(0), &"node-0".into(), place(0, &Capacity::default()), true);
-        Self { kubelet, pods: BTreeMap::new(), history: Vec::new(), deleted: Vec::new(), now: 0 }
+        Self {
+            kubelet,
+            pods: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            history: Vec::new(),
+            deleted: Vec::new(),
+            now: 0,
+        }
     }
 
     /// A pod on the node, with that change.
@@ -71,6 +82,10 @@ impl World {
                     self.history.push((self.now, uid.clone(), pod["status"].clone()));
                     self.kubelet.done(now(self.now), &uid, false, Outcome::Done);
                     self.echo(&uid);
+                }
+                Action::Read(needed) => {
+                    let found = self.objects.get(&needed).cloned().unwrap_or(Found::Missing);
+                    self.kubelet.found(now(self.now), &needed, found);
                 }
                 Action::Delete { uid, .. } => {
                     self.deleted.push((self.now, uid.clone()));

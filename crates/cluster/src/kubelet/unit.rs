@@ -39,6 +39,8 @@ pub(super) enum UnitState {
     PullError,
     /// Waiting to try pulling its image again.
     PullBackOff,
+    /// Waiting: what its environment refers to is not there, with what is the matter.
+    ConfigError(Box<str>),
     /// Waiting to be restarted, this long.
     CrashBackOff(Duration),
     /// Running since then.

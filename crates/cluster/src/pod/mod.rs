@@ -139,6 +139,8 @@ pub enum NeededBy {
 /// What is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NeedKind {
+    /// A PersistentVolumeClaim.
+    Claim,
     /// A ConfigMap.
     ConfigMap,
     /// A Secret.
@@ -208,6 +210,14 @@ pub struct PodStatus {
     pub restarts: Box<[u32]>,
     /// Whether any container status was reported yet.
     pub reported: bool,
+}
+
+impl PodExtras {
+    /// Whether there is anything that must be there before the pod, or a container of it, starts.
+    #[must_use]
+    pub fn has_needs(&self) -> bool {
+        !(self.claims.is_empty() && self.needs.is_empty())
+    }
 }
 
 impl Protocol {
