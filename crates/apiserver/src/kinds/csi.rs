@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Part, Resource, Row, Subresource, defaults, keep_metadata};
 use crate::model::fields::set_generation;
-use crate::model::{Cell, Fields as _, Name, metadata};
+use crate::model::{CREATED_AT_COLUMN, Cell, Fields as _, Name, metadata};
 use crate::validation::csi;
 use crate::validation::meta::Look;
 
@@ -111,13 +111,7 @@ pub(super) fn capacity() -> Row {
     }
 }
 
-static CAPACITY_COLUMNS: [Column; 3] = [
-    NAME_COLUMN,
-    Column::text("StorageClassName", "storageClassName represents the name of the StorageClass that the reported capacity applies to. It must meet the same requirements as the name of a StorageClass object (non-empty, DNS subdomain). If that object no longer exists, the CSIStorageCapacity object is obsolete and should be removed by its creator. This field is immutable.")
-        .at("/storageClassName"),
-    Column::text("Capacity", "capacity is the value reported by the CSI driver in its GetCapacityResponse for a GetCapacityRequest with topology and parameters that match the previous fields.\n\nThe semantic is currently (CSI spec 1.2) defined as: The available capacity, in bytes, of the storage that can be used to provision volumes. If not set, that information is currently unavailable.")
-        .by(|capacity, _| super::cells::or_unset(Some(capacity), "capacity")),
-];
+static CAPACITY_COLUMNS: [Column; 2] = [NAME_COLUMN, CREATED_AT_COLUMN];
 
 /// That a volume is to be attached to a node.
 pub(super) fn attachment() -> Row {

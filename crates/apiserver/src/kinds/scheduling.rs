@@ -37,7 +37,7 @@ static PRIORITY_COLUMNS: [Column; 5] = [
 /// What runs pods.
 pub(super) fn runtime() -> Row {
     Row {
-        metadata: Look::BOTH,
+        metadata: Look::BOTH.lenient(),
         default: |class| {
             if let Some(overhead) = class.object_mut("overhead") {
                 defaults::resource_list(overhead, "podFixed");

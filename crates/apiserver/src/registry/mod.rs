@@ -80,7 +80,7 @@ impl Served {
     /// The group and plural name, for messages.
     #[must_use]
     pub fn group_resource(&self) -> GroupResource<'_> {
-        GroupResource { group: self.stored_group(), resource: &self.resource().plural }
+        GroupResource { group: &self.resource().group, resource: &self.resource().plural }
     }
 
     /// The group and kind, for messages.
@@ -89,7 +89,7 @@ impl Served {
         GroupResource { group: self.stored_group(), resource: &self.resource().kind }
     }
 
-    /// The group in which the objects are stored: what is served in two groups is spoken of as of that one.
+    /// The group in which the objects are stored: the kind of what is served in two groups is spoken of as of that one.
     fn stored_group(&self) -> &str {
         self.kind.stored_as().map_or(&self.resource().group, |model| model.group)
     }

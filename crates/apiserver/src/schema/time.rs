@@ -1,7 +1,5 @@
 //! RFC 3339 times in JSON, as Go's `time.Parse` reads them and apimachinery writes them.
 
-use crate::field::go_quote;
-
 /// The layout that apimachinery's `Time` parses by.
 const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
 /// The layout that apimachinery's `MicroTime` parses by.
@@ -55,15 +53,15 @@ impl<'a> Reader<'a> {
     fn cannot(&self, rest: &str, element: &str) -> String {
         format!(
             "parsing time {} as {}: cannot parse {} as {}",
-            go_quote(self.whole),
-            go_quote(self.layout),
-            go_quote(rest),
-            go_quote(element)
+            quoted(self.whole),
+            quoted(self.layout),
+            quoted(rest),
+            quoted(element)
         )
     }
 
     fn range(&self, what: &str) -> String {
-        format!("parsing time {}: {what} out of range", go_quote(self.whole))
+        format!("parsing time {}: {what} out of range", quoted(self.whole))
     }
 
     fn literal(&mut self, c: char) -> Result<(), String> {
@@ -184,7 +182,7 @@ fn parse(text: &str, micro: bool) -> Result<Time, String> {
     let nanos = if micro { reader.micros()? } else { reader.fraction() };
     let offset = reader.zone()?;
     if !reader.rest.is_empty() {
-        return Err(format!("parsing time {}: extra text: {}", go_quote(text), go_quote(reader.rest)));
+        return Err(format!("parsing time {}: extra text: {}", quoted(text), quoted(reader.rest)));
     }
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = match month {
@@ -220,6 +218,20 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// A string in double quotes as Go's `time` writes it: byte by byte where it is not plain.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            ' '..='\x7f' => out.push(c),
+            _ => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| out.push_str(&format!("\\x{byte:02x}"))),
+        }
+    }
+    out.push('"');
+    out
 }
 
 #[cfg(test)]

@@ -393,36 +393,30 @@ fn validate_change(spec: &Object, before: &Object, errors: &mut Errors) {
     }
 }
 
-/// Whether two affinities differ at most in labels that have got another name since.
+/// Whether two affinities differ at most in labels that have got another name since. As in the reference, a key that has
+/// none may be taken away.
 fn same_but_for_labels(new: Option<&Object>, old: &Object) -> bool {
-    const RENAMED: [(&str, &str); 4] = [
+    const RENAMED: [(&str, &str); 5] = [
         ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
         ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
         ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
         ("beta.kubernetes.io/os", "kubernetes.io/os"),
+        ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
     ];
-    let renamed = |affinity: &Object, target: Option<&Object>| {
-        let mut value = Value::Object(affinity.clone());
-        let target = target.map(|t| Value::Object(t.clone()));
-        let Some(terms) = value.pointer_mut("/required/nodeSelectorTerms").and_then(Value::as_array_mut) else {
-            return value;
-        };
-        for (i, term) in terms.iter_mut().enumerate() {
-            let Some(each) = term.get_mut("matchExpressions").and_then(Value::as_array_mut) else { continue };
-            for (j, requirement) in each.iter_mut().enumerate() {
-                let at = format!("/required/nodeSelectorTerms/{i}/matchExpressions/{j}/key");
-                let wanted = target.as_ref().and_then(|t| t.pointer(&at)).and_then(Value::as_str);
-                let key = requirement.get("key").and_then(Value::as_str).unwrap_or_default();
-                let others = RENAMED.iter().chain(&[("beta.kubernetes.io/arch", "kubernetes.io/arch")]);
-                let now = others.filter(|(beta, _)| *beta == key).map(|(_, ga)| *ga).find(|ga| wanted == Some(ga));
-                if let Some(now) = now {
-                    requirement["key"] = Value::from(now);
+    let Some(new) = new else { return false };
+    let mut renamed = old.clone();
+    let wanted = new.part("required").items("nodeSelectorTerms");
+    for (term, wanted) in renamed.object_or_new("required").items_mut("nodeSelectorTerms").zip(wanted) {
+        for list in ["matchExpressions", "matchFields"] {
+            for (requirement, wanted) in term.items_mut(list).zip(wanted.items(list)) {
+                let now = RENAMED.iter().find(|(beta, _)| *beta == requirement.text("key")).map_or("", |(_, ga)| ga);
+                if wanted.text("key") == now {
+                    requirement.carry("key", wanted);
                 }
             }
         }
-        value
-    };
-    new.is_some_and(|new| renamed(old, Some(new)) == Value::Object(new.clone()))
+    }
+    renamed == *new
 }
 
 /// Warnings for a PersistentVolume.

@@ -11,7 +11,7 @@ use crate::validation::{Errors, Path, complain, name, selector};
 use muster_schema::quantity::Quantity;
 
 use super::resources::validate_quantity_value;
-use super::{Context, one_of};
+use super::{Context, one_of_set};
 
 /// Checks `resourceClaims` of a pod.
 pub(super) fn validate_pod_claims(context: &Context<'_>, path: &Path<'_>, errors: &mut Errors) {
@@ -154,7 +154,7 @@ pub fn validate_claim_spec(spec: &Object, old: Option<&Object>, path: &Path<'_>,
         }
     };
     class("storageClassName", errors);
-    one_of(spec, "volumeMode", &["Block", "Filesystem"], false, path, errors);
+    one_of_set(spec, "volumeMode", &["Block", "Filesystem"], path, errors);
     let any_group = old.is_some_and(has_invalid_group);
     let (source, reference) = (spec.object("dataSource"), spec.object("dataSourceRef"));
     if let Some(source) = source {

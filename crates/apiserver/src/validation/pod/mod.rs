@@ -269,6 +269,14 @@ fn one_of(parent: &Object, field: &str, values: &[&str], required: bool, path: &
     }
 }
 
+/// Checks that a field, where set at all, is one of a few values.
+fn one_of_set(parent: &Object, field: &str, values: &[&str], path: &Path<'_>, errors: &mut Errors) {
+    if parent.maybe_text(field) == Some("") {
+        errors.push(FieldError::not_supported(path.child(field), "", values));
+    }
+    one_of(parent, field, values, false, path, errors);
+}
+
 /// The containers of a spec with their paths: init containers, containers, ephemeral containers.
 fn every_container<'a>(spec: &'a Object, path: &Path<'_>, mut visit: impl FnMut(&'a Object, &Path<'_>)) {
     for list in ["initContainers", "containers", "ephemeralContainers"] {

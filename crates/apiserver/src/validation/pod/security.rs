@@ -8,7 +8,7 @@ use crate::field::FieldError;
 use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path, internal, name};
 
-use super::{Context, every_container, one_of, sources, windows};
+use super::{Context, every_container, one_of, one_of_set, sources, windows};
 
 /// Checks the pod's security context, and what of it stands in the spec; `path` is that of the spec.
 pub(super) fn validate_pod(context: &Context<'_>, path: &Path<'_>, errors: &mut Errors) {
@@ -40,14 +40,6 @@ pub(super) fn validate_pod(context: &Context<'_>, path: &Path<'_>, errors: &mut 
     let policies: &[&str] =
         if context.options.any_selinux_policy { &["MountOption", "Recursive"] } else { &["Recursive"] };
     one_of_set(own, "seLinuxChangePolicy", policies, &path, errors);
-}
-
-/// Checks that a field, where set at all, is one of a few values.
-fn one_of_set(parent: &Object, field: &str, values: &[&str], path: &Path<'_>, errors: &mut Errors) {
-    if parent.maybe_text(field) == Some("") {
-        errors.push(FieldError::not_supported(path.child(field), "", values));
-    }
-    one_of(parent, field, values, false, path, errors);
 }
 
 fn unix_id(id: Option<i64>, path: &Path<'_>, errors: &mut Errors) {

@@ -4,7 +4,7 @@ use crate::field::FieldError;
 use crate::model::{Object, fields::Fields};
 use crate::validation::{Errors, Path, complain, name};
 
-use super::{one_of, shown_list};
+use super::{one_of, one_of_set, shown_list};
 
 /// What is said of a mode that is no file mode.
 const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
@@ -246,8 +246,8 @@ pub(in crate::validation) fn flex(source: &Object, path: &Path<'_>, errors: &mut
 
 pub(in crate::validation) fn azure_disk(source: &Object, path: &Path<'_>, errors: &mut Errors) {
     required(source, &["diskName", "diskURI"], path, errors);
-    one_of(source, "cachingMode", &["None", "ReadOnly", "ReadWrite"], false, path, errors);
-    one_of(source, "kind", &["Dedicated", "Managed", "Shared"], false, path, errors);
+    one_of_set(source, "cachingMode", &["None", "ReadOnly", "ReadWrite"], path, errors);
+    one_of_set(source, "kind", &["Dedicated", "Managed", "Shared"], path, errors);
     let (Some(kind), uri) = (source.maybe_text("kind"), source.text("diskURI")) else { return };
     let (prefix, form) = if kind == "Managed" {
         (
