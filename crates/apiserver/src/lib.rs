@@ -64,10 +64,6 @@ use crate::storage::Retention;
 /// Namespaces that every cluster has from its start (API-20).
 pub const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// The port on which pods think that they reach the API server: nothing in this process listens there, and the
-/// addresses of Services lead nowhere.
-const SECURE_PORT: u16 = 6443;
-
 /// How a server is made.
 #[derive(Debug)]
 pub struct Options {
@@ -158,7 +154,7 @@ impl ApiServer {
         let anonymous = authorization != authorizer::Mode::AlwaysAllow;
         let authenticator = Authenticator::new(options.token, options.tokens, issuer, anonymous);
         create_first_namespaces(&registry);
-        registry.create_own_service(SECURE_PORT);
+        registry.create_own_service();
         create_first_roles(&registry);
         registry.create_first_objects();
         Self { shared: Arc::new(Shared::new(registry, authenticator, in_flight)) }

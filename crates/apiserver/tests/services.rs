@@ -52,11 +52,37 @@ async fn what_is_named_is_given_once_until_its_service_is_gone() {
     assert_eq!(create(&server, "b", wanted).await.0, 201);
 }
 
-/// Contract: API-20
+/// Contract: API-20, API-27
 #[tokio::test(start_paused = true)]
-async fn the_api_server_has_a_service_from_the_start() {
-    let own = start().get(&format!("{SERVICES}/kubernetes")).await.json();
+async fn the_api_server_has_a_service_with_endpoints_that_come_back() {
+    const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
+    const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+    let server = start();
+    let service = format!("{SERVICES}/kubernetes");
+    let own = server.get(&service).await.json();
     assert_eq!(own["metadata"]["labels"], json!({"component": "apiserver", "provider": "kubernetes"}));
     assert_eq!(own["spec"]["clusterIP"], "10.96.0.1");
     assert_eq!(own["spec"]["ports"][0]["port"], 443);
+
+    let endpoints = server.get(ENDPOINTS).await.json();
+    assert_eq!(endpoints["metadata"]["labels"], json!({"endpointslice.kubernetes.io/skip-mirror": "true"}));
+    let port = json!({"name": "https", "port": own["spec"]["ports"][0]["targetPort"], "protocol": "TCP"});
+    assert_eq!(endpoints["subsets"][0]["ports"], json!([port]));
+    let address = &endpoints["subsets"][0]["addresses"][0]["ip"];
+
+    let slice = server.get(SLICE).await.json();
+    assert_eq!(slice["metadata"]["labels"], json!({"kubernetes.io/service-name": "kubernetes"}));
+    assert_eq!(slice["addressType"], "IPv4");
+    assert_eq!(slice["endpoints"], json!([{"addresses": [address], "conditions": {"ready": true}}]));
+    assert_eq!(slice["ports"], json!([port]));
+
+    for path in [&*service, ENDPOINTS, SLICE] {
+        let old = server.get(path).await.json();
+        assert_eq!(server.send("DELETE", path, &[], String::new()).await.status, 200, "{path}");
+        let new = server.get(path).await.json();
+        assert_ne!(old["metadata"]["uid"], new["metadata"]["uid"], "{path}");
+        for part in ["spec", "subsets", "endpoints", "ports"] {
+            assert_eq!(old[part], new[part], "{path}: {part}");
+        }
+    }
 }

@@ -122,7 +122,7 @@ impl Registry {
             }
         }
 
-        let _allocating = self.allocating(served);
+        let allocating = self.allocating(served);
         if served.resource().allocates && update.part == Part::Main {
             self.allocate(served, &mut object, Some(live), update.options.dry_run)?;
         }
@@ -142,7 +142,11 @@ impl Registry {
         if ends_deletion(served, &object, live) {
             if !update.options.dry_run {
                 match self.storage.delete(served.id, update.namespace, update.name, entry.version) {
-                    Ok(_) | Err(Refused::Missing) => self.service_is_gone(served, update.namespace, update.name),
+                    Ok(_) | Err(Refused::Missing) => {
+                        drop(allocating);
+                        self.service_is_gone(served, update.namespace, update.name);
+                        self.restore_own(update.namespace, update.name);
+                    }
                     Err(Refused::Changed | Refused::Exists(_)) => return Ok(None),
                 }
             }

@@ -66,7 +66,7 @@ fn refusal(scheduler: &mut Scheduler) -> String {
     }
 }
 
-/// Contract: SIM-02
+/// Contract: SIM-02, SIM-07
 #[test]
 fn a_pod_whose_claims_are_not_bound_goes_nowhere_and_says_why() {
     let deleting = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
@@ -104,7 +104,7 @@ fn a_pod_whose_claims_are_not_bound_goes_nowhere_and_says_why() {
     }
 }
 
-/// Contract: SIM-02
+/// Contract: SIM-02, SIM-07
 #[test]
 fn a_pod_goes_where_its_volume_is_reached_as_soon_as_it_is_bound() {
     let mut scheduler = scheduler();
@@ -126,7 +126,7 @@ fn a_pod_goes_where_its_volume_is_reached_as_soon_as_it_is_bound() {
     assert!(message.starts_with("0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity."));
 }
 
-/// Contract: SIM-02
+/// Contract: SIM-02, SIM-07
 #[test]
 fn claims_that_wait_for_their_pod_are_bound_once_it_has_a_node() {
     // To a volume that is made for the node.
@@ -172,7 +172,7 @@ fn claims_that_wait_for_their_pod_are_bound_once_it_has_a_node() {
     assert!(matches!(without.next(at(5000)), Some(Decision::BindVolumes { .. })));
 }
 
-/// Contract: SIM-02
+/// Contract: SIM-02, SIM-07
 #[test]
 fn claims_that_are_not_bound_in_time_are_tried_anew() {
     let mut scheduler = scheduler();

@@ -77,7 +77,7 @@ fn words(decision: &Decision) -> (Vec<String>, Vec<&'static str>) {
     (writes.collect(), decision.tell.iter().map(|note| note.reason).collect())
 }
 
-/// Contract: API-25
+/// Contract: SIM-07
 #[test]
 fn a_claim_gets_the_smallest_volume_that_does() {
     let more = |modes: &[&str]| json!({"spec": {"accessModes": modes}});
@@ -135,7 +135,7 @@ fn a_claim_gets_the_smallest_volume_that_does() {
     assert!(find(&claim(&json!({})), &cache([kept]), true).is_some());
 }
 
-/// Contract: API-25
+/// Contract: SIM-07
 #[test]
 fn a_claim_and_its_volume_are_bound_to_each_other_the_volume_first() {
     let decision = decided(&claim(&json!({})), &[volume("a", &json!({}))], &[]);
@@ -189,7 +189,7 @@ fn a_claim_and_its_volume_are_bound_to_each_other_the_volume_first() {
     assert_eq!(decided(&claim(&done), &[volume("a", &taken)], &[]), Decision::default());
 }
 
-/// Contract: API-25
+/// Contract: SIM-07
 #[test]
 fn a_claim_that_finds_no_volume_says_what_it_waits_for() {
     let delayed = class(&json!({"volumeBindingMode": "WaitForFirstConsumer"}));
@@ -258,7 +258,7 @@ fn a_claim_that_finds_no_volume_says_what_it_waits_for() {
     assert_eq!(message(&["p", "q"]), "waiting for pods p,q to be scheduled");
 }
 
-/// Contract: API-25
+/// Contract: SIM-07
 #[test]
 fn a_claim_that_was_bound_is_lost_with_its_volume() {
     let bound = |volume: &str| {
@@ -283,7 +283,7 @@ fn a_claim_that_was_bound_is_lost_with_its_volume() {
     assert_eq!(words(&decision).0, ["a claimRef", "a Bound"]);
 }
 
-/// Contract: API-25
+/// Contract: SIM-07
 #[test]
 fn what_becomes_of_a_volume() {
     let mine = reference(&uid_text(500));
@@ -368,7 +368,7 @@ fn what_becomes_of_a_volume() {
     }
 }
 
-/// Contract: API-25
+/// Contract: SIM-07
 #[test]
 fn volumes_are_made_for_claims_and_go_with_them() {
     let asked = |change: &Value| {
@@ -444,7 +444,7 @@ fn volumes_are_made_for_claims_and_go_with_them() {
     );
 }
 
-/// Contract: API-25
+/// Contract: SIM-07
 #[test]
 fn finalizers_are_put_on_and_taken_off_when_nothing_uses_the_object() {
     const FINALIZER: &str = "kubernetes.io/pvc-protection";
@@ -464,7 +464,7 @@ fn finalizers_are_put_on_and_taken_off_when_nothing_uses_the_object() {
     assert_eq!(decide(&[], true, false), None);
 }
 
-/// Contract: API-25
+/// Contract: SIM-07
 #[test]
 fn the_newest_default_class_is_the_default_and_claims_wait_until_bound() {
     let default = |name: &str, created: &str| {

@@ -9,13 +9,14 @@
 
 mod addresses;
 mod families;
+mod own;
 mod ports;
 
 use std::sync::{MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::options::{DeleteOptions, WriteOptions};
+use super::options::DeleteOptions;
 use super::{Registry, Served};
 use crate::field::FieldError;
 use crate::model::Object;
@@ -23,9 +24,6 @@ use crate::model::fields::{Fields as _, metadata};
 use crate::model::service::{needs_cluster_ip, needs_health_check};
 use crate::status::ApiError;
 use crate::storage::{Entry, Range};
-
-/// Where the cluster IP of the Service of the API server itself is.
-pub const API_SERVER_IP: &str = "10.96.0.1";
 
 impl Registry {
     /// Keeps others from being given anything, for kinds whose objects are given something.
@@ -64,35 +62,6 @@ impl Registry {
         let Some(endpoints) = self.find("", "v1", "endpoints") else { return };
         // Where there are none, or somebody else was faster, nothing is left to do.
         let _ = self.delete(&endpoints, namespace, name, &DeleteOptions::default());
-    }
-
-    /// The Service by which pods find the API server (API-20). Nothing where Services are not served.
-    pub fn create_own_service(&self, port: u16) {
-        let Some(services) = self.find("", "v1", "services") else { return };
-        let Value::Object(mut object) = json!({
-            "kind": "Service",
-            "apiVersion": "v1",
-            "metadata": {
-                "name": "kubernetes",
-                "namespace": "default",
-                "labels": {"component": "apiserver", "provider": "kubernetes"},
-            },
-            "spec": {
-                "clusterIP": API_SERVER_IP,
-                "ipFamilyPolicy": "SingleStack",
-                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
-                "sessionAffinity": "None",
-                "type": "ClusterIP",
-            },
-            "status": {},
-        }) else {
-            return;
-        };
-        services.kind.default(&mut object);
-        let options = WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
-        if let Err(error) = self.create(&services, "default", object, &options, &mut Vec::new()) {
-            tracing::error!(%error, "cannot create the API server's own Service");
-        }
     }
 }
 
