@@ -41,8 +41,20 @@ pub const CLAIM_PROTECTION: Name =
 pub const VOLUME_PROTECTION: Name = Name { name: "persistentvolume-protection-controller", alias: "pv-protection" };
 
 /// All of them.
-pub const CONTROLLERS: &[Name] =
-    &[GARBAGE_COLLECTOR, NAMESPACE, ROOT_CA, SERVICE_ACCOUNT, ENDPOINT_SLICE, ENDPOINTS, DISRUPTION, RESOURCE_QUOTA];
+pub const CONTROLLERS: &[Name] = &[
+    GARBAGE_COLLECTOR,
+    NAMESPACE,
+    ROOT_CA,
+    SERVICE_ACCOUNT,
+    ENDPOINT_SLICE,
+    ENDPOINTS,
+    DISRUPTION,
+    RESOURCE_QUOTA,
+    CSR_SIGNING,
+    CSR_APPROVING,
+    CSR_CLEANER,
+    CLUSTER_ROLE_AGGREGATION,
+];
 
 /// Those that are set up in a [`Frame`], and how.
 pub(crate) const FRAMED: &[(Name, fn(&mut Frame<'_>))] = &[

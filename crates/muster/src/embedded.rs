@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use muster_apiserver::access::{User, authorizer};
+use muster_apiserver::certificates::Authority;
 use muster_apiserver::generator::Generator;
 use muster_apiserver::serve::{self, serve};
 use muster_apiserver::storage::Retention;
@@ -131,8 +132,8 @@ impl Server {
         Ok(Endpoint { url, token: self.server.token().to_owned(), handle })
     }
 
-    /// Starts nodes and controllers.
-    pub(crate) async fn start(self, ca_pem: &str) -> Result<Embedded> {
+    /// Starts nodes and controllers. Requests for certificates are signed by the authority, where there is one.
+    pub(crate) async fn start(self, authority: Option<Authority>) -> Result<Embedded> {
         let Self { client, controllers, cluster, requests, server, settings, seed } = self;
         let cluster = Cluster::start(
             cluster,
@@ -143,7 +144,8 @@ impl Server {
                 seed,
                 simulate: settings.nodes > 0,
                 controllers: settings.controllers.clone(),
-                ca_pem: Some(ca_pem.to_owned()),
+                ca_pem: Some(authority.as_ref().map(Authority::pem).unwrap_or_default()),
+                authority: authority.map(|authority| Arc::new(authority) as Arc<_>),
                 ..ClusterOptions::default()
             },
         )
@@ -165,7 +167,7 @@ impl Server {
 impl Embedded {
     /// A whole cluster in this process, with no socket.
     pub(crate) async fn start(settings: &Settings) -> Result<Self> {
-        Server::new(settings)?.start("").await
+        Server::new(settings)?.start(None).await
     }
 
     /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.

@@ -70,7 +70,7 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
     kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
     greet(arguments, &settings, &endpoint.url);
 
-    let mut embedded = server.start(tls.ca_pem()).await?;
+    let mut embedded = server.start(Some(authority)).await?;
     let client = embedded.client.clone();
     let outcome = tokio::select! {
         biased;

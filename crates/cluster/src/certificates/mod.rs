@@ -9,6 +9,7 @@
 //! the server's.
 
 mod approve;
+mod authority;
 mod clean;
 mod request;
 mod sign;
