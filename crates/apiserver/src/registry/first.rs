@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::options::WriteOptions;
 use super::{Registry, apiservices};
 use crate::kinds::flowcontrol;
-use crate::model::Object;
+use crate::model::{Fields as _, Object, metadata};
 use crate::validation::scheduling::SYSTEM_CLASSES;
 
 impl Registry {
@@ -27,12 +27,15 @@ impl Registry {
         apiservices::create_first(self);
     }
 
-    /// Creates an object of the cluster for the server itself, where the kind is served.
+    /// Creates an object for the server itself, where the kind is served and it is not there yet.
     pub(super) fn create_own(&self, group: &str, plural: &str, object: Value) {
         let (Some(served), Value::Object(mut object)) = (self.find(group, "v1", plural), object) else { return };
         served.kind.default(&mut object);
-        if let Err(error) = self.create(&served, "", object, &own(), &mut Vec::new()) {
-            tracing::error!(plural, %error, "cannot create an object of the server's own");
+        let namespace = metadata(&object).text("namespace").to_owned();
+        match self.create(&served, &namespace, object, &own(), &mut Vec::new()) {
+            Err(error) if error.reason == "AlreadyExists" => {}
+            Err(error) => tracing::error!(plural, %error, "cannot create an object of the server's own"),
+            Ok(_) => {}
         }
     }
 

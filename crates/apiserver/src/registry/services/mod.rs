@@ -14,7 +14,7 @@ mod ports;
 
 use std::sync::{MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::options::DeleteOptions;
 use super::{Registry, Served};

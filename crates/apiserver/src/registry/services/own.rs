@@ -2,10 +2,9 @@
 //!
 //! No controller knows of them: the server keeps them itself. Whoever deletes one finds a new one in its place.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::registry::Registry;
-use crate::registry::options::WriteOptions;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
@@ -27,7 +26,7 @@ impl Registry {
             "services",
             json!({
                 "kind": "Service", "apiVersion": "v1",
-                "metadata": {"labels": {"component": "apiserver", "provider": "kubernetes"}},
+                "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"component": "apiserver", "provider": "kubernetes"}},
                 "spec": {
                     "clusterIP": API_SERVER_IP,
                     "ipFamilyPolicy": "SingleStack",
@@ -43,7 +42,7 @@ impl Registry {
             "endpoints",
             json!({
                 "kind": "Endpoints", "apiVersion": "v1",
-                "metadata": {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+                "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
                 "subsets": [{"addresses": [{"ip": ADDRESS}], "ports": [port]}],
             }),
         );
@@ -52,7 +51,7 @@ impl Registry {
             "endpointslices",
             json!({
                 "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
-                "metadata": {"labels": {"kubernetes.io/service-name": NAME}},
+                "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": NAME}},
                 "addressType": "IPv4",
                 "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": true}}],
                 "ports": [port],
@@ -64,20 +63,6 @@ impl Registry {
     pub(in crate::registry) fn restore_own(&self, namespace: &str, name: &str) {
         if (namespace, name) == (NAMESPACE, NAME) {
             self.create_own_service();
-        }
-    }
-
-    fn create_own(&self, group: &str, plural: &str, mut object: Value) {
-        let Some(served) = self.find(group, "v1", plural) else { return };
-        object["metadata"]["name"] = NAME.into();
-        object["metadata"]["namespace"] = NAMESPACE.into();
-        let Value::Object(mut object) = object else { return };
-        served.kind.default(&mut object);
-        let options = WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
-        match self.create(&served, NAMESPACE, object, &options, &mut Vec::new()) {
-            Err(error) if error.reason == "AlreadyExists" => {}
-            Err(error) => tracing::error!(plural, %error, "cannot create what the API server is found by"),
-            Ok(_) => {}
         }
     }
 }
