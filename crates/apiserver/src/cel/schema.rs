@@ -31,13 +31,16 @@ pub enum ObjectType<'s> {
     },
 }
 
+/// A field, and what makes its type.
+pub type Member = (&'static str, fn() -> Type<'static>);
+
 /// A table of fields, for variables that are not custom objects.
 #[derive(Debug)]
 pub struct FieldTable {
     /// The type's name.
     pub name: &'static str,
-    /// Its fields, and what makes their types.
-    pub fields: &'static [(&'static str, fn() -> Type<'static>)],
+    /// Its fields.
+    pub fields: &'static [Member],
 }
 
 impl<'s> ObjectType<'s> {

@@ -20,7 +20,7 @@ pub struct Url {
 /// Reads a URL.
 #[must_use]
 pub fn parse(text: &str) -> Option<Url> {
-    if text.is_empty() || text.chars().any(|c| c.is_control()) {
+    if text.is_empty() || text.chars().any(char::is_control) {
         return None;
     }
     let (scheme, rest) = match text.find(':') {

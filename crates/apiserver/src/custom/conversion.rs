@@ -5,16 +5,26 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::Object;
-use super::definition::{ClientConfig, Webhook};
+use super::definition::Webhook;
 use crate::model::Fields as _;
 
 /// Brings a body to a webhook, and its answer back.
 pub trait Caller: Send + Sync + fmt::Debug {
-    /// Posts JSON.
+    /// Posts JSON to the webhook of a `clientConfig`, and waits for the answer.
     ///
     /// # Errors
-    /// Why there is no answer.
-    fn post(&self, place: &ClientConfig, body: &[u8]) -> Result<Vec<u8>, String>;
+    /// Why there is none.
+    fn post(&self, config: &Object, body: Vec<u8>) -> Result<Vec<u8>, String>;
+}
+
+/// Nobody: there is no network.
+#[derive(Debug, Default)]
+pub struct NoCaller;
+
+impl Caller for NoCaller {
+    fn post(&self, _config: &Object, _body: Vec<u8>) -> Result<Vec<u8>, String> {
+        Err("webhooks cannot be called".to_owned())
+    }
 }
 
 /// The versions of a review that are spoken here.
@@ -43,8 +53,9 @@ pub fn convert(
         "request": {"uid": uid, "desiredAPIVersion": to, "objects": sent},
     });
     let failed = |why: String| format!("conversion webhook for {from} failed: {why}");
-    let place = webhook.client_config.clone().unwrap_or_default();
-    let answer = caller.post(&place, review.to_string().as_bytes()).map_err(failed)?;
+    let config = serde_json::to_value(&webhook.client_config).map_err(|error| failed(error.to_string()))?;
+    let config = config.as_object().cloned().unwrap_or_default();
+    let answer = caller.post(&config, review.to_string().into_bytes()).map_err(failed)?;
     let answer: Value = serde_json::from_slice(&answer).map_err(|error| failed(error.to_string()))?;
     let converted = answered(&answer, version, uid).map_err(failed)?;
     if converted.len() != sent.len() {
@@ -121,4 +132,121 @@ fn checked(original: &Object, converted: &Value, to: &str) -> Result<Object, (&'
     }
     out.insert("metadata".to_owned(), Value::Object(kept));
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::custom::definition::Definition;
+    use crate::custom::family::Family;
+
+    /// A webhook that answers by a function.
+    struct Answering(fn(Value) -> Result<Value, String>);
+
+    impl fmt::Debug for Answering {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Answering")
+        }
+    }
+
+    impl Caller for Answering {
+        fn post(&self, _config: &Object, body: Vec<u8>) -> Result<Vec<u8>, String> {
+            let review = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+            (self.0)(review).map(|answer| answer.to_string().into_bytes())
+        }
+    }
+
+    /// Moves what is at `spec.old` to `spec.new`.
+    fn renamed(mut review: Value) -> Result<Value, String> {
+        let request = review["request"].take();
+        let mut objects = request["objects"].clone();
+        for object in objects.as_array_mut().into_iter().flatten() {
+            object["apiVersion"] = request["desiredAPIVersion"].clone();
+            let value = object["spec"]["old"].take();
+            object["spec"] = json!({"new": value});
+            object["metadata"]["labels"] = json!({"told": "again"});
+            object["metadata"]["generation"] = json!(99);
+        }
+        review["response"] =
+            json!({"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": objects});
+        Ok(review)
+    }
+
+    fn tell(answer: fn(Value) -> Result<Value, String>) -> Result<Value, String> {
+        let version = |name: &str, storage: bool, field: &str| {
+            let spec = json!({"type": "object", "properties": {field: {"type": "string"}}});
+            let schema = json!({"type": "object", "properties": {"spec": spec}});
+            json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}})
+        };
+        let definition = json!({
+            "metadata": {"name": "as.b.c"},
+            "spec": {
+                "group": "b.c",
+                "names": {"plural": "as", "kind": "A"},
+                "versions": [version("v1", true, "old"), version("v2", false, "new")],
+                "conversion": {"strategy": "Webhook", "webhook": {
+                    "clientConfig": {"url": "https://h/"}, "conversionReviewVersions": ["v3", "v1"],
+                }},
+            },
+        });
+        let definition = Definition::read(definition.as_object().ok_or("an object")?)?;
+        let family = Family::new(&definition, 0, Arc::new(Answering(answer)));
+        let stored = json!({
+            "apiVersion": "b.c/v1", "kind": "A", "metadata": {"name": "x", "uid": "u", "generation": 1},
+            "spec": {"old": "value"},
+        });
+        let mut told = [stored.as_object().cloned().ok_or("an object")?];
+        family.tell(&mut told, 1)?;
+        let [told] = told;
+        Ok(Value::Object(told))
+    }
+
+    /// Contract: API-28
+    #[test]
+    fn a_webhook_tells_objects_in_another_version() {
+        let told = json!({
+            "apiVersion": "b.c/v2", "kind": "A",
+            "metadata": {"name": "x", "uid": "u", "generation": 1, "labels": {"told": "again"}},
+            "spec": {"new": "value"},
+        });
+        assert_eq!(tell(renamed), Ok(told));
+    }
+
+    /// Contract: API-28
+    #[test]
+    fn an_answer_that_is_none_is_refused() {
+        let wrong: [(fn(Value) -> Result<Value, String>, &str); 5] = [
+            (|_| Err("no".to_owned()), "conversion webhook for b.c/v1, Kind=A failed: no"),
+            (Ok, "conversion webhook for b.c/v1, Kind=A failed: no response provided"),
+            (
+                |review| {
+                    let mut answer = renamed(review)?;
+                    answer["response"]["result"] = json!({"status": "Failure", "message": "never"});
+                    Ok(answer)
+                },
+                "conversion webhook for b.c/v1, Kind=A failed: never",
+            ),
+            (
+                |review| {
+                    let mut answer = renamed(review)?;
+                    answer["response"]["convertedObjects"] = json!([]);
+                    Ok(answer)
+                },
+                "conversion webhook for b.c/v1, Kind=A returned 0 objects, expected 1",
+            ),
+            (
+                |review| {
+                    let mut answer = renamed(review)?;
+                    answer["response"]["convertedObjects"][0]["metadata"]["name"] = json!("y");
+                    Ok(answer)
+                },
+                "conversion webhook for b.c/v1, Kind=A returned invalid object: must have the same name: x != y",
+            ),
+        ];
+        for (answer, why) in wrong {
+            assert_eq!(tell(answer), Err(why.to_owned()));
+        }
+    }
 }

@@ -15,7 +15,6 @@ pub mod default;
 pub mod definition;
 pub mod family;
 pub mod formats;
-pub mod https;
 pub mod lists;
 pub mod metadata;
 pub mod path;

@@ -51,6 +51,7 @@ use crate::model::Subresource;
 use crate::registry::options::{Query, WriteOptions};
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
+use crate::webhook::conversions::Conversions;
 use aside::aside;
 use body::Body;
 use in_flight::{Hold, InFlight};
@@ -89,8 +90,11 @@ impl Shared {
     /// The parts of a server.
     #[must_use]
     pub fn new(registry: Registry, authenticator: Authenticator, in_flight: InFlight) -> Self {
+        let registry = Arc::new(registry);
+        // Nobody has set it before.
+        let _ = registry.webhooks.set(Arc::new(Conversions::new(&registry)));
         Self {
-            registry: Arc::new(registry),
+            registry,
             metrics: Metrics::default(),
             stopping: Sender::new(false),
             authenticator,

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::options::DeleteOptions;
 use super::{Answer, Registry, Served, set_metadata};
+use crate::custom::conversion::{Caller, NoCaller};
 use crate::custom::definition::conditions::{self, Condition, Taken, accept, establish, remarks};
 use crate::custom::definition::{Definition, Names};
 use crate::custom::family::Family;
@@ -57,7 +58,7 @@ struct Serving {
 impl Registry {
     /// Does what follows from a write to a kind: to definitions, or to objects of one that is on its way out.
     pub fn settle(&self, served: &Served, name: Option<&str>) {
-        let terminating = served.kind.custom().map(|custom| custom.family()).filter(|family| family.terminating);
+        let terminating = served.kind.custom().map(CustomKind::family).filter(|family| family.terminating);
         let Some(definitions) = self.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
         let mut known = self.definitions.0.lock().unwrap_or_else(PoisonError::into_inner);
         if served.id == definitions.id {
@@ -161,7 +162,8 @@ impl Registry {
         if overlaps || place.serving.as_ref().is_some_and(|serving| serving.family.stamp == hash) {
             return;
         }
-        let family = Arc::new(Family::new(definition, hash, Arc::clone(&self.webhooks)));
+        let caller = self.webhooks.get().map_or_else(|| Arc::new(NoCaller) as Arc<dyn Caller>, Arc::clone);
+        let family = Arc::new(Family::new(definition, hash, caller));
         // What was stored by another schema has to be read by this one.
         let plain = place.serving.as_ref().is_none_or(|before| {
             let (was, is) = (&before.family.versions[before.family.storage], &family.versions[family.storage]);

@@ -31,7 +31,7 @@ pub mod services;
 pub mod update;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use muster_objects::time::Timestamp;
 use serde_json::{Map, Value};
@@ -43,7 +43,6 @@ use crate::admission;
 use crate::clock::Clock;
 use crate::codec;
 use crate::custom::conversion::Caller;
-use crate::custom::https::Https;
 use crate::field::FieldError;
 use crate::generator::Generator;
 use crate::kinds::Kind;
@@ -261,7 +260,7 @@ pub struct Registry {
     /// Objects that go by themselves.
     expiry: expiry::Expiry,
     /// What talks to webhooks.
-    pub webhooks: Arc<dyn Caller>,
+    pub webhooks: OnceLock<Arc<dyn Caller>>,
     /// What came with CustomResourceDefinitions.
     definitions: definitions::Definitions,
     /// Held from looking for what is free until it is taken.
@@ -299,7 +298,7 @@ impl Registry {
             generator,
             authorizer,
             expiry: expiry::Expiry::default(),
-            webhooks: Arc::new(Https),
+            webhooks: OnceLock::new(),
             definitions: definitions::Definitions::default(),
             allocation: Mutex::new(()),
             usage: admission::quota::Usage::default(),

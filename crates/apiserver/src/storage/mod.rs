@@ -79,6 +79,8 @@ pub struct Storage {
 struct Inner {
     version: u64,
     tables: BTreeMap<ResourceId, Table>,
+    /// What happened last in tables that are no more, for the watches that end with them.
+    ended: BTreeMap<ResourceId, Table>,
     /// The name of the next table.
     next: u32,
     /// All events that the tables' histories hold, oldest first: when, whose, and its size.
@@ -105,6 +107,7 @@ impl Storage {
             inner: Mutex::new(Inner {
                 version,
                 tables: BTreeMap::new(),
+                ended: BTreeMap::new(),
                 next: 0,
                 timeline: VecDeque::new(),
                 bytes: 0,
@@ -126,17 +129,15 @@ impl Storage {
         id
     }
 
-    /// Removes a table with its objects and its history; watches of it end.
+    /// Removes a table with its objects; watches of it end, once they have seen what happened before.
     pub fn remove_resource(&self, resource: ResourceId) {
         let mut inner = self.lock();
-        let table = inner.tables.remove(&resource);
-        let gone: usize = inner.timeline.iter().filter(|moment| moment.resource == resource).map(|m| m.bytes).sum();
-        inner.timeline.retain(|moment| moment.resource != resource);
-        inner.bytes -= gone;
+        let Some(table) = inner.tables.remove(&resource) else { return };
+        let wakers = table.wakers.clone();
+        // What is left of its history goes with the rest.
+        inner.ended.insert(resource, table.ended());
         drop(inner);
-        if let Some(table) = table {
-            table.wakers.wake_all();
-        }
+        wakers.wake_all();
     }
 
     /// The version of the last commit.
@@ -290,6 +291,7 @@ impl Storage {
         (inner.version, inner.compacted, inner.bytes) = (version, version, 0);
         inner.timeline.clear();
         self.restores.fetch_add(1, Ordering::AcqRel);
+        inner.ended.clear();
         self.version.store(version, Ordering::Release);
         drop(inner);
         wakers.iter().for_each(Wakers::wake_all);
@@ -357,8 +359,12 @@ impl Inner {
     fn forget_oldest(&mut self) -> bool {
         let Some(oldest) = self.timeline.pop_front() else { return false };
         self.bytes -= oldest.bytes;
-        if let Some(version) = self.table_mut(oldest.resource).and_then(Table::drop_oldest) {
+        let table = self.tables.get_mut(&oldest.resource).or_else(|| self.ended.get_mut(&oldest.resource));
+        if let Some(version) = table.and_then(Table::drop_oldest) {
             self.compacted = version;
+        }
+        if self.ended.get(&oldest.resource).is_some_and(Table::is_forgotten) {
+            self.ended.remove(&oldest.resource);
         }
         true
     }

@@ -205,6 +205,16 @@ impl Table {
         self.find(namespace).map_or(0, |at| self.namespaces[at].1.len())
     }
 
+    /// What happened, without the objects.
+    pub(super) fn ended(self) -> Self {
+        Self { namespaces: Vec::new(), len: 0, ..self }
+    }
+
+    /// Whether nothing of what happened is left.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.history.is_empty()
+    }
+
     /// A table of what there was at `version`, which has seen nothing happen.
     pub(super) fn as_it_was(&self, version: u64) -> Self {
         let (entries, _) = self.range_at(&Range::default(), version);

@@ -131,8 +131,12 @@ impl Cursor {
     pub fn read(&mut self, out: &mut Vec<Arc<Event>>) -> Result<(), Fallen> {
         loop {
             let inner = self.storage.lock();
-            // A resource that is no more has no events.
-            let Some(table) = inner.table(self.resource) else { return Err(Fallen(inner.version)) };
+            // A resource that is no more has only what happened before.
+            let present = inner.table(self.resource);
+            let ended = present.is_none();
+            let Some(table) = present.or_else(|| inner.ended.get(&self.resource)) else {
+                return Err(Fallen(inner.version));
+            };
             // What it has read may never have been: everything was put back to an earlier version. And only what concerned
             // this watch, which nothing else wakes, can be missed.
             if self.after < self.waker.dropped() || self.after > inner.version {
@@ -140,6 +144,7 @@ impl Cursor {
             }
             match table.events_after(self.after, &self.namespace, BATCH, out) {
                 Some(seen) => self.after = seen,
+                None if ended => return Err(Fallen(inner.version)),
                 None => {
                     self.after = self.after.max(inner.version);
                     return Ok(());

@@ -9,6 +9,7 @@
 //! What goes wrong is told in the words of Go's HTTP client, which users of the reference know.
 
 mod connect;
+pub mod conversions;
 mod resolve;
 mod tls;
 

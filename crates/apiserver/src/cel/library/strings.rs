@@ -103,7 +103,8 @@ fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Outcome<'a> {
     let Some(most) = usize::try_from(from).ok().filter(|from| *from <= characters.len()) else {
         return error(format!("index out of range: {from}"));
     };
-    let found = characters.windows(wanted.len()).enumerate().filter(|(at, w)| *at <= most && *w == wanted).last();
+    let mut found = characters.windows(wanted.len()).enumerate();
+    let found = found.rfind(|(at, w)| *at <= most && *w == wanted);
     Ok(Value::Int(found.map_or(-1, |(at, _)| position(at))))
 }
 

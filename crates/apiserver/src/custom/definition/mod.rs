@@ -6,7 +6,7 @@ mod go;
 mod schema;
 mod structure;
 pub mod validate;
-pub(crate) mod webhook;
+mod webhook;
 
 use std::collections::BTreeMap;
 
@@ -192,7 +192,7 @@ pub struct Webhook {
 }
 
 /// Where a webhook is.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClientConfig {
     /// By URL.
@@ -204,7 +204,7 @@ pub struct ClientConfig {
 }
 
 /// A Service.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServiceReference {
     /// Its namespace.

@@ -43,7 +43,7 @@ pub(super) fn bundle_is_valid(bundle: &str) -> bool {
 }
 
 /// The certificates, in DER, of a bundle in base64.
-pub(crate) fn certificates(bundle: &str) -> Vec<Vec<u8>> {
+fn certificates(bundle: &str) -> Vec<Vec<u8>> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     const END: &str = "-----END CERTIFICATE-----";
     let base64 = base64::engine::general_purpose::STANDARD;

@@ -1,0 +1,91 @@
+//! Webhooks that convert custom objects, for those who wait for them.
+//!
+//! Reading an object is no async work, but for the few that a webhook has to tell in another version. Those calls run in a
+//! runtime of their own, which is made for the first of them; who reads waits for the answer.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak, mpsc};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::Instant;
+
+use super::{Answer, Client};
+use crate::custom::conversion::Caller;
+use crate::field::go_quote;
+use crate::model::Object;
+use crate::registry::Registry;
+
+/// How long a webhook may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How much longer is waited for a call that has run out of time to say so.
+const GRACE: Duration = Duration::from_secs(5);
+/// So many clients are kept.
+const MOST_CLIENTS: usize = 256;
+
+/// Calls webhooks that convert.
+#[derive(Debug)]
+pub struct Conversions {
+    registry: Weak<Registry>,
+    clients: Mutex<BTreeMap<String, Arc<Client>>>,
+    runtime: OnceLock<Option<Runtime>>,
+}
+
+impl Conversions {
+    /// A caller for a registry, by which it finds Services.
+    #[must_use]
+    pub fn new(registry: &Arc<Registry>) -> Self {
+        Self { registry: Arc::downgrade(registry), clients: Mutex::default(), runtime: OnceLock::new() }
+    }
+
+    /// The client of a webhook, which keeps its connections.
+    fn client(&self, config: &Object) -> Arc<Client> {
+        let key = Value::Object(config.clone()).to_string();
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.len() >= MOST_CLIENTS && !clients.contains_key(&key) {
+            clients.clear();
+        }
+        Arc::clone(clients.entry(key).or_insert_with(|| Arc::new(Client::new(config))))
+    }
+}
+
+impl Drop for Conversions {
+    fn drop(&mut self) {
+        // A runtime may not be dropped where another one runs.
+        if let Some(Some(runtime)) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Caller for Conversions {
+    fn post(&self, config: &Object, body: Vec<u8>) -> Result<Vec<u8>, String> {
+        let registry = self.registry.upgrade().ok_or("the server is stopping")?;
+        let runtime = self.runtime.get_or_init(|| {
+            Builder::new_multi_thread().worker_threads(1).thread_name("conversions").enable_all().build().ok()
+        });
+        let runtime = runtime.as_ref().ok_or("there is no thread to call it from")?;
+        let client = self.client(config);
+        let (answer, wait) = mpsc::channel();
+        runtime.spawn(async move {
+            let called = client.post(&registry, Bytes::from(body), Instant::now() + PATIENCE).await;
+            // Who does not wait any more needs no answer.
+            let _ = answer.send(called);
+        });
+        let called = wait.recv_timeout(PATIENCE + GRACE).map_err(|_| "context deadline exceeded".to_owned())?;
+        let Answer { status, body, .. } = called.map_err(|error| error.to_string())?;
+        match status {
+            200..=299 => Ok(body.to_vec()),
+            500.. => {
+                let shown = go_quote(String::from_utf8_lossy(&body).trim_end());
+                Err(format!("an error on the server ({shown}) has prevented the request from succeeding"))
+            }
+            404 => Err("the server could not find the requested resource".to_owned()),
+            status => {
+                Err(format!("the server responded with the status code {status} but did not return more information"))
+            }
+        }
+    }
+}
