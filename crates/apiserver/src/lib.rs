@@ -52,6 +52,7 @@ use crate::access::authentication::Authenticator;
 use crate::access::tokens::Issuer;
 use crate::access::tokens::jwt::SigningKey;
 use crate::access::{User, authorizer, bootstrap};
+use crate::admission::{Admission, at_once};
 use crate::clock::Clock;
 use crate::generator::Generator;
 use crate::http::in_flight::InFlight;
@@ -204,7 +205,9 @@ fn create_first_namespaces(registry: &Registry) {
             continue;
         };
         namespaces.kind.default(&mut object);
-        if let Err(error) = registry.create(&namespaces, "", object, &options, &mut Vec::new()) {
+        let mut warnings = Vec::new();
+        let created = registry.create(&namespaces, "", object, &options, Admission::OWN, &mut warnings);
+        if let Err(error) = at_once(created) {
             tracing::error!(namespace = name, %error, "cannot create a first namespace");
         }
     }
@@ -215,7 +218,8 @@ fn create_first_roles(registry: &Registry) {
     for first in bootstrap::objects() {
         let Some(served) = registry.find(bootstrap::GROUP, "v1", first.plural) else { return };
         let (mut warnings, namespace) = (Vec::new(), first.namespace);
-        if let Err(error) = registry.create(&served, &namespace, first.object, &options, &mut warnings) {
+        let created = registry.create(&served, &namespace, first.object, &options, Admission::OWN, &mut warnings);
+        if let Err(error) = at_once(created) {
             tracing::error!(kind = first.plural, %error, "cannot create a first role or binding");
         }
     }

@@ -15,6 +15,7 @@ pub mod authorizer;
 pub mod bootstrap;
 pub mod escalation;
 pub mod impersonation;
+pub mod questions;
 pub mod rbac;
 pub mod tokens;
 
@@ -76,6 +77,15 @@ impl User {
         let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         self.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hex}")]);
         self
+    }
+
+    /// A service account.
+    #[must_use]
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        let all = "system:serviceaccounts";
+        let groups = vec![all.to_owned(), format!("{all}:{namespace}"), AUTHENTICATED.to_owned()];
+        let name = format!("system:serviceaccount:{namespace}:{name}");
+        Self { name, uid: String::new(), groups, extra: BTreeMap::new() }
     }
 
     /// Whether the user may do anything.

@@ -17,6 +17,7 @@ use crate::model::{Fields as _, Model, Object, Part, Resource, Subresource, meta
 use crate::registry::{Registry, Served};
 use crate::schema;
 use crate::status::ApiError;
+use crate::storage::Entry;
 
 /// The admission of a request's writes.
 #[derive(Debug, Clone, Copy)]
@@ -124,7 +125,7 @@ impl<'a> Admission<'a> {
         chain.validate(Some(object), warnings).await
     }
 
-    /// Admits the deletion of an object.
+    /// Admits the deletion of an object; `grace` is what it is given where the kind says so.
     ///
     /// # Errors
     /// What a plug-in, a policy or a webhook has against it.
@@ -132,13 +133,18 @@ impl<'a> Admission<'a> {
         &self,
         registry: &Registry,
         served: &Served,
-        live: &Object,
+        entry: &Entry,
+        grace: Option<i64>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        super::delete(served, metadata(live).text("name"))?;
+        super::delete(served, &entry.name)?;
         let Some(asked) = self.0 else { return Ok(()) };
+        let live = entry.object();
         // Of many that are deleted at once none is named.
-        let chain = asked.chain(registry, Operation::Delete, served, Some(live), "");
+        let mut chain = asked.chain(registry, Operation::Delete, served, Some(&live), "");
+        if let (Some(seconds), Value::Object(options)) = (grace, &mut chain.attributes.options) {
+            options.insert("gracePeriodSeconds".to_owned(), json!(seconds));
+        }
         chain.mutate(&mut Memory::default(), None, warnings).await?;
         chain.validate(None, warnings).await
     }
@@ -153,14 +159,13 @@ impl<'a> Admission<'a> {
         registry: &Registry,
         operation: Operation,
         resource: &Resource,
-        model: Model<'static>,
+        model: Option<Model<'static>>,
         object: &mut Object,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         let Some(asked) = self.0 else { return Ok(()) };
-        let attributes = asked.attributes(operation, Seen::of(resource, Some(model)), Some(model), "");
-        let form = Form::Sent(model);
-        let chain = asked.chain_of(registry, attributes, form, None);
+        let attributes = asked.attributes(operation, Seen::of(resource, model), model, "");
+        let chain = asked.chain_of(registry, attributes, Form::Sent, None);
         chain.change(object, warnings, |_| Ok(())).await?;
         chain.validate(Some(object), warnings).await
     }

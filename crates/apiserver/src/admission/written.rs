@@ -19,7 +19,7 @@ pub(super) enum Form<'a> {
     /// The object as it is stored, of which the scale is written.
     Scale(&'a Served),
     /// What was sent to a subresource that has a type of its own, or to a kind that is not stored.
-    Sent(Model<'a>),
+    Sent,
 }
 
 /// The object of a write, new and old, in some form.
@@ -44,7 +44,7 @@ impl<'a> Written<'a> {
 impl<'a> Form<'a> {
     fn show(self, registry: &Registry, seen: &Seen, object: &'a Object) -> Cow<'a, Object> {
         match self {
-            Self::Sent(_) => Cow::Borrowed(object),
+            Self::Sent => Cow::Borrowed(object),
             // One that has none, for its paths lead elsewhere, is refused by whoever writes it.
             Self::Scale(served) => Cow::Owned(scale::scale_of(served, object).unwrap_or_default()),
             Self::Stored(served) => match versions(registry, served, seen) {
@@ -68,13 +68,12 @@ impl<'a> Form<'a> {
     ) -> Result<(), ApiError> {
         let model = match self {
             Self::Scale(_) => Model::SCALE,
-            Self::Sent(model) => model,
-            Self::Stored(_) => seen.model(),
+            Self::Sent | Self::Stored(_) => seen.model(),
         };
         let (mut next, _) =
             codec::read_back(&model, changed, FieldValidation::Ignore).map_err(|why| ApiError::internal(&why))?;
         match self {
-            Self::Sent(_) => *object = next,
+            Self::Sent => *object = next,
             Self::Scale(_) => {
                 let replicas = next.object("spec").map_or(0, |spec| spec.int("replicas"));
                 object.object_or_new("spec").insert("replicas".to_owned(), Value::from(replicas));

@@ -17,6 +17,12 @@ pub(super) fn aside<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// The same for work that also waits: the steps between its waits are done so.
+pub(super) async fn aside_in_steps<T>(is_long: bool, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|context| aside(is_long, || work.as_mut().poll(context))).await
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

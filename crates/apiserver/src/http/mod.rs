@@ -8,6 +8,7 @@
 //! [`Service`] is a `tower::Service`: sockets use it through [`crate::serve`], and a client in the same process uses it with
 //! no socket at all.
 
+mod admission;
 mod admit;
 mod aside;
 pub mod attributes;
@@ -44,7 +45,9 @@ use tokio::time::Instant;
 use crate::access::User;
 use crate::access::authentication::{self, Authenticator};
 use crate::access::impersonation::Impersonation;
+use crate::access::questions::Answers;
 use crate::access::tokens::Issuer;
+use crate::admission::{Admission, Operation};
 use crate::codec::Format;
 use crate::model::Name;
 use crate::model::Subresource;
@@ -52,7 +55,8 @@ use crate::registry::options::{Query, WriteOptions};
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 use crate::webhook::conversions::Conversions;
-use aside::aside;
+use admission::in_time;
+use aside::aside_in_steps;
 use body::Body;
 use in_flight::{Hold, InFlight};
 use metrics::{Labels, Metrics};
@@ -224,7 +228,8 @@ impl Service {
                     Err(error) => return (respond::error(&error, None), labels("other", plural, "")),
                 };
                 if let Some(subresource) = subresource.filter(|subresource| subresource.connects()) {
-                    return (self.connect(&served, &path, subresource), labels("connect", plural, subresource.name()));
+                    let labels = labels("connect", plural, subresource.name());
+                    return (self.connect(user, &served, &path, subresource, &query).await, labels);
                 }
                 let labels = labels(verb.word(), plural, subresource.map_or("", Subresource::name));
                 let body = if reads { Ok((Bytes::new(), None)) } else { self.read(parts, body).await };
@@ -236,7 +241,7 @@ impl Service {
                         let request =
                             resources::Request { shared, served: &served, user, path, parts, query, subresource, verb };
                         let waits = served.kind.custom().is_some_and(|custom| custom.family().calls_out());
-                        aside(waits || body.len() >= aside::LONG_BODY, || request.handle(&body))
+                        aside_in_steps(waits || body.len() >= aside::LONG_BODY, request.handle(&body)).await
                     }
                 };
                 (response, labels)
@@ -245,18 +250,41 @@ impl Service {
     }
 
     /// What only running containers could answer (API-23).
-    fn connect(&self, served: &Served, path: &path::ResourcePath<'_>, subresource: Subresource) -> Response<Body> {
+    async fn connect(
+        &self,
+        user: &User,
+        served: &Served,
+        path: &path::ResourcePath<'_>,
+        subresource: Subresource,
+        query: &Query,
+    ) -> Response<Body> {
+        let registry = &self.shared.registry;
         let name = path.name.unwrap_or_default();
-        let error = match self.shared.registry.get(served, path.namespace.unwrap_or_default(), name) {
-            Err(missing) => missing,
-            Ok(_) => {
-                let (verb, singular) = (subresource.name(), &served.resource().singular);
-                ApiError::bad_request(format!(
-                    "{verb} is not possible: the containers of {singular} {name} are simulated and do not run"
-                ))
-            }
+        let mut warnings = Vec::new();
+        let answers = Answers(&self.shared.registry.authorizer, user);
+        let asked = admission::asked(registry, &answers, user, path, Some(subresource), query);
+        let admitted = async {
+            let model = subresource.model();
+            let mut options = admission::connection(model.map_or("", |model| model.kind), query);
+            let (connects, resource) = (Operation::Connect, served.resource());
+            let admission = Admission::new(asked.as_ref());
+            admission.send(registry, connects, resource, model, &mut options, &mut warnings).await
         };
-        respond::error(&error, None)
+        let error = match in_time(asked.as_ref().map(|asked| asked.deadline), admitted).await {
+            Err(refused) => refused,
+            Ok(()) => match registry.get(served, path.namespace.unwrap_or_default(), name) {
+                Err(missing) => missing,
+                Ok(_) => {
+                    let (verb, singular) = (subresource.name(), &served.resource().singular);
+                    ApiError::bad_request(format!(
+                        "{verb} is not possible: the containers of {singular} {name} are simulated and do not run"
+                    ))
+                }
+            },
+        };
+        let mut response = respond::error(&error, None);
+        respond::warn(&mut response, &warnings);
+        response
     }
 
     async fn review<B>(

@@ -8,14 +8,16 @@ use http::request::Parts;
 use http::{Method, Response};
 use serde_json::Value;
 
+use super::admission::{self, in_time};
 use super::body::Body;
 use super::negotiate::{self, Offer, Output};
 use super::path::ResourcePath;
 use super::table::Include;
 use super::watch::{Wanted, Watch, failed};
 use super::{Shared, respond};
+use crate::access::questions::Answers;
 use crate::access::{User, tokens};
-use crate::admission;
+use crate::admission::{Admission, Asked, Operation};
 use crate::codec::{self, Format, Model};
 use crate::field::FieldError;
 use crate::model::fields::{Fields as _, metadata};
@@ -146,7 +148,7 @@ pub fn route(
 
 impl Request<'_> {
     /// Handles the request. An error is answered in the format that was negotiated.
-    pub fn handle(&self, body: &Bytes) -> Response<Body> {
+    pub async fn handle(&self, body: &Bytes) -> Response<Body> {
         let produces: &'static [&'static str] = match self.verb {
             Verb::List | Verb::Watch => &negotiate::PRODUCES_STREAMS,
             _ => &negotiate::PRODUCES,
@@ -177,7 +179,10 @@ impl Request<'_> {
             let why = "create not allowed while custom resource definition is terminating";
             return respond::error(&ApiError::not_allowed_now(self.served.group_resource(), why), Some(output));
         }
-        let answer = self.dispatch(body, output, &mut warnings);
+        let answers = Answers(&self.registry().authorizer, self.user);
+        let asked = self.asked(&answers);
+        let deadline = asked.as_ref().map(|asked| asked.deadline);
+        let answer = in_time(deadline, self.dispatch(body, output, asked, &mut warnings)).await;
         if answer.is_ok() && !matches!(self.verb, Verb::Get | Verb::List | Verb::Watch | Verb::Create) {
             self.settle(self.path.name);
         }
@@ -205,7 +210,22 @@ impl Request<'_> {
         strategic.then(|| ApiError::unsupported_media_type(&PATCHES))
     }
 
-    fn dispatch(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+    /// What webhooks and policies are told of a write.
+    fn asked<'s>(&'s self, answers: &'s Answers<'s>) -> Option<Asked<'s>> {
+        if matches!(self.verb, Verb::Get | Verb::List | Verb::Watch) {
+            return None;
+        }
+        admission::asked(self.registry(), answers, self.user, &self.path, self.subresource, &self.query)
+    }
+
+    async fn dispatch(
+        &self,
+        body: &Bytes,
+        output: Output,
+        asked: Option<Asked<'_>>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, ApiError> {
+        let admission = Admission::new(asked.as_ref());
         match (self.verb, self.subresource) {
             (Verb::Get, Some(Subresource::Log)) => self.log(),
             (Verb::Get, Some(Subresource::Scale)) => {
@@ -214,12 +234,12 @@ impl Request<'_> {
             }
             (Verb::Get, _) => self.get(output),
             (Verb::List | Verb::Watch, _) => self.list_or_watch(output),
-            (Verb::Create, None) => self.create(body, output, warnings),
-            (Verb::Create, Some(_)) => self.create_below(body, output, warnings),
-            (Verb::Update, _) => self.update(body, output, warnings),
-            (Verb::Patch, _) => self.patch(body, output, warnings),
-            (Verb::Delete, _) => self.delete(body, output, warnings),
-            (Verb::DeleteCollection, _) => self.delete_collection(body, output, warnings),
+            (Verb::Create, None) => self.create(body, output, admission, warnings).await,
+            (Verb::Create, Some(_)) => self.create_below(body, output, admission, warnings).await,
+            (Verb::Update, _) => self.update(body, output, admission, warnings).await,
+            (Verb::Patch, _) => self.patch(body, output, admission, warnings).await,
+            (Verb::Delete, _) => self.delete(body, output, asked, warnings).await,
+            (Verb::DeleteCollection, _) => self.delete_collection(body, output, asked, warnings).await,
         }
     }
 
@@ -295,21 +315,29 @@ impl Request<'_> {
         Ok(respond::with_body(200, content_type, body))
     }
 
-    fn create(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+    async fn create(
+        &self,
+        body: &Bytes,
+        output: Output,
+        admission: Admission<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, ApiError> {
         let format = negotiate::input(&self.parts.headers)?;
         let options = self.write_options("CreateOptions", false)?;
         let object = self.decode(&self.served.resource().model(), body, format, &options, warnings)?;
-        let answer = self.registry().create(self.served, self.namespace(), object, &options, warnings)?;
+        let created = self.registry().create(self.served, self.namespace(), object, &options, admission, warnings);
+        let answer = created.await?;
         if let Answer::Entry(entry) = &answer {
             self.settle(Some(&entry.name));
         }
         self.object(201, &answer, output)
     }
 
-    fn create_below(
+    async fn create_below(
         &self,
         body: &Bytes,
         output: Output,
+        admission: Admission<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate::input(&self.parts.headers)?;
@@ -321,7 +349,10 @@ impl Request<'_> {
         let named = metadata(&object).text("name").to_owned();
         // Where the path names no pod, the body does.
         let name = self.path.name.unwrap_or(&named);
-        admission::create_below(self.registry(), self.served, namespace, name)?;
+        crate::admission::create_below(self.registry(), self.served, namespace, name)?;
+        let (creates, resource) = (Operation::Create, self.served.resource());
+        let model = self.subresource.and_then(Subresource::model);
+        admission.send(self.registry(), creates, resource, model, &mut object, warnings).await?;
         if self.subresource == Some(Subresource::Token) {
             let Shared { registry, authenticator, .. } = &**self.shared;
             let (id, now) = (registry.generator.uid(), registry.clock.now());
@@ -347,61 +378,88 @@ impl Request<'_> {
         Ok(())
     }
 
-    fn update(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+    async fn update(
+        &self,
+        body: &Bytes,
+        output: Output,
+        admission: Admission<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, ApiError> {
         let options = self.write_options("UpdateOptions", false)?;
         let format = negotiate::input(&self.parts.headers)?;
         if self.subresource == Some(Subresource::Scale) {
             let scale = codec::decode(&Model::SCALE, body, format, options.field_validation, warnings)?;
-            let update = self.changing(&options);
-            let answer = self.registry().set_scale(self.served, update, NewScale::Whole(&scale), warnings)?;
+            let update = self.changing(&options, admission);
+            let answer = self.registry().set_scale(self.served, update, NewScale::Whole(&scale), warnings).await?;
             return self.object(200, &answer, output);
         }
         let object = self.decode(&self.served.resource().model(), body, format, &options, warnings)?;
-        let (answer, created) = self.registry().replace(self.served, self.changing(&options), object, warnings)?;
+        let update = self.changing(&options, admission);
+        let (answer, created) = self.registry().replace(self.served, update, object, warnings).await?;
         self.object(if created { 201 } else { 200 }, &answer, output)
     }
 
-    fn patch(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+    async fn patch(
+        &self,
+        body: &Bytes,
+        output: Output,
+        admission: Admission<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, ApiError> {
         let content_type = negotiate::content_type(&self.parts.headers);
         let applies = content_type == apply::CONTENT_TYPE;
         let options = self.write_options("PatchOptions", applies)?;
-        let update = self.changing(&options);
+        let update = self.changing(&options, admission);
         let scales = self.subresource == Some(Subresource::Scale);
         if applies {
             let (answer, created) = if scales {
                 let new = NewScale::Applied(body);
-                (self.registry().set_scale(self.served, update, new, warnings)?, false)
+                (self.registry().set_scale(self.served, update, new, warnings).await?, false)
             } else {
-                self.registry().apply(self.served, update, body, warnings)?
+                self.registry().apply(self.served, update, body, warnings).await?
             };
             return self.object(if created { 201 } else { 200 }, &answer, output);
         }
         let kind = PatchType::of(content_type).ok_or_else(ApiError::unsupported_media_type_route)?;
         let patch = Patch { kind, body };
         let answer = if scales {
-            self.registry().set_scale(self.served, update, NewScale::Patched(patch), warnings)?
+            self.registry().set_scale(self.served, update, NewScale::Patched(patch), warnings).await?
         } else {
-            self.registry().patch(self.served, update, patch, warnings)?
+            self.registry().patch(self.served, update, patch, warnings).await?
         };
         self.object(200, &answer, output)
     }
 
-    fn delete(&self, body: &Bytes, output: Output, warnings: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
+    async fn delete(
+        &self,
+        body: &Bytes,
+        output: Output,
+        mut asked: Option<Asked<'_>>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, ApiError> {
         let options = self.delete_options(body, warnings)?;
-        let deleted = self.registry().delete(self.served, self.namespace(), self.name(), &options)?;
+        admission::tell_deletion(asked.as_mut(), &options);
+        let admission = Admission::new(asked.as_ref());
+        let (namespace, name) = (self.namespace(), self.name());
+        let deleted = self.registry().delete(self.served, namespace, name, &options, admission, warnings).await?;
         let accepted = !deleted.gone && options.orphan_dependents == Some(false);
         self.object(if accepted { 202 } else { 200 }, &deleted.answer, output)
     }
 
-    fn delete_collection(
+    async fn delete_collection(
         &self,
         body: &Bytes,
         output: Output,
+        mut asked: Option<Asked<'_>>,
         warnings: &mut Vec<String>,
     ) -> Result<Response<Body>, ApiError> {
         let list = ListOptions::from_query(&self.query, false)?;
         let options = self.delete_options(body, warnings)?;
-        let page = self.registry().delete_collection(self.served, self.namespace(), &list, &options)?;
+        admission::tell_deletion(asked.as_mut(), &options);
+        let admission = Admission::new(asked.as_ref());
+        let namespace = self.namespace();
+        let deleted = self.registry().delete_collection(self.served, namespace, &list, &options, admission, warnings);
+        let page = deleted.await?;
         respond::list(self.registry(), self.served, page, output, self.query.get("includeObject"))
     }
 
@@ -459,10 +517,10 @@ impl Request<'_> {
         Ok(object)
     }
 
-    fn changing<'o>(&'o self, options: &'o WriteOptions) -> Update<'o> {
+    fn changing<'o>(&'o self, options: &'o WriteOptions, admission: Admission<'o>) -> Update<'o> {
         let part = self.subresource.map_or(Part::Main, Subresource::part);
         let subresource = self.subresource.map_or("", Subresource::name);
-        Update { namespace: self.namespace(), name: self.name(), part, subresource, options }
+        Update { namespace: self.namespace(), name: self.name(), part, subresource, options, admission }
     }
 
     fn object(&self, code: u16, answer: &Answer, output: Output) -> Result<Response<Body>, ApiError> {

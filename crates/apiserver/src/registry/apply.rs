@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::{Update, check_name};
 use super::{Answer, Registry, Served, deduplicate_owners, match_namespace, set_metadata};
-use crate::admission;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part, Resource};
 use crate::schema::managed::Subject;
@@ -25,7 +24,7 @@ impl Registry {
     /// # Errors
     /// 400 for what is no configuration, 409 with causes for fields of other managers, 500 for a configuration that
     /// has not the form of its kind, and those of a create or an update.
-    pub fn apply(
+    pub async fn apply(
         &self,
         served: &Served,
         update: Update<'_>,
@@ -40,12 +39,13 @@ impl Registry {
             let creates =
                 update.part == Part::Main && self.storage.get(served.id, update.namespace, update.name).is_none();
             let outcome = if creates {
-                self.create_by_apply(served, update, body, &unmanaged, warnings).map(|answer| (answer, true))
+                self.create_by_apply(served, update, body, &unmanaged, warnings).await.map(|answer| (answer, true))
             } else {
                 let changing = Update { options: &unmanaged, ..update };
                 self.change(served, changing, None, warnings, |live, warnings| {
                     self.applied(served, update, Some(live), body, warnings)
                 })
+                .await
                 .map(|answer| (answer, false))
             };
             match outcome {
@@ -57,7 +57,7 @@ impl Registry {
         }
     }
 
-    fn create_by_apply(
+    async fn create_by_apply(
         &self,
         served: &Served,
         update: Update<'_>,
@@ -78,10 +78,10 @@ impl Registry {
         for field in ["selfLink", "resourceVersion"] {
             set_metadata(&mut object, field, None);
         }
-        admission::create(self, served, &mut object)?;
+        update.admission.create(self, served, &mut object, warnings).await?;
         self.check_escalation(served, (update.namespace, update.name), update.options, &object, None)?;
         deduplicate_owners(&mut object, true, warnings);
-        self.create_named(served, object, unmanaged, warnings)
+        self.create_named(served, object, unmanaged, update.admission, warnings).await
     }
 
     /// What an object becomes, as it is stored.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::options::WriteOptions;
 use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
-use crate::admission;
+use crate::admission::Admission;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part};
 use crate::status::ApiError;
@@ -18,12 +18,13 @@ impl Registry {
     ///
     /// # Errors
     /// What admission, validation or a taken name has against it.
-    pub fn create(
+    pub async fn create(
         &self,
         served: &Served,
         namespace: &str,
         mut object: Object,
         options: &WriteOptions,
+        admission: Admission<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
         object.object_or_new("metadata");
@@ -33,18 +34,18 @@ impl Registry {
         match_namespace(served, &mut object, namespace)?;
         deduplicate_owners(&mut object, false, warnings);
         served.update_managed_fields(None, &mut object, &options.manager, "", self.clock.now());
-        admission::create(self, served, &mut object)?;
+        admission.create(self, served, &mut object, warnings).await?;
         deduplicate_owners(&mut object, true, warnings);
         self.check_escalation(served, (namespace, ""), options, &object, None)?;
 
         let generates = metadata(&object).text("name").is_empty() && !metadata(&object).text("generateName").is_empty();
         if !generates {
-            return self.create_named(served, object, options, warnings);
+            return self.create_named(served, object, options, admission, warnings).await;
         }
         let mut attempt = 1;
         loop {
             let warned = warnings.len();
-            match self.create_named(served, object.clone(), options, warnings) {
+            match self.create_named(served, object.clone(), options, admission, warnings).await {
                 Err(error) if error.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => {
                     warnings.truncate(warned);
                     attempt += 1;
@@ -55,11 +56,12 @@ impl Registry {
     }
 
     /// Creates under the object's name, or under one generated now.
-    pub(super) fn create_named(
+    pub(super) async fn create_named(
         &self,
         served: &Served,
         mut object: Object,
         options: &WriteOptions,
+        admission: Admission<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
         set_metadata(&mut object, "creationTimestamp", Some(Value::from(self.now_text())));
@@ -71,10 +73,7 @@ impl Registry {
             set_metadata(&mut object, "name", Some(Value::from(name)));
         }
 
-        let _allocating = self.allocating(served);
-        if served.resource().allocates {
-            self.allocate(served, &mut object, None, options.dry_run)?;
-        }
+        let _reserved = self.allocate(served, &mut object, None, options.dry_run)?;
         self.note_requester(served, &mut object, &options.user);
         served.kind.prepare_create(&mut object);
         served.kind.stamp(Part::Main, &mut object, None, self.clock.now());
@@ -85,10 +84,11 @@ impl Registry {
         }
         warnings.extend(served.kind.warnings(&object, None));
         served.kind.canonicalize(&mut object);
-        admission::validate_create(self, served, &object)?;
+        crate::admission::validate_create(self, served, &object)?;
+        admission.validate(self, served, &object, None, warnings).await?;
 
         let namespace = metadata(&object).text("namespace").to_owned();
-        let held = admission::quota::hold(self, served, Part::Main, &object, None)?;
+        let held = crate::admission::quota::hold(self, served, Part::Main, &object, None)?;
         if options.dry_run {
             if let Some(found) = self.storage.get(served.id, &namespace, &name) {
                 return Err(taken(served, &name, generated, &found));

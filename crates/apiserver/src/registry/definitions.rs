@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::options::DeleteOptions;
 use super::{Answer, Registry, Served, set_metadata};
+use crate::admission::{Admission, at_once};
 use crate::custom::conversion::{Caller, NoCaller};
 use crate::custom::definition::conditions::{self, Condition, Taken, accept, establish, remarks};
 use crate::custom::definition::{Definition, Names};
@@ -239,7 +240,9 @@ impl Registry {
         let entries = self.storage.list(id, &Range::default(), None).map(|listed| listed.entries).unwrap_or_default();
         for entry in entries {
             // One that is gone already is as good.
-            let _ = self.delete(served, &entry.namespace, &entry.name, &DeleteOptions::default());
+            let options = DeleteOptions::default();
+            let _ =
+                at_once(self.delete(served, &entry.namespace, &entry.name, &options, Admission::OWN, &mut Vec::new()));
         }
         self.storage.count(id) == 0
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::list::Page;
 use super::options::{DeleteOptions, ListOptions};
 use super::{Answer, Registry, Served, set_metadata};
-use crate::admission;
+use crate::admission::Admission;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Propagation};
 use crate::status::{ApiError, Details, success};
@@ -49,14 +49,18 @@ impl Registry {
     ///
     /// # Errors
     /// 404; 409 for a precondition; 403 for a namespace that must stay.
-    pub fn delete(
+    pub async fn delete(
         &self,
         served: &Served,
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
+        admission: Admission<'_>,
+        warnings: &mut Vec<String>,
     ) -> Result<Deleted, ApiError> {
+        let warned = warnings.len();
         loop {
+            warnings.truncate(warned);
             let entry = self.get(served, namespace, name)?;
             if let Some(finalizer) = served.kind.cleanup()
                 && !metadata(&entry.object()).contains_key("deletionTimestamp")
@@ -67,7 +71,7 @@ impl Registry {
                 }
             }
             if served.kind.spec_finalizers() {
-                if let Some(answer) = self.begin_termination(served, &entry, options)? {
+                if let Some(answer) = self.begin_termination(served, &entry, options, admission, warnings).await? {
                     return Ok(Deleted { answer, gone: false });
                 }
                 let object = entry.object();
@@ -80,24 +84,28 @@ impl Registry {
                     continue;
                 }
             }
-            if let Some(deleted) = self.try_delete(served, &entry, options)? {
+            if let Some(deleted) = self.try_delete(served, &entry, options, admission, warnings).await? {
                 return Ok(deleted);
             }
         }
     }
 
     /// One attempt; `None` when another write came in between.
-    fn try_delete(
+    async fn try_delete(
         &self,
         served: &Served,
         entry: &Arc<Entry>,
         options: &DeleteOptions,
+        admission: Admission<'_>,
+        warnings: &mut Vec<String>,
     ) -> Result<Option<Deleted>, ApiError> {
         let object = entry.object();
         options.check_preconditions(served.group_kind(), metadata(&object))?;
+        let begins = !metadata(&object).contains_key("deletionTimestamp");
+        let grace = begins.then(|| served.kind.grace(&object, requested_grace(options))).flatten();
         let step = self.step(served, object, options);
         if !matches!(step, Step::Pending) {
-            admission::delete(served, &entry.name)?;
+            admission.delete(self, served, entry, grace, warnings).await?;
         }
         let (mut version, mut last) = (entry.version, Answer::Entry(Arc::clone(entry)));
         match step {
@@ -119,6 +127,8 @@ impl Registry {
                 let draft = served.draft(&object, Some(entry))?;
                 if !entry.same_as(&draft) {
                     let Ok(marked) = self.storage.update(served.id, draft, version) else { return Ok(None) };
+                    // As on the reference, the removal is asked about as well.
+                    admission.delete(self, served, &marked, grace, warnings).await?;
                     version = marked.version;
                     last = Answer::Entry(marked);
                 }
@@ -144,7 +154,7 @@ impl Registry {
     }
 
     fn step(&self, served: &Served, mut object: Object, options: &DeleteOptions) -> Step {
-        let requested = options.grace.map(|seconds| if seconds < 0 { 1 } else { seconds });
+        let requested = requested_grace(options);
         let graceful = match served.kind.grace(&object, requested) {
             None => None,
             Some(period) => match self.grace(&mut object, period, requested) {
@@ -216,11 +226,13 @@ impl Registry {
 
     /// The first deletion of a namespace: it is marked `Terminating`, and something else empties it (API-20). `None` when
     /// that has been done already.
-    fn begin_termination(
+    async fn begin_termination(
         &self,
         served: &Served,
         entry: &Arc<Entry>,
         options: &DeleteOptions,
+        admission: Admission<'_>,
+        warnings: &mut Vec<String>,
     ) -> Result<Option<Answer>, ApiError> {
         let conflict = |what: &str, wanted: &str, found: &str| {
             let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
@@ -240,7 +252,7 @@ impl Registry {
         if metadata(&object).contains_key("deletionTimestamp") {
             return Ok(None);
         }
-        admission::delete(served, &entry.name)?;
+        admission.delete(self, served, entry, None, warnings).await?;
         set_metadata(&mut object, "deletionTimestamp", Some(Value::from(self.now_text())));
         object.object_or_new("status").insert("phase".to_owned(), Value::from("Terminating"));
         let propagation = effective(options);
@@ -273,12 +285,14 @@ impl Registry {
     ///
     /// # Errors
     /// The first failure that is not a 404; what was deleted before stays deleted.
-    pub fn delete_collection(
+    pub async fn delete_collection(
         &self,
         served: &Served,
         namespace: &str,
         list: &ListOptions,
         options: &DeleteOptions,
+        admission: Admission<'_>,
+        warnings: &mut Vec<String>,
     ) -> Result<Page, ApiError> {
         let mut asked = list.clone();
         if list.limit == 0 {
@@ -288,7 +302,7 @@ impl Registry {
         loop {
             let page = self.list(served, namespace, None, &asked)?;
             for entry in &page.entries {
-                match self.delete(served, &entry.namespace, &entry.name, options) {
+                match self.delete(served, &entry.namespace, &entry.name, options, admission, warnings).await {
                     Err(error) if error.reason != "NotFound" => return Err(error),
                     _ => {}
                 }
@@ -312,6 +326,10 @@ enum Graceful {
     Pending,
     Exhausted,
     For(i64),
+}
+
+fn requested_grace(options: &DeleteOptions) -> Option<i64> {
+    options.grace.map(|seconds| if seconds < 0 { 1 } else { seconds })
 }
 
 fn after(from: Timestamp, seconds: i64) -> Timestamp {

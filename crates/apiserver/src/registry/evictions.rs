@@ -6,6 +6,7 @@ use super::options::{DeleteOptions, ListOptions, WriteOptions};
 use super::pods::set_condition;
 use super::update::Update;
 use super::{Registry, Served};
+use crate::admission::{Admission, at_once};
 use crate::field::FieldError;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Model, Object, Part};
@@ -109,8 +110,16 @@ impl Registry {
         }
         let now = self.now_text();
         let own = WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
-        let update = Update { namespace, name, part: Part::Status, subresource: "status", options: &own };
-        self.change(&served, update, None, &mut Vec::new(), |live, _| {
+        let update = Update {
+            namespace,
+            name,
+            part: Part::Status,
+            subresource: "status",
+            options: &own,
+            admission: Admission::OWN,
+        };
+        let mut warnings = Vec::new();
+        let taken = self.change(&served, update, None, &mut warnings, |live, _| {
             check(live)?;
             let mut budget = live.clone();
             let status = budget.object_or_new("status");
@@ -123,7 +132,8 @@ impl Registry {
             let pods = status.object_or_new("disruptedPods");
             pods.insert(metadata(pod).text("name").to_owned(), now.as_str().into());
             Ok(budget)
-        })?;
+        });
+        at_once(taken)?;
         Ok(Held::No)
     }
 
@@ -144,20 +154,33 @@ impl Registry {
             });
             // The server's own doing: no manager is recorded for it.
             let own = WriteOptions::default();
-            let update = Update { namespace, name, part: Part::Status, subresource: "", options: &own };
-            let marked = self.change(served, update, None, &mut Vec::new(), |live, _| {
+            let update = Update {
+                namespace,
+                name,
+                part: Part::Status,
+                subresource: "",
+                options: &own,
+                admission: Admission::OWN,
+            };
+            let mut warnings = Vec::new();
+            let marked = self.change(served, update, None, &mut warnings, |live, _| {
                 delete.check_preconditions(served.group_kind(), metadata(live))?;
                 let mut pod = live.clone();
                 set_condition(pod.object_or_new("status"), &condition, &now);
                 Ok(pod)
-            })?;
+            });
+            let marked = at_once(marked)?;
             if delete.resource_version.is_some() {
                 delete.resource_version = Some(metadata(&marked.object()).text("resourceVersion").to_owned());
             }
         }
         match wrong {
             Some(wrong) => Err(wrong.clone()),
-            None => self.delete(served, namespace, name, &delete).map(|_| ()),
+            None => {
+                let mut warnings = Vec::new();
+                let deleted = self.delete(served, namespace, name, &delete, Admission::OWN, &mut warnings);
+                at_once(deleted).map(|_| ())
+            }
         }
     }
 }

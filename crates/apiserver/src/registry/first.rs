@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::options::WriteOptions;
 use super::{Registry, apiservices};
+use crate::admission::{Admission, at_once};
 use crate::kinds::flowcontrol;
 use crate::model::{Fields as _, Object, metadata};
 use crate::validation::scheduling::SYSTEM_CLASSES;
@@ -32,7 +33,8 @@ impl Registry {
         let (Some(served), Value::Object(mut object)) = (self.find(group, "v1", plural), object) else { return };
         served.kind.default(&mut object);
         let namespace = metadata(&object).text("namespace").to_owned();
-        match self.create(&served, &namespace, object, &own(), &mut Vec::new()) {
+        let (options, mut warnings) = (own(), Vec::new());
+        match at_once(self.create(&served, &namespace, object, &options, Admission::OWN, &mut warnings)) {
             Err(error) if error.reason == "AlreadyExists" => {}
             Err(error) => tracing::error!(plural, %error, "cannot create an object of the server's own"),
             Ok(_) => {}

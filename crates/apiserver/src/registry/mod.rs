@@ -1,15 +1,16 @@
 //! The registry: what every kind has in common, done once.
 //!
 //! ```text
-//!   create   body -> decode, default -> metadata -> managed fields -> admission -> prepare -> validate -> commit
-//!   update   live + body or patch -> managed fields -> admission -> prepare -> validate -> (nothing changed? stop)
-//!                 ^                                                                          |
-//!                 +------------------- somebody else was faster ------------------------- commit
-//!   delete   live -> preconditions -> grace, finalizers -> commit of a mark, or of the removal
+//!   create   body -> decode, default -> metadata -> managed fields -> admit -> prepare, validate -> admit -> commit
+//!   update   live + body or patch -> managed fields -> admit -> prepare, validate -> admit -> (nothing changed? stop)
+//!                 ^                                                                              |
+//!                 +--------------------- somebody else was faster ---------------------------- commit
+//!   delete   live -> preconditions -> grace, finalizers -> admit -> commit of a mark, or of the removal
 //! ```
 //!
 //! An update is computed outside the storage's lock from a version that it names when it commits; if that version
-//! is no longer the present one, it is computed again. A [`Kind`] says what is its own at each step.
+//! is no longer the present one, it is computed again. A [`Kind`] says what is its own at each step. Admission may wait
+//! for webhooks, so that writes are futures; one of the server's own never waits ([`crate::admission::at_once`]).
 
 mod apiservices;
 pub mod apply;
@@ -31,7 +32,7 @@ pub mod services;
 pub mod update;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use muster_objects::time::Timestamp;
 use serde_json::{Map, Value};
@@ -39,7 +40,7 @@ use serde_json::{Map, Value};
 use crate::access::authorizer::{self, Authorizer};
 use crate::access::escalation::{self, Write};
 use crate::access::tokens::Objects;
-use crate::admission;
+use crate::admission::{self, Configured};
 use crate::clock::Clock;
 use crate::codec;
 use crate::custom::conversion::Caller;
@@ -263,10 +264,12 @@ pub struct Registry {
     pub webhooks: OnceLock<Arc<dyn Caller>>,
     /// What came with CustomResourceDefinitions.
     definitions: definitions::Definitions,
-    /// Held from looking for what is free until it is taken.
-    allocation: Mutex<()>,
     /// What namespaces with quotas use.
     pub(crate) usage: admission::quota::Usage,
+    /// What Services have been given that are still to be stored.
+    unstored: services::Unstored,
+    /// The webhooks and policies that are configured.
+    pub configured: Configured,
 }
 
 impl Registry {
@@ -291,6 +294,7 @@ impl Registry {
             })
         };
         let authorizer = Authorizer::new(mode, Arc::clone(&storage), tables());
+        let configured = Configured::new(&catalogue, &storage);
         Self {
             catalogue: RwLock::new(Arc::new(catalogue)),
             storage,
@@ -300,8 +304,9 @@ impl Registry {
             expiry: expiry::Expiry::default(),
             webhooks: OnceLock::new(),
             definitions: definitions::Definitions::default(),
-            allocation: Mutex::new(()),
             usage: admission::quota::Usage::default(),
+            unstored: services::Unstored::default(),
+            configured,
         }
     }
 

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use crate::access::User;
 use crate::field::{FieldError, Shown};
 pub use crate::model::FieldValidation;
@@ -224,7 +226,7 @@ impl DeleteOptions {
     ///
     /// # Errors
     /// 422 for what is wrong.
-    pub fn from_body(body: &serde_json::Map<String, serde_json::Value>) -> Result<Self, ApiError> {
+    pub fn from_body(body: &Object) -> Result<Self, ApiError> {
         let dry_run: Vec<&str> = body.strings("dryRun").collect();
         let preconditions = body.object("preconditions");
         let precondition = |key: &str| preconditions.and_then(|p| p.maybe_text(key)).map(str::to_owned);
@@ -237,6 +239,28 @@ impl DeleteOptions {
             resource_version: precondition("resourceVersion"),
         };
         options.checked(body.maybe_text("propagationPolicy"), &dry_run)
+    }
+
+    /// The options as JSON, without their kind.
+    #[must_use]
+    pub fn shown(&self) -> Object {
+        let mut out = Object::new();
+        let mut put = |field: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                out.insert(field.to_owned(), value);
+            }
+        };
+        put("gracePeriodSeconds", self.grace.map(Value::from));
+        let preconditions = [("uid", &self.uid), ("resourceVersion", &self.resource_version)];
+        let preconditions: Object = preconditions
+            .into_iter()
+            .filter_map(|(field, value)| Some((field.to_owned(), Value::from(value.clone()?))))
+            .collect();
+        put("preconditions", (!preconditions.is_empty()).then_some(Value::Object(preconditions)));
+        put("orphanDependents", self.orphan_dependents.map(Value::from));
+        put("propagationPolicy", self.propagation.map(|policy| Value::from(format!("{policy:?}"))));
+        put("dryRun", self.dry_run.then(|| json!(["All"])));
+        out
     }
 
     /// Checks that the object is the one that is meant, and its version the one.

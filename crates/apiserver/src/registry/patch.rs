@@ -56,7 +56,7 @@ impl Registry {
     ///
     /// # Errors
     /// 400 for a patch that cannot be read, 422 for one that does not apply, and those of an update.
-    pub fn patch(
+    pub async fn patch(
         &self,
         served: &Served,
         update: Update<'_>,
@@ -64,14 +64,15 @@ impl Registry {
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
         let model = served.resource().model();
-        self.change(served, update, None, warnings, |live, warnings| {
+        let changed = self.change(served, update, None, warnings, |live, warnings| {
             let converts = served.kind.stored_as().is_some();
             let present = if converts { Cow::Owned(served.present(live.clone())) } else { Cow::Borrowed(live) };
             let mut next = apply(&model, served.kind.custom(), &present, patch, update.options, warnings)?;
             served.kind.default(&mut next);
             served.kind.to_stored(&mut next);
             Ok(next)
-        })
+        });
+        changed.await
     }
 }
 

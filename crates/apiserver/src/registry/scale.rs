@@ -47,7 +47,7 @@ impl Registry {
     ///
     /// # Errors
     /// 404, 409 for another version or uid, 422 for a scale that is invalid.
-    pub fn set_scale(
+    pub async fn set_scale(
         &self,
         served: &Served,
         update: Update<'_>,
@@ -62,7 +62,7 @@ impl Registry {
         let unmanaged = WriteOptions { manager: String::new(), ..update.options.clone() };
         let manager = update.options.manager.as_str();
         let update = Update { options: &unmanaged, ..update };
-        let answer = self.change(served, update, precondition, warnings, |live, warnings| {
+        let changed = self.change(served, update, precondition, warnings, |live, warnings| {
             let mut present = scale_of(served, live).map_err(ApiError::plain)?;
             let path = spec_path(served);
             if let Some(path) = path
@@ -103,7 +103,8 @@ impl Registry {
             let version = metadata(&scale).maybe_text("resourceVersion").map(Value::from);
             set_metadata(&mut next, "resourceVersion", version);
             Ok(next)
-        })?;
+        });
+        let answer = changed.await?;
         let object = match &answer {
             Answer::Entry(entry) => served.live(entry)?,
             Answer::Object(object) => object.clone(),

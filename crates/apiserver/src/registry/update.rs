@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::options::WriteOptions;
 use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
-use crate::admission;
+use crate::admission::{self, Admission};
 use crate::kinds;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part};
@@ -24,6 +24,8 @@ pub struct Update<'a> {
     pub subresource: &'a str,
     /// The options.
     pub options: &'a WriteOptions,
+    /// Who is asked whether it may be.
+    pub admission: Admission<'a>,
 }
 
 impl Registry {
@@ -31,7 +33,7 @@ impl Registry {
     ///
     /// # Errors
     /// 404, 409 for another version or uid, 422 for what validation finds.
-    pub fn replace(
+    pub async fn replace(
         &self,
         served: &Served,
         update: Update<'_>,
@@ -51,9 +53,9 @@ impl Registry {
                 // Nothing there has no uid, so it is not the object that was meant.
                 return Err(uid_conflict(served, update, &uid, ""));
             }
-            return self.create_by_update(served, update, object, warnings).map(|answer| (answer, true));
+            return self.create_by_update(served, update, object, warnings).await.map(|answer| (answer, true));
         }
-        let answer = self.change(served, update, precondition, warnings, |_, _| Ok(object.clone()))?;
+        let answer = self.change(served, update, precondition, warnings, |_, _| Ok(object.clone())).await?;
         Ok((answer, false))
     }
 
@@ -62,13 +64,13 @@ impl Registry {
     ///
     /// # Errors
     /// 404, 409, 422, and whatever `make` answers.
-    pub fn change(
+    pub async fn change(
         &self,
         served: &Served,
         update: Update<'_>,
         uid: Option<&str>,
         warnings: &mut Vec<String>,
-        mut make: impl FnMut(&Object, &mut Vec<String>) -> Result<Object, ApiError>,
+        mut make: impl FnMut(&Object, &mut Vec<String>) -> Result<Object, ApiError> + Send,
     ) -> Result<Answer, ApiError> {
         let warned = warnings.len();
         loop {
@@ -81,14 +83,14 @@ impl Registry {
             }
             let live = served.live(&entry)?;
             let object = make(&live, warnings)?;
-            if let Some(answer) = self.try_change(served, update, &entry, &live, object, warnings)? {
+            if let Some(answer) = self.try_change(served, update, &entry, &live, object, warnings).await? {
                 return Ok(answer);
             }
         }
     }
 
     /// One attempt; `None` when another write came in between.
-    fn try_change(
+    async fn try_change(
         &self,
         served: &Served,
         update: Update<'_>,
@@ -101,7 +103,7 @@ impl Registry {
         check_name(&object, update.name)?;
         let now = self.clock.now();
         served.update_managed_fields(Some(live), &mut object, &update.options.manager, update.subresource, now);
-        admission::update(self, served, update.part, &mut object, live);
+        update.admission.update(self, served, update.part, &mut object, live, warnings).await?;
         deduplicate_owners(&mut object, true, warnings);
         if update.part == Part::Main {
             let place = (update.namespace, update.name);
@@ -122,10 +124,10 @@ impl Registry {
             }
         }
 
-        let allocating = self.allocating(served);
-        if served.resource().allocates && update.part == Part::Main {
-            self.allocate(served, &mut object, Some(live), update.options.dry_run)?;
-        }
+        let _reserved = match update.part {
+            Part::Main => self.allocate(served, &mut object, Some(live), update.options.dry_run)?,
+            _ => None,
+        };
         carry_metadata(served, update.part, &mut object, live);
         served.kind.stamp(update.part, &mut object, Some(live), now);
         let errors = kinds::validate_update(served.kind.as_ref(), update.part, &object, live);
@@ -138,12 +140,12 @@ impl Registry {
         });
         served.kind.canonicalize(&mut object);
         admission::validate_update(self, served, update.part, &object, live, &update.options.user)?;
+        update.admission.validate(self, served, &object, Some(live), warnings).await?;
 
         if ends_deletion(served, &object, live) {
             if !update.options.dry_run {
                 match self.storage.delete(served.id, update.namespace, update.name, entry.version) {
                     Ok(_) | Err(Refused::Missing) => {
-                        drop(allocating);
                         self.service_is_gone(served, update.namespace, update.name);
                         self.restore_own(update.namespace, update.name);
                     }
@@ -175,7 +177,7 @@ impl Registry {
         }
     }
 
-    fn create_by_update(
+    async fn create_by_update(
         &self,
         served: &Served,
         update: Update<'_>,
@@ -186,9 +188,9 @@ impl Registry {
         set_metadata(&mut object, "resourceVersion", None);
         let now = self.clock.now();
         served.update_managed_fields(None, &mut object, &update.options.manager, update.subresource, now);
-        admission::create(self, served, &mut object)?;
+        update.admission.create(self, served, &mut object, warnings).await?;
         self.check_escalation(served, (update.namespace, update.name), update.options, &object, None)?;
-        self.create_named(served, object, update.options, warnings)
+        self.create_named(served, object, update.options, update.admission, warnings).await
     }
 }
 

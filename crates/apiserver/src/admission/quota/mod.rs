@@ -16,6 +16,7 @@ mod ledger;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{name_of, stored};
+use crate::admission::{Admission, at_once};
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part, ResourceList};
 use crate::quota::{Evaluator, Scope, is_terminating, scopes, unspecified};
@@ -162,9 +163,16 @@ impl Held<'_> {
         let options = WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
         for quota in &self.quotas {
             let used = self.ledgers.used(registry, served, namespace, &self.evaluator, &quota.scopes);
-            let update =
-                Update { namespace, name: &quota.name, part: Part::Status, subresource: "status", options: &options };
-            let written = registry.change(&kind, update, None, &mut Vec::new(), |live, _| {
+            let update = Update {
+                namespace,
+                name: &quota.name,
+                part: Part::Status,
+                subresource: "status",
+                options: &options,
+                admission: Admission::OWN,
+            };
+            let mut warnings = Vec::new();
+            let written = registry.change(&kind, update, None, &mut warnings, |live, _| {
                 let mut live = live.clone();
                 let status = live.object_or_new("status");
                 // What the controller has not yet taken up it will sum up itself.
@@ -177,7 +185,7 @@ impl Held<'_> {
                 Ok(live)
             });
             // It may be gone by now.
-            if let Err(error) = written
+            if let Err(error) = at_once(written)
                 && error.reason != "NotFound"
             {
                 tracing::error!(quota = quota.name, %error, "cannot write what is used");

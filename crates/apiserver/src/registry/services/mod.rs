@@ -4,20 +4,21 @@
 //!   body -> what the old one was given -> clusterIP = clusterIPs[0] -> families -> cluster IPs -> node ports -> validation
 //! ```
 //!
-//! This cluster knows IPv4 only. What is in use is read off the Services that are there, under a lock that is held
-//! until the new one is stored, so that nothing is given twice and nothing has to be given back.
+//! This cluster knows IPv4 only. What is in use is read off the Services that are there, and off those that have been
+//! given something and are still to be stored.
 
 mod addresses;
 mod families;
 mod own;
 mod ports;
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 
 use super::options::DeleteOptions;
 use super::{Registry, Served};
+use crate::admission::{Admission, at_once};
 use crate::field::FieldError;
 use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
@@ -25,13 +26,24 @@ use crate::model::service::{needs_cluster_ip, needs_health_check};
 use crate::status::ApiError;
 use crate::storage::{Entry, Range};
 
-impl Registry {
-    /// Keeps others from being given anything, for kinds whose objects are given something.
-    pub(super) fn allocating(&self, served: &Served) -> Option<MutexGuard<'_, ()>> {
-        served.resource().allocates.then(|| self.allocation.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+/// The specs of Services that have been given something and are still to be stored.
+pub(super) type Unstored = Mutex<Vec<Arc<Object>>>;
 
-    /// Gives a Service what it needs. `old` is what is there, on updates.
+/// Keeps from others what a Service has been given, until it is stored or refused.
+pub(super) struct Reserved<'a> {
+    unstored: &'a Unstored,
+    own: Arc<Object>,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        let mut unstored = self.unstored.lock().unwrap_or_else(PoisonError::into_inner);
+        unstored.retain(|spec| !Arc::ptr_eq(spec, &self.own));
+    }
+}
+
+impl Registry {
+    /// Gives a Service what it needs, and other objects nothing. `old` is what is there, on updates.
     ///
     /// # Errors
     /// 422 for what it asks for and cannot have.
@@ -41,7 +53,10 @@ impl Registry {
         service: &mut Object,
         old: Option<&Object>,
         dry_run: bool,
-    ) -> Result<(), ApiError> {
+    ) -> Result<Option<Reserved<'_>>, ApiError> {
+        if !served.resource().allocates {
+            return Ok(None);
+        }
         if let Some(old) = old {
             keep_given(service, old);
         }
@@ -49,9 +64,13 @@ impl Registry {
         let name = metadata(service).text("name").to_owned();
         let invalid = |errors: Vec<FieldError>| served.invalid(&name, &errors);
         families::set(service, old).map_err(invalid)?;
-        let given = Given { registry: self, served, dry_run };
+        let mut unstored = self.unstored.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = Given { registry: self, served, unstored: &unstored, dry_run };
         addresses::give(&given, service, old).map_err(|error| invalid(vec![error]))?;
-        ports::give(&given, service, old).map_err(|error| invalid(vec![error]))
+        ports::give(&given, service, old).map_err(|error| invalid(vec![error]))?;
+        let own = Arc::new(service.object_or_new("spec").clone());
+        unstored.push(Arc::clone(&own));
+        Ok(Some(Reserved { unstored: &self.unstored, own }))
     }
 
     /// After a Service is gone, so are its Endpoints: a new Service of that name is not to be found with old addresses.
@@ -61,7 +80,8 @@ impl Registry {
         }
         let Some(endpoints) = self.find("", "v1", "endpoints") else { return };
         // Where there are none, or somebody else was faster, nothing is left to do.
-        let _ = self.delete(&endpoints, namespace, name, &DeleteOptions::default());
+        let options = DeleteOptions::default();
+        let _ = at_once(self.delete(&endpoints, namespace, name, &options, Admission::OWN, &mut Vec::new()));
     }
 }
 
@@ -69,13 +89,17 @@ impl Registry {
 struct Given<'a> {
     registry: &'a Registry,
     served: &'a Served,
+    unstored: &'a [Arc<Object>],
     /// Nothing is given for good: the answer shows what the reference server shows then.
     dry_run: bool,
 }
 
 impl Given<'_> {
-    /// Whether `has` holds for the spec of any Service that is there.
+    /// Whether `has` holds for the spec of any Service that is there, or is about to be.
     fn any(&self, has: impl Fn(&Object) -> bool) -> bool {
+        if self.unstored.iter().any(|spec| has(spec)) {
+            return true;
+        }
         let everything = Range::default();
         let listed = self.registry.storage.list(self.served.id, &everything, None);
         let entries = listed.map(|listed| listed.entries).unwrap_or_default();
