@@ -54,6 +54,9 @@ pub const CONTROLLERS: &[Name] = &[
     CSR_APPROVING,
     CSR_CLEANER,
     CLUSTER_ROLE_AGGREGATION,
+    VOLUME_BINDER,
+    CLAIM_PROTECTION,
+    VOLUME_PROTECTION,
 ];
 
 /// Those that are set up in a [`Frame`], and how.
@@ -70,3 +73,16 @@ pub(crate) const FRAMED: &[(Name, fn(&mut Frame<'_>))] = &[
     (CLAIM_PROTECTION, volumes::protect_claims),
     (VOLUME_PROTECTION, volumes::protect_volumes),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::{CONTROLLERS, FRAMED};
+
+    /// Contract: CM-01
+    #[test]
+    fn every_controller_is_known_by_its_name() {
+        for (name, _) in FRAMED {
+            assert!(CONTROLLERS.contains(name), "{}", name.name);
+        }
+    }
+}

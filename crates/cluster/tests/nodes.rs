@@ -300,3 +300,40 @@ async fn the_same_seed_gives_the_same_history() {
     }
     assert_eq!(histories[0], histories[1]);
 }
+
+/// Contract: SIM-07
+#[tokio::test(start_paused = true)]
+async fn a_pod_waits_for_its_config_maps_and_secrets_and_says_which() {
+    let world = World::new(quick(1)).await;
+    let secret = |name: &str, data: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
+    world.pod("mounts", json!({"spec": {"volumes": [{"name": "v", "configMap": {"name": "m"}}]}})).await;
+    let env = json!([{"name": "E", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]);
+    world.pod("reads", json!({"spec": {"containers": [{"name": "app", "image": "nginx:1", "env": env}]}})).await;
+    world.pass(60_000).await;
+    let waiting = async |pod: &str| {
+        let pod = world.get(&format!("{PODS}/{pod}")).await;
+        assert_eq!(pod["status"]["phase"], "Pending");
+        pod["status"]["containerStatuses"][0]["state"]["waiting"].clone()
+    };
+    assert_eq!(waiting("mounts").await, json!({"reason": "ContainerCreating"}));
+    let missing = json!({"reason": "CreateContainerConfigError", "message": "secret \"s\" not found"});
+    assert_eq!(waiting("reads").await, missing);
+    let events = world.items("/api/v1/namespaces/default/events").await;
+    let told = |pod: &str| -> Vec<(&str, &str)> {
+        let of = events.iter().filter(|event| event["involvedObject"]["name"] == pod && event["type"] == "Warning");
+        of.filter_map(|event| Some((event["reason"].as_str()?, event["message"].as_str()?))).collect()
+    };
+    let unmounted = "MountVolume.SetUp failed for volume \"v\" : configmap \"m\" not found";
+    assert_eq!(told("mounts"), [("FailedMount", unmounted)]);
+    assert_eq!(told("reads"), [("Failed", "Error: secret \"s\" not found")]);
+
+    world.map("m", &[]).await;
+    world.post("/api/v1/namespaces/default/secrets", secret("s", json!({"other": "x"}))).await;
+    world.pass(1000).await;
+    assert!(is_ready(&world.get(&format!("{PODS}/mounts")).await));
+    let missing = json!({"reason": "CreateContainerConfigError", "message": "couldn't find key k in Secret default/s"});
+    assert_eq!(waiting("reads").await, missing);
+    world.merge("/api/v1/namespaces/default/secrets/s", json!({"stringData": {"k": "x"}})).await;
+    world.pass(1000).await;
+    assert!(is_ready(&world.get(&format!("{PODS}/reads")).await));
+}
