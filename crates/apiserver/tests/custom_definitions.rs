@@ -9,7 +9,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const PAINTS: &str = "/apis/example.com/v1/namespaces/default/paints";
 
 /// A definition of paints with these versions.
-fn paints(versions: Value) -> Value {
+fn paints(versions: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "paints.example.com"},
@@ -20,12 +20,12 @@ fn paints(versions: Value) -> Value {
     })
 }
 
-fn version(name: &str, storage: bool, spec: Value) -> Value {
+fn version(name: &str, storage: bool, spec: &Value) -> Value {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}});
     json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}})
 }
 
-fn paint(name: &str, spec: Value) -> Value {
+fn paint(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Paint", "metadata": {"name": name}, "spec": spec})
 }
 
@@ -48,8 +48,8 @@ fn condition(definition: &Value, kind: &str) -> Value {
 async fn a_kind_is_served_when_its_definition_is_written_and_gone_when_that_is_deleted() {
     let server = support::start();
     assert_eq!(server.get("/apis/example.com").await.status, 404);
-    define(&server, &paints(json!([version("v1", true, color())]))).await;
-    assert_eq!(server.post(PAINTS, &paint("a", json!({"color": "red"}))).await.status, 201);
+    define(&server, &paints(&json!([version("v1", true, &color())]))).await;
+    assert_eq!(server.post(PAINTS, &paint("a", &json!({"color": "red"}))).await.status, 201);
     let mut watch = server.watch(&format!("{PAINTS}?watch=1")).await;
     assert_eq!(watch.brief().await, Some(("ADDED".to_owned(), "a".to_owned())));
 
@@ -62,7 +62,7 @@ async fn a_kind_is_served_when_its_definition_is_written_and_gone_when_that_is_d
     assert_eq!(server.get("/apis/example.com").await.status, 404);
     assert_eq!(server.get(&format!("{DEFINITIONS}/paints.example.com")).await.status, 404);
 
-    define(&server, &paints(json!([version("v1", true, color())]))).await;
+    define(&server, &paints(&json!([version("v1", true, &color())]))).await;
     assert_eq!(server.get(PAINTS).await.json()["items"], json!([]), "the objects went with it");
 }
 
@@ -70,15 +70,15 @@ async fn a_kind_is_served_when_its_definition_is_written_and_gone_when_that_is_d
 #[tokio::test]
 async fn an_object_with_a_finalizer_keeps_the_definition() {
     let server = support::start();
-    define(&server, &paints(json!([version("v1", true, color())]))).await;
-    let mut held = paint("a", json!({}));
+    define(&server, &paints(&json!([version("v1", true, &color())]))).await;
+    let mut held = paint("a", &json!({}));
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     assert_eq!(server.post(PAINTS, &held).await.status, 201);
     let own = format!("{DEFINITIONS}/paints.example.com");
     assert_eq!(server.delete(&own, None).await.status, 200);
     let found = server.get(&own).await.json();
     assert_eq!(condition(&found, "Terminating")["reason"], "InstanceDeletionInProgress");
-    let refused = server.post(PAINTS, &paint("b", json!({}))).await;
+    let refused = server.post(PAINTS, &paint("b", &json!({}))).await;
     assert_eq!(refused.status, 405, "{}", refused.json());
     assert_eq!(refused.json()["message"], "create not allowed while custom resource definition is terminating");
     assert_eq!(server.merge(&format!("{PAINTS}/a"), &json!({"metadata": {"finalizers": null}})).await.status, 200);
@@ -89,8 +89,8 @@ async fn an_object_with_a_finalizer_keeps_the_definition() {
 #[tokio::test]
 async fn a_name_that_becomes_free_is_taken_by_who_waits_for_it() {
     let server = support::start();
-    define(&server, &paints(json!([version("v1", true, color())]))).await;
-    let mut other = paints(json!([version("v1", true, color())]));
+    define(&server, &paints(&json!([version("v1", true, &color())]))).await;
+    let mut other = paints(&json!([version("v1", true, &color())]));
     other["metadata"]["name"] = json!("dyes.example.com");
     other["spec"]["names"] = json!({"plural": "dyes", "kind": "Paint"});
     define(&server, &other).await;
@@ -108,12 +108,12 @@ async fn a_name_that_becomes_free_is_taken_by_who_waits_for_it() {
 #[tokio::test]
 async fn objects_outlive_a_change_of_schema_and_of_the_version_they_are_stored_in() {
     let server = support::start();
-    define(&server, &paints(json!([version("v1", true, color())]))).await;
-    assert_eq!(server.post(PAINTS, &paint("a", json!({"color": "red"}))).await.status, 201);
+    define(&server, &paints(&json!([version("v1", true, &color())]))).await;
+    assert_eq!(server.post(PAINTS, &paint("a", &json!({"color": "red"}))).await.status, 201);
     let own = format!("{DEFINITIONS}/paints.example.com");
     let gloss = json!({"gloss": {"type": "boolean", "default": true}, "color": {"type": "string"}});
     let only_gloss = json!({"gloss": {"type": "boolean", "default": true}});
-    let versions = json!([version("v1", true, gloss), version("v2", false, only_gloss)]);
+    let versions = json!([version("v1", true, &gloss), version("v2", false, &only_gloss)]);
     let answer = server.merge(&own, &json!({"spec": {"versions": versions}})).await;
     assert_eq!(answer.status, 200, "{}", answer.json());
     let v1 = server.get(&format!("{PAINTS}/a")).await.json();
@@ -138,7 +138,7 @@ async fn documents_have_the_schema_at_once() {
     let server = support::start();
     let index = || async { server.get("/openapi/v3").await.json()["paths"]["apis/example.com/v1"].clone() };
     assert_eq!(index().await, Value::Null);
-    define(&server, &paints(json!([version("v1", true, color())]))).await;
+    define(&server, &paints(&json!([version("v1", true, &color())]))).await;
     let before = index().await;
     let three = server.get("/openapi/v3/apis/example.com/v1").await.json();
     let own = &three["components"]["schemas"]["com.example.v1.Paint"];
@@ -151,7 +151,7 @@ async fn documents_have_the_schema_at_once() {
     assert_eq!(two["definitions"]["com.example.v1.Paint"]["properties"]["spec"]["type"], "object");
 
     let size = json!({"size": {"type": "integer"}});
-    let change = json!({"spec": {"versions": [version("v1", true, size)]}});
+    let change = json!({"spec": {"versions": [version("v1", true, &size)]}});
     assert_eq!(server.merge(&format!("{DEFINITIONS}/paints.example.com"), &change).await.status, 200);
     assert_ne!(index().await, before, "the document's address changes with it");
 }
@@ -160,8 +160,8 @@ async fn documents_have_the_schema_at_once() {
 #[tokio::test]
 async fn a_custom_object_has_no_protobuf() {
     let server = support::start();
-    define(&server, &paints(json!([version("v1", true, color())]))).await;
-    server.post(PAINTS, &paint("a", json!({}))).await;
+    define(&server, &paints(&json!([version("v1", true, &color())]))).await;
+    server.post(PAINTS, &paint("a", &json!({}))).await;
     for path in [PAINTS.to_owned(), format!("{PAINTS}/a")] {
         let answer = server.send("GET", &path, &[("Accept", "application/vnd.kubernetes.protobuf")], "").await;
         assert_eq!(answer.status, 406, "{path}");
@@ -174,7 +174,7 @@ async fn a_custom_object_has_no_protobuf() {
 #[tokio::test]
 async fn a_definition_takes_nothing_from_kubernetes_own_kinds() {
     let server = support::start();
-    let mut own = paints(json!([version("v1", true, color())]));
+    let mut own = paints(&json!([version("v1", true, &color())]));
     own["metadata"] = json!({
         "name": "leases.coordination.k8s.io",
         "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/1"},

@@ -142,8 +142,11 @@ mod tests {
     use crate::custom::definition::Definition;
     use crate::custom::family::Family;
 
+    /// What a webhook makes of a review.
+    type Answer = fn(Value) -> Result<Value, String>;
+
     /// A webhook that answers by a function.
-    struct Answering(fn(Value) -> Result<Value, String>);
+    struct Answering(Answer);
 
     impl fmt::Debug for Answering {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,7 +177,7 @@ mod tests {
         Ok(review)
     }
 
-    fn tell(answer: fn(Value) -> Result<Value, String>) -> Result<Value, String> {
+    fn tell(answer: Answer) -> Result<Value, String> {
         let version = |name: &str, storage: bool, field: &str| {
             let spec = json!({"type": "object", "properties": {field: {"type": "string"}}});
             let schema = json!({"type": "object", "properties": {"spec": spec}});
@@ -217,7 +220,7 @@ mod tests {
     /// Contract: API-28
     #[test]
     fn an_answer_that_is_none_is_refused() {
-        let wrong: [(fn(Value) -> Result<Value, String>, &str); 5] = [
+        let wrong: [(Answer, &str); 5] = [
             (|_| Err("no".to_owned()), "conversion webhook for b.c/v1, Kind=A failed: no"),
             (Ok, "conversion webhook for b.c/v1, Kind=A failed: no response provided"),
             (

@@ -3,7 +3,6 @@
 //! Objects are handled in the version of the request and stored in one. What is read from storage is defaulted in the
 //! version that it was stored in, told in the version of the request, and pruned by that one's schema.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -215,51 +214,54 @@ fn anything() -> Structural {
 
 /// What managers share of a whole object.
 fn root(schema: &Structural) -> Node {
-    let mut node = node(schema, false);
-    if let Node::Atom(Atom { map: Some(map), .. }) = &mut node {
-        add_object_fields(map);
+    match node(schema, false) {
+        Node::Atom(mut atom) => {
+            atom.map = atom.map.map(with_object_fields);
+            Node::Atom(atom)
+        }
+        node => node,
     }
-    node
 }
 
-/// What every object of Kubernetes has.
-fn add_object_fields(map: &mut Members) {
-    let text = || Node::Atom(Atom { scalar: Some(Scalar::Text), ..Atom::default() });
+/// What every object of Kubernetes has, too.
+fn with_object_fields(map: Members) -> Members {
     let metadata = Table::get().named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
-    let metadata = metadata.map(|id| Node::Typed(Shape { kind: TypeKind::Struct(id), named: None }));
-    for (name, node) in [("apiVersion", Some(text())), ("kind", Some(text())), ("metadata", metadata)] {
-        if let Some(node) = node {
-            map.named.insert(name.to_owned(), Member { node, default: None });
-        }
-    }
+    let metadata = metadata.map(|id| Node::Typed(Box::new(Shape { kind: TypeKind::Struct(id), named: None })));
+    let own = [
+        ("apiVersion", Some(Node::Scalar(Scalar::Text))),
+        ("kind", Some(Node::Scalar(Scalar::Text))),
+        ("metadata", metadata),
+    ];
+    let mut named: Vec<(Box<str>, Member)> = map.named.into_vec();
+    named.retain(|(name, _)| own.iter().all(|(other, _)| **name != **other));
+    named.extend(own.into_iter().filter_map(|(name, node)| Some((name.into(), Member { node: node?, default: None }))));
+    named.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Members { named: named.into(), ..map }
 }
 
 /// What managers share of a value; `open` says that unknown members stay.
 fn node(schema: &Structural, open: bool) -> Node {
     let open = open || schema.preserve_unknown;
-    let scalar = |scalar| Atom { scalar: Some(scalar), ..Atom::default() };
-    let mut atom = match schema.kind {
-        None => Atom { scalar: Some(Scalar::Any), list: Some(items(schema, open)), map: Some(members(schema, open)) },
-        Some(Kind::Object) => Atom { map: Some(members(schema, open)), ..Atom::default() },
-        Some(Kind::Array) => Atom { list: Some(items(schema, open)), ..Atom::default() },
-        Some(Kind::Boolean) => scalar(Scalar::Boolean),
-        Some(Kind::Integer | Kind::Number) => scalar(Scalar::Number),
-        Some(Kind::String) => scalar(Scalar::Text),
+    let own = || {
+        let map = members(schema, open);
+        if schema.embedded { with_object_fields(map) } else { map }
     };
-    if let Some(map) = atom.map.as_mut().filter(|_| schema.embedded) {
-        add_object_fields(map);
-    }
-    Node::Atom(atom)
+    let atom = match schema.kind {
+        None => Atom { scalar: Some(Scalar::Any), list: Some(items(schema, open)), map: Some(own()) },
+        Some(Kind::Object) => Atom { map: Some(own()), ..Atom::default() },
+        Some(Kind::Array) => Atom { list: Some(items(schema, open)), ..Atom::default() },
+        Some(Kind::Boolean) => return Node::Scalar(Scalar::Boolean),
+        Some(Kind::Integer | Kind::Number) => return Node::Scalar(Scalar::Number),
+        Some(Kind::String) => return Node::Scalar(Scalar::Text),
+    };
+    Node::Atom(Box::new(atom))
 }
 
 fn members(schema: &Structural, open: bool) -> Members {
-    let named: BTreeMap<String, Member> = schema
+    let named: Box<[(Box<str>, Member)]> = schema
         .properties
         .iter()
-        .map(|(name, below)| {
-            let default = below.default.as_deref().cloned();
-            (name.to_string(), Member { node: node(below, open), default })
-        })
+        .map(|(name, below)| (name.clone(), Member { node: node(below, open), default: below.default.clone() }))
         .collect();
     let others = match &schema.additional {
         Additional::Schema(below) => Some(node(below, open)),

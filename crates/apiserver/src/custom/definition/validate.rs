@@ -7,16 +7,20 @@ use std::collections::BTreeSet;
 
 use super::schema::{self, Options};
 use super::{
-    APPROVED_ANNOTATION, ClientConfig, Conversion, Definition, Names, PrinterColumn, SelectableField, Spec,
-    Subresources, Validation, Version, go, structure, webhook,
+    ClientConfig, Conversion, Definition, Names, PrinterColumn, SelectableField, Spec, Subresources, Validation,
+    Version, go, webhook,
 };
-use crate::cel::url;
 use crate::custom::metadata::{child, mixed_case};
 use crate::custom::path::{FieldPathOptions, valid_field_path};
 use crate::custom::props::Props;
 use crate::custom::structural::Structural;
-use crate::field::{ErrorKind, FieldError, Shown, go_quote};
+use crate::field::{ErrorKind, FieldError, Shown};
 use crate::validation::{Errors, IMMUTABLE, name};
+
+mod approval;
+mod change;
+
+pub use approval::{Approval, approval_of, is_protected};
 
 /// The most fields that lists can be selected by.
 const MOST_SELECTABLE: usize = 8;
@@ -29,7 +33,7 @@ pub fn create(definition: &Definition) -> Errors {
     validate_spec(&definition.spec, &options, &mut errors);
     validate_names(&definition.status.accepted_names, "status.acceptedNames", &mut errors);
     validate_stored(definition, &mut errors);
-    errors.extend(approval(definition, None));
+    errors.extend(approval::approval(definition, None));
     errors.extend(preserve(definition, None));
     errors
 }
@@ -64,7 +68,7 @@ pub fn update(definition: &Definition, old: &Definition) -> Errors {
     immutable("spec.names.plural", &spec.names.plural, &before.names.plural);
     validate_names(&definition.status.accepted_names, "status.acceptedNames", &mut errors);
     validate_stored(definition, &mut errors);
-    errors.extend(approval(definition, Some(old)));
+    errors.extend(approval::approval(definition, Some(old)));
     errors.extend(preserve(definition, Some(old)));
     errors
 }
@@ -499,118 +503,11 @@ fn validate_stored(definition: &Definition, errors: &mut Errors) {
     }
 }
 
-/// Whether the group is Kubernetes' own.
-#[must_use]
-pub fn is_protected(group: &str) -> bool {
-    ["k8s.io", "kubernetes.io"]
-        .iter()
-        .any(|own| group == *own || group.strip_suffix(own).is_some_and(|rest| rest.ends_with('.')))
-}
-
-/// What an annotation says of the approval of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Approval {
-    /// Nothing.
-    Missing,
-    /// That there is none, and why.
-    Bypassed,
-    /// Where it was given.
-    Approved,
-    /// Neither.
-    Invalid,
-}
-
-/// What a definition's annotation says of the approval of its group, and the words for it.
-#[must_use]
-pub fn approval_of(definition: &Definition) -> (Approval, String) {
-    const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
-    let text = definition.metadata.annotations.get(APPROVED_ANNOTATION).map_or("", String::as_str);
-    if text.is_empty() {
-        let why = format!("protected groups must have approval annotation {}, {SEE}", go_quote(APPROVED_ANNOTATION));
-        return (Approval::Missing, why);
-    }
-    if text.starts_with("unapproved") {
-        return (Approval::Bypassed, format!("not approved: {}", go_quote(text)));
-    }
-    if url::parse(text).is_some_and(|url| !url.host.is_empty() && !url.scheme.is_empty()) {
-        return (Approval::Approved, format!("approved in {text}"));
-    }
-    let why = format!(
-        "protected groups must have approval annotation {} with either a URL or a reason starting with \"unapproved\", {SEE}",
-        go_quote(APPROVED_ANNOTATION)
-    );
-    (Approval::Invalid, why)
-}
-
-fn approval(definition: &Definition, old: Option<&Definition>) -> Option<FieldError> {
-    if !is_protected(&definition.spec.group) {
-        return None;
-    }
-    let (state, why) = approval_of(definition);
-    if old.is_some_and(|old| approval_of(old).0 == state) {
-        return None;
-    }
-    let field = format!("metadata.annotations[{APPROVED_ANNOTATION}]");
-    match state {
-        Approval::Approved | Approval::Bypassed => None,
-        Approval::Missing => Some(FieldError::required(field, why)),
-        Approval::Invalid => {
-            let text = definition.metadata.annotations.get(APPROVED_ANNOTATION).map_or("", String::as_str);
-            Some(FieldError::invalid(field, text, why))
-        }
-    }
-}
-
 fn preserve(definition: &Definition, old: Option<&Definition>) -> Option<FieldError> {
     let was = old.is_some_and(|old| old.spec.preserve_unknown_fields);
     let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
     (!was && definition.spec.preserve_unknown_fields)
         .then(|| FieldError::invalid("spec.preserveUnknownFields", true, why))
-}
-
-impl Options {
-    /// What is asked of a changed definition: no more than the old one kept, where it did not keep everything.
-    fn of_update(definition: &Definition, old: &Definition) -> Self {
-        let schemas: Vec<&Props> = old.spec.versions.iter().filter_map(Version::props).collect();
-        let any = |test: &dyn Fn(&Props) -> bool| schemas.iter().any(|schema| schema.any(&mut |p| test(p)));
-        let versions =
-            old.spec.conversion.as_ref().and_then(|c| c.webhook.as_ref()).map(|w| &w.conversion_review_versions);
-        let bundle = old
-            .spec
-            .conversion
-            .as_ref()
-            .and_then(|c| c.webhook.as_ref()?.client_config.as_ref())
-            .map_or("", |config| config.ca_bundle.as_str());
-        let same = |test: &dyn Fn(&Version, &Version) -> bool| -> BTreeSet<String> {
-            let pairs = definition.spec.versions.iter().filter_map(|version| {
-                let before = old.spec.versions.iter().find(|before| before.name == version.name)?;
-                test(version, before).then(|| version.name.clone())
-            });
-            pairs.collect()
-        };
-        let mut many = same(&|version, before| {
-            before.selectable_fields.len() > MOST_SELECTABLE && version.selectable_fields == before.selectable_fields
-        });
-        if !many.is_empty() && many.len() == definition.spec.versions.len() {
-            many.insert(String::new());
-        }
-        Self {
-            require_schema: old.spec.versions.iter().all(|version| version.props().is_some()),
-            require_types: !any(&schema::has_unknown_type),
-            require_structural: !schemas
-                .iter()
-                .any(|s| structure::unsupported(s).is_some() || !structure::validate(s, "").is_empty()),
-            require_pruned_defaults: !schemas.iter().any(|schema| schema::has_unpruned_defaults(schema)),
-            require_atomic_sets: !any(&schema::has_set_of_parts),
-            require_map_keys: !any(&|p| !schema::map_keys(p, "").is_empty()),
-            require_review_version: versions
-                .is_none_or(|list| list.is_empty() || list.iter().any(|v| matches!(v.as_str(), "v1" | "v1beta1"))),
-            allow_invalid_bundle: !old.is("Established") || (!bundle.is_empty() && !webhook::bundle_is_valid(bundle)),
-            many_selectable: many,
-            unchanged: same(&|version, before| version.schema == before.schema),
-            ignore_rule_cost: false,
-        }
-    }
 }
 
 /// Whether the CA bundle of a definition's webhook can be read.

@@ -25,9 +25,11 @@ pub struct Open {
 #[derive(Debug)]
 pub enum Node {
     /// A type of the table.
-    Typed(Shape),
+    Typed(Box<Shape>),
+    /// A text, a number or a boolean.
+    Scalar(Scalar),
     /// One of its own.
-    Atom(Atom),
+    Atom(Box<Atom>),
     /// Anything, of which each member of a map is owned for itself.
     Deduced,
     /// Anything, owned as a whole.
@@ -72,8 +74,8 @@ pub struct Items {
 /// A map.
 #[derive(Debug)]
 pub struct Members {
-    /// What the members are that have a name here.
-    pub named: BTreeMap<String, Member>,
+    /// What the members are that have a name here, in the order of their names.
+    pub named: Box<[(Box<str>, Member)]>,
     /// What the others are; `None` where there may be none.
     pub others: Option<Box<Node>>,
     /// Whether managers own it only as a whole.
@@ -86,7 +88,15 @@ pub struct Member {
     /// What it is.
     pub node: Node,
     /// What it is where it is not said.
-    pub default: Option<Value>,
+    pub default: Option<Box<Value>>,
+}
+
+impl Members {
+    /// The member with a name.
+    pub(super) fn member(&self, name: &str) -> Option<&Member> {
+        let at = self.named.binary_search_by(|(key, _)| (**key).cmp(name)).ok()?;
+        Some(&self.named[at].1)
+    }
 }
 
 /// The kind of an object, and where its types are.

@@ -70,6 +70,7 @@ impl<'a> Place<'a> {
     pub(super) fn node(node: &'a Node) -> Self {
         match node {
             Node::Typed(shape) => Self::of(shape),
+            Node::Scalar(scalar) => Self::Scalar(*scalar),
             Node::Atom(atom) => Self::Atom(atom),
             Node::Deduced => Self::Deduced,
             Node::Untyped => Self::Untyped,
@@ -138,7 +139,7 @@ impl<'a> Place<'a> {
             Self::Deduced | Self::DeducedMap => Some(Self::Deduced),
             _ => {
                 let members = self.members()?;
-                let named = members.named.get(name).map(|member| &member.node);
+                let named = members.member(name).map(|member| &member.node);
                 named.or(members.others.as_deref()).map(Self::node)
             }
         }
@@ -148,7 +149,7 @@ impl<'a> Place<'a> {
     pub(super) fn declares(self, name: &str) -> bool {
         match self.struct_id() {
             Some(id) => Table::get().ty(id).field(name).is_some(),
-            None => self.members().is_some_and(|members| members.named.contains_key(name)),
+            None => self.members().is_some_and(|members| members.member(name).is_some()),
         }
     }
 
@@ -185,7 +186,7 @@ impl<'a> Place<'a> {
             }
             Self::Items(items) => {
                 let element = Self::node(&items.element);
-                element_path(&items.keys, item, |key| element.members()?.named.get(key)?.default.clone())
+                element_path(&items.keys, item, |key| element.members()?.member(key)?.default.as_deref().cloned())
             }
             _ => Err("invalid indexing of non-associative list".to_owned()),
         }
