@@ -21,8 +21,8 @@ const CONTAINER: &str = "Container";
 const POD: &str = "Pod";
 const CLAIM: &str = "PersistentVolumeClaim";
 
-/// Gives the containers of a pod what they do not ask for.
-pub(super) fn complete(registry: &Registry, pod: &mut Object) {
+/// Gives the containers of a pod what they do not ask for, from which more may follow by default.
+pub(super) fn complete(registry: &Registry, served: &Served, pod: &mut Object) {
     for range in ranges(registry, pod) {
         let defaults = |field: &str| -> BTreeMap<String, Value> {
             let limits = range.part("spec").items("limits").filter(|limit| limit.text("type") == CONTAINER);
@@ -44,6 +44,7 @@ pub(super) fn complete(registry: &Registry, pod: &mut Object) {
             let text = format!("LimitRanger plugin set: {}", told.join("; "));
             let annotations = pod.object_or_new("metadata").object_or_new("annotations");
             annotations.insert(ANNOTATION.to_owned(), text.into());
+            served.kind.default(pod);
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn create(registry: &Registry, served: &Served, object: &mut Object) -> Resu
     lifecycle::create(registry, served, object)?;
     match kind(served) {
         ("", "pods") => {
-            limits::complete(registry, object);
+            limits::complete(registry, served, object);
             serviceaccount::create(registry, served, object)?;
             priority::create(registry, served, object)?;
             tolerations::complete(object);
@@ -91,7 +91,7 @@ pub fn update(registry: &Registry, served: &Served, part: Part, object: &mut Obj
             priority::update(object, old);
             tolerations::complete(object);
         }
-        (("", "pods"), Part::Resize) if stays(old) => limits::complete(registry, object),
+        (("", "pods"), Part::Resize) if stays(old) => limits::complete(registry, served, object),
         _ => {}
     }
 }
@@ -147,9 +147,13 @@ pub fn validate_update(
 /// Admits a deletion.
 ///
 /// # Errors
-/// 403 for a namespace that must stay.
+/// 403 for a namespace or a priority class that must stay.
 pub fn delete(served: &Served, name: &str) -> Result<(), ApiError> {
-    lifecycle::delete(served, name)
+    lifecycle::delete(served, name)?;
+    match kind(served) {
+        ("scheduling.k8s.io", "priorityclasses") => priority::delete_class(served, name),
+        _ => Ok(()),
+    }
 }
 
 /// Group and plural name.

@@ -7,6 +7,7 @@ use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
+use crate::validation::scheduling::SYSTEM_CLASSES;
 
 const GROUP: &str = "scheduling.k8s.io";
 const CLASSES: &str = "priorityclasses";
@@ -77,6 +78,15 @@ pub(super) fn validate_class(
     }
     let why = format!("PriorityClass {default} is already marked as default. Only one default can exist");
     Err(ApiError::forbidden(served.group_resource(), name, &why))
+}
+
+/// Keeps the classes that every cluster has.
+pub(super) fn delete_class(served: &Served, name: &str) -> Result<(), ApiError> {
+    if SYSTEM_CLASSES.iter().all(|(system, ..)| *system != name) {
+        return Ok(());
+    }
+    let why = "this is a system priority class and cannot be deleted";
+    Err(ApiError::forbidden(served.group_resource(), name, why))
 }
 
 /// The class of pods that name none: of several, the one of the least priority.

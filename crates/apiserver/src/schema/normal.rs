@@ -4,7 +4,7 @@ use serde_json::{Map, Number, Value};
 
 use super::Object;
 use super::quantity::Quantity;
-use super::table::{Field, Kind, Shape, Table, TypeId};
+use super::table::{Field, Kind, Shape, Table, Type, TypeId};
 
 /// A quantity from the text of a JSON value, which need not be a string.
 pub(super) fn quantity(raw: &[u8]) -> Result<Value, String> {
@@ -78,12 +78,15 @@ fn corrupt_at(text: &[u8]) -> usize {
     }
 }
 
-/// Puts a field's value into an object, unless Go would leave it out.
-pub(super) fn put(out: &mut Object, field: &Field, value: Option<Value>) {
+/// Fields, and their types, whose empty value says something else than none: forget the managed fields; and that a
+/// volume without a capacity, which is refused, was given an empty one.
+const TOLD_FROM_NONE: [(&str, &str); 2] = [("ObjectMeta", "managedFields"), ("PersistentVolumeSpec", "capacity")];
+
+/// Puts a field's value into an object of a type, unless Go would leave it out.
+pub(super) fn put(out: &mut Object, ty: &Type, field: &Field, value: Option<Value>) {
     let Some(value) = value else { return };
     if !field.pointer {
-        // An empty `managedFields` says something: forget them.
-        if field.omitted && is_empty(&value) && field.json != "managedFields" {
+        if field.omitted && is_empty(&value) && !TOLD_FROM_NONE.contains(&(ty.go, field.json)) {
             return;
         }
         // Storage does not tell an empty list from none.

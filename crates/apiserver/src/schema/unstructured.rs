@@ -130,7 +130,7 @@ impl Converter {
             }
             let value = self.value(&field.shape, value)?;
             self.path.truncate(depth);
-            normal::put(&mut out, field, Some(value));
+            normal::put(&mut out, ty, field, Some(value));
         }
         if self.strict {
             for name in from.keys() {

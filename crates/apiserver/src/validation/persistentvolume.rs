@@ -125,9 +125,8 @@ fn validate_capacity(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
         let mut sorted: Vec<(&String, &Value)> = capacity.iter().collect();
         sorted.sort_by_key(|(key, _)| *key);
         let each: Vec<String> = sorted.into_iter().map(|(k, v)| format!("{}:{v}", Value::from(k.as_str()))).collect();
-        // An empty map and none are one here, where the reference tells `{}` from `null`.
-        let shown = Shown::Bare(format!("{{{}}}", each.join(",")));
-        errors.push(FieldError::not_supported(path, shown, &["storage"]));
+        let shown = if spec.contains_key("capacity") { format!("{{{}}}", each.join(",")) } else { "null".to_owned() };
+        errors.push(FieldError::not_supported(path, Shown::Bare(shown), &["storage"]));
     }
     for (resource, text) in spec.pairs("capacity") {
         let quantity = Quantity::of(text);

@@ -187,7 +187,7 @@ impl<'a> Decoder<'a> {
             self.owner = ty.go;
             let before = if repeated || over { out.remove(field.json) } else { None };
             let value = self.value(&field.shape, field.pointer, before)?;
-            put(&mut out, field, value);
+            put(&mut out, ty, field, value);
             self.owner = owner;
             self.fields.truncate(known);
             self.path.truncate(depth);
