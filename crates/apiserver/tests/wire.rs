@@ -78,6 +78,25 @@ async fn custom_kinds_are_the_reference_servers() {
     assert_eq!(compared, 251, "every recorded request was compared");
 }
 
+/// Contract: API-25, API-26, API-27
+#[tokio::test(start_paused = true)]
+async fn classes_volumes_and_network_kinds_are_the_reference_servers() {
+    let groups = ["network-kinds", "storage-kinds", "more-kinds", "limit-range"];
+    let compared = replay(include_str!("vectors/wire-kinds.json"), &groups).await;
+    assert_eq!(compared, 158, "every recorded request was compared");
+    let groups = ["limits", "priority", "runtime", "storage", "ingress", "misc", "applied", "fields"];
+    let compared = replay(include_str!("vectors/classes-and-volumes.json"), &groups).await;
+    assert_eq!(compared, 659, "every recorded request was compared");
+}
+
+/// Contract: API-21
+#[tokio::test(start_paused = true)]
+async fn quotas_refuse_in_the_reference_servers_words() {
+    let groups = ["quota-a", "quota-b", "quota-misc"];
+    let compared = replay(include_str!("vectors/classes-and-volumes.json"), &groups).await;
+    assert_eq!(compared, 47, "every recorded request was compared");
+}
+
 /// Sends the requests of these groups, and compares the answers; says how many it compared.
 async fn replay(vectors: &str, groups: &[&str]) -> usize {
     let corpus: Value = serde_json::from_str(vectors).expect("the vectors are JSON");
