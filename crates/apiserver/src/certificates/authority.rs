@@ -9,7 +9,6 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose, SigningKey as _,
 };
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use rustls::pki_types::CertificateDer;
 use yasna::models::ObjectIdentifier;
 use yasna::tags::{TAG_GENERALIZEDTIME, TAG_UTCTIME};
@@ -17,7 +16,7 @@ use yasna::{DERWriter, DERWriterSeq, Tag};
 
 use super::pem;
 use super::request::Request;
-use super::x509::{self, ALTERNATIVE_NAMES, KEY_IDENTIFIER};
+use super::x509::{self, ALTERNATIVE_NAMES};
 
 const ECDSA_SHA256: &[u64] = &[1, 2, 840, 10045, 4, 3, 2];
 const KEY_USAGE: &[u64] = &[2, 5, 29, 15];
@@ -206,8 +205,6 @@ impl Authority {
             });
         }
         write_extension(writer, BASIC_CONSTRAINTS, true, |writer| writer.write_sequence(|_| ()));
-        let identifier = digest(&SHA1_FOR_LEGACY_USE_ONLY, &request.key_bits);
-        write_extension(writer, KEY_IDENTIFIER, false, |writer| writer.write_bytes(identifier.as_ref()));
         if let Some(own) = &self.own.key_identifier {
             write_extension(writer, AUTHORITY_KEY_IDENTIFIER, false, |writer| {
                 writer.write_sequence(|writer| {
@@ -294,6 +291,8 @@ mod tests {
         assert_eq!((block.label, rest), ("CERTIFICATE", ""));
         let found = x509::certificate(&block.bytes).expect("a certificate");
         assert_eq!((&found.subject, found.until), (&asked.subject, at(1_800_003_600)));
+        let issuer = authority.own.key_identifier.as_deref().expect("an authority's key has one");
+        assert!(block.bytes.windows(issuer.len()).any(|part| part == issuer), "it names the key that signed it");
 
         // Trusted for clients, not for servers, and only while it is good.
         let mut roots = rustls::RootCertStore::empty();

@@ -103,7 +103,7 @@ pub fn certificate(der: &[u8]) -> ASN1Result<Certificate> {
                 reader.next().read_der()?;
                 for unique in [1, 2] {
                     reader.read_optional(|reader| {
-                        reader.read_tagged_implicit(Tag::context(unique), |reader| reader.read_der())
+                        reader.read_tagged_implicit(Tag::context(unique), |reader| reader.read_bytes())
                     })?;
                 }
                 let extensions =

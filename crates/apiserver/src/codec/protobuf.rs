@@ -157,6 +157,7 @@ fn empty(shape: &Shape) -> Value {
     match shape.kind {
         Kind::String | Kind::Bytes | Kind::Quantity => Value::from(""),
         Kind::Struct(_) => Value::Object(Map::new()),
+        Kind::List(_) => Value::Array(Vec::new()),
         _ => Value::Null,
     }
 }
@@ -209,6 +210,15 @@ fn scalar(shape: &'static Shape, wire: Wire<'_>, depth: usize) -> Result<Value, 
         }
         (Kind::Struct(id), Wire::Bytes(message)) => {
             Value::Object(structure(Table::get().ty(*id), message, None, depth + 1)?)
+        }
+        // A list in a map stands in a message of its own.
+        (Kind::List(element), Wire::Bytes(message)) => {
+            let mut items = Vec::new();
+            each(
+                message,
+                |number, wire| if number == 1 { elements(element, wire, &mut items, depth) } else { Ok(()) },
+            )?;
+            Value::Array(items)
         }
         _ => return Err("proto: wrong wireType for a field".to_owned()),
     })

@@ -100,7 +100,14 @@ fn field(number: u32, shape: &'static Shape, value: &Value, out: &mut Vec<u8>) {
             for (key, value) in members {
                 let mut entry = Vec::new();
                 bytes(1, key.as_bytes(), &mut entry);
-                field(2, element, value, &mut entry);
+                if let Kind::List(_) = element.kind {
+                    // There are no maps of lists: each list is in a message of its own.
+                    let mut list = Vec::new();
+                    field(1, element, value, &mut list);
+                    bytes(2, &list, &mut entry);
+                } else {
+                    field(2, element, value, &mut entry);
+                }
                 bytes(number, &entry, out);
             }
         }
@@ -290,6 +297,21 @@ mod tests {
         let allows = b"\x08\x01\x12\x08\x2a\x06string";
         let written = body(&definition).expect("protobuf has a form for it");
         assert!(written.windows(allows.len()).any(|w| w == allows), "{written:?}");
+    }
+
+    /// Contract: API-05, API-32
+    #[test]
+    fn a_list_in_a_map_stands_in_a_message_of_its_own() {
+        let request = json!({
+            "apiVersion": "certificates.k8s.io/v1",
+            "kind": "CertificateSigningRequest",
+            "metadata": {"name": "a"},
+            "spec": {"extra": {"k": ["v", "w"], "none": []}},
+        });
+        assert_eq!(read_back(&request), request);
+        let written = body(&request).expect("protobuf has a form for it");
+        let entry = b"\x0a\x01k\x12\x06\x0a\x01v\x0a\x01w";
+        assert!(written.windows(entry.len()).any(|w| w == entry), "{written:?}");
     }
 
     /// Contract: API-05
