@@ -132,6 +132,25 @@ async fn objects_outlive_a_change_of_schema_and_of_the_version_they_are_stored_i
     assert_eq!(table.json()["rows"][0]["cells"][0], "a");
 }
 
+/// Contract: API-28
+#[tokio::test]
+async fn objects_of_versions_that_are_not_served_for_now_stay() {
+    let server = support::start();
+    define(&server, &paints(&json!([version("v1", true, &color())]))).await;
+    assert_eq!(server.post(PAINTS, &paint("a", &json!({"color": "red"}))).await.status, 201);
+    let mut watch = server.watch(&format!("{PAINTS}?watch=1")).await;
+    assert_eq!(watch.brief().await, Some(("ADDED".to_owned(), "a".to_owned())));
+    let own = format!("{DEFINITIONS}/paints.example.com");
+    for served in [false, true] {
+        let mut only = version("v1", true, &color());
+        only["served"] = json!(served);
+        let answer = server.merge(&own, &json!({"spec": {"versions": [only]}})).await;
+        assert_eq!(answer.status, 200, "{}", answer.json());
+        assert_eq!(server.get(&format!("{PAINTS}/a")).await.status, if served { 200 } else { 404 });
+    }
+    assert_eq!(watch.brief().await, None, "what a watch shows is not what is served now");
+}
+
 /// Contract: API-04, API-28
 #[tokio::test]
 async fn documents_have_the_schema_at_once() {

@@ -1,5 +1,6 @@
 //! Which kinds are served: an immutable catalogue, replaced as a whole when kinds arrive or go.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub struct Catalogue {
     served: Vec<Arc<Served>>,
     /// Places in `served`, in the order of group, version and plural name.
     by_path: Vec<usize>,
+    /// Where the objects are of groups and plural names of which no kind is served for now.
+    parked: BTreeMap<(String, String), ResourceId>,
 }
 
 impl fmt::Debug for Catalogue {
@@ -45,17 +48,31 @@ impl Catalogue {
         })
     }
 
-    /// With other kinds in the place of those of a group and plural name; they take over the objects.
-    pub(super) fn replacing(&self, group: &str, plural: &str, kinds: Vec<Arc<dyn Kind>>, storage: &Storage) -> Self {
+    /// With other kinds in the place of those of a group and plural name; they take over the objects. Where none comes, the
+    /// objects go, unless they are to be kept for kinds that come later.
+    pub(super) fn replacing(
+        &self,
+        group: &str,
+        plural: &str,
+        kinds: Vec<Arc<dyn Kind>>,
+        keep: bool,
+        storage: &Storage,
+    ) -> Self {
         let (gone, kept): (Vec<_>, Vec<_>) = self.served.iter().cloned().partition(|served| {
             let resource = served.resource();
             resource.group == group && resource.plural == plural
         });
-        let next = Self { served: kept, by_path: Vec::new() }.with_at(kinds, storage, gone.first().map(|old| old.id));
-        for old in gone.iter().filter(|old| next.served.iter().all(|new| new.id != old.id)) {
-            storage.remove_resource(old.id);
+        let mut parked = self.parked.clone();
+        let place = (group.to_owned(), plural.to_owned());
+        let known = parked.remove(&place).or_else(|| gone.first().map(|old| old.id));
+        match known {
+            Some(id) if kinds.is_empty() && keep => {
+                parked.insert(place, id);
+            }
+            Some(id) if kinds.is_empty() => storage.remove_resource(id),
+            _ => {}
         }
-        next
+        Self { served: kept, by_path: Vec::new(), parked }.with_at(kinds, storage, known)
     }
 
     /// With more kinds.

@@ -150,7 +150,6 @@ impl Registry {
         let mut hasher = DefaultHasher::new();
         object.get("spec").unwrap_or(&Value::Null).to_string().hash(&mut hasher);
         object.get("status").and_then(|s| s.get("acceptedNames")).unwrap_or(&Value::Null).to_string().hash(&mut hasher);
-        definition.metadata.deletion_timestamp.is_some().hash(&mut hasher);
         let hash = hasher.finish();
         let catalogue = self.catalogue();
         let overlaps = catalogue.served().iter().any(|served| {
@@ -160,17 +159,29 @@ impl Registry {
                 && (resource.plural == definition.status.accepted_names.plural
                     || definition.spec.versions.iter().any(|version| version.name == resource.version))
         });
-        if overlaps || place.serving.as_ref().is_some_and(|serving| serving.family.stamp == hash) {
+        let before = place.serving.as_ref();
+        let same = before.is_some_and(|before| before.family.stamp == hash);
+        let going = definition.metadata.deletion_timestamp.is_some();
+        if overlaps || (same && before.is_some_and(|before| before.family.terminating == going)) {
             return;
         }
         let caller = self.webhooks.get().map_or_else(|| Arc::new(NoCaller) as Arc<dyn Caller>, Arc::clone);
         let family = Arc::new(Family::new(definition, hash, caller));
         // What was stored by another schema has to be read by this one.
-        let plain = place.serving.as_ref().is_none_or(|before| {
+        let plain = before.is_none_or(|before| {
             let (was, is) = (&before.family.versions[before.family.storage], &family.versions[family.storage]);
             before.plain && was.name == is.name && was.schema == is.schema
         });
-        self.serve(&family.group, &family.names.plural, CustomKind::versions(&family, plain));
+        let kinds = CustomKind::versions(&family, plain);
+        let known = catalogue.served().iter().find(|served| {
+            let own = served.kind.custom().map(CustomKind::family);
+            own.is_some_and(|own| own.definition == family.definition)
+        });
+        self.replace_kinds(&family.group, &family.names.plural, kinds, true);
+        if let Some(known) = known.filter(|_| !same) {
+            // They show what the kind was.
+            self.storage.end_watches(known.id);
+        }
         place.serving = Some(Serving { family, plain });
     }
 

@@ -140,6 +140,16 @@ impl Storage {
         wakers.wake_all();
     }
 
+    /// Ends the watches of a table: what they show is not what it shows from now on.
+    pub fn end_watches(&self, resource: ResourceId) {
+        let mut inner = self.lock();
+        let Some(table) = inner.table_mut(resource) else { return };
+        table.era += 1;
+        let wakers = table.wakers.clone();
+        drop(inner);
+        wakers.wake_all();
+    }
+
     /// The version of the last commit.
     #[must_use]
     pub fn version(&self) -> u64 {
@@ -261,8 +271,9 @@ impl Storage {
             return Err(dropped);
         }
         let waker = table.wakers.of(namespace, dropped);
+        let era = table.era;
         drop(inner);
-        Ok(Cursor::new(Arc::clone(self), resource, namespace, after, waker))
+        Ok(Cursor::new(Arc::clone(self), (resource, era), namespace, after, waker))
     }
 
     /// Forgets all history: what has not been read by now can be read no more, as after a compaction.

@@ -39,6 +39,8 @@ pub(super) struct Table {
     dropped: u64,
     /// How many times it was changed.
     pub(super) changes: Arc<AtomicU64>,
+    /// Counts the times that its watches were ended.
+    pub(super) era: u64,
     /// Its watchers.
     pub(super) wakers: Wakers,
 }

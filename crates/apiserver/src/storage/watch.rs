@@ -79,6 +79,8 @@ pub struct Fallen(pub u64);
 pub struct Cursor {
     storage: Arc<Storage>,
     resource: ResourceId,
+    /// The table's, when the watch began.
+    era: u64,
     namespace: Box<str>,
     /// Everything up to this version has been read.
     after: u64,
@@ -91,12 +93,12 @@ const BATCH: usize = 512;
 impl Cursor {
     pub(super) fn new(
         storage: Arc<Storage>,
-        resource: ResourceId,
+        (resource, era): (ResourceId, u64),
         namespace: &str,
         after: u64,
         waker: Arc<Waker>,
     ) -> Self {
-        Self { storage, resource, namespace: namespace.into(), after, waker }
+        Self { storage, resource, era, namespace: namespace.into(), after, waker }
     }
 
     /// The version up to which everything has been read.
@@ -139,7 +141,7 @@ impl Cursor {
             };
             // What it has read may never have been: everything was put back to an earlier version. And only what concerned
             // this watch, which nothing else wakes, can be missed.
-            if self.after < self.waker.dropped() || self.after > inner.version {
+            if self.after < self.waker.dropped() || self.after > inner.version || self.era != table.era {
                 return Err(Fallen(table.dropped()));
             }
             match table.events_after(self.after, &self.namespace, BATCH, out) {
