@@ -151,6 +151,25 @@ async fn objects_of_versions_that_are_not_served_for_now_stay() {
     assert_eq!(watch.brief().await, None, "what a watch shows is not what is served now");
 }
 
+/// Contract: API-28
+#[tokio::test]
+async fn kinds_are_put_back_with_the_storage() {
+    for was_there in [true, false] {
+        let server = support::start();
+        let storage = &server.api.registry().storage;
+        let before = storage.version();
+        define(&server, &paints(&json!([version("v1", true, &color())]))).await;
+        assert_eq!(server.get(PAINTS).await.status, 200);
+        let defined = storage.version();
+        if was_there {
+            assert_eq!(server.delete(&format!("{DEFINITIONS}/paints.example.com"), None).await.status, 200);
+            assert_eq!(server.get(PAINTS).await.status, 404);
+        }
+        storage.restore(if was_there { defined } else { before }).expect("a version in the history");
+        assert_eq!(server.get(PAINTS).await.status, if was_there { 200 } else { 404 });
+    }
+}
+
 /// Contract: API-04, API-28
 #[tokio::test]
 async fn documents_have_the_schema_at_once() {

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -38,7 +39,11 @@ const MOST_STEPS: usize = 64;
 
 /// What is known of the definitions.
 #[derive(Debug, Default)]
-pub(super) struct Definitions(Mutex<BTreeMap<String, Known>>);
+pub(super) struct Definitions {
+    known: Mutex<BTreeMap<String, Known>>,
+    /// How often storage had been put back when it was looked at last.
+    restores: AtomicU64,
+}
 
 /// What is known of a definition.
 #[derive(Debug)]
@@ -57,11 +62,24 @@ struct Serving {
 }
 
 impl Registry {
+    /// Looks at all definitions again where storage has been put back to an earlier version.
+    pub(super) fn settle_restored(&self) {
+        let restores = self.storage.restores();
+        // Who holds this looks at them already.
+        if self.definitions.known.try_lock().is_err()
+            || self.definitions.restores.swap(restores, Ordering::AcqRel) == restores
+        {
+            return;
+        }
+        let definitions = self.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+        definitions.into_iter().for_each(|definitions| self.settle(&definitions, None));
+    }
+
     /// Does what follows from a write to a kind: to definitions, or to objects of one that is on its way out.
     pub fn settle(&self, served: &Served, name: Option<&str>) {
         let terminating = served.kind.custom().map(CustomKind::family).filter(|family| family.terminating);
         let Some(definitions) = self.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
-        let mut known = self.definitions.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.definitions.known.lock().unwrap_or_else(PoisonError::into_inner);
         if served.id == definitions.id {
             match name {
                 Some(name) => self.settle_group(&definitions, &mut known, name),
