@@ -35,7 +35,7 @@ fn main() {
 /// Creates definitions, and waits until each is served.
 async fn definitions(server: &ApiServer) {
     let before = resident();
-    let bodies: Vec<Bytes> = (0..DEFINITIONS).map(|number| definition(&format!("kind{number}s"), wide())).collect();
+    let bodies: Vec<Bytes> = (0..DEFINITIONS).map(|number| definition(&format!("kind{number}s"), &wide())).collect();
     let size = bodies.first().map_or(0, Bytes::len);
     let begun = Instant::now();
     for body in &bodies {
@@ -61,7 +61,7 @@ async fn definitions(server: &ApiServer) {
 async fn objects(server: &ApiServer) {
     let maps = "/api/v1/namespaces/default/configmaps";
     assert_eq!(
-        post(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition("plains", wide())).await,
+        post(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition("plains", &wide())).await,
         201
     );
     served(server, "plains").await;
@@ -93,7 +93,7 @@ async fn objects(server: &ApiServer) {
 }
 
 /// A definition whose kind is the plural name without its last letter.
-fn definition(plural: &str, spec: Value) -> Bytes {
+fn definition(plural: &str, spec: &Value) -> Bytes {
     let singular = plural.strip_suffix('s').unwrap_or(plural);
     let kind = format!("{}{}", singular[..1].to_uppercase(), &singular[1..]);
     let schema = json!({"type": "object", "properties": {"spec": spec, "status": {"type": "object"}}});

@@ -59,8 +59,11 @@ pub const CONTROLLERS: &[Name] = &[
     VOLUME_PROTECTION,
 ];
 
+/// Sets a controller up.
+type SetUp = fn(&mut Frame<'_>);
+
 /// Those that are set up in a [`Frame`], and how.
-pub(crate) const FRAMED: &[(Name, fn(&mut Frame<'_>))] = &[
+pub(crate) const FRAMED: &[(Name, SetUp)] = &[
     (ENDPOINT_SLICE, services::keep_slices),
     (ENDPOINTS, services::keep_endpoints),
     (DISRUPTION, disruption::keep_budgets),

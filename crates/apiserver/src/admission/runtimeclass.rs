@@ -34,7 +34,8 @@ pub(super) fn create(registry: &Registry, served: &Served, pod: &mut Object) -> 
         }
         selector.insert(key.to_owned(), value.into());
     }
-    let tolerations = merged(spec.items("tolerations").chain(scheduling.items("tolerations")).collect());
+    let all: Vec<&Object> = spec.items("tolerations").chain(scheduling.items("tolerations")).collect();
+    let tolerations = merged(&all);
     if !tolerations.is_empty() {
         spec.insert("tolerations".to_owned(), tolerations.into());
     }
@@ -67,7 +68,7 @@ fn same(one: Option<&Object>, other: Option<&Object>) -> bool {
 }
 
 /// Tolerations without those that others of them cover.
-fn merged(all: Vec<&Object>) -> Vec<Value> {
+fn merged(all: &[&Object]) -> Vec<Value> {
     let mut kept: Vec<&Object> = Vec::new();
     for (i, one) in all.iter().enumerate() {
         let covered = kept.iter().any(|other| covers(other, one))
@@ -127,7 +128,7 @@ mod tests {
         ];
         for (given, want) in cases {
             let given: Vec<&Object> = given.into_iter().filter_map(Value::as_object).collect();
-            assert_eq!(merged(given.clone()), want.into_iter().cloned().collect::<Vec<_>>(), "{given:?}");
+            assert_eq!(merged(&given), want.into_iter().cloned().collect::<Vec<_>>(), "{given:?}");
         }
     }
 }

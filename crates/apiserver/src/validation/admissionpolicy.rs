@@ -510,7 +510,7 @@ mod tests {
         errors.iter().map(ToString::to_string).collect()
     }
 
-    fn rules(operations: Value) -> Value {
+    fn rules(operations: &Value) -> Value {
         json!({
             "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {},
             "resourceRules": [{"operations": operations, "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
@@ -523,7 +523,7 @@ mod tests {
         let spec = json!({
             "failurePolicy": "Fail",
             "paramKind": {"apiVersion": "a/b/c", "kind": "K"},
-            "matchConstraints": rules(json!(["CREATE"])),
+            "matchConstraints": rules(&json!(["CREATE"])),
             "matchConditions": [{"name": "c", "expression": "x"}, {"name": "c", "expression": "y!"}],
             "variables": [{"name": "for", "expression": "1"}, {"name": "b", "expression": "2!"}],
             "validations": [{"expression": "v", "message": "a\nb", "reason": "Odd"}],
@@ -558,7 +558,7 @@ mod tests {
     fn mutations_by_the_table() {
         let spec = json!({
             "failurePolicy": "Fail",
-            "matchConstraints": rules(json!(["DELETE"])),
+            "matchConstraints": rules(&json!(["DELETE"])),
             "mutations": [{"patchType": "JSONPatch", "applyConfiguration": {"expression": "a"}}, {"patchType": "Odd"}],
             "reinvocationPolicy": "Never",
         });

@@ -33,7 +33,7 @@ pub(super) fn decide(
     let decided = if claim.body.annotations.has(BIND_COMPLETED) {
         deciding.bound(volumes)
     } else if claim.body.volume.is_empty() {
-        deciding.unbound(volumes, classes, unscheduled)
+        deciding.unbound(volumes, classes, &unscheduled)
     } else {
         deciding.asking(volumes)
     };
@@ -52,7 +52,7 @@ impl Deciding<'_> {
         &mut self,
         volumes: &Cache<Slim<Volume>>,
         classes: &Cache<Slim<Class>>,
-        unscheduled: Vec<String>,
+        unscheduled: &[String],
     ) -> Result<(), String> {
         let claim = self.claim;
         let delayed = claim.body.is_delayed(classes);
@@ -70,7 +70,7 @@ impl Deciding<'_> {
             return Ok(());
         }
         if delayed && !claim.body.annotations.has(SELECTED_NODE) {
-            let (reason, message) = match &unscheduled[..] {
+            let (reason, message) = match unscheduled {
                 [] => ("WaitForFirstConsumer", "waiting for first consumer to be created before binding".to_owned()),
                 [pod] => ("WaitForPodScheduled", format!("waiting for pod {pod} to be scheduled")),
                 pods => ("WaitForPodScheduled", format!("waiting for pods {} to be scheduled", pods.join(","))),

@@ -30,7 +30,8 @@ impl Near<'_> {
 ///
 /// Volumes with fewer access modes are preferred, then smaller ones, then those whose name comes first.
 pub(super) fn find(claim: &Slim<Claim>, volumes: &Cache<Slim<Volume>>, delayed: bool) -> Option<Arc<Slim<Volume>>> {
-    let mut by_modes: BTreeMap<(usize, BTreeSet<&str>), Vec<&Arc<Slim<Volume>>>> = BTreeMap::new();
+    type Modes<'a> = (usize, BTreeSet<&'a str>);
+    let mut by_modes: BTreeMap<Modes<'_>, Vec<&Arc<Slim<Volume>>>> = BTreeMap::new();
     for volume in candidates(claim, volumes) {
         let modes: BTreeSet<&str> = volume.body.access_modes.iter().map(String::as_str).collect();
         if claim.body.access_modes.iter().all(|mode| modes.contains(mode.as_str())) {

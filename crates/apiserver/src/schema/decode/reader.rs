@@ -68,7 +68,7 @@ impl<'a> Decoder<'a> {
         match (self.cursor.peek(), &shape.kind) {
             (first, Kind::Either(id)) if first != b'n' => {
                 let raw = self.cursor.raw();
-                return self.either(*id, first, raw).map(Some);
+                self.either(*id, first, raw).map(Some)
             }
             (b'{' | b'[', _) => {
                 if self.depth >= DEEPEST {
