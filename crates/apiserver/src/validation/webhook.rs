@@ -423,7 +423,7 @@ mod tests {
             ),
             (
                 configuration(|h| {
-                    h["clientConfig"] = json!({"service": {"name": "", "namespace": "n", "port": 0, "path": "a//B"}})
+                    h["clientConfig"] = json!({"service": {"name": "", "namespace": "n", "port": 0, "path": "a//B"}});
                 }),
                 vec![
                     "clientConfig.service.namespace: Required value",
