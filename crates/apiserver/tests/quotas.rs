@@ -39,7 +39,7 @@ async fn at_once(server: &Server, path: &str, bodies: Vec<Value>) -> (usize, usi
     (count(201), count(403))
 }
 
-/// Contract: API-21
+/// Contract: API-21, B-25
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_at_once_do_not_exceed_a_quota() {
     let hard = json!({"hard": {"configmaps": "7", "requests.cpu": "1", "pods": "50"}});
@@ -125,7 +125,19 @@ async fn only_what_is_in_all_scopes_counts() {
     assert_eq!(create("e", "system-node-critical", Value::Null).await, 201);
 }
 
-/// Contract: API-21
+/// Contract: API-21, B-25
+#[tokio::test(start_paused = true)]
+async fn a_quota_holds_before_anybody_has_summed_up() {
+    let server = support::start();
+    let spec = json!({"hard": {"configmaps": "1"}});
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": spec});
+    assert_eq!(server.post(QUOTAS, &quota).await.status, 201);
+    assert_eq!((server.config_map("a", "x").await.status, server.config_map("b", "x").await.status), (201, 403));
+    // What is limited is for the controller to say, and nothing is told of use before.
+    assert_eq!(used(&server).await, Value::Null);
+}
+
+/// Contract: API-21, B-25
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_or_a_write_that_fails_uses_nothing() {
     let server = with_quota(support::start(), json!({"hard": {"configmaps": "2"}})).await;
