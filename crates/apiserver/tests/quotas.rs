@@ -98,6 +98,24 @@ async fn sums_outlive_the_history_that_they_are_made_of() {
 
 /// Contract: API-21
 #[tokio::test(start_paused = true)]
+async fn sums_are_of_what_is_there_after_a_restore() {
+    let server = with_quota(support::start(), json!({"hard": {"requests.cpu": "3"}})).await;
+    let storage = server.api.registry().storage.clone();
+    let before = storage.version();
+    for name in ["a", "b", "c"] {
+        assert_eq!(server.post(PODS, &pod(name, "1")).await.status, 201);
+    }
+    let after = storage.version();
+    storage.restore(before).expect("a version in the history");
+    while storage.version() < after {
+        server.config_map(&format!("m{}", storage.version()), "x").await;
+    }
+    assert_eq!(server.post(PODS, &pod("d", "3")).await.status, 201);
+    assert_eq!(server.post(PODS, &pod("e", "1m")).await.status, 403);
+}
+
+/// Contract: API-21
+#[tokio::test(start_paused = true)]
 async fn only_what_is_in_all_scopes_counts() {
     let spec = json!({
         "hard": {"pods": "1"},

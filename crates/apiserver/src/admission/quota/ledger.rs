@@ -18,7 +18,11 @@ const MOST: usize = 512;
 
 /// The ledgers of namespaces and kinds that quotas limit.
 #[derive(Debug, Default)]
-pub(super) struct Ledgers(BTreeMap<(String, ResourceId), Ledger>);
+pub(super) struct Ledgers {
+    kept: BTreeMap<(String, ResourceId), Ledger>,
+    /// How often storage had been put back to an earlier version when they were made.
+    restores: u64,
+}
 
 impl Ledgers {
     /// What the objects of a kind in a namespace use that are in all of some scopes.
@@ -38,15 +42,19 @@ impl Ledgers {
                 ResourceList::default()
             };
         }
+        let restores = storage.restores();
+        if std::mem::replace(&mut self.restores, restores) != restores {
+            self.kept.clear();
+        }
         let now = registry.clock.now();
         let key = (namespace.to_owned(), served.id);
-        if let Some(ledger) = self.0.get_mut(&key)
+        if let Some(ledger) = self.kept.get_mut(&key)
             && let Some(at) = ledger.sums.iter().position(|sum| sum.scopes == scopes)
             && ledger.catch_up(evaluator, now).is_ok()
         {
             return ledger.sums[at].used.clone();
         }
-        let mut sums = self.0.remove(&key).map(|ledger| ledger.sums).unwrap_or_default();
+        let mut sums = self.kept.remove(&key).map(|ledger| ledger.sums).unwrap_or_default();
         if !sums.iter().any(|sum| sum.scopes == scopes) {
             // Scopes that no quota has any more are forgotten when their number grows.
             sums.truncate(31);
@@ -56,10 +64,10 @@ impl Ledgers {
             return ResourceList::default();
         };
         let used = ledger.sums.iter().find(|sum| sum.scopes == scopes).map(|sum| sum.used.clone());
-        if self.0.len() >= MOST {
-            self.0.clear();
+        if self.kept.len() >= MOST {
+            self.kept.clear();
         }
-        self.0.insert(key, ledger);
+        self.kept.insert(key, ledger);
         used.unwrap_or_default()
     }
 }
