@@ -179,6 +179,13 @@ impl ApiServer {
         self.shared.authenticator.token()
     }
 
+    /// A token of a service account, by name and uid, to be kept in a Secret; `None` where the system gives no
+    /// randomness.
+    #[must_use]
+    pub fn token_for_secret(&self, namespace: &str, account: (&str, &str), secret: &str) -> Option<String> {
+        self.shared.authenticator.issuer.issue_for_secret(namespace, account, secret)
+    }
+
     /// The kinds and their objects.
     #[must_use]
     pub fn registry(&self) -> &Registry {

@@ -31,6 +31,7 @@ use crate::node::Node;
 use crate::nodes::{self, Capacity, LEASE_NAMESPACE};
 use crate::pod::{NeedKind, Pod};
 use crate::scheduler::{self, Scheduler};
+use crate::tokens::Tokens;
 use crate::volumes;
 
 impl Cached for Node {
@@ -65,6 +66,8 @@ pub struct Options {
     pub ca_pem: Option<String>,
     /// The cluster's certificate authority, as far as it signs requests. Without it, nobody does.
     pub authority: Option<Arc<dyn Authority>>,
+    /// Who makes the tokens that are kept in Secrets. Without it, nobody does.
+    pub tokens: Option<Arc<dyn Tokens>>,
 }
 
 impl Default for Options {
@@ -80,6 +83,7 @@ impl Default for Options {
             controllers: CONTROLLERS.iter().copied().collect(),
             ca_pem: None,
             authority: None,
+            tokens: None,
         }
     }
 }
@@ -348,6 +352,8 @@ impl Parts {
             kinds: &self.kinds,
             events: &events,
             authority: self.options.authority.clone(),
+            tokens: self.options.tokens.clone(),
+            ca: self.options.ca_pem.clone(),
             everything: &mut self.everything,
             informers: &mut self.informers,
             metrics: &metrics,

@@ -4,7 +4,7 @@
 use muster_runtime::manager::Name;
 
 use crate::control::Frame;
-use crate::{certificates, disruption, quota, roles, services, volumes};
+use crate::{certificates, disruption, quota, roles, services, tokens, volumes};
 
 /// The collector of dependents whose owners are gone.
 pub const GARBAGE_COLLECTOR: Name = Name { name: "garbage-collector-controller", alias: "garbagecollector" };
@@ -40,6 +40,11 @@ pub const CLAIM_PROTECTION: Name =
 /// The one that keeps volumes that are bound.
 pub const VOLUME_PROTECTION: Name = Name { name: "persistentvolume-protection-controller", alias: "pv-protection" };
 
+/// The one that makes the claims of ephemeral volumes.
+pub const EPHEMERAL_VOLUME: Name = Name { name: "ephemeral-volume-controller", alias: "ephemeral-volume" };
+/// The one that writes tokens into the Secrets that ask for one.
+pub const SERVICE_ACCOUNT_TOKEN: Name = Name { name: "serviceaccount-token-controller", alias: "serviceaccount-token" };
+
 /// All of them.
 pub const CONTROLLERS: &[Name] = &[
     GARBAGE_COLLECTOR,
@@ -57,6 +62,8 @@ pub const CONTROLLERS: &[Name] = &[
     VOLUME_BINDER,
     CLAIM_PROTECTION,
     VOLUME_PROTECTION,
+    EPHEMERAL_VOLUME,
+    SERVICE_ACCOUNT_TOKEN,
 ];
 
 /// Sets a controller up.
@@ -75,6 +82,8 @@ pub(crate) const FRAMED: &[(Name, SetUp)] = &[
     (VOLUME_BINDER, volumes::bind_volumes),
     (CLAIM_PROTECTION, volumes::protect_claims),
     (VOLUME_PROTECTION, volumes::protect_volumes),
+    (EPHEMERAL_VOLUME, volumes::make_claims),
+    (SERVICE_ACCOUNT_TOKEN, tokens::keep_tokens),
 ];
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ mod services;
 pub mod taints;
 #[cfg(test)]
 mod testing;
+pub mod tokens;
 mod volumes;
 
 pub use cluster::{Cluster, Options};

@@ -97,3 +97,41 @@ async fn the_first_roles_are_put_together_and_follow_those_that_they_select() {
     world.pass(1000).await;
     assert_eq!(rules("view").await, view);
 }
+
+/// Contract: API-32
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_asks_for_a_token_gets_one_and_goes_with_its_account() {
+    const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+    const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+    let world =
+        World::with(|server| Options { tokens: Some(Arc::new(server.clone())), simulate: false, ..quick(0) }).await;
+    let secret = async |name: &str, account: &str| {
+        let annotations = json!({"kubernetes.io/service-account.name": account});
+        let metadata = json!({"name": name, "annotations": annotations});
+        world.post(SECRETS, json!({"metadata": metadata, "type": "kubernetes.io/service-account-token"})).await;
+    };
+    let account = world.post(ACCOUNTS, json!({"metadata": {"name": "a"}, "secrets": [{"name": "s"}]})).await;
+    secret("s", "a").await;
+    secret("nobody", "b").await;
+    world.pass(1000).await;
+    assert_eq!(world.find(&format!("{SECRETS}/nobody")).await, None);
+    let kept = world.get(&format!("{SECRETS}/s")).await;
+    let data = |key: &str| {
+        let data = STANDARD.decode(kept["data"][key].as_str().unwrap_or_default()).expect("base64");
+        String::from_utf8(data).expect("a text")
+    };
+    assert_eq!((&*data("namespace"), &*data("ca.crt")), ("default", "the certificate"));
+    assert_eq!(kept["metadata"]["annotations"]["kubernetes.io/service-account.uid"], account["metadata"]["uid"]);
+    let review = json!({"spec": {"token": data("token")}});
+    let review = world.post("/apis/authentication.k8s.io/v1/tokenreviews", review).await;
+    assert_eq!(review["status"]["user"]["username"], "system:serviceaccount:default:a", "{review}");
+
+    world.delete(&format!("{SECRETS}/s"), json!({})).await;
+    world.pass(1000).await;
+    assert_eq!(world.get(&format!("{ACCOUNTS}/a")).await["secrets"], Value::Null);
+    secret("s2", "a").await;
+    world.pass(1000).await;
+    world.delete(&format!("{ACCOUNTS}/a"), json!({})).await;
+    world.pass(1000).await;
+    assert_eq!(world.find(&format!("{SECRETS}/s2")).await, None);
+}

@@ -192,3 +192,37 @@ async fn a_pod_goes_where_its_volume_is() {
         assert!(is_ready(&pod) && pod["spec"]["nodeName"] == "node-2", "{pod}");
     }
 }
+
+/// Contract: SIM-07
+#[tokio::test(start_paused = true)]
+async fn an_ephemeral_volume_lives_as_long_as_its_pod() {
+    let world = World::new(quick(1)).await;
+    class(&world, "fast", json!({})).await;
+    let spec = json!({
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}},
+    });
+    let template = json!({"metadata": {"labels": {"of": "p"}}, "spec": spec});
+    let volumes = json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]);
+    let pod = world.pod("p", json!({"spec": {"volumes": volumes}})).await;
+    world.pass(5000).await;
+    assert!(is_ready(&get_pod(&world, "p").await));
+    let made = get_claim(&world, "p-scratch").await;
+    assert_eq!((&made["status"]["phase"], &made["metadata"]["labels"]["of"]), (&json!("Bound"), &json!("p")));
+    let mut owner = common::owner(&pod, true);
+    owner["controller"] = json!(true);
+    assert_eq!(made["metadata"]["ownerReferences"], json!([owner]));
+
+    // One of the name that is not the pod's is not used for it.
+    claim(&world, "q-scratch", Some("fast")).await;
+    let volumes = json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]);
+    world.pod("q", json!({"spec": {"volumes": volumes}})).await;
+    world.pass(5000).await;
+    assert_eq!(condition(&get_pod(&world, "q").await, "PodScheduled")["status"], "False");
+    let events = world.items(EVENTS).await;
+    let told = "ephemeral volume scratch: PVC default/q-scratch was not created for pod default/q (pod is not owner)";
+    assert!(events.iter().any(|event| event["message"] == told), "{events:?}");
+
+    world.delete(&format!("{PODS}/p"), json!({})).await;
+    world.pass(5000).await;
+    assert!(world.find(&format!("{CLAIMS}/p-scratch")).await.is_none());
+}

@@ -146,6 +146,7 @@ impl Server {
                 controllers: settings.controllers.clone(),
                 ca_pem: Some(authority.as_ref().map(Authority::pem).unwrap_or_default()),
                 authority: authority.map(|authority| Arc::new(authority) as Arc<_>),
+                tokens: Some(Arc::new(server.clone())),
                 ..ClusterOptions::default()
             },
         )

@@ -36,6 +36,7 @@ use crate::everything::Everything;
 use crate::feed::Batch;
 use crate::kinds::{Kind, Kinds};
 use crate::metadata::PartialObject;
+use crate::tokens::Tokens;
 
 /// What a controller does with a key.
 pub(crate) trait Control: Send + Sync + 'static {
@@ -73,6 +74,10 @@ pub(crate) struct Frame<'a> {
     pub(crate) events: &'a EventSink,
     /// Who signs certificates, where there is anybody.
     pub(crate) authority: Option<Arc<dyn Authority>>,
+    /// Who makes tokens, where there is anybody.
+    pub(crate) tokens: Option<Arc<dyn Tokens>>,
+    /// The certificate authority in PEM, where there is one.
+    pub(crate) ca: Option<String>,
     pub(crate) everything: &'a mut Everything,
     pub(crate) informers: &'a mut Informers,
     pub(crate) metrics: &'a Metrics,

@@ -7,11 +7,13 @@
 //!   claim gone --> volume Released --> Retain: stays   Delete: who made it deletes it
 //! ```
 //!
-//! The binder and the two protectors are controllers of kube-controller-manager. The provisioner stands in for the
+//! The binder, the two protectors and the maker of claims for ephemeral volumes are controllers of
+//! kube-controller-manager. The provisioner stands in for the
 //! programs that make volumes in a real cluster, as the simulated nodes stand in for kubelets.
 
 mod bind;
 mod claims;
+mod ephemeral;
 mod matching;
 mod objects;
 mod protect;
@@ -31,6 +33,7 @@ use muster_runtime::events::EventSink;
 use muster_runtime::informer::{Store, WatchedResource};
 use muster_runtime::workers::Queue;
 
+pub(crate) use self::ephemeral::make_claims;
 pub(crate) use self::matching::{Near, find_for_node};
 pub(crate) use self::objects::{Claim, Class, SELECTED_NODE, Volume};
 pub(crate) use self::protect::{protect_claims, protect_volumes};

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 /// When every test begins.
 pub(crate) const START: i64 = 1_767_225_600;
+/// What is random in every test.
+const SEED: u64 = 7;
 
 pub(crate) struct World {
     pub(crate) client: Client,
@@ -26,7 +28,7 @@ pub(crate) fn quick(nodes: u32) -> Options {
         nodes,
         pod_startup: DelayRange::ZERO,
         pod_shutdown: Duration::ZERO,
-        seed: 7,
+        seed: SEED,
         ca_pem: Some("the certificate".to_owned()),
         ..Options::default()
     }
@@ -40,8 +42,14 @@ pub(crate) fn client(server: &ApiServer) -> Client {
 
 impl World {
     pub(crate) async fn new(options: Options) -> Self {
+        Self::with(|_| options).await
+    }
+
+    /// A world whose options need its server.
+    pub(crate) async fn with(options: impl FnOnce(&ApiServer) -> Options) -> Self {
         let start = Timestamp::from_seconds(START);
-        let server = ApiServer::new(muster_apiserver::Options::seeded(options.seed, start));
+        let server = ApiServer::new(muster_apiserver::Options::seeded(SEED, start));
+        let options = options(&server);
         let client = client(&server);
         let cluster = Cluster::start(client.clone(), options).await.expect("the server answers");
         let world = Self { client, cluster, server };
