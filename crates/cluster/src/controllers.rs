@@ -16,6 +16,9 @@ pub const ROOT_CA: Name = Name { name: "root-ca-certificate-publisher-controller
 pub const SERVICE_ACCOUNT: Name = Name { name: "serviceaccount-controller", alias: "serviceaccount" };
 /// The one that keeps EndpointSlices.
 pub const ENDPOINT_SLICE: Name = Name { name: "endpointslice-controller", alias: "endpointslice" };
+/// The one that mirrors Endpoints into EndpointSlices.
+pub const ENDPOINT_SLICE_MIRRORING: Name =
+    Name { name: "endpointslice-mirroring-controller", alias: "endpointslicemirroring" };
 /// The one that keeps Endpoints.
 pub const ENDPOINTS: Name = Name { name: "endpoints-controller", alias: "endpoint" };
 
@@ -53,6 +56,7 @@ pub const CONTROLLERS: &[Name] = &[
     SERVICE_ACCOUNT,
     ENDPOINT_SLICE,
     ENDPOINTS,
+    ENDPOINT_SLICE_MIRRORING,
     DISRUPTION,
     RESOURCE_QUOTA,
     CSR_SIGNING,
@@ -73,6 +77,7 @@ type SetUp = fn(&mut Frame<'_>);
 pub(crate) const FRAMED: &[(Name, SetUp)] = &[
     (ENDPOINT_SLICE, services::keep_slices),
     (ENDPOINTS, services::keep_endpoints),
+    (ENDPOINT_SLICE_MIRRORING, services::mirror_endpoints),
     (DISRUPTION, disruption::keep_budgets),
     (RESOURCE_QUOTA, quota::keep_quotas),
     (CSR_SIGNING, certificates::sign_requests),

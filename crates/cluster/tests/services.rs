@@ -133,3 +133,41 @@ async fn many_pods_are_each_in_one_slice() {
     names.dedup();
     assert_eq!(names.len(), 250, "each once");
 }
+
+/// Contract: API-27
+#[tokio::test(start_paused = true)]
+async fn endpoints_that_are_kept_by_hand_are_mirrored() {
+    let world = World::new(quick(0)).await;
+    let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80, "protocol": "TCP"}]}});
+    world.post(SERVICES, service).await;
+    let subsets =
+        json!([{"addresses": [{"ip": "10.9.9.9"}], "ports": [{"name": "p", "port": 8080, "protocol": "TCP"}]}]);
+    world.post(ENDPOINTS, json!({"metadata": {"name": "s"}, "subsets": subsets})).await;
+    let mirrored = async || {
+        world.pass(1000).await;
+        let slices = world.items(SLICES).await;
+        slices
+            .into_iter()
+            .filter(|slice| slice["metadata"]["labels"]["kubernetes.io/service-name"] == "s")
+            .collect::<Vec<_>>()
+    };
+    let slices = mirrored().await;
+    assert_eq!(slices.len(), 1);
+    assert_eq!(
+        slices[0]["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"],
+        "endpointslicemirroring-controller.k8s.io"
+    );
+    assert_eq!(slices[0]["endpoints"], json!([{"addresses": ["10.9.9.9"], "conditions": {"ready": true}}]));
+    assert_eq!(slices[0]["ports"], json!([{"name": "p", "port": 8080, "protocol": "TCP"}]));
+
+    let path = format!("{ENDPOINTS}/s");
+    world.merge(&path, json!({"subsets": [{"addresses": [{"ip": "10.9.9.8"}], "ports": [{"port": 8081}]}]})).await;
+    let slices = mirrored().await;
+    assert_eq!((slices.len(), &slices[0]["endpoints"][0]["addresses"]), (1, &json!(["10.9.9.8"])));
+    // Slices that somebody else deletes come back.
+    let name = slices[0]["metadata"]["name"].as_str().expect("a name").to_owned();
+    world.delete(&format!("{SLICES}/{name}"), json!({})).await;
+    assert_eq!(mirrored().await.len(), 1);
+    world.delete(&path, json!({})).await;
+    assert_eq!(mirrored().await.len(), 0);
+}

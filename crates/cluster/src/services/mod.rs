@@ -6,9 +6,10 @@
 //! ```
 //!
 //! The two are the `endpointslice-controller` and the `endpoints-controller` of kube-controller-manager, each with a
-//! queue of Services. `default/kubernetes` has no selector: the API server itself keeps what belongs to it.
+//! queue of Services. Where a Service selects nothing, `mirror` makes slices of the Endpoints that somebody else keeps. `default/kubernetes` has no selector: the API server itself keeps what belongs to it.
 
 mod endpoints;
+mod mirror;
 mod repack;
 mod slices;
 #[cfg(test)]
@@ -23,13 +24,15 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use muster_machinery::{Cache, Change};
 use muster_objects::{Meta, Object as _, ObjectKey, Timestamp};
-use muster_runtime::client::Client;
+use muster_runtime::client::{Client, ClientError};
 use muster_runtime::informer::{Store, WatchedResource};
 use muster_runtime::workers::Queue;
 
 use self::endpoints::EndpointsWrite;
+pub(crate) use self::mirror::mirror_endpoints;
+use self::slices::SlicePlan;
 use self::trigger::TriggerTimes;
-use self::wire::{EndpointSlice, Endpoints, Service};
+use self::wire::{EndpointSlice, Endpoints, Keeper, Service};
 use crate::control::{Again, Control, Frame, Setup, Slim, Trouble, Writes};
 use crate::node::Node;
 use crate::pod::{Pod, PodIndexes};
@@ -64,7 +67,7 @@ pub(crate) fn keep_slices(frame: &mut Frame<'_>) {
     let nodes = setup.read::<Node>(&WatchedResource::new("", "v1", "nodes"));
     let slices = setup.watch::<Slim<EndpointSlice>>(&slices(), |change, queue| {
         let meta = change.object().meta();
-        if let Some(service) = slices::service_of(meta) {
+        if let Some(service) = Keeper::Pods.service_of(meta) {
             queue.add_after(ObjectKey::new(Arc::clone(&meta.namespace), service), SLICE_CHANGED);
         }
     });
@@ -173,27 +176,32 @@ impl Control for SliceControl {
             let changed_at = changed_at(&self.times, &service.meta, &pods);
             let plan = {
                 let (slices, nodes) = (self.slices.read(), self.nodes.read());
-                let existing = wire::SliceIndexes::of_service(&slices, key);
+                let existing = wire::SliceIndexes::of_service(&slices, Keeper::Pods, key);
                 let zone = |node: &str| {
                     nodes.get_named("", node).map(|node| node.meta.labels.get(ZONE).unwrap_or_default().to_owned())
                 };
                 slices::decide(&service, &pods, &existing, zone, changed_at)
             };
             let writes = Writes { client: &self.client, store: &self.slices };
-            let namespace = &*key.namespace;
-            for slice in &plan.create {
-                writes.create(&slices().collection(Some(namespace)), slice).await?;
-            }
-            for (name, patch) in &plan.update {
-                writes.merge(&slices().object(Some(namespace), name), patch).await?;
-            }
-            for (name, uid) in &plan.delete {
-                writes.delete(&slices().object(Some(namespace), name), uid).await?;
-            }
+            write(&writes, &key.namespace, &plan).await?;
             // A pod whose node is not known has no endpoint yet.
             if plan.incomplete { Err(Trouble::NotYet) } else { Ok(Again::Never) }
         })
     }
+}
+
+/// Writes what is planned for the slices of a Service.
+async fn write(writes: &Writes<'_, Slim<EndpointSlice>>, namespace: &str, plan: &SlicePlan) -> Result<(), ClientError> {
+    for slice in &plan.create {
+        writes.create(&slices().collection(Some(namespace)), slice).await?;
+    }
+    for (name, patch) in &plan.update {
+        writes.merge(&slices().object(Some(namespace), name), patch).await?;
+    }
+    for (name, uid) in &plan.delete {
+        writes.delete(&slices().object(Some(namespace), name), uid).await?;
+    }
+    Ok(())
 }
 
 /// The `endpoints-controller`.

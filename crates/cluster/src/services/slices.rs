@@ -37,12 +37,6 @@ pub(super) struct SlicePlan {
     pub(super) incomplete: bool,
 }
 
-/// The Service of a slice that is kept here.
-pub(super) fn service_of(slice: &Meta) -> Option<Arc<str>> {
-    let service = slice.labels.get(SERVICE_NAME).filter(|name| !name.is_empty())?;
-    (slice.labels.get(MANAGED_BY) == Some(SLICE_CONTROLLER)).then(|| Arc::from(service))
-}
-
 /// What makes the slices of a Service show its pods.
 ///
 /// `pods` are those that it selects, `zone` says in which zone a node is (empty for none; `None` where there is no such
@@ -106,9 +100,9 @@ pub(super) fn target(pod: &Pod) -> TargetRef {
 }
 
 /// What makes an endpoint the one that it is; all else may change in place.
-type Identity = (Vec<String>, Option<String>, String, String);
+pub(super) type Identity = (Vec<String>, Option<String>, String, String);
 
-fn identity(endpoint: &Endpoint) -> Identity {
+pub(super) fn identity(endpoint: &Endpoint) -> Identity {
     let mut addresses = endpoint.addresses.clone();
     addresses.sort_unstable();
     let target = endpoint.target_ref.as_ref();
@@ -117,7 +111,7 @@ fn identity(endpoint: &Endpoint) -> Identity {
     (addresses, hostname, of(|target| &target.namespace), of(|target| &target.name))
 }
 
-fn equal_beyond_identity(a: &Endpoint, b: &Endpoint) -> bool {
+pub(super) fn equal_beyond_identity(a: &Endpoint, b: &Endpoint) -> bool {
     a.node_name == b.node_name && a.zone == b.zone && a.conditions == b.conditions && a.target_ref == b.target_ref
 }
 
@@ -226,7 +220,7 @@ impl Decision<'_> {
             .collect();
         let mut create: Vec<(Vec<EndpointPort>, Vec<Endpoint>)> = Vec::new();
         for (ports, group) in &mut desired {
-            let owned = |draft: &Draft<'_>| draft.slice.body.is_owned_by(&self.service.meta.uid);
+            let owned = |draft: &Draft<'_>| draft.slice.body.is_owned_by("Service", &self.service.meta.uid);
             let mut of_group: Vec<&mut Draft<'_>> =
                 drafts.iter_mut().filter(|draft| draft.ports == *ports && owned(draft)).collect();
             let new = self.pack(group, &mut of_group);
@@ -297,7 +291,7 @@ impl Decision<'_> {
     fn is_placeholder(&self, slice: &Slim<EndpointSlice>) -> bool {
         slice.body.endpoints.is_empty()
             && slice.body.ports.is_empty()
-            && slice.body.is_owned_by(&self.service.meta.uid)
+            && slice.body.is_owned_by("Service", &self.service.meta.uid)
             && slice.meta.labels == self.labels
     }
 
@@ -350,7 +344,7 @@ impl Decision<'_> {
                 Fate::Unchanged => {}
                 Fate::Update => plan.update.push(self.patch(slice, &slice.body.ports, &draft.endpoints)),
                 // Rather than to delete one slice and create another, the one is made the other.
-                Fate::Delete if slice.body.is_owned_by(&self.service.meta.uid) && !create.is_empty() => {
+                Fate::Delete if slice.body.is_owned_by("Service", &self.service.meta.uid) && !create.is_empty() => {
                     if let Some((ports, endpoints)) = create.pop() {
                         plan.update.push(self.patch(slice, &ports, &endpoints));
                     }
@@ -410,7 +404,8 @@ pub(super) fn relabelled(old: &Labels, new: &Labels) -> Map<String, Value> {
     changed.map(|name| (name.to_owned(), new.get(name).map_or(Value::Null, Value::from))).collect()
 }
 
-fn sorted(mut ports: Vec<EndpointPort>) -> Vec<EndpointPort> {
+/// Ports in an order that does not depend on where they come from.
+pub(super) fn sorted(mut ports: Vec<EndpointPort>) -> Vec<EndpointPort> {
     ports.sort_unstable();
     ports
 }

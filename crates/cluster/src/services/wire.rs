@@ -7,7 +7,7 @@ use std::sync::Arc;
 use muster_machinery::cache::{Cache, Index, Indexes, SelectorIndex, Slot};
 use muster_objects::selector::LabelSelector;
 use muster_objects::{Labels, Meta, ObjectKey, Selector, Uid};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::control::{Body, Slim};
 use crate::json::{list, or_default};
@@ -18,8 +18,38 @@ pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 pub(super) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// The label of what belongs to a Service without an address.
 pub(super) const HEADLESS: &str = "service.kubernetes.io/headless";
-/// Who keeps the EndpointSlices here.
+/// Who keeps the EndpointSlices of Services that select pods.
 pub(super) const SLICE_CONTROLLER: &str = "endpointslice-controller.k8s.io";
+/// Who keeps those that mirror Endpoints.
+pub(super) const MIRROR: &str = "endpointslicemirroring-controller.k8s.io";
+/// Annotations that are not mirrored.
+const NOT_MIRRORED: [&str; 2] =
+    ["endpoints.kubernetes.io/last-change-trigger-time", "kubectl.kubernetes.io/last-applied-configuration"];
+
+/// Who keeps an EndpointSlice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Keeper {
+    /// The controller of Services that select pods.
+    Pods,
+    /// The one that mirrors Endpoints.
+    Mirror,
+}
+
+impl Keeper {
+    fn of(slice: &Meta) -> Option<Self> {
+        match slice.labels.get(MANAGED_BY)? {
+            SLICE_CONTROLLER => Some(Self::Pods),
+            MIRROR => Some(Self::Mirror),
+            _ => None,
+        }
+    }
+
+    /// The Service of a slice that this one keeps.
+    pub(super) fn service_of(self, slice: &Meta) -> Option<Arc<str>> {
+        let service = slice.labels.get(SERVICE_NAME).filter(|name| !name.is_empty())?;
+        (Self::of(slice) == Some(self)).then(|| Arc::from(service))
+    }
+}
 
 /// A Service.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -221,6 +251,8 @@ pub(super) struct EndpointSlice {
 struct SliceMeta {
     #[serde(deserialize_with = "list")]
     owner_references: Vec<SliceOwner>,
+    #[serde(deserialize_with = "mirrored")]
+    annotations: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -232,10 +264,15 @@ struct SliceOwner {
 }
 
 impl EndpointSlice {
-    /// Whether that Service is among its owners.
-    pub(super) fn is_owned_by(&self, service: &Uid) -> bool {
+    /// Whether that Service, or those Endpoints, are among its owners.
+    pub(super) fn is_owned_by(&self, kind: &str, uid: &Uid) -> bool {
         let owners = &self.metadata.owner_references;
-        owners.iter().any(|owner| owner.uid == *service && owner.kind == "Service" && owner.api_version == "v1")
+        owners.iter().any(|owner| owner.uid == *uid && owner.kind == kind && owner.api_version == "v1")
+    }
+
+    /// Its annotations but for those that are never mirrored.
+    pub(super) fn annotations(&self) -> &BTreeMap<String, String> {
+        &self.metadata.annotations
     }
 }
 
@@ -317,26 +354,38 @@ impl Body for EndpointSlice {
 
 /// The index of the EndpointSlices that the controller here keeps, by the Service that they belong to.
 #[derive(Debug, Default)]
-pub(super) struct SliceIndexes(Index<ObjectKey>);
+pub(super) struct SliceIndexes(Index<(Keeper, ObjectKey)>);
+
+impl SliceIndexes {
+    fn key(slice: &Slim<EndpointSlice>) -> Option<(Keeper, ObjectKey)> {
+        let keeper = Keeper::of(&slice.meta)?;
+        Some((keeper, ObjectKey::new(Arc::clone(&slice.meta.namespace), keeper.service_of(&slice.meta)?)))
+    }
+}
 
 impl Indexes<Slim<EndpointSlice>> for SliceIndexes {
     fn insert(&mut self, slot: Slot, slice: &Slim<EndpointSlice>) {
-        if let Some(service) = super::slices::service_of(&slice.meta) {
-            self.0.insert(ObjectKey::new(Arc::clone(&slice.meta.namespace), service), slot);
+        if let Some(key) = Self::key(slice) {
+            self.0.insert(key, slot);
         }
     }
 
     fn remove(&mut self, slot: Slot, slice: &Slim<EndpointSlice>) {
-        if let Some(service) = super::slices::service_of(&slice.meta) {
-            self.0.remove(&ObjectKey::new(Arc::clone(&slice.meta.namespace), service), slot);
+        if let Some(key) = Self::key(slice) {
+            self.0.remove(&key, slot);
         }
     }
 }
 
 impl SliceIndexes {
-    /// The slices of a Service that are not being deleted, sorted by name.
-    pub(super) fn of_service(cache: &Cache<Slim<EndpointSlice>>, service: &ObjectKey) -> Vec<Arc<Slim<EndpointSlice>>> {
-        let slots = cache.indexes().0.get(service);
+    /// The slices of a Service that one keeps and that are not being deleted, sorted by name.
+    pub(super) fn of_service(
+        cache: &Cache<Slim<EndpointSlice>>,
+        keeper: Keeper,
+        service: &ObjectKey,
+    ) -> Vec<Arc<Slim<EndpointSlice>>> {
+        let key = (keeper, service.clone());
+        let slots = cache.indexes().0.get(&key);
         let mut slices: Vec<_> = slots.filter_map(|slot| cache.get_slot(slot).cloned()).collect();
         slices.retain(|slice| !slice.meta.is_being_deleted());
         slices.sort_unstable_by(|a, b| a.meta.name.cmp(&b.meta.name));
@@ -356,11 +405,23 @@ pub(super) struct Endpoints {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 struct EndpointsMeta {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "mirrored")]
     annotations: BTreeMap<String, String>,
 }
 
+/// Annotations without those that are never mirrored.
+fn mirrored<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let mut annotations: BTreeMap<String, String> = or_default(deserializer)?;
+    annotations.retain(|name, _| !NOT_MIRRORED.contains(&name.as_str()));
+    Ok(annotations)
+}
+
 impl Endpoints {
+    /// Its annotations but for those that are never mirrored.
+    pub(super) fn annotations(&self) -> &BTreeMap<String, String> {
+        &self.metadata.annotations
+    }
+
     /// Whether an annotation is there.
     pub(super) fn has_annotation(&self, name: &str) -> bool {
         self.metadata.annotations.contains_key(name)
