@@ -145,10 +145,10 @@ async fn a_token_expires_and_is_for_its_audiences_and_its_server_only() {
     );
     let short = token(&server, &json!({"spec": {"expirationSeconds": 600}})).await;
     let long = token(&server, &json!({"spec": {"expirationSeconds": 3600}})).await;
-    let elsewhere = token(&server, &json!({"spec": {"audiences": ["vault"]}})).await;
+    let elsewhere = token(&server, &json!({"spec": {"audiences": ["vault", "store"]}})).await;
     assert_eq!(with(&server, &elsewhere).await, 401);
     for (token, wanted, good) in [
-        (&elsewhere, json!(["other", "vault"]), json!(["vault"])),
+        (&elsewhere, json!(["store", "other", "vault"]), json!(["store", "vault"])),
         (&elsewhere, json!(["other"]), Value::Null),
         (&elsewhere, json!([]), Value::Null),
         (&short, json!([]), json!(["https://kubernetes.default.svc"])),
@@ -158,6 +158,13 @@ async fn a_token_expires_and_is_for_its_audiences_and_its_server_only() {
         assert_eq!(review["status"]["audiences"], good, "{review}");
         assert_eq!(review["status"]["authenticated"].as_bool().unwrap_or_default(), !good.is_null(), "{review}");
     }
+
+    let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+    let made = server.post(&format!("{CORE}/serviceaccounts/robot/token"), &labelled).await.json();
+    let written = &made["metadata"]["managedFields"][0];
+    assert_eq!(written["subresource"], "token");
+    let fields = json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}, "f:spec": {"f:expirationSeconds": {}}});
+    assert_eq!(written["fieldsV1"], fields);
 
     // Clocks may differ by a minute.
     tokio::time::advance(Duration::from_secs(655)).await;

@@ -29,6 +29,7 @@ use crate::registry::scale::NewScale;
 use crate::registry::selection::Selection;
 use crate::registry::update::Update;
 use crate::registry::{Answer, Served};
+use crate::schema::managed;
 use crate::status::{ApiError, GroupResource, success};
 
 /// A watch that does not say how long it lasts ends after this, and up to as long again.
@@ -346,6 +347,9 @@ impl Request<'_> {
         let model = self.subresource.and_then(Subresource::model).unwrap_or(self.served.resource().model());
         let mut object = codec::decode(&model, body, format, options.field_validation, warnings)?;
         self.match_namespace(&mut object)?;
+        if self.subresource == Some(Subresource::Token) {
+            tokens::request::default(&mut object);
+        }
         let named = metadata(&object).text("name").to_owned();
         // Where the path names no pod, the body does.
         let name = self.path.name.unwrap_or(&named);
@@ -356,6 +360,7 @@ impl Request<'_> {
         if self.subresource == Some(Subresource::Token) {
             let Shared { registry, authenticator, .. } = &**self.shared;
             let (id, now) = (registry.generator.uid(), registry.clock.now());
+            managed::update(&Model::TOKEN_REQUEST.into(), None, &mut object, &options.manager, "token", now);
             let answered =
                 tokens::request::answer(&authenticator.issuer, &**registry, (namespace, name), object, &id, now)?;
             return Ok(respond::value(201, &Value::Object(answered), output));

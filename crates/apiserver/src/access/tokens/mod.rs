@@ -153,7 +153,7 @@ impl Issuer {
             Some(Value::Array(_)) => claims.strings("aud").map(str::to_owned).collect(),
             _ => vec![ISSUER.to_owned()],
         };
-        let common: Vec<String> = own.iter().filter(|audience| audiences.contains(audience)).cloned().collect();
+        let common: Vec<String> = audiences.iter().filter(|audience| own.contains(audience)).cloned().collect();
         if common.is_empty() {
             let quoted = |list: &[String]| super::rbac::rule::quoted(list);
             let why =

@@ -21,7 +21,12 @@ const YEAR: i64 = 365 * 24 * 60 * 60;
 const KIND: GroupResource<'static> =
     GroupResource { group: Model::TOKEN_REQUEST.group, resource: Model::TOKEN_REQUEST.kind };
 
-/// Answers a TokenRequest for an account: with itself, completed. `id` is to be unique.
+/// Fills in what a TokenRequest leaves to the server.
+pub fn default(request: &mut Object) {
+    request.object_or_new("spec").set_if_absent("expirationSeconds", LIFETIME);
+}
+
+/// Answers a TokenRequest, with its defaults, for an account: with itself, completed. `id` is to be unique.
 ///
 /// # Errors
 /// 404 for an account or a bound object that is not there, 409 for another one of that name, 400 for an object that
@@ -61,7 +66,6 @@ pub fn answer(
     if spec.list("audiences").is_empty() {
         spec.insert("audiences".to_owned(), json!([ISSUER]));
     }
-    spec.set_if_absent("expirationSeconds", LIFETIME);
     spec.entry("boundObjectRef").or_insert(Value::Null);
     let seconds = spec.int("expirationSeconds");
     validate(seconds)?;
