@@ -229,6 +229,19 @@ pub fn join(messages: impl IntoIterator<Item = String>) -> String {
     }
 }
 
+/// What Go's JSON library calls a value.
+#[must_use]
+pub fn json_word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// A string in double quotes as Go's `%q` writes it.
 #[must_use]
 pub fn go_quote(s: &str) -> String {

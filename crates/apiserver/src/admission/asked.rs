@@ -14,7 +14,7 @@ use super::configuration::Configuration;
 use super::written::Form;
 use crate::cel::Authorizer;
 use crate::model::{Fields as _, Model, Object, Part, Resource, Subresource, metadata};
-use crate::registry::{Registry, Served};
+use crate::registry::{Registry, Served, match_namespace};
 use crate::schema;
 use crate::status::ApiError;
 use crate::storage::Entry;
@@ -81,7 +81,8 @@ impl<'a> Admission<'a> {
         let Some(asked) = self.0 else { return Ok(()) };
         let name = metadata(object).text("name").to_owned();
         let chain = asked.chain(registry, Operation::Create, served, None, &name);
-        chain.change(object, warnings, |object| super::create(registry, served, object)).await
+        chain.change(object, warnings, |object| super::create(registry, served, object)).await?;
+        match_namespace(served, object, asked.namespace)
     }
 
     /// Admits an update of a part of an object.
@@ -104,28 +105,49 @@ impl<'a> Admission<'a> {
         plug_ins(object)?;
         let Some(asked) = self.0 else { return Ok(()) };
         let chain = asked.chain(registry, Operation::Update, served, Some(live), metadata(live).text("name"));
-        chain.change(object, warnings, plug_ins).await
+        chain.change(object, warnings, plug_ins).await?;
+        match_namespace(served, object, asked.namespace)
     }
 
-    /// Admits an object as it will be stored; `live` is what is there.
+    /// Admits a new object as it will be stored; `generated` says that its name was.
     ///
     /// # Errors
     /// What a policy or a webhook has against it.
-    pub async fn validate(
+    pub async fn validate_create(
         &self,
         registry: &Registry,
         served: &Served,
         object: &Object,
-        live: Option<&Object>,
+        generated: bool,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         let Some(asked) = self.0 else { return Ok(()) };
-        let operation = if live.is_some() { Operation::Update } else { Operation::Create };
-        let chain = asked.chain(registry, operation, served, live, metadata(object).text("name"));
+        let mut chain = asked.chain(registry, Operation::Create, served, None, metadata(object).text("name"));
+        if generated {
+            // Nobody knew its name when the request came.
+            chain.attributes.namespace = asked.namespace.to_owned();
+        }
         chain.validate(Some(object), warnings).await
     }
 
-    /// Admits the deletion of an object; `grace` is what it is given where the kind says so.
+    /// Admits a changed object as it will be stored; `live` is what is there.
+    ///
+    /// # Errors
+    /// What a policy or a webhook has against it.
+    pub async fn validate_update(
+        &self,
+        registry: &Registry,
+        served: &Served,
+        object: &Object,
+        live: &Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let Some(asked) = self.0 else { return Ok(()) };
+        let chain = asked.chain(registry, Operation::Update, served, Some(live), metadata(object).text("name"));
+        chain.validate(Some(object), warnings).await
+    }
+
+    /// Admits the deletion of an object; `option` is one of the request's options that the kind has set.
     ///
     /// # Errors
     /// What a plug-in, a policy or a webhook has against it.
@@ -134,16 +156,18 @@ impl<'a> Admission<'a> {
         registry: &Registry,
         served: &Served,
         entry: &Entry,
-        grace: Option<i64>,
+        option: Option<(&str, Value)>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         super::delete(served, &entry.name)?;
         let Some(asked) = self.0 else { return Ok(()) };
         let live = entry.object();
-        // Of many that are deleted at once none is named.
+        // Of many that are deleted at once none is named, and each has the options of all.
         let mut chain = asked.chain(registry, Operation::Delete, served, Some(&live), "");
-        if let (Some(seconds), Value::Object(options)) = (grace, &mut chain.attributes.options) {
-            options.insert("gracePeriodSeconds".to_owned(), json!(seconds));
+        if let (Some((name, value)), Value::Object(options)) = (option, &mut chain.attributes.options)
+            && !asked.name.is_empty()
+        {
+            options.insert(name.to_owned(), value);
         }
         chain.mutate(&mut Memory::default(), None, warnings).await?;
         chain.validate(None, warnings).await
@@ -164,7 +188,9 @@ impl<'a> Admission<'a> {
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         let Some(asked) = self.0 else { return Ok(()) };
-        let attributes = asked.attributes(operation, Seen::of(resource, model), model, "");
+        let name =
+            if operation == Operation::Create { metadata(object).text("name").to_owned() } else { String::new() };
+        let attributes = asked.attributes(operation, Seen::of(resource, model), model, &name);
         let chain = asked.chain_of(registry, attributes, Form::Sent, None);
         chain.change(object, warnings, |_| Ok(())).await?;
         chain.validate(Some(object), warnings).await

@@ -19,7 +19,7 @@ use super::written::{Form, Written};
 use crate::cel::Authorizer;
 use crate::codec;
 use crate::codec::json_patch::{self, Touched};
-use crate::field::go_quote;
+use crate::field::{go_quote, json_word};
 use crate::kinds::admissionregistration::GROUP;
 use crate::model::Object;
 use crate::registry::Registry;
@@ -108,9 +108,8 @@ impl<'a> Chain<'a> {
             if memory.again && !memory.due.contains(&hook.id.as_str()) {
                 continue;
             }
-            let response = hook.ask(self.registry, &self.attributes, &seen, written, true, self.deadline).await?;
-            if let Some(response) = response {
-                warnings.extend(response.warnings.iter().cloned());
+            let response = hook.ask(self.registry, &self.attributes, &seen, written, true, self.deadline).await;
+            if let Some(response) = response.heard(warnings)? {
                 if let Some(operations) = operations(hook, &response, self.deadline)? {
                     let Some(object) = object.as_deref_mut() else {
                         let name = go_quote(&hook.name);
@@ -164,11 +163,8 @@ impl<'a> Chain<'a> {
         let mut answers: FuturesUnordered<_> = asked.collect();
         let mut refused = Ok(());
         while let Some(answer) = answers.next().await {
-            match answer {
-                Ok(response) => warnings.extend(response.into_iter().flat_map(|response| response.warnings)),
-                // All are heard, and the first that refused is told.
-                Err(error) => refused = refused.and(Err(error)),
-            }
+            // All are heard, and the first that refused is told.
+            refused = refused.and(answer.heard(warnings).map(drop));
         }
         refused
     }
@@ -182,9 +178,15 @@ fn operations(hook: &Webhook, response: &Response, deadline: Instant) -> Result<
     let operations = match codec::read_json(&response.patch) {
         Ok((Value::Array(operations), _)) if operations.iter().all(Value::is_object) => operations,
         Ok((Value::Null, _)) => return Ok(None),
-        Ok(_) => {
-            let why = "received undecodable patch in webhook response: json: cannot unmarshal into Go value of type jsonpatch.Patch";
-            return hook.failed(why, deadline).map(|()| None);
+        Ok((other, _)) => {
+            let (found, kind) = match other.as_array().and_then(|all| all.iter().find(|one| !one.is_object())) {
+                Some(element) => (json_word(element), "Operation"),
+                None => (json_word(&other), "Patch"),
+            };
+            let why = format!(
+                "received undecodable patch in webhook response: json: cannot unmarshal {found} into Go value of type jsonpatch.{kind}"
+            );
+            return hook.failed(&why, deadline).map(|()| None);
         }
         Err(why) => {
             let why = format!("received undecodable patch in webhook response: {why}");

@@ -1,13 +1,16 @@
 //! Reviews: what a webhook is sent, and what it may answer.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::attributes::{Attributes, Seen};
 use crate::codec;
-use crate::field::go_quote;
+use crate::field::{go_quote, json_word};
 use crate::model::{Fields as _, Object};
+use crate::schema;
 use crate::status::{ApiError, Cause, Details};
 use crate::webhook::Answer;
 
@@ -80,12 +83,11 @@ pub(super) fn request(
 /// # Errors
 /// Why it is none, in the reference's words.
 pub(super) fn read(answer: &Answer, version: Version, uid: &str, mutates: bool) -> Result<Response, String> {
-    let review = tree(answer).map_err(|why| format!("failed to call webhook: {why}"))?;
+    let failed = |why: String| format!("failed to call webhook: {why}");
+    let review = tree(answer).and_then(|tree| well_typed(tree, version)).map_err(failed)?;
     let response = response(&review, version, uid)?;
-    let patch = response.maybe_text("patch").unwrap_or_default();
-    let patch = base64::engine::general_purpose::STANDARD
-        .decode(patch)
-        .map_err(|why| format!("failed to call webhook: illegal base64 data: {why}"))?;
+    let patch = schema::base64(response.text("patch")).map_err(failed)?;
+    let patch = base64::engine::general_purpose::STANDARD.decode(patch).unwrap_or_default();
     let invalid = |why: &str| Err(format!("received invalid webhook response: {why}"));
     let mut patch_type = response.maybe_text("patchType");
     match (version, mutates) {
@@ -115,11 +117,19 @@ pub(super) fn read(answer: &Answer, version: Version, uid: &str, mutates: bool) 
 
 /// The JSON of an answer that says success.
 fn tree(answer: &Answer) -> Result<Object, String> {
-    let body = match codec::read_json(&answer.body) {
-        Ok((Value::Object(body), _)) => Ok(body),
-        Ok(_) => Err("couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }".to_owned()),
-        Err(why) => Err(format!("couldn't get version/kind; json parse error: {why}")),
+    // What does not look like JSON is taken for YAML.
+    let json = match answer.body.trim_ascii_start().first() {
+        Some(b'{') | None => Ok(Cow::Borrowed(&*answer.body)),
+        Some(_) => schema::yaml_to_json(&answer.body).map(Cow::Owned),
     };
+    let unreadable = |why: String| format!("couldn't get version/kind; json parse error: {why}");
+    let body = json.and_then(|json| match codec::read_json(&json).map_err(unreadable)?.0 {
+        Value::Object(body) => Ok(body),
+        other => {
+            let head = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+            Err(unreadable(format!("json: cannot unmarshal {} into Go value of type {head}", json_word(&other))))
+        }
+    });
     let refused = body.as_ref().ok().filter(|body| body.text("kind") == "Status" && body.text("status") != "Success");
     let message = refused.map(|status| status.text("message").to_owned());
     if !(200..=206).contains(&answer.status) {
@@ -165,20 +175,57 @@ fn status_words(answer: &Answer) -> String {
     }
 }
 
+/// The answer, if it has the form of a review of this version; what it does not say is taken for granted.
+fn well_typed(review: Object, version: Version) -> Result<Object, String> {
+    let (kind, api_version) = match (review.text("kind"), review.text("apiVersion")) {
+        ("", "") => ("AdmissionReview", version.api_version()),
+        ("", found) => ("AdmissionReview", found),
+        (found, "") => (found, version.api_version()),
+        found => found,
+    };
+    let wanted = version.api_version();
+    if (kind, api_version) != ("AdmissionReview", wanted) {
+        let short = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
+        let known = matches!(
+            (kind, api_version),
+            ("AdmissionReview", "admission.k8s.io/v1" | "admission.k8s.io/v1beta1") | ("Status", "v1")
+        );
+        return Err(if known {
+            let (found, wanted) = (short(api_version), short(wanted));
+            format!("converting ({found}.{kind}) to ({wanted}.AdmissionReview): unknown conversion")
+        } else {
+            let (kind, version, scheme) = (go_quote(kind), go_quote(api_version), "pkg/util/webhook/client.go:71");
+            format!("no kind {kind} is registered for version {version} in scheme \"{scheme}\"")
+        });
+    }
+    let response = review.object("response");
+    for (field, word, go) in RESPONSE {
+        let Some(found) = response.and_then(|response| response.get(field)).filter(|found| !found.is_null()) else {
+            continue;
+        };
+        if json_word(found) != word {
+            let (found, field) = (json_word(found), format!("AdmissionResponse.response.{field}"));
+            return Err(format!("json: cannot unmarshal {found} into Go struct field {field} of type {go}"));
+        }
+    }
+    Ok(review)
+}
+
+/// The fields of a response, what they have to be, and how Go calls that.
+const RESPONSE: [(&str, &str, &str); 7] = [
+    ("uid", "string", "types.UID"),
+    ("allowed", "bool", "bool"),
+    ("status", "object", "v1.Status"),
+    ("patch", "string", "[]uint8"),
+    ("patchType", "string", "v1.PatchType"),
+    ("auditAnnotations", "object", "map[string]string"),
+    ("warnings", "array", "[]string"),
+];
+
 /// The response of a review, if it is one to this request.
 fn response<'r>(review: &'r Object, version: Version, uid: &str) -> Result<&'r Object, String> {
     let invalid = |why: String| format!("received invalid webhook response: {why}");
     let (kind, api_version) = (review.text("kind"), review.text("apiVersion"));
-    let known = matches!(kind, "" | "AdmissionReview" | "Status");
-    if !known || !matches!(api_version, "" | "v1" | "admission.k8s.io/v1" | "admission.k8s.io/v1beta1") {
-        let scheme = "k8s.io/apiserver/pkg/util/webhook/client.go:72";
-        return Err(format!(
-            "failed to call webhook: no kind {} is registered for version {} in scheme {}",
-            go_quote(kind),
-            go_quote(api_version),
-            go_quote(scheme)
-        ));
-    }
     let response = review.object("response").ok_or_else(|| invalid("webhook response was absent".to_owned()))?;
     if version == Version::V1Beta1 {
         return Ok(response);

@@ -41,6 +41,25 @@ pub(super) struct Webhook {
     client: Client,
 }
 
+/// What came of asking a webhook.
+#[derive(Debug)]
+pub(super) struct Heard {
+    warnings: Vec<String>,
+    /// `None` where it could not be asked and that does not matter.
+    response: Result<Option<Response>, ApiError>,
+}
+
+impl Heard {
+    /// Its answer; the client is warned of what it warns of, whether it allows the write or not.
+    ///
+    /// # Errors
+    /// What it has against the write; 500 where it could not be asked.
+    pub(super) fn heard(self, warnings: &mut Vec<String>) -> Result<Option<Response>, ApiError> {
+        warnings.extend(self.warnings);
+        self.response
+    }
+}
+
 impl Webhook {
     /// The webhooks of a configuration.
     pub(super) fn all(entry: &Entry) -> Vec<Self> {
@@ -107,10 +126,7 @@ impl Webhook {
         }
     }
 
-    /// Asks it about a write. `None` where it could not be asked and that does not matter.
-    ///
-    /// # Errors
-    /// What it has against the write; 500 where it could not be asked.
+    /// Asks it about a write.
     pub(super) async fn ask(
         &self,
         registry: &Registry,
@@ -119,15 +135,18 @@ impl Webhook {
         written: Written<'_>,
         mutates: bool,
         deadline: Instant,
-    ) -> Result<Option<Response>, ApiError> {
+    ) -> Heard {
         if attributes.dry_run && !self.harmless {
             let why = format!("admission webhook {} does not support dry run", go_quote(&self.name));
-            return Err(ApiError::bad_request(why));
+            return Heard { warnings: Vec::new(), response: Err(ApiError::bad_request(why)) };
         }
         match self.exchange(registry, attributes, seen, written, mutates, deadline).await {
-            Ok(response) if response.allowed => Ok(Some(response)),
-            Ok(response) => Err(review::denied(&self.name, response.result.as_ref())),
-            Err(why) => self.failed(&why, deadline).map(|()| None),
+            Ok(mut response) => {
+                let warnings = std::mem::take(&mut response.warnings);
+                let denied = (!response.allowed).then(|| review::denied(&self.name, response.result.as_ref()));
+                Heard { warnings, response: denied.map_or(Ok(Some(response)), Err) }
+            }
+            Err(why) => Heard { warnings: Vec::new(), response: self.failed(&why, deadline).map(|()| None) },
         }
     }
 

@@ -71,7 +71,7 @@ impl<'a> Form<'a> {
             Self::Sent | Self::Stored(_) => seen.model(),
         };
         let (mut next, _) =
-            codec::read_back(&model, changed, FieldValidation::Ignore).map_err(|why| ApiError::internal(&why))?;
+            codec::read_back(&model, changed, FieldValidation::Ignore).map_err(|why| unreadable(&why))?;
         match self {
             Self::Sent => *object = next,
             Self::Scale(_) => {
@@ -91,6 +91,11 @@ impl<'a> Form<'a> {
         }
         Ok(())
     }
+}
+
+/// 500 for what is no such object any more; the reference finds last that it is another one.
+fn unreadable(why: &str) -> ApiError {
+    if why.starts_with("converting (") { ApiError::plain(why) } else { ApiError::internal(why) }
 }
 
 enum Versions {

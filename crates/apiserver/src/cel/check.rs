@@ -44,6 +44,7 @@ pub fn check<'s>(
 ) -> Result<Types<'s>, String> {
     let mut checker = Checker {
         types: Types { variables: variables.to_vec(), ..Types::default() },
+        formatted: 0,
         substitutions: Substitutions::default(),
         scopes: Vec::new(),
         errors: Vec::new(),
@@ -76,6 +77,8 @@ struct Checker<'s> {
     errors: Vec<(u64, String)>,
     /// Whether objects that describe a change may be made.
     patches: bool,
+    /// How many calls of `format` are around.
+    formatted: usize,
 }
 
 impl<'s> Checker<'s> {
@@ -173,6 +176,9 @@ impl<'s> Checker<'s> {
         if self.substitutions.assign(&before, &kind) {
             return before.most_general(kind);
         }
+        if self.formatted > 0 {
+            return Type::Dyn;
+        }
         let shown = (self.shown(&before), self.shown(&kind));
         self.error(id, format!("expected type '{}' but found '{}'", shown.0, shown.1))
     }
@@ -269,7 +275,11 @@ impl<'s> Checker<'s> {
             self.types.calls.insert(id, vec![Cost::Unit]);
             return self.field(id, operand, name.inner(), true);
         }
+        // Only what is formatted may be a list of this and that.
+        let formats = usize::from(call.func_name == "format");
+        self.formatted += formats;
         let mut kinds: Vec<Type<'s>> = call.args.iter().map(|arg| self.check(arg)).collect();
+        self.formatted -= formats;
         let Some(target) = &call.target else {
             return match overloads(&call.func_name) {
                 Some(list) => self.resolve(id, call, &call.func_name, list, &kinds, false),

@@ -351,8 +351,14 @@ fn field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
             object.field(name).unwrap_or_else(|| Err(Failure::Error(format!("no such key: {name}"))))
         }
         Value::Optional(_) => optional_field(operand, name),
-        _ => Err(Failure::no_overload()),
+        Value::List(_) => Err(of_list()),
+        // Of what has no fields, the reference says that this one is missing.
+        _ => Err(Failure::Error(format!("no such key: {name}"))),
     }
+}
+
+fn of_list() -> Failure {
+    Failure::Error("unsupported index type 'string' in list".to_owned())
 }
 
 fn optional_field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
@@ -361,7 +367,8 @@ fn optional_field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
         Value::Lazy(object) => Ok(Value::Optional(object.field(name).transpose()?.map(Arc::new))),
         Value::Optional(None) => Ok(Value::Optional(None)),
         Value::Optional(Some(inner)) => optional_field(inner, name),
-        _ => Err(Failure::no_overload()),
+        Value::List(_) => Err(of_list()),
+        _ => Ok(Value::Optional(None)),
     }
 }
 
@@ -372,7 +379,8 @@ fn presence<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
         Value::Lazy(object) => Ok(Value::Bool(object.field(name).is_some())),
         Value::Optional(None) => Ok(Value::Bool(false)),
         Value::Optional(Some(inner)) => presence(inner, name),
-        _ => Err(Failure::no_overload()),
+        Value::List(_) => Err(of_list()),
+        _ => Ok(Value::Bool(false)),
     }
 }
 

@@ -281,7 +281,7 @@ const SIGNATURES: &[(&str, Cost)] = &[
     ("list(A).indexOf(A) int", Cost::Elements),
     ("list(A).lastIndexOf(A) int", Cost::Elements),
     ("list(A).slice(int, int) list(A)", Cost::Unit),
-    ("list(A).flatten() list(A)", Cost::Unit),
+    ("list(list(A)).flatten() list(A)", Cost::Unit),
     ("list(dyn).flatten(int) list(dyn)", Cost::Unit),
     ("list(A).sort() list(A)", Cost::Elements),
     ("list(A).@sortByAssociatedKeys(list(B)) list(A)", Cost::Elements),

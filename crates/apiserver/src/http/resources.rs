@@ -21,7 +21,7 @@ use crate::admission::{Admission, Asked, Operation};
 use crate::codec::{self, Format, Model};
 use crate::field::FieldError;
 use crate::model::fields::{Fields as _, metadata};
-use crate::model::{Object, Part, Subresource};
+use crate::model::{Object, Part, Resource, Subresource};
 use crate::registry::apply;
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::patch::{Patch, PatchType};
@@ -216,7 +216,9 @@ impl Request<'_> {
         if matches!(self.verb, Verb::Get | Verb::List | Verb::Watch) {
             return None;
         }
-        admission::asked(self.registry(), answers, self.user, &self.path, self.subresource, &self.query)
+        // The older way to bind pods names none, and is a resource of its own.
+        let subresource = self.subresource.filter(|_| self.path.name.is_some());
+        admission::asked(self.registry(), answers, self.user, &self.path, subresource, &self.query)
     }
 
     async fn dispatch(
@@ -354,9 +356,10 @@ impl Request<'_> {
         // Where the path names no pod, the body does.
         let name = self.path.name.unwrap_or(&named);
         crate::admission::create_below(self.registry(), self.served, namespace, name)?;
-        let (creates, resource) = (Operation::Create, self.served.resource());
+        let older = Resource::namespaced("", "v1", "Binding", "bindings");
+        let resource = if self.path.name.is_some() { self.served.resource() } else { &older };
         let model = self.subresource.and_then(Subresource::model);
-        admission.send(self.registry(), creates, resource, model, &mut object, warnings).await?;
+        admission.send(self.registry(), Operation::Create, resource, model, &mut object, warnings).await?;
         if self.subresource == Some(Subresource::Token) {
             let Shared { registry, authenticator, .. } = &**self.shared;
             let (id, now) = (registry.generator.uid(), registry.clock.now());

@@ -21,8 +21,10 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 const WARNING: HeaderName = HeaderName::from_static("warning");
 
-/// Warnings of one answer may take this many bytes together; what is beyond is left out.
-const MOST_WARNING_BYTES: usize = 4096;
+/// Where warnings are longer together than this many characters, each is cut.
+const MOST_WARNED: usize = 4096;
+/// To so many.
+const CUT_WARNING: usize = 256;
 
 /// An answer of bytes.
 #[must_use]
@@ -272,28 +274,30 @@ fn go_type(served: &Served, suffix: &str) -> String {
     format!("{package}.{}{suffix}", resource.kind)
 }
 
-/// Adds `Warning` headers.
+/// Adds `Warning` headers, each text once; what cannot stand in a header is left out.
 pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
-    let mut seen: Vec<&str> = Vec::new();
-    let mut bytes = 0;
-    for warning in warnings {
-        bytes += warning.len();
-        if seen.contains(&warning.as_str()) || bytes > MOST_WARNING_BYTES {
-            continue;
+    let mut texts: Vec<&str> = Vec::new();
+    for warning in warnings.iter().filter(|text| !text.is_empty() && !text.chars().any(char::is_control)) {
+        if !texts.contains(&warning.as_str()) {
+            texts.push(warning);
         }
-        seen.push(warning);
-        let mut text = String::with_capacity(warning.len() + 8);
-        text.push_str("299 - \"");
-        for c in warning.chars() {
-            match c {
-                '"' => text.push_str("\\\""),
-                '\\' => text.push_str("\\\\"),
-                c if c.is_control() => text.push(' '),
-                c => text.push(c),
+    }
+    let cut = texts.iter().map(|text| text.chars().count()).sum::<usize>() > MOST_WARNED;
+    let mut written = 0;
+    for text in texts {
+        if written >= MOST_WARNED {
+            break;
+        }
+        let mut header = "299 - \"".to_owned();
+        for c in text.chars().take(if cut { CUT_WARNING } else { usize::MAX }) {
+            if matches!(c, '"' | '\\') {
+                header.push('\\');
             }
+            header.push(c);
+            written += 1;
         }
-        text.push('"');
-        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
+        header.push('"');
+        if let Ok(value) = HeaderValue::from_bytes(header.as_bytes()) {
             response.headers_mut().append(WARNING, value);
         }
     }

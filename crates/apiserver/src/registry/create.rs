@@ -68,7 +68,8 @@ impl Registry {
         set_metadata(&mut object, "uid", Some(Value::from(self.generator.uid())));
         let prefix = metadata(&object).text("generateName");
         let generated = !prefix.is_empty();
-        if generated && metadata(&object).text("name").is_empty() {
+        let named = generated && metadata(&object).text("name").is_empty();
+        if named {
             let name = self.generator.name(prefix);
             set_metadata(&mut object, "name", Some(Value::from(name)));
         }
@@ -85,7 +86,7 @@ impl Registry {
         warnings.extend(served.kind.warnings(&object, None));
         served.kind.canonicalize(&mut object);
         crate::admission::validate_create(self, served, &object)?;
-        admission.validate(self, served, &object, None, warnings).await?;
+        admission.validate_create(self, served, &object, named, warnings).await?;
 
         let namespace = metadata(&object).text("namespace").to_owned();
         let held = crate::admission::quota::hold(self, served, Part::Main, &object, None)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::list::Page;
 use super::options::{DeleteOptions, ListOptions};
@@ -101,11 +101,10 @@ impl Registry {
     ) -> Result<Option<Deleted>, ApiError> {
         let object = entry.object();
         options.check_preconditions(served.group_kind(), metadata(&object))?;
-        let begins = !metadata(&object).contains_key("deletionTimestamp");
-        let grace = begins.then(|| served.kind.grace(&object, requested_grace(options))).flatten();
+        let option = set_by_kind(served, entry, &object, options);
         let step = self.step(served, object, options);
         if !matches!(step, Step::Pending) {
-            admission.delete(self, served, entry, grace, warnings).await?;
+            admission.delete(self, served, entry, option.clone(), warnings).await?;
         }
         let (mut version, mut last) = (entry.version, Answer::Entry(Arc::clone(entry)));
         match step {
@@ -128,7 +127,7 @@ impl Registry {
                 if !entry.same_as(&draft) {
                     let Ok(marked) = self.storage.update(served.id, draft, version) else { return Ok(None) };
                     // As on the reference, the removal is asked about as well.
-                    admission.delete(self, served, &marked, grace, warnings).await?;
+                    admission.delete(self, served, &marked, option, warnings).await?;
                     version = marked.version;
                     last = Answer::Entry(marked);
                 }
@@ -252,7 +251,8 @@ impl Registry {
         if metadata(&object).contains_key("deletionTimestamp") {
             return Ok(None);
         }
-        admission.delete(self, served, entry, None, warnings).await?;
+        let option = set_by_kind(served, entry, &object, options);
+        admission.delete(self, served, entry, option, warnings).await?;
         set_metadata(&mut object, "deletionTimestamp", Some(Value::from(self.now_text())));
         object.object_or_new("status").insert("phase".to_owned(), Value::from("Terminating"));
         let propagation = effective(options);
@@ -326,6 +326,28 @@ enum Graceful {
     Pending,
     Exhausted,
     For(i64),
+}
+
+/// The option that a kind sets in a deletion's options, as webhooks see them: the grace period that the object is given,
+/// or, for namespaces, the very object that is meant.
+fn set_by_kind(
+    served: &Served,
+    entry: &Entry,
+    object: &Object,
+    options: &DeleteOptions,
+) -> Option<(&'static str, Value)> {
+    if served.kind.spec_finalizers() {
+        let mut preconditions = json!({"uid": &*entry.uid});
+        if let Some(version) = &options.resource_version {
+            preconditions["resourceVersion"] = json!(version);
+        }
+        return Some(("preconditions", preconditions));
+    }
+    if metadata(object).contains_key("deletionTimestamp") {
+        return None;
+    }
+    let grace = served.kind.grace(object, requested_grace(options))?;
+    Some(("gracePeriodSeconds", grace.into()))
 }
 
 fn requested_grace(options: &DeleteOptions) -> Option<i64> {

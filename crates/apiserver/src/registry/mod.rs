@@ -405,7 +405,7 @@ fn set_metadata(object: &mut Object, key: &str, value: Option<Value>) {
 }
 
 /// Makes the object's namespace the request's, or says that they differ.
-fn match_namespace(served: &Served, object: &mut Object, namespace: &str) -> Result<(), ApiError> {
+pub(crate) fn match_namespace(served: &Served, object: &mut Object, namespace: &str) -> Result<(), ApiError> {
     if !served.resource().namespaced {
         set_metadata(object, "namespace", None);
         return Ok(());

@@ -9,7 +9,7 @@ use super::update::Update;
 use super::{Answer, Registry, Served};
 use crate::codec::json_patch::{self, Touched};
 use crate::codec::{self, Model};
-use crate::field::{FieldError, Shown};
+use crate::field::{FieldError, Shown, json_word};
 use crate::kinds::custom::CustomKind;
 use crate::model::Object;
 use crate::schema;
@@ -226,21 +226,13 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
     };
     let (value, duplicates) = codec::read_json(body).map_err(refuse)?;
     let mut strict = Vec::new();
-    let word = |value: &Value| match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
     match (shape, &value) {
         (Shape::JsonPatch, Value::Array(operations)) => {
             for (index, operation) in operations.iter().enumerate() {
                 let Some(operation) = operation.as_object() else {
                     let why = format!(
                         "json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
-                        word(operation)
+                        json_word(operation)
                     );
                     return Err(refuse(why));
                 };
@@ -251,7 +243,7 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
                         "op" | "path" | "from" => {
                             let why = format!(
                                 "json: cannot unmarshal {} into Go struct field jsonPatchOp.{key} of type string",
-                                word(value)
+                                json_word(value)
                             );
                             return Err(refuse(why));
                         }
@@ -265,7 +257,7 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
         (Shape::JsonPatch, other) => {
             return Err(refuse(format!(
                 "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
-                word(other)
+                json_word(other)
             )));
         }
         (Shape::Object | Shape::Strategic, Value::Object(_)) => strict = duplicates,
@@ -275,7 +267,7 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
         (Shape::Object | Shape::Strategic, other) => {
             return Err(refuse(format!(
                 "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                word(other)
+                json_word(other)
             )));
         }
     }

@@ -140,7 +140,7 @@ impl Registry {
         });
         served.kind.canonicalize(&mut object);
         admission::validate_update(self, served, update.part, &object, live, &update.options.user)?;
-        update.admission.validate(self, served, &object, Some(live), warnings).await?;
+        update.admission.validate_update(self, served, &object, live, warnings).await?;
 
         if ends_deletion(served, &object, live) {
             if !update.options.dry_run {

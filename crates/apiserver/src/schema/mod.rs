@@ -26,6 +26,7 @@ mod yaml;
 pub use muster_schema::{quantity, table};
 
 pub use decode::{DecodeError, Format, Validation, decode, read_json, round_trip};
+pub use normal::base64;
 pub use strategic::strategic_merge;
 pub use unstructured::from_unstructured;
 pub use yaml::{duplicates as yaml_duplicates, yaml_to_json};

@@ -23,7 +23,10 @@ pub(super) fn float(number: f64) -> Value {
 }
 
 /// Base64 as Go reads it (line breaks do not count), written again.
-pub(super) fn base64(text: &str) -> Result<String, String> {
+///
+/// # Errors
+/// What Go says of what is not base64.
+pub fn base64(text: &str) -> Result<String, String> {
     use base64::Engine as _;
     use base64::alphabet::STANDARD;
     use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};

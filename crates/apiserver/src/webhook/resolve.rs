@@ -1,5 +1,5 @@
-//! From a Service to one of its endpoints. Cluster IPs lead nowhere here, so a Service's ready endpoints are looked up,
-//! as the reference does with `--enable-aggregator-routing`.
+//! From a Service to an address. The reference calls its cluster IP, behind which a proxy chooses a ready endpoint; here
+//! cluster IPs lead nowhere, and the endpoint is chosen at once.
 
 use crate::model::{Fields as _, Object, metadata};
 use crate::registry::Registry;
@@ -8,7 +8,7 @@ use crate::storage::Range;
 /// The label that names an EndpointSlice's Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// The address and port of a ready endpoint.
+/// A host and its port behind a Service.
 ///
 /// # Errors
 /// That there is none, in the reference's words.
@@ -18,9 +18,11 @@ pub(super) fn endpoint(registry: &Registry, namespace: &str, name: &str, port: u
     let service = registry.storage.get(services.id, namespace, name).ok_or_else(missing)?.object();
     let empty = Object::new();
     let spec = service.object("spec").unwrap_or(&empty);
-    let kind = spec.text("type");
-    if !matches!(kind, "ClusterIP" | "LoadBalancer" | "NodePort") {
-        return Err(format!("unsupported service type \"{kind}\""));
+    match (spec.text("type"), spec.text("clusterIP")) {
+        ("ClusterIP", "None") => return Err("cannot route to service with ClusterIP \"None\"".to_owned()),
+        ("ClusterIP" | "LoadBalancer" | "NodePort", _) => {}
+        ("ExternalName", _) => return Ok((spec.text("externalName").to_owned(), port)),
+        (other, _) => return Err(format!("unsupported service type \"{other}\"")),
     }
     let Some(wanted) = spec.items("ports").find(|found| found.int("port") == i64::from(port)) else {
         return Err(format!("no service port {port} found for service \"{name}\""));
@@ -43,7 +45,9 @@ pub(super) fn endpoint(registry: &Registry, namespace: &str, name: &str, port: u
         }
     }
     if ready.is_empty() {
-        return Err(format!("no endpoints available for service \"{name}\""));
+        // As a proxy does for a Service without endpoints.
+        let address = spec.text("clusterIP");
+        return Err(format!("dial tcp {address}:{port}: connect: connection refused"));
     }
     // Any of them.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "few")]

@@ -151,6 +151,10 @@ fn arithmetic<'a>(operator: &str, one: &Value<'a>, other: &Value<'a>) -> Outcome
 
 /// An element or member; or what is said where it is missing.
 fn index<'a>(of: &Value<'a>, key: &Value<'a>) -> Result<Result<Value<'a>, String>, Failure> {
+    let missing = || {
+        let shown = convert::text(key).unwrap_or_else(|| key.type_name().to_owned());
+        format!("no such key: {shown}")
+    };
     match (of, key) {
         (Value::List(list), Value::Int(at)) => {
             let found = usize::try_from(*at).ok().map(|at| list.get(at)).transpose()?.flatten();
@@ -160,13 +164,12 @@ fn index<'a>(of: &Value<'a>, key: &Value<'a>) -> Result<Result<Value<'a>, String
             let found = usize::try_from(*at).ok().map(|at| list.get(at)).transpose()?.flatten();
             Ok(found.ok_or_else(|| format!("index out of bounds: {at}")))
         }
-        (Value::Map(map), key) => {
-            let shown = convert::text(key).unwrap_or_else(|| key.type_name().to_owned());
-            Ok(map.get(key)?.ok_or_else(|| format!("no such key: {shown}")))
-        }
+        (Value::Map(map), key) => Ok(map.get(key)?.ok_or_else(missing)),
+        (Value::List(_), key) => error(format!("unsupported index type '{}' in list", key.type_name())),
         (Value::Optional(None), _) => Ok(Ok(Value::Optional(None))),
         (Value::Optional(Some(inner)), key) => Ok(Ok(Value::Optional(index(inner, key)?.ok().map(Arc::new)))),
-        _ => Err(Failure::no_overload()),
+        // Of what has nothing in it, the reference says that this is missing.
+        _ => Ok(Err(missing())),
     }
 }
 

@@ -60,6 +60,7 @@ impl Kind for EventV1 {
     }
     fn to_stored(&self, object: &mut Object) {
         rename(object, |(own, stored)| (own, stored));
+        object.insert("apiVersion".to_owned(), json!(STORED.resource().api_version()));
         for text in ["reportingComponent", "reportingInstance"] {
             object.set_if_absent(text, "");
         }
@@ -71,6 +72,7 @@ impl Kind for EventV1 {
     }
     fn to_served(&self, object: &mut Object) {
         rename(object, |(own, stored)| (stored, own));
+        object.insert("apiVersion".to_owned(), json!(RESOURCE.api_version()));
         for text in ["reportingController", "reportingInstance"] {
             if object.text(text).is_empty() {
                 object.remove(text);
