@@ -18,7 +18,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// A ConfigMap.
-fn config_map(name: &str, data: Value) -> Value {
+fn config_map(name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
@@ -74,7 +74,7 @@ async fn a_webhook_is_told_of_every_write() {
     let webhook = Webhook::agreeable().await;
     server.configure("Validating", "all", &webhook.client_config(), &json!({})).await;
     let one = format!("{CONFIG_MAPS}/one");
-    let body = config_map("one", json!({"a": "b"}));
+    let body = config_map("one", &json!({"a": "b"}));
     let apply = [("Content-Type", "application/apply-patch+yaml")];
     for (method, path, headers, body) in [
         ("POST", CONFIG_MAPS.to_owned(), &[("Content-Type", "application/json")], body.to_string()),
@@ -85,7 +85,7 @@ async fn a_webhook_is_told_of_every_write() {
             &[("Content-Type", "application/merge-patch+json")],
             json!({"data": {"c": "d"}}).to_string(),
         ),
-        ("PATCH", format!("{CONFIG_MAPS}/two?fieldManager=me"), &apply, config_map("two", json!({})).to_string()),
+        ("PATCH", format!("{CONFIG_MAPS}/two?fieldManager=me"), &apply, config_map("two", &json!({})).to_string()),
         (
             "DELETE",
             format!("{one}?propagationPolicy=Background"),
@@ -185,13 +185,13 @@ async fn what_a_webhook_says_is_passed_on() {
             "",
         ),
     ] {
-        let answer = server.post(CONFIG_MAPS, &config_map(name, json!({}))).await;
+        let answer = server.post(CONFIG_MAPS, &config_map(name, &json!({}))).await;
         assert_eq!(told(&answer), (status, message), "{name}");
         assert_eq!(answer.header("warning"), warning, "{name}");
     }
-    let answer = server.post(CONFIG_MAPS, &config_map("mistaken", json!({}))).await;
+    let answer = server.post(CONFIG_MAPS, &config_map("mistaken", &json!({}))).await;
     assert!(told(&answer).1.starts_with(&format!("{failed}received invalid webhook response: expected response.uid=")));
-    let answer = server.post(CONFIG_MAPS, &config_map("coded", json!({}))).await.json();
+    let answer = server.post(CONFIG_MAPS, &config_map("coded", &json!({}))).await.json();
     assert_eq!((&answer["reason"], &answer["details"]), (&json!("Invalid"), &json!({"causes": [{"field": "data"}]})));
     assert_eq!(server.get(&format!("{CONFIG_MAPS}/refused")).await.status, 404);
 }
@@ -220,7 +220,7 @@ async fn webhooks_change_objects_and_are_asked_again() {
         });
         server.configure("Mutating", name, &config, &json!({"reinvocationPolicy": again})).await;
     }
-    let answer = server.post(CONFIG_MAPS, &config_map("one", json!({}))).await.json();
+    let answer = server.post(CONFIG_MAPS, &config_map("one", &json!({}))).await.json();
     // The first is asked again, as others changed the object after it; the last is, as the first then did.
     assert_eq!(answer["metadata"]["labels"], json!({"a": "2", "b": "1", "c": "2"}));
     let owned = &answer["metadata"]["managedFields"][0]["fieldsV1"];
@@ -261,10 +261,10 @@ async fn what_a_webhook_makes_of_an_object_is_checked() {
             "ConfigMap \"invalid\" is invalid: data[not a key]: Invalid value: \"not a key\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
         ),
     ] {
-        let answer = server.post(CONFIG_MAPS, &config_map(name, json!({"a": "YQ=="}))).await;
+        let answer = server.post(CONFIG_MAPS, &config_map(name, &json!({"a": "YQ=="}))).await;
         assert_eq!(told(&answer), (status, message.to_owned()), "{name}");
     }
-    let answer = server.post(CONFIG_MAPS, &config_map("unmanaged", json!({"a": "b"}))).await;
+    let answer = server.post(CONFIG_MAPS, &config_map("unmanaged", &json!({"a": "b"}))).await;
     let warning = "299 - \".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: operation must be `Apply` or `Update`\"";
     assert_eq!((answer.status, answer.header("warning")), (201, warning));
     assert_eq!(answer.json()["metadata"]["managedFields"][0]["operation"], "Update");
@@ -449,7 +449,7 @@ async fn webhooks_that_cannot_be_asked_matter_or_do_not() {
         assert_eq!(answer.json()["details"]["causes"], json!([{"message": failed}]));
         server.unconfigure("Validating", "v").await;
         server.configure("Validating", "v", &config, &json!({"failurePolicy": "Ignore"})).await;
-        assert_eq!(server.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("x", json!({}))).await.status, 201);
+        assert_eq!(server.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("x", &json!({}))).await.status, 201);
         server.unconfigure("Validating", "v").await;
     }
 }
@@ -527,7 +527,7 @@ async fn nobody_waits_for_ever() {
     let too_long = "Timeout: request did not complete within requested timeout - context deadline exceeded";
     let answer = server.config_map("x", "y").await;
     assert_eq!(told(&answer), (504, too_long.to_owned()), "the second is not waited for as long as it wants");
-    let answer = server.post(&format!("{CONFIG_MAPS}?timeout=5s"), &config_map("x", json!({}))).await;
+    let answer = server.post(&format!("{CONFIG_MAPS}?timeout=5s"), &config_map("x", &json!({}))).await;
     assert_eq!(told(&answer), (504, too_long.to_owned()), "a client may want less");
 }
 
@@ -632,7 +632,7 @@ async fn a_policy_denies_warns_and_explains() {
         ),
     ] {
         server.policy("p", &spec, binding).await;
-        let answer = server.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("x", json!({"a": "b"}))).await;
+        let answer = server.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("x", &json!({"a": "b"}))).await;
         let message = if message.is_empty() { String::new() } else { format!("{denied}{message}") };
         assert_eq!(told(&answer), (status, message), "{spec}");
         assert_eq!(answer.header("warning"), warning, "{spec}");
@@ -646,7 +646,7 @@ async fn a_policy_denies_warns_and_explains() {
 #[tokio::test]
 async fn a_policy_has_parameters() {
     let server = start();
-    let mut limits = config_map("limits", json!({"most": "1"}));
+    let mut limits = config_map("limits", &json!({"most": "1"}));
     limits["metadata"]["labels"] = json!({"limits": "yes"});
     assert_eq!(server.post(CONFIG_MAPS, &limits).await.status, 201);
     let spec = json!({
@@ -676,7 +676,7 @@ async fn a_policy_has_parameters() {
         (json!({}), nothing),
     ] {
         server.policy("p", &spec, &binding).await;
-        let body = config_map("x", json!({"a": "1", "b": "2"}));
+        let body = config_map("x", &json!({"a": "1", "b": "2"}));
         let answer = server.post(&format!("{CONFIG_MAPS}?dryRun=All"), &body).await;
         let denied = "configmaps \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: ";
         let expected = if expected.is_empty() { (201, String::new()) } else { (422, format!("{denied}{expected}")) };

@@ -109,24 +109,24 @@ impl<'a> Chain<'a> {
                 continue;
             }
             let response = hook.ask(self.registry, &self.attributes, &seen, written, true, self.deadline).await;
-            if let Some(response) = response.heard(warnings)? {
-                if let Some(operations) = operations(hook, &response, self.deadline)? {
-                    let Some(object) = object.as_deref_mut() else {
-                        let name = go_quote(&hook.name);
-                        return Err(ApiError::internal(&format!(
-                            "admission webhook {name} attempted to modify the object, which is not supported for this operation"
-                        )));
-                    };
-                    let shown = self.written(Some(object)).shown(self.registry, &seen).0;
-                    let mut patched = Value::Object(shown.map(std::borrow::Cow::into_owned).unwrap_or_default());
-                    json_patch::apply(&mut patched, &operations, &mut Touched::default())
-                        .map_err(|why| ApiError::internal(&why.0))?;
-                    let before = object.clone();
-                    self.form.put(self.registry, &seen, object, &patched)?;
-                    if *object != before {
-                        memory.change();
-                        memory.changed = true;
-                    }
+            if let Some(response) = response.heard(warnings)?
+                && let Some(operations) = operations(hook, &response, self.deadline)?
+            {
+                let Some(object) = object.as_deref_mut() else {
+                    let name = go_quote(&hook.name);
+                    return Err(ApiError::internal(&format!(
+                        "admission webhook {name} attempted to modify the object, which is not supported for this operation"
+                    )));
+                };
+                let shown = self.written(Some(object)).shown(self.registry, &seen).0;
+                let mut patched = Value::Object(shown.map(std::borrow::Cow::into_owned).unwrap_or_default());
+                json_patch::apply(&mut patched, &operations, &mut Touched::default())
+                    .map_err(|why| ApiError::internal(&why.0))?;
+                let before = object.clone();
+                self.form.put(self.registry, &seen, object, &patched)?;
+                if *object != before {
+                    memory.change();
+                    memory.changed = true;
                 }
             }
             if hook.is_reinvoked {

@@ -296,12 +296,12 @@ mod tests {
 
     use super::*;
 
-    fn endpoints(change: Value) -> Slim<Endpoints> {
+    fn endpoints(change: &Value) -> Slim<Endpoints> {
         let mut object = json!({
             "metadata": {"name": "s", "namespace": "n", "uid": "e"},
             "subsets": [{"addresses": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}], "ports": [{"port": 80, "protocol": "TCP"}]}],
         });
-        crate::testing::merge(&mut object, &change);
+        crate::testing::merge(&mut object, change);
         Slim::decode(object.to_string().as_bytes(), &mut Interner::new()).expect("Endpoints")
     }
 
@@ -361,7 +361,7 @@ mod tests {
             (json!({"subsets": null}), (0, 0, 1)),
         ];
         for (at, (change, expected)) in steps.into_iter().enumerate() {
-            let endpoints = endpoints(change);
+            let endpoints = endpoints(&change);
             let (plan, _) = decide(&endpoints, &decoded(&existing));
             assert_eq!((plan.create.len(), plan.update.len(), plan.delete.len()), expected, "step {at}");
             apply(&plan, &mut existing);
@@ -395,7 +395,7 @@ mod tests {
             (json!(many), 1000, vec!["TooManyAddressesToMirror"]),
         ];
         for (addresses, shown, told) in cases {
-            let (plan, tell) = decide(&endpoints(json!({"subsets": [{"addresses": addresses}]})), &[]);
+            let (plan, tell) = decide(&endpoints(&json!({"subsets": [{"addresses": addresses}]})), &[]);
             assert_eq!(plan.create[0]["endpoints"].as_array().map(Vec::len), Some(shown));
             assert_eq!(tell.iter().map(|(reason, _)| *reason).collect::<Vec<_>>(), told);
         }

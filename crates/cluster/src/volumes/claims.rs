@@ -27,13 +27,13 @@ pub(super) fn decide(
     claim: &Slim<Claim>,
     volumes: &Cache<Slim<Volume>>,
     classes: &Cache<Slim<Class>>,
-    unscheduled: Vec<String>,
+    unscheduled: &[String],
 ) -> Decision {
     let mut deciding = Deciding { claim, decision: Decision::default() };
     let decided = if claim.body.annotations.has(BIND_COMPLETED) {
         deciding.bound(volumes)
     } else if claim.body.volume.is_empty() {
-        deciding.unbound(volumes, classes, &unscheduled)
+        deciding.unbound(volumes, classes, unscheduled)
     } else {
         deciding.asking(volumes)
     };

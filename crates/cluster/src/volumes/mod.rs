@@ -151,9 +151,9 @@ impl Binder {
         let waiting = {
             let pods = PodIndexes::using(&self.pods.read(), key);
             let unscheduled = pods.iter().filter(|pod| !pod.is_terminal() && pod.node.is_none());
-            unscheduled.map(|pod| pod.meta.name.to_string()).collect()
+            unscheduled.map(|pod| pod.meta.name.to_string()).collect::<Vec<_>>()
         };
-        Some(claims::decide(&claim, &self.volumes.read(), &self.classes.read(), waiting))
+        Some(claims::decide(&claim, &self.volumes.read(), &self.classes.read(), &waiting))
     }
 
     async fn volume(&self, key: &ObjectKey) -> Result<Option<Decision>, Trouble> {

@@ -55,7 +55,7 @@ fn reference(uid: &str) -> Value {
 }
 
 fn decided(claim: &Slim<Claim>, volumes: &[Slim<Volume>], classes: &[Slim<Class>]) -> Decision {
-    claims::decide(claim, &cache(volumes.iter().cloned()), &cache(classes.iter().cloned()), Vec::new())
+    claims::decide(claim, &cache(volumes.iter().cloned()), &cache(classes.iter().cloned()), &[])
 }
 
 /// What is written, in one word each, and what is told.
@@ -249,9 +249,9 @@ fn a_claim_that_finds_no_volume_says_what_it_waits_for() {
         assert_eq!(words(&decision), (expected, reasons), "{name}");
     }
     let message = |pods: &[&str]| {
-        let pods = pods.iter().map(|pod| (*pod).to_owned()).collect();
+        let pods: Vec<String> = pods.iter().map(|pod| (*pod).to_owned()).collect();
         let classes = cache([class(&json!({"volumeBindingMode": "WaitForFirstConsumer"}))]);
-        claims::decide(&claim(&json!({})), &Cache::new(), &classes, pods).tell.remove(0).message
+        claims::decide(&claim(&json!({})), &Cache::new(), &classes, &pods).tell.remove(0).message
     };
     assert_eq!(message(&[]), "waiting for first consumer to be created before binding");
     assert_eq!(message(&["p"]), "waiting for pod p to be scheduled");
