@@ -1,6 +1,6 @@
 //! The kinds that a server has, by its own word: what is collected, and what a namespace holds.
 //!
-//! Kinds come and go with CustomResourceDefinitions: [`follow`] asks again when one has changed.
+//! Kinds come and go with CustomResourceDefinitions: `follow` asks again when one has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Impersonation: somebody acts as somebody else, by the headers `Impersonate-*` (API-31).
 //!
-//! There are several ways to be allowed that, tried from the narrowest to the widest ([`Mode`]). All but the oldest ask
+//! There are several ways to be allowed that, tried from the narrowest to the widest (`Mode`). All but the oldest ask
 //! for two rights: to do the request's verb as somebody else, and to be that user.
 
 use std::collections::{BTreeMap, HashMap};
