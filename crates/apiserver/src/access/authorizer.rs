@@ -193,7 +193,7 @@ impl Read {
         let mut read = |what, table| {
             let listed = storage.list(table, &Range::default(), None).ok()?;
             for entry in &listed.entries {
-                policy.set(what, &entry.namespace, &entry.name, Some(entry.json()));
+                policy.set(what, &entry.namespace, &entry.name, Some(&entry.json().joined()));
             }
             Some((what, storage.watch(table, "", listed.version).ok()?))
         };
@@ -222,8 +222,8 @@ impl Read {
                     break;
                 }
                 for event in events.drain(..) {
-                    let json = (event.kind != EventKind::Deleted).then(|| event.entry.json());
-                    self.policy.set(*what, &event.entry.namespace, &event.entry.name, json);
+                    let json = (event.kind != EventKind::Deleted).then(|| event.entry.json().joined());
+                    self.policy.set(*what, &event.entry.namespace, &event.entry.name, json.as_deref());
                 }
             }
         }

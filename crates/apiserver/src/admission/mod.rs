@@ -189,5 +189,5 @@ fn stored(registry: &Registry, group: &str, plural: &str, namespace: &str, text:
         return Vec::new();
     };
     let has = |json: &[u8]| std::str::from_utf8(json).is_ok_and(|json| json.contains(text));
-    listed.entries.iter().filter(|entry| has(entry.json())).map(|entry| entry.object()).collect()
+    listed.entries.iter().filter(|entry| has(&entry.json().joined())).map(|entry| entry.object()).collect()
 }

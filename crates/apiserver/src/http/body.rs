@@ -10,7 +10,7 @@ use futures::Stream;
 use http_body::{Frame, SizeHint};
 
 use super::in_flight::Hold;
-use crate::storage::Entry;
+use crate::storage::{Entry, Pieces};
 
 /// The body of an answer.
 pub struct Body(Kind);
@@ -18,7 +18,7 @@ pub struct Body(Kind);
 enum Kind {
     Whole(Option<Bytes>),
     /// What is left of the bytes, and of the line feed.
-    Line(Option<Bytes>, bool),
+    Line(Pieces, bool),
     List(ListBody),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
@@ -61,10 +61,10 @@ impl Body {
         Self(Kind::Whole(Some(bytes.into())))
     }
 
-    /// These bytes and a line feed.
+    /// What is stored, and a line feed.
     #[must_use]
-    pub fn line(bytes: Bytes) -> Self {
-        Self(Kind::Line(Some(bytes), true))
+    pub fn line(json: Pieces) -> Self {
+        Self(Kind::Line(json, true))
     }
 
     /// A stream of pieces.
@@ -121,11 +121,11 @@ impl ListBody {
             }
             self.first = false;
             if self.whole {
-                out.extend_from_slice(entry.json());
+                entry.json().write(&mut out);
                 continue;
             }
             out.push(b'{');
-            out.extend_from_slice(entry.item_tail());
+            entry.item_tail().write(&mut out);
         }
         Some(out)
     }
@@ -138,8 +138,8 @@ impl http_body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let data = match &mut self.get_mut().0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take()),
-            Kind::Line(bytes, feed) => {
-                Poll::Ready(bytes.take().or_else(|| std::mem::take(feed).then(|| Bytes::from_static(b"\n"))))
+            Kind::Line(json, feed) => {
+                Poll::Ready(json.next().or_else(|| std::mem::take(feed).then(|| Bytes::from_static(b"\n"))))
             }
             Kind::List(list) => Poll::Ready(list.piece().map(Bytes::from)),
             Kind::Stream(stream) => stream.as_mut().poll_next(cx),
@@ -150,7 +150,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Whole(bytes) => bytes.is_none(),
-            Kind::Line(bytes, feed) => bytes.is_none() && !feed,
+            Kind::Line(json, feed) => json.len() == 0 && !feed,
             Kind::List(list) => list.done && list.head.is_none(),
             Kind::Stream(_) => false,
         }
@@ -159,9 +159,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            Kind::Line(bytes, feed) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64) + u64::from(*feed))
-            }
+            Kind::Line(json, feed) => SizeHint::with_exact(json.len() as u64 + u64::from(*feed)),
             Kind::List(_) | Kind::Stream(_) => SizeHint::default(),
         }
     }

@@ -104,7 +104,7 @@ pub fn object(
         && !output.pretty
         && !served.converts()
     {
-        return Ok(with_body(code, "application/json", Body::line(entry.json_bytes())));
+        return Ok(with_body(code, "application/json", Body::line(entry.json())));
     }
     let object = match answer {
         Answer::Entry(entry) => served.live(entry)?,

@@ -19,7 +19,7 @@ use crate::registry::selection::Selection;
 use crate::registry::{Registry, Served};
 use crate::schema;
 use crate::status::ApiError;
-use crate::storage::{Cursor, Entry, Event, EventKind, line};
+use crate::storage::{Cursor, Entry, Event, EventKind, Pieces, line};
 
 /// About how often a bookmark is sent.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -62,6 +62,8 @@ pub struct Watch {
     plain: bool,
     /// Whether a table has told its columns.
     headed: bool,
+    /// What is left of a line that has been begun.
+    rest: Pieces,
     stopping: Receiver<bool>,
 }
 
@@ -74,6 +76,11 @@ pub fn failed(error: &ApiError, protobuf: bool) -> impl Stream<Item = Bytes> + S
 /// An event's line as the client reads it.
 fn encoded(line: Bytes, protobuf: bool) -> Bytes {
     if protobuf { Bytes::from(codec::to_frame(&line)) } else { line }
+}
+
+/// As [`encoded`], of a line in pieces.
+fn all_encoded(line: Pieces, protobuf: bool) -> Pieces {
+    if protobuf { encoded(line.joined(), true).into() } else { line }
 }
 
 impl Watch {
@@ -103,6 +110,7 @@ impl Watch {
             deadline,
             next_bookmark,
             headed: false,
+            rest: Pieces::default(),
             stopping,
         }
     }
@@ -152,29 +160,40 @@ impl Watch {
         let mut first: Option<Bytes> = None;
         let mut joined = BytesMut::new();
         while joined.len() < PIECE {
-            let Some(line) = self.next_line() else { break };
-            let line = encoded(line, self.wanted.protobuf);
+            let Some(piece) = self.rest.next() else {
+                let Some(line) = self.next_line() else { break };
+                self.rest = all_encoded(line, self.wanted.protobuf);
+                continue;
+            };
+            // What is long goes out as it is.
+            if piece.len() >= PIECE {
+                if first.is_none() && joined.is_empty() {
+                    return Some(piece);
+                }
+                self.rest.put_back(piece);
+                break;
+            }
             match first.take() {
-                None if joined.is_empty() => first = Some(line),
-                None => joined.extend_from_slice(&line),
+                None if joined.is_empty() => first = Some(piece),
+                None => joined.extend_from_slice(&piece),
                 Some(one) => {
-                    joined.reserve(one.len() + line.len());
+                    joined.reserve(one.len() + piece.len());
                     joined.extend_from_slice(&one);
-                    joined.extend_from_slice(&line);
+                    joined.extend_from_slice(&piece);
                 }
             }
         }
         if joined.is_empty() { first } else { Some(joined.freeze()) }
     }
 
-    fn next_line(&mut self) -> Option<Bytes> {
+    fn next_line(&mut self) -> Option<Pieces> {
         for entry in self.initial.by_ref() {
             if self.wanted.selection.matches(&entry) {
-                return Some(self.line("ADDED", entry.json()));
+                return Some(self.line("ADDED", &entry));
             }
         }
         if let Some(version) = self.announce.take() {
-            return Some(self.marker(version, true));
+            return Some(self.marker(version, true).into());
         }
         while let Some(event) = self.pending.pop_front() {
             if let Some(line) = self.event_line(&event) {
@@ -185,7 +204,7 @@ impl Watch {
     }
 
     /// The line of an event as this watcher's selectors see it; `None` when they do not.
-    fn event_line(&mut self, event: &Event) -> Option<Bytes> {
+    fn event_line(&mut self, event: &Event) -> Option<Pieces> {
         let selection = &self.wanted.selection;
         if selection.is_everything() {
             return Some(self.plain_line(event));
@@ -200,28 +219,27 @@ impl Watch {
                 if self.plain {
                     return Some(last);
                 }
-                let event: Map<String, Value> = serde_json::from_slice(&last).unwrap_or_default();
+                let event: Map<String, Value> = serde_json::from_slice(&last.joined()).unwrap_or_default();
                 let object = event.get("object").and_then(Value::as_object).cloned().unwrap_or_default();
-                Some(self.transformed_line("DELETED", &object))
+                Some(self.transformed_line("DELETED", &object).into())
             }
-            (false, true) => Some(self.line("ADDED", event.entry.json())),
+            (false, true) => Some(self.line("ADDED", &event.entry)),
             _ => Some(self.plain_line(event)),
         }
     }
 
-    fn plain_line(&mut self, event: &Event) -> Bytes {
+    fn plain_line(&mut self, event: &Event) -> Pieces {
         if self.plain {
             return event.line();
         }
-        self.line(event.kind.word(), event.entry.json())
+        self.line(event.kind.word(), &event.entry)
     }
 
-    fn line(&mut self, word: &str, json: &[u8]) -> Bytes {
+    fn line(&mut self, word: &str, entry: &Entry) -> Pieces {
         if self.plain {
-            return line(word, json);
+            return entry.line_at(entry.version, word);
         }
-        let object: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
-        self.transformed_line(word, &object)
+        self.transformed_line(word, &entry.object()).into()
     }
 
     fn transformed_line(&mut self, word: &str, object: &Map<String, Value>) -> Bytes {

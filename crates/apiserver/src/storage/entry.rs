@@ -1,9 +1,10 @@
 //! One stored version of an object: its JSON, and the little that selecting needs.
 
 use std::io::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use serde_json::{Map, Value};
 
 use super::watch::EventKind;
@@ -16,6 +17,9 @@ pub type LabelSet = Arc<[(Box<str>, Box<str>)]>;
 /// The JSON begins with `kind` and `apiVersion`, so that a list item (which has neither) is the rest of the same
 /// bytes; and where `resourceVersion` stands in it is known, so that a commit, which is the first to know the
 /// version, copies and does not serialise.
+///
+/// A large member that is the same as in the version before is shared with it: the versions of a definition with its
+/// schema, which differ in their status, take the schema's bytes once.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The namespace; empty for a cluster's object.
@@ -30,8 +34,14 @@ pub struct Entry {
     pub labels: LabelSet,
     /// The values that field selectors can ask for, each ended by a zero byte.
     fields: Box<str>,
-    /// The line of the watch event that made this version; the object's JSON is a part of it.
-    line: Bytes,
+    /// The line of the watch event that made this version, of which the object's JSON is a part: up to the shared member.
+    head: Bytes,
+    /// A large member, which other versions may share; empty where there is none.
+    shared: Bytes,
+    /// What follows on the shared member; empty where there is none.
+    tail: Bytes,
+    /// Whether the version before has the shared member already.
+    inherits: bool,
     /// Where in the line the object begins.
     object_at: u8,
     /// Where the object goes on after `kind` and `apiVersion`.
@@ -43,26 +53,26 @@ pub struct Entry {
 impl Entry {
     /// The object's JSON.
     #[must_use]
-    pub fn json(&self) -> &[u8] {
-        &self.line[usize::from(self.object_at)..self.line.len() - LINE_END.len()]
-    }
-
-    /// The object's JSON, shared.
-    #[must_use]
-    pub fn json_bytes(&self) -> Bytes {
-        self.line.slice(usize::from(self.object_at)..self.line.len() - LINE_END.len())
+    pub fn json(&self) -> Pieces {
+        let mut pieces = self.line();
+        pieces.0[0].advance(usize::from(self.object_at));
+        let last = pieces.0.iter_mut().rfind(|piece| !piece.is_empty());
+        last.into_iter().for_each(|last| last.truncate(last.len() - LINE_END.len()));
+        pieces
     }
 
     /// The line of the watch event that made this version.
     #[must_use]
-    pub fn line(&self) -> Bytes {
-        self.line.clone()
+    pub fn line(&self) -> Pieces {
+        Pieces([self.head.clone(), self.shared.clone(), self.tail.clone()])
     }
 
     /// The object's JSON as an item of a list: without `kind` and `apiVersion`, and without the opening brace.
     #[must_use]
-    pub fn item_tail(&self) -> &[u8] {
-        &self.json()[usize::from(self.item_at)..]
+    pub fn item_tail(&self) -> Pieces {
+        let mut pieces = self.json();
+        pieces.0[0].advance(usize::from(self.item_at));
+        pieces
     }
 
     /// The `index`-th of the values for field selectors.
@@ -83,7 +93,8 @@ impl Entry {
     pub fn object(&self) -> Map<String, Value> {
         // The bytes were made by `Draft::new` from a map, so they parse as one; by the second reader where they
         // are too deep for the first.
-        serde_json::from_slice(self.json()).unwrap_or_else(|_| match crate::schema::read_json(self.json()) {
+        let json = self.json().joined();
+        serde_json::from_slice(&json).unwrap_or_else(|_| match crate::schema::read_json(&json) {
             Ok(Value::Object(object)) => object,
             _ => Map::new(),
         })
@@ -92,7 +103,7 @@ impl Entry {
     /// The same state as the last one, under the version of its deletion.
     #[must_use]
     pub(super) fn deleted_at(&self, version: u64) -> Self {
-        let line = spliced(self.json(), self.version_at as usize, self.digits(), version, EventKind::Deleted.word());
+        let [head, shared, tail] = self.line_at(version, EventKind::Deleted.word()).0;
         Self {
             namespace: Arc::clone(&self.namespace),
             name: Arc::clone(&self.name),
@@ -101,7 +112,10 @@ impl Entry {
             labels: Arc::clone(&self.labels),
             fields: self.fields.clone(),
             object_at: object_at(EventKind::Deleted.word()),
-            line,
+            head,
+            shared,
+            tail,
+            inherits: true,
             item_at: self.item_at,
             version_at: self.version_at,
         }
@@ -109,29 +123,92 @@ impl Entry {
 
     /// The line of an event that shows this state under another version.
     #[must_use]
-    pub fn line_at(&self, version: u64, word: &str) -> Bytes {
-        spliced(self.json(), self.version_at as usize, self.digits(), version, word)
+    pub fn line_at(&self, version: u64, word: &str) -> Pieces {
+        let end = if self.shared.is_empty() { LINE_END } else { "" };
+        let json = &self.head[usize::from(self.object_at)..self.head.len() - end.len()];
+        let head = spliced(json, self.version_at as usize, self.digits(), version, word, end);
+        Pieces([head, self.shared.clone(), self.tail.clone()])
     }
 
     /// Whether `draft` says the same as this entry, but for the version.
     #[must_use]
     pub fn same_as(&self, draft: &Draft) -> bool {
         let at = self.version_at as usize;
+        let [head, shared, tail] = self.json().0;
+        let (draft_head, draft_tail) = draft.json.split_at(draft.cut);
         at == draft.version_at
-            && self.json()[..at] == draft.json[..at]
-            && self.json()[at + self.digits()..] == draft.json[at..]
+            && shared == draft.shared
+            && head.get(..at) == draft_head.get(..at)
+            && head.get(at + self.digits()..) == draft_head.get(at..)
+            && tail == draft_tail
     }
 
-    /// About how many bytes this version takes.
+    /// About how many bytes this version takes that the one before does not.
     #[must_use]
     pub(super) fn size(&self) -> usize {
-        self.line.len() + self.fields.len() + 350
+        let shared = if self.inherits { 0 } else { self.shared.len() };
+        self.head.len() + shared + self.tail.len() + self.fields.len() + 350
     }
 
     fn digits(&self) -> usize {
-        self.json()[self.version_at as usize..].iter().take_while(|b| b.is_ascii_digit()).count()
+        let version = &self.head[usize::from(self.object_at) + self.version_at as usize..];
+        version.iter().take_while(|b| b.is_ascii_digit()).count()
     }
 }
+
+/// JSON in its stored pieces, each shared. The middle one is a large member that other versions have too.
+#[derive(Debug, Clone, Default)]
+pub struct Pieces([Bytes; 3]);
+
+impl From<Bytes> for Pieces {
+    fn from(whole: Bytes) -> Self {
+        Self([whole, Bytes::new(), Bytes::new()])
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        self.0.iter_mut().find(|piece| !piece.is_empty()).map(std::mem::take)
+    }
+}
+
+impl Pieces {
+    /// Undoes a `next`.
+    pub fn put_back(&mut self, piece: Bytes) {
+        let at = self.0.iter().position(|piece| !piece.is_empty()).unwrap_or(self.0.len());
+        if let Some(place) = at.checked_sub(1) {
+            self.0[place] = piece;
+        }
+    }
+
+    /// How many bytes they have together.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+
+    /// Adds them to a text.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        self.0.iter().for_each(|piece| out.extend_from_slice(piece));
+    }
+
+    /// All in one: a copy only where there are several.
+    #[must_use]
+    pub fn joined(self) -> Bytes {
+        if self.0[1..].iter().all(Bytes::is_empty) {
+            let [whole, ..] = self.0;
+            return whole;
+        }
+        let mut out = Vec::with_capacity(self.len());
+        self.write(&mut out);
+        out.into()
+    }
+}
+
+/// A member of so many bytes is shared with the version before.
+const SHARED_FROM: usize = 16 << 10;
 
 /// An object that is ready to be stored, but for its version.
 #[derive(Debug)]
@@ -141,8 +218,14 @@ pub struct Draft {
     uid: Box<str>,
     labels: LabelSet,
     fields: Box<str>,
-    /// All of the JSON, with nothing where the version's digits go.
+    /// All of the JSON but the shared member, with nothing where the version's digits go.
     json: Vec<u8>,
+    /// Where in it the shared member was.
+    cut: usize,
+    /// A large member; empty where there is none.
+    shared: Bytes,
+    /// Whether the version before has it already.
+    inherits: bool,
     item_at: u16,
     version_at: usize,
 }
@@ -161,20 +244,33 @@ impl Draft {
             }
             _ => (text("namespace").into(), text("name").into()),
         };
-        let mut json = Vec::with_capacity(previous.map_or(2048, |p| p.line.len() + 256));
-        let (item_at, version_at) = write_object(&mut json, object);
-        Self { namespace, name, uid: text("uid").into(), labels, fields: fields.into(), json, item_at, version_at }
+        let mut json = Vec::with_capacity(previous.map_or(2048, |p| p.line().len() + 256));
+        let Written { item_at, version_at, largest } = write_object(&mut json, object);
+        let (mut cut, mut shared, mut inherits) = (json.len(), Bytes::new(), false);
+        if largest.len() >= SHARED_FROM {
+            let member = &json[largest.clone()];
+            let known = previous.map(|previous| &previous.shared).filter(|known| **known == member);
+            inherits = known.is_some();
+            shared = known.map_or_else(|| Bytes::copy_from_slice(member), Bytes::clone);
+            cut = largest.start;
+            json.drain(largest);
+        }
+        let (uid, fields) = (text("uid").into(), fields.into());
+        Self { namespace, name, uid, labels, fields, json, cut, shared, inherits, item_at, version_at }
     }
 
-    /// The JSON, with no version: what a dry run answers with.
+    /// How many bytes the JSON has, without a version.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.json.len()
+        self.json.len() + self.shared.len()
     }
 
     /// The entry that this becomes at `version`.
     pub(super) fn at(self, version: u64, made_by: EventKind) -> Entry {
-        let line = spliced(&self.json, self.version_at, 0, version, made_by.word());
+        let (head, tail) = self.json.split_at(self.cut);
+        let end = if self.shared.is_empty() { LINE_END } else { "" };
+        let head = spliced(head, self.version_at, 0, version, made_by.word(), end);
+        let tail = if self.shared.is_empty() { Bytes::new() } else { [tail, LINE_END.as_bytes()].concat().into() };
         Entry {
             namespace: self.namespace,
             name: self.name,
@@ -183,7 +279,10 @@ impl Draft {
             labels: self.labels,
             fields: self.fields,
             object_at: object_at(made_by.word()),
-            line,
+            head,
+            shared: self.shared,
+            tail,
+            inherits: self.inherits,
             item_at: self.item_at,
             version_at: u32::try_from(self.version_at).unwrap_or(u32::MAX),
         }
@@ -199,8 +298,8 @@ fn object_at(word: &str) -> u8 {
     u8::try_from(LINE_BEGIN.len() + word.len() + LINE_OBJECT.len()).unwrap_or(u8::MAX)
 }
 
-/// The line of an event, with `version` in place of the `digits` bytes of the object's JSON at `at`.
-fn spliced(json: &[u8], at: usize, digits: usize, version: u64, word: &str) -> Bytes {
+/// The line of an event, with `version` in place of the `digits` bytes of the object's JSON at `at`, up to `end`.
+fn spliced(json: &[u8], at: usize, digits: usize, version: u64, word: &str, end: &str) -> Bytes {
     let mut out = Vec::with_capacity(json.len() + word.len() + 44);
     out.extend_from_slice(LINE_BEGIN.as_bytes());
     out.extend_from_slice(word.as_bytes());
@@ -209,7 +308,7 @@ fn spliced(json: &[u8], at: usize, digits: usize, version: u64, word: &str) -> B
     // Writing to a Vec cannot fail.
     let _ = write!(out, "{version}");
     out.extend_from_slice(&json[at + digits..]);
-    out.extend_from_slice(LINE_END.as_bytes());
+    out.extend_from_slice(end.as_bytes());
     out.shrink_to_fit();
     Bytes::from(out)
 }
@@ -243,8 +342,18 @@ fn label_set(metadata: Option<&Map<String, Value>>, previous: Option<&Entry>) ->
 /// The fields of metadata in the order in which the real server writes them; the rest follow.
 const METADATA_ORDER: [&str; 4] = ["name", "generateName", "namespace", "uid"];
 
-/// Writes the object; answers where an item begins and where the version's digits go.
-fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> (u16, usize) {
+/// Where things are in an object that has been written.
+struct Written {
+    /// Where it goes on after `kind` and `apiVersion`.
+    item_at: u16,
+    /// Where the version's digits go.
+    version_at: usize,
+    /// The largest member but metadata.
+    largest: Range<usize>,
+}
+
+/// Writes the object.
+fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> Written {
     out.push(b'{');
     for key in ["kind", "apiVersion"] {
         if let Some(value) = object.get(key) {
@@ -273,16 +382,18 @@ fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> (u16, usize) 
     }
     close(out);
     out.push(b',');
-    for (key, value) in object {
-        if !matches!(key.as_str(), "kind" | "apiVersion" | "metadata" | "status") {
-            member(out, key, value);
+    let mut largest = 0..0;
+    let others = object.iter().filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion" | "metadata" | "status"));
+    for (key, value) in others.chain(object.get_key_value("status")) {
+        let begin = out.len();
+        member(out, key, value);
+        if out.len() - begin > largest.len() {
+            // Without the comma.
+            largest = begin..out.len() - 1;
         }
     }
-    if let Some(value) = object.get("status") {
-        member(out, "status", value);
-    }
     close(out);
-    (item_at, version_at)
+    Written { item_at, version_at, largest }
 }
 
 /// Writes `"key":value,`.

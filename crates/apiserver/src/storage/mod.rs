@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub use entry::{Draft, Entry, LabelSet, line};
+pub use entry::{Draft, Entry, LabelSet, Pieces, line};
 pub use table::Range;
 use table::Table;
 use wakers::Wakers;

@@ -46,9 +46,49 @@ fn versions_are_one_counter_for_all_resources() {
     let b = storage.create(OTHERS, draft("n", "a", 1, None)).expect("a new name");
     let a2 = storage.update(PODS, draft("n", "a", 2, Some(&a)), a.version).expect("the present version");
     assert_eq!((a.version, b.version, a2.version, storage.version()), (1, 2, 3, 3));
-    let text = String::from_utf8_lossy(a2.json()).into_owned();
+    let text = String::from_utf8_lossy(&a2.json().joined()).into_owned();
     assert!(text.contains("\"resourceVersion\":\"3\""), "{text}");
-    assert!(!a2.item_tail().starts_with(b"{") && !String::from_utf8_lossy(a2.item_tail()).contains("apiVersion"));
+    let item = a2.item_tail().joined();
+    assert!(!item.starts_with(b"{") && !String::from_utf8_lossy(&item).contains("apiVersion"));
+}
+
+/// Contract: API-22
+#[test]
+fn a_large_member_is_kept_once_for_all_versions() {
+    let storage = storage(1 << 20);
+    let object = |spec: usize, status: &str| {
+        let text = "x".repeat(spec);
+        json!({
+            "kind": "K", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "n", "uid": "u"},
+            "another": 1, "spec": {"text": text}, "status": {"phase": status},
+        })
+    };
+    let draft = |object: &Value, last: Option<&Entry>| {
+        Draft::new(object.as_object().expect("an object"), String::new(), last)
+    };
+    // A small one, a large one, the same with another status, another large one, and its deletion.
+    let mut last = storage.create(PODS, draft(&object(10, "New"), None)).expect("a new name");
+    let mut middles = vec![last.json().nth(1)];
+    for (size, status) in [(20_000, "New"), (20_000, "Old"), (20_001, "Old")] {
+        let next = draft(&object(size, status), Some(&last));
+        assert!(!last.same_as(&next));
+        last = storage.update(PODS, next, last.version).expect("the present version");
+        assert!(last.same_as(&draft(&object(size, status), Some(&last))));
+        let mut expected = object(size, status);
+        expected["metadata"]["resourceVersion"] = json!(last.version.to_string());
+        assert_eq!(Value::Object(last.object()), expected);
+        let line: Value = serde_json::from_slice(&last.line().joined()).expect("a line");
+        assert_eq!(line, json!({"type": "MODIFIED", "object": expected}));
+        assert_eq!(last.line_at(last.version, "MODIFIED").joined(), last.line().joined());
+        middles.push(last.json().nth(1));
+    }
+    let gone = storage.delete(PODS, "n", "a", last.version).expect("the present version");
+    let line: Value = serde_json::from_slice(&gone.line().joined()).expect("a line");
+    assert_eq!((&line["type"], &line["object"]["status"]["phase"]), (&json!("DELETED"), &json!("Old")));
+    middles.push(gone.json().nth(1));
+    let places: Vec<_> = middles.iter().map(|middle| middle.as_ref().map(|bytes| bytes.as_ptr())).collect();
+    assert_eq!(places.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true, true, true]);
+    assert_eq!((places[1] == places[2], places[2] == places[3], places[3] == places[4]), (true, false, true));
 }
 
 /// Contract: API-11
@@ -62,7 +102,7 @@ fn a_commit_names_the_version_it_was_made_from() {
     assert_eq!(storage.delete(PODS, "n", "a", 7).err(), Some(Refused::Changed));
     let gone = storage.delete(PODS, "n", "a", a.version).expect("the present version");
     assert_eq!((gone.version, storage.count(PODS)), (2, 0));
-    assert!(String::from_utf8_lossy(gone.json()).contains("\"resourceVersion\":\"2\""));
+    assert!(String::from_utf8_lossy(&gone.json().joined()).contains("\"resourceVersion\":\"2\""));
 }
 
 /// Contract: API-07

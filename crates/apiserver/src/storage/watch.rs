@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::entry::Entry;
+use super::entry::{Entry, Pieces};
 use super::wakers::Waker;
 use super::{ResourceId, Storage};
 
@@ -59,7 +59,7 @@ impl Event {
 
     /// The JSON line of this event, for watchers to whom the object neither enters nor leaves. All share it.
     #[must_use]
-    pub fn line(&self) -> Bytes {
+    pub fn line(&self) -> Pieces {
         self.entry.line()
     }
 
