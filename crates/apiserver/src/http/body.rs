@@ -150,7 +150,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Whole(bytes) => bytes.is_none(),
-            Kind::Line(json, feed) => json.len() == 0 && !feed,
+            Kind::Line(json, feed) => json.size() == 0 && !feed,
             Kind::List(list) => list.done && list.head.is_none(),
             Kind::Stream(_) => false,
         }
@@ -159,7 +159,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            Kind::Line(json, feed) => SizeHint::with_exact(json.len() as u64 + u64::from(*feed)),
+            Kind::Line(json, feed) => SizeHint::with_exact(json.size() as u64 + u64::from(*feed)),
             Kind::List(_) | Kind::Stream(_) => SizeHint::default(),
         }
     }

@@ -295,7 +295,7 @@ impl Request<'_> {
             .map_or_else(|| SHORTEST_WATCH.mul_f64(1.0 + self.registry().generator.fraction()), Duration::from_secs)
             .min(LONGEST_WATCH);
         let protobuf = output.format == Format::Protobuf;
-        let body = match self.registry().watch(self.served, &namespace, options)? {
+        let body = match self.registry().watch(self.served, &namespace, &selection, options)? {
             Err(error) => Body::stream(failed(&error, protobuf)),
             Ok(start) => {
                 let wanted = Wanted {

@@ -175,6 +175,7 @@ impl Registry {
         &self,
         served: &Served,
         namespace: &str,
+        selection: &Selection,
         options: &ListOptions,
     ) -> Result<Result<Start, ApiError>, ApiError> {
         let wanted = options.version()?;
@@ -197,7 +198,7 @@ impl Registry {
                 Err(_) => return Ok(Err(ApiError::expired("too old resource version"))),
             }
         }
-        match self.storage.watch(served.id, namespace, start_at) {
+        match self.storage.watch(served.id, selection.common(namespace), start_at) {
             Ok(cursor) => Ok(Ok(Start { initial: entries, version: start_at, announce_end, cursor })),
             Err(oldest) => Ok(Err(ApiError::expired(format!("too old resource version: {start_at} ({oldest})")))),
         }

@@ -8,7 +8,7 @@ use super::Served;
 use crate::kinds::Kind;
 use crate::model::Object;
 use crate::status::ApiError;
-use crate::storage::Entry;
+use crate::storage::{Common, Entry, Of};
 
 /// A parsed pair of selectors.
 #[derive(Debug)]
@@ -89,6 +89,16 @@ impl Selection {
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.exactly(&Field::Name)
+    }
+
+    /// What the objects have in common that storage can find by itself.
+    #[must_use]
+    pub fn common(&self, namespace: &str) -> Common {
+        let own = self.fields.iter().filter(|term| term.equal).find_map(|term| match term.field {
+            Field::Own(at) => Some((Of::Field(at), term.value.as_str())),
+            _ => None,
+        });
+        Common::from(namespace).with(own.or_else(|| Some((Of::Name, self.name()?))))
     }
 
     /// The one namespace that can match, where there is one.

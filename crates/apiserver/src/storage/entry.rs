@@ -185,7 +185,7 @@ impl Pieces {
 
     /// How many bytes they have together.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.0.iter().map(Bytes::len).sum()
     }
 
@@ -201,7 +201,7 @@ impl Pieces {
             let [whole, ..] = self.0;
             return whole;
         }
-        let mut out = Vec::with_capacity(self.len());
+        let mut out = Vec::with_capacity(self.size());
         self.write(&mut out);
         out.into()
     }
@@ -244,7 +244,7 @@ impl Draft {
             }
             _ => (text("namespace").into(), text("name").into()),
         };
-        let mut json = Vec::with_capacity(previous.map_or(2048, |p| p.line().len() + 256));
+        let mut json = Vec::with_capacity(previous.map_or(2048, |p| p.line().size() + 256));
         let Written { item_at, version_at, largest } = write_object(&mut json, object);
         let (mut cut, mut shared, mut inherits) = (json.len(), Bytes::new(), false);
         if largest.len() >= SHARED_FROM {
@@ -383,7 +383,8 @@ fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> Written {
     close(out);
     out.push(b',');
     let mut largest = 0..0;
-    let others = object.iter().filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion" | "metadata" | "status"));
+    let others =
+        object.iter().filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion" | "metadata" | "status"));
     for (key, value) in others.chain(object.get_key_value("status")) {
         let begin = out.len();
         member(out, key, value);

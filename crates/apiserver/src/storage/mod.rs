@@ -32,6 +32,7 @@ pub use entry::{Draft, Entry, LabelSet, Pieces, line};
 pub use table::Range;
 use table::Table;
 use wakers::Wakers;
+pub use wakers::{Common, Of};
 pub use watch::{Cursor, Event, EventKind, Fallen};
 
 /// A kind of stored object: the name of its table, which is never given again.
@@ -257,11 +258,12 @@ impl Storage {
         Ok(Listed { version: version.unwrap_or(inner.version), entries, remaining })
     }
 
-    /// A cursor that sees every event of a resource after version `after`.
+    /// A cursor that sees every event after version `after` of the objects of a resource that have something in common.
     ///
     /// # Errors
     /// The newest version that can no longer be seen, when `after` is before it.
-    pub fn watch(self: &Arc<Self>, resource: ResourceId, namespace: &str, after: u64) -> Result<Cursor, u64> {
+    pub fn watch(self: &Arc<Self>, resource: ResourceId, common: impl Into<Common>, after: u64) -> Result<Cursor, u64> {
+        let common = common.into();
         let mut inner = self.lock();
         self.forget(&mut inner, Instant::now());
         let present = inner.version;
@@ -270,10 +272,10 @@ impl Storage {
         if after < dropped {
             return Err(dropped);
         }
-        let waker = table.wakers.of(namespace, dropped);
+        let waker = table.wakers.of(&common, dropped);
         let era = table.era;
         drop(inner);
-        Ok(Cursor::new(Arc::clone(self), (resource, era), namespace, after, waker))
+        Ok(Cursor::new(Arc::clone(self), (resource, era), common, after, waker))
     }
 
     /// Forgets all history: what has not been read by now can be read no more, as after a compaction.
@@ -314,9 +316,9 @@ impl Storage {
         let now = Instant::now();
         let bytes = event.size();
         inner.version = event.version;
-        let mut woken = None;
+        let mut woken = Vec::new();
         if let Some(table) = inner.table_mut(resource) {
-            woken = Some(table.wakers.watching(&event.entry.namespace));
+            woken = table.wakers.watching(&event);
             table.changes.fetch_add(1, Ordering::Release);
             table.append(Arc::new(event));
         }
@@ -325,7 +327,7 @@ impl Storage {
         self.forget(&mut inner, now);
         self.version.store(inner.version, Ordering::Release);
         drop(inner);
-        woken.into_iter().flatten().flatten().for_each(|waker| waker.notify.notify_waiters());
+        woken.iter().for_each(|waker| waker.notify.notify_waiters());
     }
 
     /// Drops what is older than the window, or too much.

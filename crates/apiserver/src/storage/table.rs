@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Release;
 
 use super::entry::Entry;
-use super::wakers::Wakers;
+use super::wakers::{Common, Wakers};
 use super::watch::{Event, EventKind};
 
 /// Which objects a list wants.
@@ -94,7 +94,7 @@ impl Table {
             self.history.shrink_to(self.history.len() * 2);
         }
         self.dropped = event.version;
-        self.wakers.note_dropped(&event.entry.namespace, event.version);
+        self.wakers.note_dropped(&event);
         Some(event.version)
     }
 
@@ -107,7 +107,7 @@ impl Table {
     pub(super) fn events_after(
         &self,
         after: u64,
-        namespace: &str,
+        common: &Common,
         most: usize,
         out: &mut Vec<Arc<Event>>,
     ) -> Option<u64> {
@@ -115,7 +115,7 @@ impl Table {
         let mut seen = None;
         for event in self.history.range(start..).take(most) {
             seen = Some(event.version);
-            if namespace.is_empty() || &*event.entry.namespace == namespace {
+            if common.is_of(event) {
                 out.push(Arc::clone(event));
             }
         }

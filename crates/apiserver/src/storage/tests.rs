@@ -1,13 +1,18 @@
 //! Storage against a simple model of it.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{Cursor, Draft, Entry, Event, EventKind, Fallen, Range, Refused, ResourceId, Retention, Storage};
+use super::{
+    Common, Cursor, Draft, Entry, Event, EventKind, Fallen, Of, Range, Refused, ResourceId, Retention, Storage,
+};
 
 const PODS: ResourceId = ResourceId(0);
 const OTHERS: ResourceId = ResourceId(1);
@@ -63,9 +68,8 @@ fn a_large_member_is_kept_once_for_all_versions() {
             "another": 1, "spec": {"text": text}, "status": {"phase": status},
         })
     };
-    let draft = |object: &Value, last: Option<&Entry>| {
-        Draft::new(object.as_object().expect("an object"), String::new(), last)
-    };
+    let draft =
+        |object: &Value, last: Option<&Entry>| Draft::new(object.as_object().expect("an object"), String::new(), last);
     // A small one, a large one, the same with another status, another large one, and its deletion.
     let mut last = storage.create(PODS, draft(&object(10, "New"), None)).expect("a new name");
     let mut middles = vec![last.json().nth(1)];
@@ -355,28 +359,59 @@ async fn a_resource_that_is_removed_takes_its_objects_history_and_watches_along(
     assert!(later != PODS && storage.watch(later, "", storage.version()).is_ok());
 }
 
+/// How often a future was woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Contract: API-09
-#[tokio::test(start_paused = true)]
-async fn a_commit_wakes_the_watchers_of_its_namespace_and_of_all() {
+#[test]
+fn a_commit_wakes_the_watchers_of_what_it_is_about_and_no_others() {
     let storage = storage(1 << 20);
-    let wait = |namespace: &'static str| {
-        let mut cursor = storage.watch(PODS, namespace, 0).expect("nothing is forgotten");
-        tokio::spawn(async move {
+    let watch = |namespace: &str, field: Option<(Of, &str)>| {
+        let common = Common::from(namespace).with(field);
+        let mut cursor = storage.watch(PODS, common, storage.version()).expect("the present");
+        let woken = Arc::new(Woken::default());
+        let mut next: Pin<Box<dyn Future<Output = usize>>> = Box::pin(async move {
             let mut seen = Vec::new();
             cursor.next(&mut seen).await.expect("the history is there");
             seen.len()
-        })
+        });
+        let waker = Waker::from(Arc::clone(&woken));
+        assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        move || {
+            let told = woken.0.load(Ordering::Relaxed) > 0;
+            let ready = next.as_mut().poll(&mut Context::from_waker(&waker));
+            (told, matches!(ready, Poll::Ready(seen) if seen == 1))
+        }
     };
-    let (all, own, same, foreign) = (wait(""), wait("a"), wait("a"), wait("b"));
-    tokio::task::yield_now().await;
-    storage.create(PODS, draft("a", "x", 1, None)).expect("the name is free");
-    for woken in [all, own, same] {
-        assert_eq!(woken.await.expect("no panic"), 1);
+    // By the field, which is the value: a pod that goes from 1 to 2 concerns both.
+    let moved = storage.create(PODS, draft("a", "x", 1, None)).expect("the name is free");
+    let of = |value: &'static str| Some((Of::Field(0), value));
+    let mut about = [
+        watch("", None),
+        watch("a", None),
+        watch("", Some((Of::Name, "x"))),
+        watch("a", Some((Of::Name, "x"))),
+        watch("", of("1")),
+        watch("", of("2")),
+        watch("a", of("2")),
+    ];
+    let mut others = [watch("b", None), watch("", Some((Of::Name, "y"))), watch("", of("3")), watch("a", of(""))];
+    let mut elsewhere = watch("b", of("2"));
+    storage.update(PODS, draft("a", "x", 2, Some(&moved)), moved.version).expect("the present version");
+    for (at, told) in about.iter_mut().enumerate() {
+        assert_eq!(told(), (true, true), "{at}");
     }
-    tokio::task::yield_now().await;
-    assert!(!foreign.is_finished());
-    storage.create(PODS, draft("b", "x", 1, None)).expect("the name is free");
-    assert_eq!(foreign.await.expect("no panic"), 1);
+    for (at, told) in others.iter_mut().enumerate() {
+        assert_eq!(told(), (false, false), "{at}");
+    }
+    assert_eq!(elsewhere(), (true, false), "woken by the field, and not shown what is in another namespace");
 }
 
 /// Contract: API-09

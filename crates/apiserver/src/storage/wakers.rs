@@ -1,4 +1,7 @@
-//! Who is woken by a commit: the watchers of all namespaces, and those of its own.
+//! Who is woken by a commit: the watchers of everything, and those of what the object belongs to.
+//!
+//! A watch is about a namespace, a name, or the objects with one value in a field, such as the pods of a node. A commit
+//! looks up the values that its object has and had, so that it costs nothing that others watch something else.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +9,10 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::Notify;
 
-/// What wakes the watchers of one namespace, or of all.
+use super::entry::Entry;
+use super::watch::Event;
+
+/// What wakes the watchers of the same objects.
 #[derive(Debug, Default)]
 pub(super) struct Waker {
     pub(super) notify: Notify,
@@ -21,54 +27,115 @@ impl Waker {
     }
 }
 
-/// The wakers of one resource's watchers.
+/// What the objects of a watch have in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Common {
+    /// The namespace; empty for all.
+    namespace: Box<str>,
+    /// The value of a field.
+    field: Option<(Of, Box<str>)>,
+}
+
+/// A field that objects can have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// The name.
+    Name,
+    /// One of the values that field selectors can ask for, by its place.
+    Field(usize),
+}
+
+impl From<&str> for Common {
+    fn from(namespace: &str) -> Self {
+        Self { namespace: namespace.into(), field: None }
+    }
+}
+
+impl Common {
+    /// The value of a field as well.
+    #[must_use]
+    pub fn with(self, field: Option<(Of, &str)>) -> Self {
+        Self { field: field.map(|(of, value)| (of, value.into())), ..self }
+    }
+
+    /// Whether an event is about such an object, as it is or as it was.
+    pub(super) fn is_of(&self, event: &Event) -> bool {
+        let mut states = std::iter::once(&event.entry).chain(&event.previous);
+        (self.namespace.is_empty() || *self.namespace == *event.entry.namespace)
+            && self.field.as_ref().is_none_or(|(of, value)| states.any(|entry| value_of(entry, *of) == &**value))
+    }
+}
+
+fn value_of(entry: &Entry, of: Of) -> &str {
+    match of {
+        Of::Name => &entry.name,
+        Of::Field(at) => entry.field(at),
+    }
+}
+
+type ByValue = BTreeMap<Box<str>, Weak<Waker>>;
+
+/// The wakers of one resource's watchers, while somebody holds them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wakers {
-    everywhere: Arc<Waker>,
-    /// By namespace, while somebody holds one.
-    within: BTreeMap<Arc<str>, Weak<Waker>>,
+    everything: Arc<Waker>,
+    namespaces: ByValue,
+    names: ByValue,
+    /// By the place of the field.
+    fields: BTreeMap<usize, ByValue>,
 }
 
 impl Wakers {
-    /// What wakes a watcher of a namespace; an empty one stands for all. Of what was dropped before, up to `dropped`, it
-    /// knows nothing.
-    pub(super) fn of(&mut self, namespace: &str, dropped: u64) -> Arc<Waker> {
-        if namespace.is_empty() {
-            return Arc::clone(&self.everywhere);
-        }
-        if let Some(known) = self.within.get(namespace).and_then(Weak::upgrade) {
+    /// What wakes a watcher of these objects. Of what was dropped before, up to `dropped`, it knows nothing.
+    pub(super) fn of(&mut self, common: &Common, dropped: u64) -> Arc<Waker> {
+        let (known, value) = match &common.field {
+            Some((Of::Name, name)) => (&mut self.names, &**name),
+            Some((Of::Field(at), value)) => (self.fields.entry(*at).or_default(), &**value),
+            None if common.namespace.is_empty() => return Arc::clone(&self.everything),
+            None => (&mut self.namespaces, &*common.namespace),
+        };
+        if let Some(known) = known.get(value).and_then(Weak::upgrade) {
             return known;
         }
-        self.within.retain(|_, waker| waker.strong_count() > 0);
+        known.retain(|_, waker| waker.strong_count() > 0);
         let new = Arc::new(Waker { dropped: AtomicU64::new(dropped), ..Waker::default() });
-        self.within.insert(namespace.into(), Arc::downgrade(&new));
+        known.insert(value.into(), Arc::downgrade(&new));
         new
     }
 
-    /// What an event in a namespace wakes.
-    pub(super) fn watching(&self, namespace: &str) -> [Option<Arc<Waker>>; 2] {
-        [Some(Arc::clone(&self.everywhere)), self.within.get(namespace).and_then(Weak::upgrade)]
+    /// What an event wakes.
+    pub(super) fn watching(&self, event: &Event) -> Vec<Arc<Waker>> {
+        let find = |known: &ByValue, value: &str| known.get(value).and_then(Weak::upgrade);
+        let mut found = vec![Arc::clone(&self.everything)];
+        found.extend(find(&self.namespaces, &event.entry.namespace));
+        found.extend(find(&self.names, &event.entry.name));
+        for (at, known) in &self.fields {
+            let now = event.entry.field(*at);
+            found.extend(find(known, now));
+            let before = event.previous.as_ref().map(|previous| previous.field(*at)).filter(|before| *before != now);
+            found.extend(before.and_then(|before| find(known, before)));
+        }
+        found
     }
 
-    /// Notes that the history no longer holds an event in a namespace.
-    pub(super) fn note_dropped(&self, namespace: &str, version: u64) {
-        for waker in self.watching(namespace).iter().flatten() {
-            waker.dropped.store(version, Ordering::Release);
-        }
+    /// Notes that the history no longer holds an event.
+    pub(super) fn note_dropped(&self, event: &Event) {
+        self.watching(event).iter().for_each(|waker| waker.dropped.store(event.version, Ordering::Release));
     }
 
     /// Notes that the history no longer holds anything up to a version.
     pub(super) fn note_all_dropped(&self, version: u64) {
-        self.everywhere.dropped.store(version, Ordering::Release);
-        self.within
-            .values()
-            .filter_map(Weak::upgrade)
-            .for_each(|waker| waker.dropped.store(version, Ordering::Release));
+        self.all().for_each(|waker| waker.dropped.store(version, Ordering::Release));
     }
 
     /// Wakes everybody.
     pub(super) fn wake_all(&self) {
-        self.everywhere.notify.notify_waiters();
-        self.within.values().filter_map(Weak::upgrade).for_each(|waker| waker.notify.notify_waiters());
+        self.all().for_each(|waker| waker.notify.notify_waiters());
+    }
+
+    fn all(&self) -> impl Iterator<Item = Arc<Waker>> {
+        let by_value = [&self.namespaces, &self.names].into_iter().chain(self.fields.values());
+        let held = by_value.flat_map(BTreeMap::values).filter_map(Weak::upgrade);
+        std::iter::once(Arc::clone(&self.everything)).chain(held)
     }
 }

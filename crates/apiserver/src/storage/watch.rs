@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::entry::{Entry, Pieces};
-use super::wakers::Waker;
+use super::wakers::{Common, Waker};
 use super::{ResourceId, Storage};
 
 /// What a commit did to an object.
@@ -81,7 +79,8 @@ pub struct Cursor {
     resource: ResourceId,
     /// The table's, when the watch began.
     era: u64,
-    namespace: Box<str>,
+    /// What its objects have in common.
+    common: Common,
     /// Everything up to this version has been read.
     after: u64,
     waker: Arc<Waker>,
@@ -94,11 +93,11 @@ impl Cursor {
     pub(super) fn new(
         storage: Arc<Storage>,
         (resource, era): (ResourceId, u64),
-        namespace: &str,
+        common: Common,
         after: u64,
         waker: Arc<Waker>,
     ) -> Self {
-        Self { storage, resource, era, namespace: namespace.into(), after, waker }
+        Self { storage, resource, era, common, after, waker }
     }
 
     /// The version up to which everything has been read.
@@ -107,7 +106,7 @@ impl Cursor {
         self.after
     }
 
-    /// Waits for events of this namespace, and reads a batch of them into `out`.
+    /// Waits for events of these objects, and reads a batch of them into `out`.
     ///
     /// # Errors
     /// [`Fallen`] when events that it has not read are gone.
@@ -144,7 +143,7 @@ impl Cursor {
             if self.after < self.waker.dropped() || self.after > inner.version || self.era != table.era {
                 return Err(Fallen(table.dropped()));
             }
-            match table.events_after(self.after, &self.namespace, BATCH, out) {
+            match table.events_after(self.after, &self.common, BATCH, out) {
                 Some(seen) => self.after = seen,
                 None if ended => return Err(Fallen(inner.version)),
                 None => {
