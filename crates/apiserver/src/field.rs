@@ -3,6 +3,8 @@
 //! The texts are those of apimachinery's `util/validation/field`; clients show them to people and
 //! tests compare them, so they are part of the protocol (API-06).
 
+pub mod path;
+
 use std::fmt;
 
 use muster_objects::names::GoQuoted;

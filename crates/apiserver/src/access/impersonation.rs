@@ -12,11 +12,11 @@ use percent_encoding::percent_decode_str;
 use super::attributes::{Attributes, ResourceAttributes, forbidden};
 use super::authorizer::Authorizer;
 use super::{ANONYMOUS, AUTHENTICATED, MASTERS, NODE_NAME, NODES, UNAUTHENTICATED, User, service_account};
+use crate::field::path::Path;
 use crate::field::{aggregate, go_quote};
 use crate::status::ApiError;
 use crate::validation::domain::validate_prefixed_path;
 use crate::validation::name::is_dns1123_subdomain;
-use crate::validation::path::Path;
 
 const USER: &str = "impersonate-user";
 const UID: &str = "impersonate-uid";

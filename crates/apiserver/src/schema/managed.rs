@@ -107,7 +107,7 @@ fn misfit(subject: &Subject<'_>, entries: &[Object], live: Option<&Object>, new:
         let Some(root) = subject.root_in(version) else { continue };
         for (object, what) in [(live, "old"), (Some(new), "new")] {
             let Some(object) = object else { continue };
-            if let Some(why) = check::check(root.place(), &Value::Object(object.clone())) {
+            if let Some(why) = check::check_object(root.place(), object) {
                 return Some(format!("failed to convert {what} object: {why}"));
             }
         }

@@ -1,8 +1,8 @@
 //! Names with a domain in front: signers, and keys that belong to somebody.
 
 use super::{Errors, name};
+use crate::field::path::Path;
 use crate::field::{FieldError, go_quote};
-use crate::validation::path::Path;
 
 /// Checks a domain with a path, such as `acme.io/foo`.
 pub fn validate_prefixed_path(value: &str, path: &Path<'_>, errors: &mut Errors) {

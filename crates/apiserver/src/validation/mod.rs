@@ -31,7 +31,6 @@ pub mod name;
 pub mod namespace;
 pub mod networkpolicy;
 pub mod node;
-pub mod path;
 pub mod persistentvolume;
 pub mod persistentvolumeclaim;
 pub mod pod;
@@ -48,8 +47,7 @@ pub mod workload;
 pub mod zone;
 
 use crate::field::FieldError;
-
-pub use path::Path;
+pub use crate::field::path::Path;
 
 /// Errors found so far; every check adds to it.
 pub type Errors = Vec<FieldError>;

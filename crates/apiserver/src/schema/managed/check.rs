@@ -4,46 +4,69 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::Object;
 use super::open::Scalar;
 use super::place::{Form, Place, shown};
+use crate::field::path::Path;
 use crate::schema::go;
 use crate::schema::table::{Kind, Topology};
 
 /// What is wrong with a configuration, in the reference's words; `None` where nothing is.
 pub(super) fn check(place: Place<'_>, value: &Value) -> Option<String> {
     let mut found = Vec::new();
-    visit(place, value, "", &mut found);
-    match found.as_slice() {
+    visit(place, value, &Path::new(""), &mut found);
+    told(&found)
+}
+
+/// As [`check`], of an object.
+pub(super) fn check_object(place: Place<'_>, object: &Object) -> Option<String> {
+    let mut found = Vec::new();
+    let place = place.seen(Some(&Value::Object(Object::new())));
+    if matches!(place.form(), Form::Map) {
+        members(place, object, &Path::new(""), &mut found);
+    }
+    told(&found)
+}
+
+fn told(found: &[String]) -> Option<String> {
+    match found {
         [] => None,
         [one] => Some(one.clone()),
         many => Some(format!("errors:\n  {}", many.join("\n  "))),
     }
 }
 
-fn visit(place: Place<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
-    let at = if path.is_empty() { String::new() } else { format!("{path}: ") };
+fn visit(place: Place<'_>, value: &Value, path: &Path<'_>, found: &mut Vec<String>) {
     // Nothing is a valid value of anything.
     if value.is_null() {
         return;
     }
     let place = place.seen(Some(value));
     match (place.form(), value) {
-        (Form::Map, Value::Object(members)) => {
-            for (name, value) in members {
-                let Some(member) = place.member(name) else {
-                    found.push(format!("{path}.{name}: field not declared in schema"));
-                    // The others of the same object are not looked at.
-                    return;
-                };
-                visit(member, value, &format!("{path}.{name}"), found);
-            }
-        }
-        (Form::Map, other) => found.push(format!("{at}expected map, got &{{{}}}", go::sprint(other))),
+        (Form::Map, Value::Object(object)) => members(place, object, path, found),
+        (Form::Map, other) => found.push(format!("{}expected map, got &{{{}}}", at(path), go::sprint(other))),
         (Form::List, Value::Array(items)) => elements(place, items, path, found),
-        (Form::List, other) => found.push(format!("{at}expected list, got &{{{}}}", go::sprint(other))),
-        (Form::Leaf(kind), value) => leaf(sort_of(kind), value, &at, found),
-        (Form::Scalar(scalar), value) => leaf(Some(scalar), value, &at, found),
+        (Form::List, other) => found.push(format!("{}expected list, got &{{{}}}", at(path), go::sprint(other))),
+        (Form::Leaf(kind), value) => leaf(sort_of(kind), value, path, found),
+        (Form::Scalar(scalar), value) => leaf(Some(scalar), value, path, found),
         (Form::Any, _) => {}
+    }
+}
+
+/// What begins the words about a place.
+fn at(path: &Path<'_>) -> String {
+    let path = path.to_string();
+    if path.is_empty() { path } else { format!("{path}: ") }
+}
+
+fn members(place: Place<'_>, object: &Object, path: &Path<'_>, found: &mut Vec<String>) {
+    for (name, value) in object {
+        let Some(member) = place.member(name) else {
+            found.push(format!("{path}.{name}: field not declared in schema"));
+            // The others of the same object are not looked at.
+            return;
+        };
+        visit(member, value, &path.child(name), found);
     }
 }
 
@@ -58,27 +81,24 @@ fn sort_of(kind: &Kind) -> Option<Scalar> {
     }
 }
 
-fn leaf(sort: Option<Scalar>, value: &Value, at: &str, found: &mut Vec<String>) {
-    match (sort, value) {
+fn leaf(sort: Option<Scalar>, value: &Value, path: &Path<'_>, found: &mut Vec<String>) {
+    let told = match (sort, value) {
         (Some(Scalar::Text), Value::String(_))
         | (Some(Scalar::Boolean), Value::Bool(_))
         | (Some(Scalar::Number), Value::Number(_))
-        | (None, _) => {}
-        (Some(Scalar::Text), other) => {
-            found.push(format!("{at}expected string, got &value.valueUnstructured{{Value:{}}}", literal(other)));
-        }
-        (Some(Scalar::Boolean), other) => found.push(format!("{at}expected boolean, got &{{{}}}", go::sprint(other))),
-        (Some(Scalar::Number), other) => {
-            found.push(format!("{at}expected numeric (int or float), got {}", type_of(other)));
-        }
+        | (None, _) => return,
+        (Some(Scalar::Text), other) => format!("string, got &value.valueUnstructured{{Value:{}}}", literal(other)),
+        (Some(Scalar::Boolean), other) => format!("boolean, got &{{{}}}", go::sprint(other)),
+        (Some(Scalar::Number), other) => format!("numeric (int or float), got {}", type_of(other)),
         (Some(Scalar::Any), Value::Object(_) | Value::Array(_)) => {
-            found.push(format!("{at}expected any scalar, got &{{{}}}", go::sprint(value)));
+            format!("any scalar, got &{{{}}}", go::sprint(value))
         }
-        (Some(Scalar::Any), _) => {}
-    }
+        (Some(Scalar::Any), _) => return,
+    };
+    found.push(format!("{}expected {told}", at(path)));
 }
 
-fn elements(place: Place<'_>, items: &[Value], path: &str, found: &mut Vec<String>) {
+fn elements(place: Place<'_>, items: &[Value], path: &Path<'_>, found: &mut Vec<String>) {
     let Some(element) = place.element() else { return };
     let keyed = matches!(place.topology(), Topology::Keyed | Topology::Set);
     let mut seen = BTreeSet::new();
@@ -98,7 +118,7 @@ fn elements(place: Place<'_>, items: &[Value], path: &str, found: &mut Vec<Strin
         if !seen.insert(step) {
             found.push(format!("{path}: duplicate entries for key {name}"));
         }
-        visit(element, item, &format!("{path}{name}"), found);
+        visit(element, item, &path.text(&name), found);
     }
 }
 

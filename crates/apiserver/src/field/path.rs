@@ -11,12 +11,17 @@ pub struct Path<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum Step<'a> {
+    Root,
     Child(&'a str),
     Index(usize),
     Key(&'a str),
+    Text(&'a str),
 }
 
 impl<'a> Path<'a> {
+    /// The object itself, whose fields have paths of one name.
+    pub const ROOT: Self = Self { parent: None, step: Step::Root };
+
     /// The path of a field of the object itself.
     #[must_use]
     pub const fn new(name: &'a str) -> Self {
@@ -37,6 +42,16 @@ impl<'a> Path<'a> {
     pub const fn key<'b>(&'b self, key: &'b str) -> Path<'b> {
         Path { parent: Some(self), step: Step::Key(key) }
     }
+    /// `self`, and a text right behind it.
+    #[must_use]
+    pub const fn text<'b>(&'b self, text: &'b str) -> Path<'b> {
+        Path { parent: Some(self), step: Step::Text(text) }
+    }
+    /// Whether it is that of the object itself.
+    #[must_use]
+    pub const fn is_root(&self) -> bool {
+        matches!(self.step, Step::Root)
+    }
 }
 
 impl fmt::Display for Path<'_> {
@@ -45,8 +60,9 @@ impl fmt::Display for Path<'_> {
             parent.fmt(f)?;
         }
         match self.step {
-            Step::Child(name) if self.parent.is_some() => write!(f, ".{name}"),
-            Step::Child(name) => f.write_str(name),
+            Step::Root => Ok(()),
+            Step::Child(name) if self.parent.is_some_and(|parent| !parent.is_root()) => write!(f, ".{name}"),
+            Step::Child(text) | Step::Text(text) => f.write_str(text),
             Step::Index(index) => write!(f, "[{index}]"),
             Step::Key(key) => write!(f, "[{key}]"),
         }
@@ -78,5 +94,10 @@ mod tests {
         assert_eq!(first.child("image").to_string(), "spec.containers[0].image");
         let limits = first.child("limits");
         assert_eq!(limits.key("example.com/gpu").to_string(), "spec.containers[0].limits[example.com/gpu]");
+        assert_eq!(Path::ROOT.child("spec").child("a").text("{b}").to_string(), "spec.a{b}");
+        assert_eq!(
+            (Path::ROOT.to_string(), Path::new("").child("spec").to_string()),
+            (String::new(), ".spec".to_owned())
+        );
     }
 }
