@@ -98,7 +98,7 @@ fn trim(kind: &CustomKind, object: &mut Object) -> Result<Vec<String>, String> {
     let group = object.text("apiVersion").split_once('/').map_or("", |(group, _)| group);
     if group == family.group && object.text("kind") == family.names.kind {
         let nothing = Structural::default();
-        let schema = family.version_of(object).map_or(&nothing, |at| &family.versions[at].schema);
+        let schema = family.version_of(object).map_or(&nothing, |at| family.schema(at));
         unknown.extend(prune::unknown_fields(object, schema));
         default::drop_nulls(object, Some(schema));
         unknown.extend(metadata::coerce(object, schema).map_err(|error| error.to_string())?);

@@ -195,7 +195,7 @@ mod tests {
             },
         });
         let definition = Definition::read(definition.as_object().ok_or("an object")?)?;
-        let family = Family::new(&definition, 0, Arc::new(Answering(answer)));
+        let family = Family::new(&definition.clone(), Arc::new(Answering(answer)), || definition);
         let stored = json!({
             "apiVersion": "b.c/v1", "kind": "A", "metadata": {"name": "x", "uid": "u", "generation": 1},
             "spec": {"old": "value"},

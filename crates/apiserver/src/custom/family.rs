@@ -2,15 +2,18 @@
 //!
 //! Objects are handled in the version of the request and stored in one. What is read from storage is defaulted in the
 //! version that it was stored in, told in the version of the request, and pruned by that one's schema.
+//!
+//! Schemas are most of it. They are compiled when the first object asks for them, since most definitions of a cluster
+//! have no objects.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
 use super::columns::{self, Column};
 use super::conversion::{self, Caller};
-use super::definition::{Conversion, Definition, Names, Scale};
+use super::definition::{self, Conversion, Definition, Names, Scale};
 use super::path::JsonPath;
 use super::structural::{Additional, Kind, ListType, Structural};
 use super::{Object, default, metadata, prune};
@@ -37,12 +40,19 @@ pub struct Family {
     pub versions: Vec<Version>,
     /// Which of them is stored.
     pub storage: usize,
-    /// What managers share of the objects.
-    pub open: Open,
+    /// What is made of the schemas.
+    compiled: LazyLock<Compiled, Box<dyn FnOnce() -> Compiled + Send + Sync>>,
     /// What changes when the definition does.
     pub stamp: u64,
     /// What talks to webhooks.
     caller: Arc<dyn Caller>,
+}
+
+/// What is made of the schemas of all versions.
+#[derive(Debug)]
+struct Compiled {
+    schemas: Vec<Structural>,
+    open: Open,
 }
 
 /// A version.
@@ -52,8 +62,6 @@ pub struct Version {
     pub name: String,
     /// Whether it is served.
     pub served: bool,
-    /// Its schema.
-    pub schema: Structural,
     /// Whether `/status` has a URL of its own.
     pub status: bool,
     /// The scale.
@@ -67,9 +75,12 @@ pub struct Version {
 }
 
 impl Family {
-    /// Compiles a definition.
-    #[must_use]
-    pub fn new(definition: &Definition, stamp: u64, caller: Arc<dyn Caller>) -> Self {
+    /// Compiles a definition. `again` reads it once more, for its schemas.
+    pub fn new(
+        definition: &Definition,
+        caller: Arc<dyn Caller>,
+        again: impl FnOnce() -> Definition + Send + Sync + 'static,
+    ) -> Self {
         let spec = &definition.spec;
         let versions: Vec<Version> = spec
             .versions
@@ -77,7 +88,6 @@ impl Family {
             .map(|version| Version {
                 name: version.name.clone(),
                 served: version.served,
-                schema: version.props().map_or_else(anything, Structural::new),
                 status: version.has_status(),
                 scale: version.scale().cloned(),
                 columns: columns::columns(version),
@@ -94,10 +104,6 @@ impl Family {
                 }),
             })
             .collect();
-        let open = Open {
-            versions: versions.iter().map(|v| (v.name.clone(), root(&v.schema))).collect(),
-            has_status: versions.iter().any(|version| version.status),
-        };
         Self {
             definition: definition.metadata.name.clone(),
             group: spec.group.clone(),
@@ -107,10 +113,29 @@ impl Family {
             conversion: spec.conversion.clone().unwrap_or_default(),
             storage: spec.versions.iter().position(|version| version.storage).unwrap_or_default(),
             versions,
-            open,
-            stamp,
+            compiled: LazyLock::new(Box::new(move || Compiled::new(&again()))),
+            stamp: definition.stamp(),
             caller,
         }
+    }
+
+    /// The schema of a version.
+    #[must_use]
+    pub fn schema(&self, at: usize) -> &Structural {
+        &self.compiled.schemas[at]
+    }
+
+    /// What managers share of the objects.
+    #[must_use]
+    pub fn open(&self) -> &Open {
+        &self.compiled.open
+    }
+
+    /// Whether objects are stored in the same version and by the same schema as by another definition.
+    #[must_use]
+    pub fn stores_as(&self, other: &Self) -> bool {
+        let (own, others) = (&self.versions[self.storage], &other.versions[other.storage]);
+        own.name == others.name && self.schema(self.storage) == other.schema(other.storage)
     }
 
     /// `example.com/v1`
@@ -139,7 +164,7 @@ impl Family {
     pub fn tell(&self, objects: &mut [Object], at: usize) -> Result<(), String> {
         for object in objects.iter_mut() {
             if let Some(from) = self.version_of(object) {
-                default::fill(object, &self.versions[from].schema);
+                default::fill(object, self.schema(from));
             }
         }
         self.convert(objects, at)?;
@@ -154,7 +179,7 @@ impl Family {
     pub fn store(&self, object: &mut Object) -> Result<(), String> {
         if self.version_of(object).is_some_and(|from| from != self.storage) {
             self.convert(std::slice::from_mut(object), self.storage)?;
-            default::fill(object, &self.versions[self.storage].schema);
+            default::fill(object, self.schema(self.storage));
         }
         self.prune(object, self.storage);
         Ok(())
@@ -185,10 +210,21 @@ impl Family {
     }
 
     fn prune(&self, object: &mut Object, at: usize) {
-        if let Some(version) = self.versions.get(at) {
-            prune::prune_object(object, &version.schema);
-            metadata::coerce_dropping(object, &version.schema);
-        }
+        prune::prune_object(object, self.schema(at));
+        metadata::coerce_dropping(object, self.schema(at));
+    }
+}
+
+impl Compiled {
+    fn new(definition: &Definition) -> Self {
+        let versions = &definition.spec.versions;
+        let schemas: Vec<Structural> =
+            versions.iter().map(|version| version.props().map_or_else(anything, Structural::new)).collect();
+        let open = Open {
+            versions: versions.iter().zip(&schemas).map(|(v, schema)| (v.name.clone(), root(schema))).collect(),
+            has_status: versions.iter().any(definition::Version::has_status),
+        };
+        Self { schemas, open }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lists whose elements are distinct: sets, and maps by their keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -19,6 +19,9 @@ pub fn validate(object: &Object, schema: &Structural) -> Errors {
 }
 
 fn members(object: &Object, schema: &Structural, path: &str, errors: &mut Errors) {
+    if !schema.holds.distinct {
+        return;
+    }
     if let Some(additional) = schema.additional() {
         for (name, value) in object {
             walk(value, additional, &format!("{path}[{name}]"), errors);
@@ -33,6 +36,7 @@ fn members(object: &Object, schema: &Structural, path: &str, errors: &mut Errors
 
 fn walk(value: &Value, schema: &Structural, path: &str, errors: &mut Errors) {
     match value {
+        _ if !schema.holds.distinct => {}
         Value::Object(object) => members(object, schema, path, errors),
         Value::Array(list) => {
             match &schema.list_type {
@@ -60,6 +64,33 @@ fn by_keys(list: &[Value], keys: &[Box<str>], path: &str, errors: &mut Errors) {
     }
     let found: Vec<Value> = list.iter().map(|element| Value::Object(key_of(element, keys))).collect();
     duplicates(found.iter(), path, errors);
+}
+
+/// The elements of an old list that is a map, for those of a new one to be held against.
+pub struct Before<'a> {
+    keys: &'a [Box<str>],
+    known: HashMap<String, &'a Value>,
+}
+
+impl<'a> Before<'a> {
+    /// Those of an old value. Of a list that is no map, none can be found again.
+    #[must_use]
+    pub fn new(old: Option<&'a Value>, list_type: &'a ListType) -> Self {
+        let ListType::Map(keys) = list_type else { return Self { keys: &[], known: HashMap::new() } };
+        let old = old.and_then(Value::as_array).into_iter().flatten();
+        // Of several with one key, the first.
+        let known = old.rev().map(|element| (Value::Object(key_of(element, keys)).to_string(), element)).collect();
+        Self { keys, known }
+    }
+
+    /// The old element with the key of a new one.
+    #[must_use]
+    pub fn of(&self, element: &Value) -> Option<&'a Value> {
+        if self.known.is_empty() {
+            return None;
+        }
+        self.known.get(&Value::Object(key_of(element, self.keys)).to_string()).copied()
+    }
 }
 
 /// What an element of a map is told apart by.

@@ -66,6 +66,7 @@ pub fn coerce_dropping(object: &mut Object, schema: &Structural) {
 
 fn drop_below(value: &mut Value, schema: &Structural) {
     match value {
+        _ if !schema.holds.embedded => {}
         Value::Object(object) => {
             if schema.embedded {
                 drop_malformed(object);
@@ -104,6 +105,7 @@ pub fn drop_malformed(object: &mut Object) {
 
 fn walk(value: &mut Value, schema: &Structural, path: &str, unknown: &mut Vec<String>) -> Result<(), FieldError> {
     match value {
+        _ if !schema.holds.embedded => Ok(()),
         Value::Object(object) => members(object, schema, schema.embedded, path, unknown),
         Value::Array(list) => {
             let Some(items) = &schema.items else { return Ok(()) };
@@ -138,6 +140,9 @@ fn members(
                 return Err(FieldError::invalid(child(path, "metadata"), shown, why));
             }
         }
+    }
+    if !schema.holds.embedded {
+        return Ok(());
     }
     for (name, value) in object.iter_mut() {
         if let Some(property) = schema.property(name) {
@@ -174,6 +179,9 @@ pub fn validate_value(value: &Value, schema: &Structural, root: bool, path: &str
 }
 
 fn validate_members(object: &Object, schema: &Structural, path: &str, errors: &mut Errors) {
+    if !schema.holds.embedded {
+        return;
+    }
     for (name, value) in object {
         if let Some(property) = schema.property(name) {
             validate_value(value, property, false, &child(path, name), errors);

@@ -4,7 +4,11 @@
 //! writing again gives the form that the reference stores: unknown fields are gone, empty ones are left out.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 
@@ -155,7 +159,7 @@ pub struct Props {
 }
 
 /// `items`: one schema, or (refused) one for each place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Items {
     /// One for all elements.
@@ -165,13 +169,57 @@ pub enum Items {
 }
 
 /// `additionalProperties`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PropsOrBool {
     /// Whether there may be any.
     Bool(bool),
     /// What they are.
     Props(Box<Props>),
+}
+
+/// What is told apart by its form is read by it: to try one after the other, as serde does by itself, copies what is
+/// below at each level.
+struct ByForm<T>(PhantomData<T>);
+
+impl<'de> Visitor<'de> for ByForm<Items> {
+    type Value = Items;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a schema or a list of schemas")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Items, A::Error> {
+        Props::deserialize(MapAccessDeserializer::new(members)).map(Box::new).map(Items::One)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<Items, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(elements)).map(Items::Each)
+    }
+}
+
+impl<'de> Visitor<'de> for ByForm<PropsOrBool> {
+    type Value = PropsOrBool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a schema, true or false")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<PropsOrBool, A::Error> {
+        Props::deserialize(MapAccessDeserializer::new(members)).map(Box::new).map(PropsOrBool::Props)
+    }
+    fn visit_bool<E>(self, allowed: bool) -> Result<PropsOrBool, E> {
+        Ok(PropsOrBool::Bool(allowed))
+    }
+}
+
+impl<'de> Deserialize<'de> for Items {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ByForm::<Self>(PhantomData))
+    }
+}
+
+impl<'de> Deserialize<'de> for PropsOrBool {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ByForm::<Self>(PhantomData))
+    }
 }
 
 /// A dependency.

@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use super::Object;
-use super::lists::key_of;
+use super::lists::Before;
 use super::metadata::child;
 use super::path::{FieldPathOptions, valid_field_path};
 use super::props::Rule;
-use super::structural::{ListType, Structural};
+use super::structural::Structural;
 use crate::cel::{self, Budget, Failure, Program};
 use crate::field::{ErrorKind, FieldError, Shown, go_quote};
 use crate::validation::Errors;
@@ -52,7 +52,7 @@ impl PartialEq for CompiledRule {
 #[must_use]
 pub fn object(object: &Object, old: Option<&Object>, schema: &Structural) -> Errors {
     let mut errors = Errors::new();
-    if !schema.has_rules() {
+    if !schema.holds.rules {
         return errors;
     }
     let new = Value::Object(object.clone());
@@ -122,7 +122,7 @@ impl Run<'_> {
         path: &str,
         ratchet: Ratchet<'a>,
     ) {
-        if value.is_null() || !schema.has_rules() {
+        if value.is_null() || !schema.holds.rules {
             return;
         }
         self.rules(value, old.filter(|old| !old.is_null()), schema, root, path, ratchet);
@@ -132,15 +132,9 @@ impl Run<'_> {
         match value {
             Value::Array(list) => {
                 let Some(items) = &schema.items else { return };
-                let before = old.and_then(Value::as_array);
+                let before = Before::new(old, &schema.list_type);
                 for (index, item) in list.iter().enumerate() {
-                    let old = match (&schema.list_type, before) {
-                        (ListType::Map(keys), Some(before)) => {
-                            let key = key_of(item, keys);
-                            before.iter().find(|old| key_of(old, keys) == key)
-                        }
-                        _ => None,
-                    };
+                    let old = before.of(item);
                     let ratchet = ratchet.element(item, old);
                     self.node(item, old, items, items.embedded, &format!("{path}[{index}]"), ratchet);
                     if self.budget < 0 {

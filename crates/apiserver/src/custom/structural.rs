@@ -108,6 +108,19 @@ pub struct Structural {
     pub checks: Option<Box<Checks>>,
     /// Rules in CEL.
     pub rules: Box<[CompiledRule]>,
+    /// What few schemas have, here or below: walks that are only about that pass all others by.
+    pub holds: Holds,
+}
+
+/// What a schema has, itself or below.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Holds {
+    /// Rules.
+    pub rules: bool,
+    /// Whole objects of Kubernetes.
+    pub embedded: bool,
+    /// Lists whose elements are distinct.
+    pub distinct: bool,
 }
 
 /// What a value has to be beside its type.
@@ -179,7 +192,7 @@ impl Structural {
             Some("map") => ListType::Map(props.list_map_keys.iter().map(|k| k.as_str().into()).collect()),
             _ => ListType::Atomic,
         };
-        Self {
+        let compiled = Self {
             kind: Kind::of(&props.kind),
             nullable: props.nullable,
             preserve_unknown: props.preserve_unknown_fields == Some(true),
@@ -200,7 +213,23 @@ impl Structural {
             },
             checks: checks(props).map(Box::new),
             rules: props.validations.iter().cloned().map(CompiledRule::new).collect(),
-        }
+            holds: Holds::default(),
+        };
+        Self { holds: compiled.held(), ..compiled }
+    }
+
+    fn held(&self) -> Holds {
+        let own = Holds {
+            rules: !self.rules.is_empty(),
+            embedded: self.embedded,
+            distinct: self.list_type != ListType::Atomic,
+        };
+        let members = self.properties.iter().map(|(_, property)| property);
+        members.chain(self.items.as_deref()).chain(self.additional()).fold(own, |all, below| Holds {
+            rules: all.rules | below.holds.rules,
+            embedded: all.embedded | below.holds.embedded,
+            distinct: all.distinct | below.holds.distinct,
+        })
     }
 
     /// The schema of a named member.
@@ -223,15 +252,6 @@ impl Structural {
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Self> {
         self.property(name).or_else(|| self.additional())
-    }
-
-    /// Whether it or a schema below has rules.
-    #[must_use]
-    pub fn has_rules(&self) -> bool {
-        !self.rules.is_empty()
-            || self.items.as_ref().is_some_and(|items| items.has_rules())
-            || self.additional().is_some_and(Self::has_rules)
-            || self.properties.iter().any(|(_, property)| property.has_rules())
     }
 
     /// The type as messages show it; empty for anything.

@@ -3,13 +3,15 @@
 //! The reference remembers the message of each error and tells none twice; where alternatives fail, it tells what the
 //! one had against the value that had the most checks pass. Both are part of what clients see, so both are here.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use super::Object;
 use super::formats;
-use super::lists::key_of;
+use super::lists::Before;
 use super::metadata::child;
-use super::structural::{Additional, Checks, Kind, ListType, Structural};
+use super::structural::{Additional, Checks, Kind, Structural};
 use crate::field::{ErrorKind, FieldError, Shown, go_quote};
 use crate::validation::Errors;
 
@@ -128,6 +130,8 @@ pub fn same(one: &Value, other: &Value) -> bool {
     one == other
 }
 
+static NO_CHECKS: LazyLock<Checks> = LazyLock::new(Checks::default);
+
 /// The names of the types that a schema allows.
 fn types(schema: &Structural) -> &'static [Kind] {
     if schema.int_or_string {
@@ -183,8 +187,7 @@ fn check_type(value: &Value, kind: (Kind, &str), schema: &Structural, format: &s
 }
 
 fn checked_object(object: &Object, old: Option<Old<'_>>, schema: &Structural, path: &str, found: &mut Found) {
-    let none = Checks::default();
-    let checks = schema.checks.as_deref().unwrap_or(&none);
+    let checks = schema.checks.as_deref().unwrap_or(&NO_CHECKS);
     check_type(&Value::Null, (Kind::Object, ""), schema, &checks.format, path, found);
     alternatives(checks, path, found, |schema| {
         let mut found = Found::default();
@@ -201,8 +204,7 @@ fn checked_object(object: &Object, old: Option<Old<'_>>, schema: &Structural, pa
 }
 
 fn checked(value: &Value, old: Option<&Value>, schema: &Structural, path: &str, found: &mut Found) {
-    let none = Checks::default();
-    let checks = schema.checks.as_deref().unwrap_or(&none);
+    let checks = schema.checks.as_deref().unwrap_or(&NO_CHECKS);
     if value.is_null() {
         let types = types(schema);
         if !types.is_empty() && !schema.nullable {
@@ -309,15 +311,9 @@ fn alternatives(checks: &Checks, path: &str, found: &mut Found, test: impl Fn(&S
 
 fn elements(list: &[Value], old: Option<&Value>, schema: &Structural, checks: &Checks, path: &str, found: &mut Found) {
     if let Some(items) = &schema.items {
-        let before = old.and_then(Value::as_array);
+        let before = Before::new(old, &schema.list_type);
         for (index, value) in list.iter().enumerate() {
-            let old = match (&schema.list_type, before) {
-                (ListType::Map(keys), Some(before)) => {
-                    let key = key_of(value, keys);
-                    before.iter().find(|old| key_of(old, keys) == key)
-                }
-                _ => None,
-            };
+            let old = before.of(value);
             found.merge(node(value, old, items, &format!("{path}[{index}]")));
         }
     }

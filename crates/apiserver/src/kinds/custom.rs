@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Column, Kind, NAME_COLUMN, Object, Part, Resource, keep_generation};
 use crate::custom::family::{Family, Version};
+use crate::custom::structural::Structural;
 use crate::custom::{columns, default, lists, metadata as inner, path, rules, scale, validate};
 use crate::field::{ErrorKind, FieldError, Shown, go_quote};
 use crate::model::column::Cell;
@@ -83,6 +84,11 @@ impl CustomKind {
         &self.family.versions[self.at]
     }
 
+    /// The schema of this version.
+    fn schema(&self) -> &Structural {
+        self.family.schema(self.at)
+    }
+
     /// Whether what is stored is what is served, byte by byte.
     #[must_use]
     pub fn is_plain(&self) -> bool {
@@ -124,14 +130,14 @@ impl CustomKind {
 
     /// What every write is checked for once its own schema has been looked at.
     fn check_inside(&self, object: &Object, old: Option<&Object>, part: Part, errors: &mut Errors) {
-        let schema = &self.version().schema;
+        let schema = self.schema();
         if part == Part::Main {
             inner::validate(object, schema, errors);
         }
         if old.is_none_or(|old| lists::validate(old, schema).is_empty()) {
             errors.extend(lists::validate(object, schema));
         }
-        if schema.has_rules() {
+        if schema.holds.rules {
             if errors.iter().any(blocks) {
                 errors.push(FieldError::invalid("<nil>", Shown::Bare("null".to_owned()), UNCHECKED));
             } else {
@@ -158,7 +164,7 @@ impl Kind for CustomKind {
     }
     fn default(&self, object: &mut Object) {
         if self.is_own(object) {
-            default::fill(object, &self.version().schema);
+            default::fill(object, self.schema());
         }
     }
     fn prepare_create(&self, object: &mut Object) {
@@ -199,7 +205,7 @@ impl Kind for CustomKind {
         self.type_errors(object, &mut errors);
         if errors.is_empty() {
             meta::validate(metadata(object), self.resource.namespaced, NameRule::Subdomain, &mut errors);
-            errors.extend(validate::object(object, None, &self.version().schema));
+            errors.extend(validate::object(object, None, self.schema()));
             if let Some(own) = &self.version().scale {
                 scale::validate_spec(object, own, &mut errors);
                 scale::validate_status(object, own, &mut errors);
@@ -210,7 +216,7 @@ impl Kind for CustomKind {
     }
     fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = Errors::new();
-        let schema = &self.version().schema;
+        let schema = self.schema();
         self.type_errors(object, &mut errors);
         if errors.is_empty() {
             meta::validate_update(metadata(object), metadata(old), &mut errors);

@@ -11,7 +11,6 @@
 //! steps, each of which is a commit that watches see.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -59,6 +58,13 @@ struct Known {
 struct Serving {
     family: Arc<Family>,
     plain: bool,
+}
+
+/// A definition as it is stored, read.
+struct Looked {
+    entry: Arc<Entry>,
+    object: Object,
+    definition: Definition,
 }
 
 impl Registry {
@@ -115,15 +121,10 @@ impl Registry {
     }
 
     fn settle_one(&self, definitions: &Arc<Served>, known: &mut BTreeMap<String, Known>, name: &str) {
+        let mut at = None;
         for _ in 0..MOST_STEPS {
-            let Some(entry) = self.storage.get(definitions.id, "", name) else {
-                if let Some(serving) = known.remove(name).and_then(|known| known.serving) {
-                    self.serve(&serving.family.group, &serving.family.names.plural, Vec::new());
-                }
-                return;
-            };
-            let object = entry.object();
-            let Ok(definition) = Definition::read(&object) else { return };
+            let Some(looked) = at.take().or_else(|| self.look(definitions, name)) else { break };
+            let Looked { entry, definition, .. } = &looked;
             let place = known.entry(name.to_owned()).or_insert_with(|| Known {
                 group: definition.spec.group.clone(),
                 wanted: Names::default(),
@@ -133,23 +134,22 @@ impl Registry {
             place.wanted.clone_from(&definition.spec.names);
             place.accepted.clone_from(&definition.status.accepted_names);
 
-            let mut taken = Taken::default();
             let others = known.iter().filter(|(other, k)| *other != name && k.group == definition.spec.group);
-            others.for_each(|(_, known)| taken.add(&known.accepted));
-            if let Some((names, said)) = accept(&definition, &taken) {
+            let taken: Taken<'_> = others.map(|(_, known)| &known.accepted).collect();
+            if let Some((names, said)) = accept(definition, &taken) {
                 let names = serde_json::to_value(names).unwrap_or_default();
-                self.say(definitions, &entry, &object, Some(names), &said);
+                at = self.say(definitions, looked, Some(names), &said);
                 continue;
             }
-            let established = establish(&definition);
+            let established = establish(definition);
             let serves = definition.is("Established") || established.as_ref().is_some_and(|c| c.status == "True");
             if let Some(place) = known.get_mut(name).filter(|_| serves) {
-                self.serve_definition(place, &definition, &object);
+                self.serve_definition(place, definition, entry);
             }
-            let mut said = remarks(&definition);
+            let mut said = remarks(definition);
             said.splice(0..0, established);
             if !said.is_empty() {
-                self.say(definitions, &entry, &object, None, &said);
+                at = self.say(definitions, looked, None, &said);
                 continue;
             }
             let going = definition.metadata.deletion_timestamp.is_some();
@@ -157,18 +157,26 @@ impl Registry {
                 return;
             }
             let family = known.get(name).and_then(|known| known.serving.as_ref()).map(|s| Arc::clone(&s.family));
-            if !self.clean_up(definitions, &entry, &object, family.as_deref()) {
+            if !self.clean_up(definitions, looked, family.as_deref()) {
                 return;
             }
         }
+        if self.storage.get(definitions.id, "", name).is_none()
+            && let Some(serving) = known.remove(name).and_then(|known| known.serving)
+        {
+            self.serve(&serving.family.group, &serving.family.names.plural, Vec::new());
+        }
+    }
+
+    fn look(&self, definitions: &Served, name: &str) -> Option<Looked> {
+        let entry = self.storage.get(definitions.id, "", name)?;
+        let object = entry.object();
+        let definition = Definition::read(&object).ok()?;
+        Some(Looked { entry, object, definition })
     }
 
     /// Serves what a definition says, unless that is what is served.
-    fn serve_definition(&self, place: &mut Known, definition: &Definition, object: &Object) {
-        let mut hasher = DefaultHasher::new();
-        object.get("spec").unwrap_or(&Value::Null).to_string().hash(&mut hasher);
-        object.get("status").and_then(|s| s.get("acceptedNames")).unwrap_or(&Value::Null).to_string().hash(&mut hasher);
-        let hash = hasher.finish();
+    fn serve_definition(&self, place: &mut Known, definition: &Definition, entry: &Arc<Entry>) {
         let catalogue = self.catalogue();
         let overlaps = catalogue.served().iter().any(|served| {
             let resource = served.resource();
@@ -178,18 +186,18 @@ impl Registry {
                     || definition.spec.versions.iter().any(|version| version.name == resource.version))
         });
         let before = place.serving.as_ref();
-        let same = before.is_some_and(|before| before.family.stamp == hash);
+        let same = before.is_some_and(|before| before.family.stamp == definition.stamp());
         let going = definition.metadata.deletion_timestamp.is_some();
         if overlaps || (same && before.is_some_and(|before| before.family.terminating == going)) {
             return;
         }
         let caller = self.webhooks.get().map_or_else(|| Arc::new(NoCaller) as Arc<dyn Caller>, Arc::clone);
-        let family = Arc::new(Family::new(definition, hash, caller));
+        let source = Arc::clone(entry);
+        // What is stored can be read.
+        let again = move || Definition::read(&source.object()).unwrap_or_default();
+        let family = Arc::new(Family::new(definition, caller, again));
         // What was stored by another schema has to be read by this one.
-        let plain = before.is_none_or(|before| {
-            let (was, is) = (&before.family.versions[before.family.storage], &family.versions[family.storage]);
-            before.plain && was.name == is.name && was.schema == is.schema
-        });
+        let plain = before.is_none_or(|before| before.plain && family.stores_as(&before.family));
         let kinds = CustomKind::versions(&family, plain);
         let known = catalogue.served().iter().find(|served| {
             let own = served.kind.custom().map(CustomKind::family);
@@ -204,28 +212,25 @@ impl Registry {
     }
 
     /// Writes names and conditions, unless another write came in between.
-    fn say(
-        &self,
-        definitions: &Served,
-        entry: &Entry,
-        object: &Object,
-        names: Option<Value>,
-        said: &[Condition],
-    ) -> Option<Arc<Entry>> {
+    fn say(&self, definitions: &Served, looked: Looked, names: Option<Value>, said: &[Condition]) -> Option<Looked> {
+        let Looked { entry, object, mut definition } = looked;
         let mut next = object.clone();
         if let Some(names) = names {
             next.object_or_new("status").insert("acceptedNames".to_owned(), names);
         }
         let now = self.now_text();
         said.iter().for_each(|condition| conditions::set(&mut next, condition, &now));
-        definitions.update_managed_fields(Some(object), &mut next, MANAGER, "status", self.clock.now());
-        let draft = definitions.draft(&next, Some(entry)).ok()?;
-        self.storage.update(definitions.id, draft, entry.version).ok()
+        definitions.update_managed_fields(Some(&object), &mut next, MANAGER, "status", self.clock.now());
+        let draft = definitions.draft(&next, Some(&entry)).ok()?;
+        let entry = self.storage.update(definitions.id, draft, entry.version).ok()?;
+        set_metadata(&mut next, "resourceVersion", Some(Value::from(entry.version.to_string())));
+        definition.read_status(&next).ok()?;
+        Some(Looked { entry, object: next, definition })
     }
 
     /// Deletes the objects of a definition on its way out, and takes the finalizer off when they are gone. Says whether
     /// there is more to do at once.
-    fn clean_up(&self, definitions: &Served, entry: &Entry, object: &Object, family: Option<&Family>) -> bool {
+    fn clean_up(&self, definitions: &Served, looked: Looked, family: Option<&Family>) -> bool {
         let (mut reason, mut message) = ("NeverEstablished", "resource was never established");
         let catalogue = self.catalogue();
         let kind = family.and_then(|family| {
@@ -236,11 +241,9 @@ impl Registry {
         if let Some(served) = kind {
             let progress =
                 Condition::terminating("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
-            let told = Definition::read(object).is_ok_and(|d| {
-                d.condition("Terminating").is_some_and(|c| c.text("reason") == "InstanceDeletionInProgress")
-            });
-            if !told {
-                self.say(definitions, entry, object, None, &[progress]);
+            let told = looked.definition.condition("Terminating");
+            if told.is_none_or(|condition| condition.text("reason") != "InstanceDeletionInProgress") {
+                self.say(definitions, looked, None, &[progress]);
                 return true;
             }
             if !self.delete_all(served, served.id) {
@@ -249,8 +252,9 @@ impl Registry {
             (reason, message) = ("InstanceDeletionCompleted", "removed all instances");
         }
         let done = [Condition::terminating("False", reason, message)];
-        let Some(entry) = self.say(definitions, entry, object, None, &done) else { return true };
-        let mut last = entry.object();
+        let Some(Looked { entry, object: mut last, .. }) = self.say(definitions, looked, None, &done) else {
+            return true;
+        };
         let rest: Vec<String> =
             metadata(&last).strings("finalizers").filter(|f| *f != CLEANUP).map(str::to_owned).collect();
         if rest.is_empty() {

@@ -138,7 +138,7 @@ impl Served {
     /// What field managers share of the objects.
     #[must_use]
     pub fn subject(&self) -> Subject<'_> {
-        Subject { model: self.resource().model(), open: self.kind.custom().map(|custom| &custom.family().open) }
+        Subject { model: self.resource().model(), open: self.kind.custom().map(|custom| custom.family().open()) }
     }
 
     /// Whether the kind has this subresource.

@@ -1,7 +1,5 @@
 //! What the server says of a definition: whether its names are free, whether it is served, and whether it is going.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::validate::{Approval, approval_of, bundle_is_valid, is_protected};
@@ -70,64 +68,59 @@ pub fn set(object: &mut Object, condition: &Condition, now: &str) {
 
 /// The names of one group that are taken.
 #[derive(Debug, Default)]
-pub struct Taken {
-    resources: BTreeSet<String>,
-    kinds: BTreeSet<String>,
+pub struct Taken<'a>(Vec<&'a Names>);
+
+impl<'a> FromIterator<&'a Names> for Taken<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a Names>>(accepted: I) -> Self {
+        Self(accepted.into_iter().collect())
+    }
 }
 
-impl Taken {
-    /// The accepted names of all definitions of a group.
-    pub fn by<'d>(definitions: impl Iterator<Item = &'d Definition>) -> Self {
-        let mut taken = Self::default();
-        for definition in definitions {
-            taken.add(&definition.status.accepted_names);
-        }
-        taken
+impl Taken<'_> {
+    fn resource(&self, name: &str) -> bool {
+        self.0.iter().any(|names| {
+            names.plural == name || names.singular == name || names.short_names.iter().any(|short| short == name)
+        })
     }
 
-    /// Adds accepted names.
-    pub fn add(&mut self, names: &Names) {
-        let resources = [&names.plural, &names.singular].into_iter().chain(&names.short_names);
-        self.resources.extend(resources.cloned());
-        self.kinds.extend([names.kind.clone(), names.list_kind.clone()]);
+    fn kind(&self, name: &str) -> bool {
+        self.0.iter().any(|names| names.kind == name || names.list_kind == name)
     }
 }
 
 /// The names that a definition gets, and what is said of them; `None` where nothing changes.
 #[must_use]
-pub fn accept(definition: &Definition, taken: &Taken) -> Option<(Names, [Condition; 2])> {
+pub fn accept(definition: &Definition, taken: &Taken<'_>) -> Option<(Names, [Condition; 2])> {
     let (wanted, had) = (&definition.spec.names, &definition.status.accepted_names);
     if wanted == had {
         return None;
     }
     let mut names = had.clone();
     let mut conflict: Option<(&'static str, String)> = None;
-    let refuse = |wanted: &str, had: &str, taken: &BTreeSet<String>| {
-        (wanted != had && taken.contains(wanted)).then(|| format!("{} is already in use", go_quote(wanted)))
-    };
-    let mut check = |reason, wanted: &String, had: &str, taken: &BTreeSet<String>, name: &mut String| match refuse(
-        wanted, had, taken,
-    ) {
+    let in_use = |name: &str| format!("{} is already in use", go_quote(name));
+    let resource = |wanted: &str, had: &str| (wanted != had && taken.resource(wanted)).then(|| in_use(wanted));
+    let kind = |wanted: &str, had: &str| (wanted != had && taken.kind(wanted)).then(|| in_use(wanted));
+    let mut check = |reason, refused: Option<String>, wanted: &String, name: &mut String| match refused {
         Some(why) => conflict = Some((reason, why)),
         None => name.clone_from(wanted),
     };
-    check("PluralConflict", &wanted.plural, &had.plural, &taken.resources, &mut names.plural);
-    check("SingularConflict", &wanted.singular, &had.singular, &taken.resources, &mut names.singular);
+    check("PluralConflict", resource(&wanted.plural, &had.plural), &wanted.plural, &mut names.plural);
+    check("SingularConflict", resource(&wanted.singular, &had.singular), &wanted.singular, &mut names.singular);
     if wanted.short_names != had.short_names {
         let new = wanted.short_names.iter().filter(|name| !had.short_names.contains(name));
-        let refused: Vec<String> = new.filter_map(|name| refuse(name, "", &taken.resources)).collect();
+        let refused: Vec<String> = new.filter_map(|name| resource(name, "")).collect();
         match refused.as_slice() {
             [] => names.short_names.clone_from(&wanted.short_names),
             [one] => conflict = Some(("ShortNamesConflict", one.clone())),
             many => conflict = Some(("ShortNamesConflict", format!("[{}]", many.join(", ")))),
         }
     }
-    let mut check = |reason, wanted: &String, had: &str, name: &mut String| match refuse(wanted, had, &taken.kinds) {
+    let mut check = |reason, refused: Option<String>, wanted: &String, name: &mut String| match refused {
         Some(why) => conflict = Some((reason, why)),
         None => name.clone_from(wanted),
     };
-    check("KindConflict", &wanted.kind, &had.kind, &mut names.kind);
-    check("ListKindConflict", &wanted.list_kind, &had.list_kind, &mut names.list_kind);
+    check("KindConflict", kind(&wanted.kind, &had.kind), &wanted.kind, &mut names.kind);
+    check("ListKindConflict", kind(&wanted.list_kind, &had.list_kind), &wanted.list_kind, &mut names.list_kind);
     names.categories.clone_from(&wanted.categories);
 
     let accepted = match conflict {

@@ -110,7 +110,7 @@ impl<'s> Walk<'s> {
             errors.extend(found);
             return;
         }
-        if !schema.has_rules() {
+        if !schema.holds.rules {
             return;
         }
         let root = std::ptr::eq(schema, self.root);

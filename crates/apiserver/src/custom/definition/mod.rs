@@ -9,7 +9,9 @@ pub mod validate;
 mod webhook;
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,6 +43,8 @@ pub struct Metadata {
     pub name: String,
     /// Its uid.
     pub uid: String,
+    /// How often its spec has changed.
+    pub generation: i64,
     /// Its annotations.
     pub annotations: BTreeMap<String, String>,
     /// What holds it.
@@ -68,7 +72,7 @@ pub struct Spec {
 }
 
 /// The names of a kind.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Names {
     /// In URLs.
@@ -241,12 +245,24 @@ impl Definition {
     /// # Errors
     /// What is not of its type.
     pub fn read(object: &Object) -> Result<Self, String> {
-        let wanted = ["metadata", "spec", "status"];
-        let parts: Object = wanted
-            .into_iter()
-            .filter_map(|name| Some((name.to_owned(), object.get(name).filter(|v| !v.is_null())?.clone())))
-            .collect();
-        serde_json::from_value(without_nulls(Value::Object(parts))).map_err(|error| error.to_string())
+        Ok(Self { metadata: part(object, "metadata")?, spec: part(object, "spec")?, status: part(object, "status")? })
+    }
+
+    /// Reads the status again, which has changed alone.
+    ///
+    /// # Errors
+    /// What is not of its type.
+    pub fn read_status(&mut self, object: &Object) -> Result<(), String> {
+        self.status = part(object, "status")?;
+        Ok(())
+    }
+
+    /// What changes when what is served of it does: its spec, which has a generation, or its names.
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.metadata.uid, self.metadata.generation, &self.status.accepted_names).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Whether a condition is true.
@@ -288,6 +304,31 @@ impl Version {
     }
 }
 
+/// Reads a part of an object. Nulls are rare: only for them is it copied.
+fn part<T: DeserializeOwned + Default>(object: &Object, name: &str) -> Result<T, String> {
+    let read = match object.get(name) {
+        None | Some(Value::Null) => return Ok(T::default()),
+        Some(part) if has_nulls(part) => T::deserialize(without_nulls(part.clone())),
+        Some(part) => T::deserialize(part),
+    };
+    read.map_err(|error| error.to_string())
+}
+
+/// Whether there is a null that counts as absent.
+fn has_nulls(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(object) => object.iter().any(|(name, value)| !is_literal(name) && has_nulls(value)),
+        Value::Array(list) => list.iter().any(has_nulls),
+        _ => false,
+    }
+}
+
+/// Whether a member of a schema is a value, or values.
+fn is_literal(name: &str) -> bool {
+    matches!(name, "default" | "example" | "enum")
+}
+
 /// A null is no value, but in what a schema says of values.
 fn without_nulls(value: Value) -> Value {
     match value {
@@ -296,8 +337,8 @@ fn without_nulls(value: Value) -> Value {
                 .into_iter()
                 .filter(|(name, value)| !value.is_null() || matches!(name.as_str(), "default" | "example"))
                 .map(|(name, value)| {
-                    let literal = matches!(name.as_str(), "default" | "example" | "enum");
-                    (name, if literal { value } else { without_nulls(value) })
+                    let value = if is_literal(&name) { value } else { without_nulls(value) };
+                    (name, value)
                 })
                 .collect(),
         ),
