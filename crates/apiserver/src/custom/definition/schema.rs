@@ -148,32 +148,32 @@ fn at_root_with_status(schema: &Props, path: &str, errors: &mut Errors) {
         errors.push(FieldError::invalid(child(path, "type"), schema.kind.as_str(), why));
         return;
     }
-    let allowed = Props {
-        description: schema.description.clone(),
-        kind: schema.kind.clone(),
-        format: schema.format.clone(),
-        title: schema.title.clone(),
-        maximum: schema.maximum,
-        exclusive_maximum: schema.exclusive_maximum,
-        minimum: schema.minimum,
-        exclusive_minimum: schema.exclusive_minimum,
-        max_length: schema.max_length,
-        min_length: schema.min_length,
-        pattern: schema.pattern.clone(),
-        max_items: schema.max_items,
-        min_items: schema.min_items,
-        unique_items: schema.unique_items,
-        multiple_of: schema.multiple_of,
-        required: schema.required.clone(),
-        items: schema.items.clone(),
-        properties: schema.properties.clone(),
-        external_docs: schema.external_docs.clone(),
-        example: schema.example.clone(),
-        preserve_unknown_fields: schema.preserve_unknown_fields,
-        validations: schema.validations.clone(),
+    let others = Props {
+        id: schema.id.clone(),
+        schema: schema.schema.clone(),
+        reference: schema.reference.clone(),
+        default: schema.default.clone(),
+        values: schema.values.clone(),
+        max_properties: schema.max_properties,
+        min_properties: schema.min_properties,
+        all_of: schema.all_of.clone(),
+        one_of: schema.one_of.clone(),
+        any_of: schema.any_of.clone(),
+        not: schema.not.clone(),
+        additional_properties: schema.additional_properties.clone(),
+        pattern_properties: schema.pattern_properties.clone(),
+        dependencies: schema.dependencies.clone(),
+        additional_items: schema.additional_items.clone(),
+        definitions: schema.definitions.clone(),
+        nullable: schema.nullable,
+        embedded_resource: schema.embedded_resource,
+        int_or_string: schema.int_or_string,
+        list_map_keys: schema.list_map_keys.clone(),
+        list_type: schema.list_type.clone(),
+        map_type: schema.map_type.clone(),
         ..Props::default()
     };
-    if allowed != *schema {
+    if others != Props::default() {
         let why =
             format!("only {ALLOWED} fields are allowed at the root of the schema if the status subresource is enabled");
         errors.push(FieldError::invalid(path, Shown::Bare(go::schema(schema).text()), why));

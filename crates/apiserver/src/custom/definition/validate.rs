@@ -106,31 +106,41 @@ struct Shared<'d> {
     versions: Vec<Version>,
 }
 
+/// A copy of a list that is not shared.
+fn unless<T: Clone>(shared: bool, list: &[T]) -> Vec<T> {
+    if shared { Vec::new() } else { list.to_vec() }
+}
+
 impl<'d> Shared<'d> {
     fn of(spec: &'d Spec) -> Self {
-        let mut versions = spec.versions.clone();
         let mut shared =
             Self { validation: None, subresources: None, columns: &[], selectable: &[], versions: Vec::new() };
-        if let Some(first) = spec.versions.first() {
-            let all = |test: &dyn Fn(&Version) -> bool| spec.versions.iter().all(test);
-            if all(&|v| v.subresources == first.subresources) {
-                shared.subresources = first.subresources.as_ref();
-                versions.iter_mut().for_each(|v| v.subresources = None);
-            }
-            if all(&|v| v.schema == first.schema) {
-                shared.validation = first.schema.as_ref();
-                versions.iter_mut().for_each(|v| v.schema = None);
-            }
-            if all(&|v| v.additional_printer_columns == first.additional_printer_columns) {
-                shared.columns = &first.additional_printer_columns;
-                versions.iter_mut().for_each(|v| v.additional_printer_columns.clear());
-            }
-            if all(&|v| v.selectable_fields == first.selectable_fields) {
-                shared.selectable = &first.selectable_fields;
-                versions.iter_mut().for_each(|v| v.selectable_fields.clear());
-            }
+        let Some((first, others)) = spec.versions.split_first() else { return shared };
+        let all = |test: &dyn Fn(&Version) -> bool| others.iter().all(test);
+        let subresources = all(&|v| v.subresources == first.subresources);
+        let schema = all(&|v| v.schema == first.schema);
+        let columns = all(&|v| v.additional_printer_columns == first.additional_printer_columns);
+        let selectable = all(&|v| v.selectable_fields == first.selectable_fields);
+        shared.subresources = first.subresources.as_ref().filter(|_| subresources);
+        shared.validation = first.schema.as_ref().filter(|_| schema);
+        if columns {
+            shared.columns = &first.additional_printer_columns;
         }
-        shared.versions = versions;
+        if selectable {
+            shared.selectable = &first.selectable_fields;
+        }
+        let own = |version: &Version| Version {
+            name: version.name.clone(),
+            served: version.served,
+            storage: version.storage,
+            deprecated: version.deprecated,
+            deprecation_warning: version.deprecation_warning.clone(),
+            schema: if schema { None } else { version.schema.clone() },
+            subresources: if subresources { None } else { version.subresources.clone() },
+            additional_printer_columns: unless(columns, &version.additional_printer_columns),
+            selectable_fields: unless(selectable, &version.selectable_fields),
+        };
+        shared.versions = spec.versions.iter().map(own).collect();
         shared
     }
 }
