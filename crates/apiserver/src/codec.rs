@@ -13,7 +13,6 @@ use crate::schema::{self, Validation};
 use crate::status::ApiError;
 
 pub mod custom;
-mod duplicates;
 pub mod json_patch;
 pub mod openapi_v2;
 mod ordered;
@@ -95,19 +94,10 @@ pub fn untyped(model: &Model<'_>, body: &[u8], format: Format) -> Result<Object,
         Format::Yaml => Cow::Owned(schema::yaml_to_json(body).map_err(ApiError::bad_request)?),
         Format::Protobuf => Cow::Owned(from_protobuf(model, body)?),
     };
-    match read_json(&json).map_err(ApiError::bad_request)?.0 {
+    match schema::read_json(&json).map_err(ApiError::bad_request)? {
         Value::Object(object) => Ok(object),
         _ => Err(ApiError::bad_request("the object provided is unrecognized")),
     }
-}
-
-/// Parses JSON with Go's error messages; answers also the doubled fields.
-///
-/// # Errors
-/// The words for what is wrong.
-pub fn read_json(body: &[u8]) -> Result<(Value, Vec<String>), String> {
-    // What this reader refuses, the other one words, or reads after all.
-    duplicates::read(body).or_else(|_| Ok((schema::read_json(body)?, Vec::new())))
 }
 
 /// Reads a patched tree back as an object of a type; answers also what a strict reader has against it.

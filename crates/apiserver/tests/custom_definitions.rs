@@ -226,3 +226,47 @@ async fn a_definition_takes_nothing_from_kubernetes_own_kinds() {
     server.delete(&format!("{DEFINITIONS}/leases.coordination.k8s.io"), None).await;
     assert_eq!(server.get("/apis/coordination.k8s.io/v1/namespaces/default/leases").await.status, 200);
 }
+
+/// Contract: API-29
+#[tokio::test]
+async fn numbers_are_kept_as_go_keeps_them() {
+    let server = support::start();
+    let any = json!({"x": {"x-kubernetes-preserve-unknown-fields": true}, "whole": {"type": "integer"}, "text": {"type": "string"}});
+    define(&server, &paints(&json!([version("v1", true, &any)]))).await;
+    let text = |answer: &support::Answer| String::from_utf8_lossy(&answer.body).into_owned();
+    let create = async |name: &str, spec: &str| {
+        let body =
+            format!(r#"{{"apiVersion":"example.com/v1","kind":"Paint","metadata":{{"name":"{name}"}},"spec":{spec}}}"#);
+        server.send("POST", PAINTS, &[("content-type", "application/json")], body).await
+    };
+    for (at, (sent, kept)) in [
+        ("1.0", "1"),
+        ("1e3", "1000"),
+        ("1e21", "1e+21"),
+        ("1e20", "100000000000000000000"),
+        ("0.0000001", "1e-7"),
+        ("0.000001", "0.000001"),
+        ("12345678901234567890", "12345678901234567000"),
+        ("-0.0", "0"),
+        ("9007199254740993", "9007199254740993"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answer = create(&format!("n{at}"), &format!(r#"{{"x":{sent}}}"#)).await;
+        assert_eq!(answer.status, 201, "{sent}");
+        let kept = format!(r#""spec":{{"x":{kept}}}"#);
+        assert!(text(&answer).contains(&kept), "{sent}: {}", text(&answer));
+        assert!(text(&server.get(&format!("{PAINTS}/n{at}")).await).contains(&kept), "{sent}");
+    }
+    let told =
+        async |spec: &str| create("refused", spec).await.json()["message"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(
+        told(r#"{"x":1E400}"#).await,
+        "Paint in version \"v1\" cannot be handled as a Paint: json: cannot unmarshal number 1E400 into Go value of type float64"
+    );
+    let message = told(r#"{"text":12345678901234567890}"#).await;
+    assert!(message.ends_with("spec.text in body must be of type string: \"number\""), "{message}");
+    let message = told(r#"{"whole":12345678901234567890}"#).await;
+    assert!(message.contains("spec.whole in body must be of type integer: \"number\""), "{message}");
+}

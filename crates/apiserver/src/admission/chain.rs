@@ -17,12 +17,12 @@ use super::review::Response;
 use super::webhook::Webhook;
 use super::written::{Form, Written};
 use crate::cel::Authorizer;
-use crate::codec;
 use crate::codec::json_patch::{self, Touched};
 use crate::field::{go_quote, json_word};
 use crate::kinds::admissionregistration::GROUP;
 use crate::model::Object;
 use crate::registry::Registry;
+use crate::schema;
 use crate::status::ApiError;
 
 /// What is asked about one write.
@@ -175,10 +175,10 @@ fn operations(hook: &Webhook, response: &Response, deadline: Instant) -> Result<
     if response.patch.is_empty() {
         return Ok(None);
     }
-    let operations = match codec::read_json(&response.patch) {
-        Ok((Value::Array(operations), _)) if operations.iter().all(Value::is_object) => operations,
-        Ok((Value::Null, _)) => return Ok(None),
-        Ok((other, _)) => {
+    let operations = match schema::read_json(&response.patch) {
+        Ok(Value::Array(operations)) if operations.iter().all(Value::is_object) => operations,
+        Ok(Value::Null) => return Ok(None),
+        Ok(other) => {
             let (found, kind) = match other.as_array().and_then(|all| all.iter().find(|one| !one.is_object())) {
                 Some(element) => (json_word(element), "Operation"),
                 None => (json_word(&other), "Patch"),

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::attributes::{Attributes, Seen};
-use crate::codec;
 use crate::field::{go_quote, json_word};
 use crate::model::{Fields as _, Object};
 use crate::schema;
@@ -123,7 +122,7 @@ fn tree(answer: &Answer) -> Result<Object, String> {
         Some(_) => schema::yaml_to_json(&answer.body).map(Cow::Owned),
     };
     let unreadable = |why: String| format!("couldn't get version/kind; json parse error: {why}");
-    let body = json.and_then(|json| match codec::read_json(&json).map_err(unreadable)?.0 {
+    let body = json.and_then(|json| match schema::read_json(&json).map_err(unreadable)? {
         Value::Object(body) => Ok(body),
         other => {
             let head = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;

@@ -35,8 +35,13 @@ pub fn decode(
         Format::Yaml => Cow::Owned(schema::yaml_to_json(body).map_err(|why| refuse(None, why))?),
         Format::Json | Format::Protobuf => Cow::Borrowed(body),
     };
-    interpret(&json).map_err(|why| refuse(None, format!("couldn't get version/kind; json parse error: {why}")))?;
-    let (tree, mut strict) = super::read_json(&json).map_err(|why| refuse(None, why))?;
+    let (own_version, own_kind) =
+        interpret(&json).map_err(|why| refuse(None, format!("couldn't get version/kind; json parse error: {why}")))?;
+    let named = || {
+        let version = own_version.split_once('/').map_or(&*own_version, |(_, version)| version);
+        (!own_kind.is_empty()).then(|| (own_kind.to_string(), version.to_owned()))
+    };
+    let (tree, mut strict) = schema::read_checked(&json).map_err(|why| refuse(named(), why))?;
     let Some((mut object, said)) = open(tree) else {
         let text = String::from_utf8_lossy(&json);
         return Err(refuse(None, format!("Object 'Kind' is missing in '{text}'")));

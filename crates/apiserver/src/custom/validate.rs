@@ -17,7 +17,7 @@ use crate::validation::Errors;
 
 mod scalars;
 
-use scalars::{check_number, check_text, check_values};
+use scalars::{check_number, check_text, check_values, is_json_integer};
 
 /// What is wrong with a whole object. With an old one, what was wrong before and has not changed is let be.
 #[must_use]
@@ -170,7 +170,7 @@ fn check_type(value: &Value, kind: (Kind, &str), schema: &Structural, format: &s
         return;
     }
     let (kind, own_format) = kind;
-    let whole = value.as_f64().is_some_and(|n| n.fract() == 0.0);
+    let whole = value.as_f64().is_some_and(is_json_integer);
     let float_as_int = kind == Kind::Number && whole && types.contains(&Kind::Integer);
     let int_as_float = kind == Kind::Integer && types.contains(&Kind::Number);
     let fits = types.contains(&kind) || float_as_int || int_as_float;

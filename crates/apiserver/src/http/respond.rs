@@ -11,6 +11,7 @@ use super::negotiate::{Output, Transform};
 use super::table;
 use crate::codec::{self, Format};
 use crate::model::Object;
+use crate::model::json::{write, write_pretty};
 use crate::registry::list::Page;
 use crate::registry::{Answer, Registry, Served};
 use crate::status::ApiError;
@@ -63,12 +64,11 @@ pub fn value(code: u16, value: &Value, output: Output) -> Response<Body> {
         Format::Protobuf if let Some(body) = codec::to_protobuf(value) => bytes(code, PROTOBUF, body),
         Format::Json | Format::Protobuf => {
             let mut out = Vec::with_capacity(1024);
-            // A tree of plain values serialises.
-            let _ = if output.pretty {
-                serde_json::to_writer_pretty(&mut out, value)
+            if output.pretty {
+                write_pretty(&mut out, value);
             } else {
-                serde_json::to_writer(&mut out, value)
-            };
+                write(&mut out, value);
+            }
             out.push(b'\n');
             bytes(code, "application/json", out)
         }

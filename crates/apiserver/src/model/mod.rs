@@ -5,6 +5,7 @@ pub mod amounts;
 pub mod column;
 pub mod fields;
 pub mod groups;
+pub mod json;
 pub mod pod;
 pub mod qos;
 pub mod resource;

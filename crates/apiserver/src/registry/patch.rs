@@ -224,7 +224,7 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
         }
         Shape::JsonPatch | Shape::Object => ApiError::bad_request(format!("error decoding patch: {why}")),
     };
-    let (value, duplicates) = codec::read_json(body).map_err(refuse)?;
+    let (value, duplicates) = schema::read_noting(body).map_err(refuse)?;
     let mut strict = Vec::new();
     match (shape, &value) {
         (Shape::JsonPatch, Value::Array(operations)) => {

@@ -8,7 +8,7 @@
 //! (Contract: API-05, API-06.)
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde_json::{Map, Number, Value};
 
@@ -140,8 +140,28 @@ pub fn decode_type(name: &str, tree: &Value) -> Result<(Object, Vec<String>), St
 ///
 /// What Go's decoder says of it.
 pub fn read_json(json: &[u8]) -> Result<Value, String> {
+    read_noting(json).map(|(value, _)| value)
+}
+
+/// As [`read_json`]; answers also `duplicate field "spec.replicas"` for each key that is given twice, in the order found.
+///
+/// # Errors
+///
+/// What Go's decoder says of it.
+pub fn read_noting(json: &[u8]) -> Result<(Value, Vec<String>), String> {
     scan::check(json)?;
-    untyped(&mut Cursor::new(json), 0)
+    read_checked(json)
+}
+
+/// As [`read_noting`], of what has been checked by [`interpret`].
+///
+/// # Errors
+///
+/// The number that is none, or that it is too deep.
+pub fn read_checked(json: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let mut reader = Untyped::new(json);
+    let value = reader.value(0)?;
+    Ok((value, reader.doubled))
 }
 
 /// Reads JSON as a value of a type, for itself: without regard to unknown fields.
@@ -156,49 +176,76 @@ pub(super) fn read_as(shape: &Shape, json: &[u8]) -> Result<Value, String> {
 /// A tree of JSON is walked by recursion elsewhere.
 const DEEPEST: usize = 500;
 
-fn untyped(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, String> {
-    if depth > DEEPEST {
-        return Err("exceeded max depth".to_owned());
+/// Reads a tree.
+struct Untyped<'a> {
+    cursor: Cursor<'a>,
+    /// Where it is.
+    path: String,
+    doubled: Vec<String>,
+}
+
+impl<'a> Untyped<'a> {
+    fn new(json: &'a [u8]) -> Self {
+        Self { cursor: Cursor::new(json), path: String::new(), doubled: Vec::new() }
     }
-    Ok(match cursor.peek() {
-        b'{' => {
-            let mut out = Map::new();
-            let mut more = cursor.enter(b'}');
-            while more {
-                let key = cursor.key().into_owned();
-                out.insert(key, untyped(cursor, depth + 1)?);
-                more = cursor.another();
-            }
-            Value::Object(out)
+
+    fn value(&mut self, depth: usize) -> Result<Value, String> {
+        if depth > DEEPEST {
+            return Err("exceeded max depth".to_owned());
         }
-        b'[' => {
-            let mut out = Vec::new();
-            let mut more = cursor.enter(b']');
-            while more {
-                out.push(untyped(cursor, depth + 1)?);
-                more = cursor.another();
-            }
-            Value::Array(out)
-        }
-        b'"' => Value::String(cursor.string().into_owned()),
-        b't' | b'f' => Value::Bool(cursor.raw() == b"true"),
-        b'n' => {
-            cursor.raw();
-            Value::Null
-        }
-        _ => {
-            let raw = cursor.raw();
-            let text = std::str::from_utf8(raw).unwrap_or_default();
-            let whole = if text.contains('.') { None } else { text.parse::<i64>().ok() };
-            match (whole, text.parse::<f64>().ok().filter(|f| f.is_finite())) {
-                (Some(n), _) => Value::from(n),
-                (None, Some(f)) => Number::from_f64(f).map_or(Value::Null, Value::Number),
-                (None, None) => {
-                    return Err(format!("json: cannot unmarshal number {text} into Go value of type float64"));
+        let length = self.path.len();
+        Ok(match self.cursor.peek() {
+            b'{' => {
+                let mut out = Map::new();
+                let mut more = self.cursor.enter(b'}');
+                while more {
+                    let key = self.cursor.key().into_owned();
+                    if length > 0 {
+                        self.path.push('.');
+                    }
+                    self.path.push_str(&key);
+                    let value = self.value(depth + 1)?;
+                    if out.contains_key(&key) {
+                        self.doubled.push(format!("duplicate field \"{}\"", self.path));
+                    }
+                    out.insert(key, value);
+                    self.path.truncate(length);
+                    more = self.cursor.another();
                 }
+                Value::Object(out)
             }
-        }
-    })
+            b'[' => {
+                let mut out = Vec::new();
+                let mut more = self.cursor.enter(b']');
+                while more {
+                    // Writing to a text cannot fail.
+                    let _ = write!(self.path, "[{}]", out.len());
+                    out.push(self.value(depth + 1)?);
+                    self.path.truncate(length);
+                    more = self.cursor.another();
+                }
+                Value::Array(out)
+            }
+            b'"' => Value::String(self.cursor.string().into_owned()),
+            b't' | b'f' => Value::Bool(self.cursor.raw() == b"true"),
+            b'n' => {
+                self.cursor.raw();
+                Value::Null
+            }
+            _ => number(self.cursor.raw())?,
+        })
+    }
+}
+
+/// A whole number where 64 bits hold it and it is written as one, else a float.
+fn number(raw: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(raw).unwrap_or_default();
+    let whole = if text.contains('.') { None } else { text.parse::<i64>().ok() };
+    match (whole, text.parse::<f64>().ok().filter(|f| f.is_finite())) {
+        (Some(n), _) => Ok(Value::from(n)),
+        (None, Some(f)) => Ok(Number::from_f64(f).map_or(Value::Null, Value::Number)),
+        (None, None) => Err(format!("json: cannot unmarshal number {text} into Go value of type float64")),
+    }
 }
 
 /// `strict decoding error: ` and the errors.

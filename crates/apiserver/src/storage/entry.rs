@@ -8,6 +8,7 @@ use bytes::{Buf as _, Bytes};
 use serde_json::{Map, Value};
 
 use super::watch::EventKind;
+use crate::model::json;
 
 /// An object's labels, sorted by key.
 pub type LabelSet = Arc<[(Box<str>, Box<str>)]>;
@@ -399,10 +400,9 @@ fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> Written {
 
 /// Writes `"key":value,`.
 fn member(out: &mut Vec<u8>, key: &str, value: &Value) {
-    // Serialising a tree of plain values into memory cannot fail.
-    let _ = serde_json::to_writer(&mut *out, key);
+    json::write(out, key);
     out.push(b':');
-    let _ = serde_json::to_writer(&mut *out, value);
+    json::write(out, value);
     out.push(b',');
 }
 

@@ -153,7 +153,7 @@ fn whole(number: &Value) -> Option<i64> {
 }
 
 /// Whether a float is an integer as far as its precision tells.
-fn is_json_integer(float: f64) -> bool {
+pub(super) fn is_json_integer(float: f64) -> bool {
     const EPSILON: f64 = 1e-9;
     if !float.is_finite() || float.abs() > 9_007_199_254_740_991.0 {
         return false;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{DEEPEST, untyped};
+use super::{DEEPEST, Untyped};
 use crate::field::go_quote;
 use crate::schema::normal::{base64, encode, finish, float, put, quantity, zero, zero_struct};
 use crate::schema::scan::Cursor;
@@ -338,9 +338,7 @@ impl<'a> Decoder<'a> {
             Kind::Quantity => quantity(raw).map(Some).map_err(Fatal),
             Kind::Time | Kind::MicroTime => Err(Fatal(self.type_error(what, "string"))),
             Kind::IntOrString => Err(Fatal(self.type_error(what, "int32"))),
-            Kind::Fields | Kind::Raw | Kind::Json => {
-                untyped(&mut Cursor::new(raw), self.depth).map(Some).map_err(Fatal)
-            }
+            Kind::Fields | Kind::Raw | Kind::Json => Untyped::new(raw).value(self.depth).map(Some).map_err(Fatal),
             _ => {
                 let error = self.type_error(what, &shape.go_type());
                 self.saved.get_or_insert(error);

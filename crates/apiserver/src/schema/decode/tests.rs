@@ -11,6 +11,20 @@ fn strict(kind: &str, body: &str) -> Result<Value, String> {
         .map_err(|e| e.message)
 }
 
+/// Contract: API-06
+#[test]
+fn doubled_fields_are_found_with_their_paths() {
+    let (value, found) = read_noting(br#"{"a":1,"b":{"c":[{"d":1,"d":2}]},"a":3}"#).expect("JSON");
+    assert_eq!(found, ["duplicate field \"b.c[0].d\"", "duplicate field \"a\""]);
+    assert_eq!(value, json!({"a": 3, "b": {"c": [{"d": 2}]}}));
+    let plain = br#"{"a":[1,"x",null,true,1.5,-1]}"#;
+    let (value, found) = read_noting(plain).expect("JSON");
+    assert_eq!((value, found), (serde_json::from_slice(plain).expect("JSON"), Vec::new()));
+    // Whole numbers beyond 64 bits with a sign are floats.
+    let (value, _) = read_noting(b"[9223372036854775807,9223372036854775808,-0,1.0]").expect("JSON");
+    assert_eq!(value, json!([i64::MAX, 9_223_372_036_854_775_808_f64, 0, 1.0]));
+}
+
 /// Contract: API-28
 #[test]
 fn schemas_in_custom_resource_definitions() {
