@@ -89,3 +89,31 @@ async fn scales_options_bindings_and_evictions_are_read_from_protobuf() {
     let evicted = send(&server, "POST", &format!("{pods}/p/eviction"), &eviction).await;
     assert_eq!(evicted.status, 201, "{}", evicted.json());
 }
+
+/// A client's zero-based clock, or one far ahead: client-go's own tests count from the year 1.
+///
+/// Contract: API-05
+#[tokio::test(start_paused = true)]
+async fn times_of_every_year_go_through_protobuf() {
+    let server = start();
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    for (name, time) in [
+        ("first", "0001-01-01T00:00:02.000000Z"),
+        ("old", "1676-01-01T00:00:00.000001Z"),
+        ("now", "2026-01-01T00:00:00.123456Z"),
+        ("far", "9999-12-31T23:59:59.999999Z"),
+    ] {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name},
+            "spec": {"renewTime": time},
+        });
+        let created = send(&server, "POST", leases, &lease).await;
+        assert_eq!(created.status, 201, "{}", created.json());
+        let stored = server.get(&format!("{leases}/{name}")).await.json();
+        assert_eq!(stored["spec"]["renewTime"], time);
+        // And out again.
+        let accept = [("Accept", "application/vnd.kubernetes.protobuf")];
+        let told = server.send("GET", &format!("{leases}/{name}"), &accept, Vec::<u8>::new()).await;
+        assert_eq!(told.body, to_protobuf(&stored).expect("a Lease has a form in protobuf"));
+    }
+}

@@ -235,8 +235,7 @@ fn time(message: &[u8], micro: bool) -> Result<Value, String> {
         }
         Ok(())
     })?;
-    let time = muster_objects::time::Timestamp::from_seconds(seconds).plus_nanos(nanos);
-    Ok(Value::from(if micro { time.micro().to_string() } else { time.to_string() }))
+    Ok(crate::schema::time::from_parts(seconds, nanos, micro).map_or(Value::Null, Value::from))
 }
 
 fn int_or_string(message: &[u8]) -> Result<Value, String> {

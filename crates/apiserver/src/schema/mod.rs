@@ -19,7 +19,7 @@ mod normal;
 pub mod openapi;
 mod scan;
 pub mod strategic;
-mod time;
+pub(crate) mod time;
 mod unstructured;
 mod yaml;
 

@@ -1,4 +1,5 @@
-//! RFC 3339 times in JSON, as Go's `time.Parse` reads them and apimachinery writes them.
+//! RFC 3339 times in JSON, as Go's `time.Parse` reads them and apimachinery writes them; every year that four digits
+//! can write is kept.
 
 /// The layout that apimachinery's `Time` parses by.
 const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
@@ -12,11 +13,20 @@ const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
 /// The text of Go's `time.ParseError`.
 pub(super) fn canonical(text: &str, micro: bool) -> Result<Option<String>, String> {
     // Most times are canonical already: nothing to parse but the ranges.
-    let time = parse(text, micro)?;
-    if time.seconds == ZERO && time.nanos == 0 {
-        return Ok(None);
-    }
-    Ok(Some(time.format(micro)))
+    Ok(parse(text, micro)?.canonical(micro))
+}
+
+/// The same for a time that protobuf gives as seconds and nanoseconds since 1970.
+pub(crate) fn from_parts(seconds: i64, nanos: i64, micro: bool) -> Option<String> {
+    let seconds = seconds.saturating_add(nanos.div_euclid(1_000_000_000));
+    let nanos = u32::try_from(nanos.rem_euclid(1_000_000_000)).unwrap_or_default();
+    Time { seconds, nanos }.canonical(micro)
+}
+
+/// A canonical time as seconds since 1970 and nanoseconds, for protobuf; `None` for anything else.
+pub(crate) fn parts(text: &str) -> Option<(i64, i64)> {
+    // The layout of seconds takes a fraction of any length too.
+    parse(text, false).ok().map(|time| (time.seconds, time.nanos.into()))
 }
 
 /// Seconds from 1970 to Go's zero time, the first second of the year 1.
@@ -29,6 +39,11 @@ struct Time {
 }
 
 impl Time {
+    /// To the second (or the microsecond); `None` for Go's zero time.
+    fn canonical(&self, micro: bool) -> Option<String> {
+        (self.seconds != ZERO || self.nanos != 0).then(|| self.format(micro))
+    }
+
     fn format(&self, micro: bool) -> String {
         let (days, second) = (self.seconds.div_euclid(86_400), self.seconds.rem_euclid(86_400));
         let (year, month, day) = civil(days);

@@ -133,10 +133,9 @@ fn content(shape: &'static Shape, value: &Value) -> Vec<u8> {
         }
         Kind::Quantity => bytes(1, text.as_bytes(), &mut out),
         Kind::Time | Kind::MicroTime => {
-            let time =
-                muster_objects::time::Timestamp::parse(text).map_or(0, muster_objects::time::Timestamp::as_nanos);
-            varint_field(1, time.div_euclid(1_000_000_000), &mut out);
-            varint_field(2, time.rem_euclid(1_000_000_000), &mut out);
+            let (seconds, nanos) = crate::schema::time::parts(text).unwrap_or_default();
+            varint_field(1, seconds, &mut out);
+            varint_field(2, nanos, &mut out);
         }
         Kind::IntOrString => {
             varint_field(1, i64::from(value.is_string()), &mut out);
