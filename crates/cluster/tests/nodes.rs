@@ -192,6 +192,38 @@ async fn a_deleted_pod_stays_for_its_shutdown_then_goes() {
     assert!(world.names(PODS).await.is_empty());
 }
 
+/// A Job holds its pods by a finalizer to count how they ended: one that was told to stop did not do its work.
+///
+/// Contract: SIM-05
+#[tokio::test(start_paused = true)]
+async fn a_deleted_pod_that_finalizers_keep_has_failed_unless_it_was_a_server() {
+    let world = World::new(quick(1)).await;
+    let kept = |spec: Value| json!({"metadata": {"finalizers": ["example.com/hold"]}, "spec": spec});
+    world.pod("server", kept(json!({}))).await;
+    world.pod("task", kept(json!({"restartPolicy": "Never"}))).await;
+    world.pod("retried", kept(json!({"restartPolicy": "OnFailure"}))).await;
+    world.pass(1000).await;
+    let unstarted = json!({"metadata": {"annotations": {"muster.dev/fate": "never-start"}, "finalizers": ["example.com/hold"]}});
+    world.pod("unstarted", unstarted).await;
+    world.pass(1000).await;
+    let mut seen = Vec::new();
+    for name in ["server", "task", "retried", "unstarted"] {
+        world.delete(&format!("{PODS}/{name}"), json!({})).await;
+    }
+    world.pass(60_000).await;
+    for pod in world.items(PODS).await {
+        let code = pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].clone();
+        seen.push((pod["metadata"]["name"].clone(), pod["status"]["phase"].clone(), code));
+    }
+    let expected = [
+        ("retried", "Failed", json!(143)),
+        ("server", "Succeeded", json!(0)),
+        ("task", "Failed", json!(143)),
+        ("unstarted", "Failed", Value::Null),
+    ];
+    assert_eq!(seen, expected.map(|(name, phase, code)| (json!(name), json!(phase), code)));
+}
+
 /// Contract: SIM-06
 #[tokio::test(start_paused = true)]
 async fn a_cordoned_and_tainted_node_takes_no_pods_and_loses_those_that_do_not_bear_it() {

@@ -16,7 +16,7 @@ use super::needs::Lack;
 use super::note::{Note, Notes};
 use super::unit::{Unit, UnitState, should_restart, units_of};
 use crate::fate::{Fate, image_is_missing};
-use crate::pod::{Container, NeededBy, Pod};
+use crate::pod::{Container, NeededBy, Pod, RestartPolicy};
 
 /// How long after a failed pull a node says that it backs off.
 const PULL_AGAIN: Duration = Duration::from_secs(2);
@@ -28,6 +28,9 @@ const CRASH_BACKOFF: Duration = Duration::from_secs(10);
 const MAX_CRASH_BACKOFF: Duration = Duration::from_secs(300);
 /// A container that ran this long starts its crash loop anew.
 const CRASH_BACKOFF_RESET: Duration = Duration::from_secs(600);
+
+/// What a program exits with that SIGTERM ends.
+const TERMINATED: i32 = 143;
 
 /// How long after someone else ended a pod in its status alone the node says again what it runs.
 const REASSERT: Duration = Duration::from_millis(500);
@@ -244,12 +247,18 @@ impl Life {
     }
 
     /// Stops every container and ends the pod: what a pod that finalizers keep shows to the end.
+    ///
+    /// A server ends in good order when it is told to. A task that is told to has not done its work, so that a Job whose
+    /// pod is deleted or evicted must not count it as a success; nor must it one that never ran.
     pub(super) fn finish(&mut self, now: Now) -> bool {
         if self.stage == Stage::Over {
             return false;
         }
-        self.exit_all(0, now);
-        self.end(PodPhase::Succeeded, None);
+        let code = if self.pod.spec.restart_policy == RestartPolicy::Always { 0 } else { TERMINATED };
+        self.exit_all(code, now);
+        let succeeded = |unit: &Unit| matches!(&unit.state, UnitState::Exited(exit) if exit.code == 0);
+        let failed = !self.units.iter().filter(|unit| !unit.init).all(succeeded);
+        self.end(if failed { PodPhase::Failed } else { PodPhase::Succeeded }, None);
         self.refresh(now);
         true
     }
