@@ -94,6 +94,13 @@ async fn the_server_tells_its_version_health_and_metrics() {
     let verbose = server.get("/readyz?verbose").await;
     assert!(verbose.body.ends_with(b"readyz check passed\n"), "{:?}", verbose.body);
     server.get("/api/v1/namespaces/default/pods").await;
+    let slis = String::from_utf8(server.get("/metrics/slis").await.body.to_vec()).expect("text");
+    for line in [
+        "kubernetes_healthcheck{name=\"ping\",type=\"readyz\"} 1",
+        "kubernetes_healthchecks_total{name=\"ping\",status=\"success\",type=\"readyz\"} 3",
+    ] {
+        assert!(slis.lines().any(|l| l == line), "{slis}");
+    }
     let metrics = String::from_utf8(server.get("/metrics").await.body.to_vec()).expect("text");
     let line = "apiserver_request_total{verb=\"LIST\",resource=\"pods\",subresource=\"\",code=\"200\"} 1";
     assert!(metrics.lines().any(|l| l == line), "{metrics}");
@@ -129,6 +136,24 @@ async fn discovery_is_aggregated_where_the_client_asks_for_it() {
     }
     assert_eq!(server.get("/apis").await.json()["kind"], "APIGroupList");
     assert_eq!(server.get("/api").await.json()["kind"], "APIVersions");
+}
+
+/// Contract: API-03
+#[tokio::test(start_paused = true)]
+async fn discovery_tells_what_objects_are_stored_as_by_the_references_hashes() {
+    let server = start();
+    for (path, plural, hash) in [
+        ("/api/v1", "pods", "xPOwRZ+Yhw8="),
+        ("/apis/apps/v1", "deployments", "8aSe+NMegvE="),
+        ("/apis/batch/v1", "cronjobs", "sd5LIXh4Fjs="),
+        // What is stored as another version or kind has the hash of that.
+        ("/apis/autoscaling/v1", "horizontalpodautoscalers", "qwQve8ut294="),
+        ("/apis/events.k8s.io/v1", "events", "r2yiGXH7wu8="),
+    ] {
+        let resources = server.get(path).await.json()["resources"].clone();
+        let found = resources.as_array().expect("resources").iter().find(|resource| resource["name"] == plural);
+        assert_eq!(found.expect("the resource")["storageVersionHash"], hash, "{plural}");
+    }
 }
 
 /// Contract: API-22

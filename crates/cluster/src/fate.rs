@@ -126,12 +126,12 @@ impl Directions {
     }
 }
 
-/// Whether an image is one that cannot be pulled: its tag is `404` or `nonexistent`.
+/// Whether an image is one that cannot be pulled: its tag is `404`, `nonexistent` or `non-existent`.
 #[must_use]
 pub fn image_is_missing(image: &str) -> bool {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     let last = name.rsplit_once('/').map_or(name, |(_, last)| last);
-    last.rsplit_once(':').is_some_and(|(_, tag)| matches!(tag, "404" | "nonexistent"))
+    last.rsplit_once(':').is_some_and(|(_, tag)| matches!(tag, "404" | "nonexistent" | "non-existent"))
 }
 
 #[cfg(test)]
@@ -144,6 +144,7 @@ mod tests {
         for (image, missing) in [
             ("nginx:404", true),
             ("nginx:nonexistent", true),
+            ("foo:non-existent", true),
             ("registry.example:5000/team/app:404", true),
             ("nginx:404@sha256:0000", true),
             ("nginx", false),

@@ -103,7 +103,9 @@ pub fn version(registry: &Registry, group: &str, version: &str, headers: &Header
     let Some(served) = found.first() else { return nothing(registry, group, headers, query) };
     let mut resources: Vec<Value> = Vec::new();
     for resource in &served.resources {
-        resources.push(resource_value(resource));
+        let kind = registry.find(group, version, &resource.plural);
+        let stored = kind.as_ref().and_then(|served| served.kind.stored_as());
+        resources.push(resource_value(resource, stored));
         resources.extend(parts(resource).into_iter().map(|part| subresource_value(resource, part)));
     }
     let mut out = Map::new();
@@ -116,7 +118,7 @@ pub fn version(registry: &Registry, group: &str, version: &str, headers: &Header
     legacy(headers, query, &Value::Object(out))
 }
 
-fn resource_value(resource: &Resource) -> Value {
+fn resource_value(resource: &Resource, stored: Option<Model<'_>>) -> Value {
     let mut out = json!({
         "name": resource.plural,
         "singularName": resource.singular,
@@ -131,7 +133,7 @@ fn resource_value(resource: &Resource) -> Value {
         out["categories"] = json!(resource.categories);
     }
     if resource.can("list") {
-        out["storageVersionHash"] = json!(storage_version_hash(resource));
+        out["storageVersionHash"] = json!(storage_version_hash(&stored.unwrap_or(resource.model())));
     }
     out
 }
@@ -166,15 +168,13 @@ fn subresource_value(resource: &Resource, part: Subresource) -> Value {
     out
 }
 
-/// Tells clients whether two servers store a resource alike; only its being the same each time matters.
-fn storage_version_hash(resource: &Resource) -> String {
+/// Tells clients which version of which kind the objects are stored as: the start of a digest of its name.
+fn storage_version_hash(stored: &Model<'_>) -> String {
     use base64::Engine as _;
-    let name = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
-    // FNV-1a: stable, and of the right length.
-    let hash = name
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    base64::engine::general_purpose::STANDARD.encode(hash.to_be_bytes())
+    let Model { group, version, kind } = stored;
+    let digest = ring::digest::digest(&ring::digest::SHA256, format!("{group}/{version}/{kind}").as_bytes());
+    let start = digest.as_ref().get(..8).unwrap_or_default();
+    base64::engine::general_purpose::STANDARD.encode(start)
 }
 
 /// As the router checks what the client reads, then the handler.
@@ -327,9 +327,10 @@ pub fn nothing(registry: &Registry, group: &str, headers: &HeaderMap, query: &Qu
 #[must_use]
 pub fn paths(registry: &Registry) -> Vec<String> {
     let mut paths: Vec<String> =
-        ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        ["/api", "/apis", "/healthz", "/livez", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/readyz"]
             .map(str::to_owned)
             .to_vec();
+    paths.push("/version".to_owned());
     for served in versions(registry) {
         if served.group.is_empty() {
             paths.push(format!("/api/{}", served.version));

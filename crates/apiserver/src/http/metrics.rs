@@ -14,6 +14,9 @@ use futures::Stream;
 use crate::model::Name;
 use crate::registry::{Registry, Served};
 
+/// The type of the text.
+pub const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 /// Bounds of the buckets of request durations, in seconds.
 const BUCKETS: [f64; 8] = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 10.0];
 
@@ -24,6 +27,8 @@ pub struct Metrics {
     watches: Mutex<BTreeMap<Name, Arc<AtomicI64>>>,
     events: Arc<AtomicU64>,
     refused: AtomicU64,
+    /// How often each check of health was asked for, by its name and by the endpoint.
+    checks: Mutex<BTreeMap<(String, String), u64>>,
 }
 
 /// The labels of a request.
@@ -62,6 +67,31 @@ impl Metrics {
     /// Counts a request that was refused because there were too many.
     pub fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a check of health, which has succeeded: it runs in the process that it is of.
+    pub fn checked(&self, name: &str, endpoint: &str) {
+        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        *checks.entry((name.to_owned(), endpoint.to_owned())).or_default() += 1;
+    }
+
+    /// The results of the checks of health that there were, by which the service's level is measured.
+    #[must_use]
+    pub fn slis(&self) -> String {
+        let mut out = String::new();
+        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        head(&mut out, "kubernetes_healthcheck", "gauge", "This metric records the result of a single healthcheck.");
+        for (name, endpoint) in checks.keys() {
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "kubernetes_healthcheck{{name=\"{name}\",type=\"{endpoint}\"}} 1");
+        }
+        let help = "This metric records the results of all healthcheck.";
+        head(&mut out, "kubernetes_healthchecks_total", "counter", help);
+        for ((name, endpoint), count) in checks.iter() {
+            let labels = format!("name=\"{name}\",status=\"success\",type=\"{endpoint}\"");
+            let _ = writeln!(out, "kubernetes_healthchecks_total{{{labels}}} {count}");
+        }
+        out
     }
 
     /// Counts a watch for as long as its stream lives.

@@ -392,23 +392,26 @@ impl Service {
                 Err(error) => respond::error(&error, None),
             },
             ["version", ..] => respond::error(&ApiError::no_such_resource(), None),
-            ["healthz" | "livez" | "readyz"] if query.get("verbose").is_some() => {
-                let verb = path[0];
-                let mut text = String::new();
+            [endpoint @ ("healthz" | "livez" | "readyz")] => {
                 for check in CHECKS {
-                    text.push_str("[+]");
-                    text.push_str(check);
-                    text.push_str(" ok\n");
+                    self.shared.metrics.checked(check, endpoint);
                 }
-                text.push_str(verb);
+                if query.get("verbose").is_none() {
+                    return respond::text(200, &b"ok"[..]);
+                }
+                let mut text: String = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
+                text.push_str(endpoint);
                 text.push_str(" check passed\n");
                 respond::text(200, text)
             }
-            ["healthz" | "livez" | "readyz"] => respond::text(200, &b"ok"[..]),
-            ["healthz" | "livez" | "readyz", check] if CHECKS.contains(check) => respond::text(200, &b"ok"[..]),
+            [endpoint @ ("healthz" | "livez" | "readyz"), check] if CHECKS.contains(check) => {
+                self.shared.metrics.checked(check, endpoint);
+                respond::text(200, &b"ok"[..])
+            }
+            ["metrics", "slis"] => respond::bytes(200, metrics::TEXT, self.shared.metrics.slis()),
             ["metrics"] => {
                 let text = self.shared.metrics.text(&self.shared.registry);
-                respond::bytes(200, "text/plain; version=0.0.4; charset=utf-8", text)
+                respond::bytes(200, metrics::TEXT, text)
             }
             ["openapi", "v3"] => openapi::index(&self.shared.registry),
             ["openapi", "v3", rest @ ..] => {

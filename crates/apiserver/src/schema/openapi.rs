@@ -172,6 +172,15 @@ impl Schemas {
         json!({ "$ref": format!("{}{name}", self.prefix) })
     }
 
+    /// A reference stands alone in version 3; what is said beside it goes beside an `allOf`.
+    fn wrap(&self, schema: &mut Map<String, Value>) {
+        if self.three
+            && let Some(reference) = schema.remove("$ref")
+        {
+            schema.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+        }
+    }
+
     fn named(&mut self, name: &str) -> Value {
         if self.custom.contains_key(name) {
             return json!({ "$ref": format!("{}{name}", self.prefix) });
@@ -271,14 +280,7 @@ impl Schemas {
 
     fn property(&mut self, field: &Field, line: usize) -> Value {
         let mut out = self.shape(&field.shape);
-        if let Some(reference) = out.remove("$ref") {
-            // A reference stands alone; what is said beside it goes beside an `allOf`.
-            if self.three {
-                out.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
-            } else {
-                out.insert("$ref".to_owned(), reference);
-            }
-        }
+        self.wrap(&mut out);
         self.describe(line, &mut out);
         enumerate(field, &mut out);
         if self.three

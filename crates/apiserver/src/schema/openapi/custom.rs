@@ -116,7 +116,10 @@ impl Schemas {
 
     fn described(&mut self, name: &str, doc: &str) -> Value {
         let mut out = self.named(name);
-        out["description"] = json!(doc);
+        if let Value::Object(schema) = &mut out {
+            self.wrap(schema);
+            schema.insert("description".to_owned(), json!(doc));
+        }
         out
     }
 
