@@ -192,6 +192,34 @@ async fn a_deleted_pod_stays_for_its_shutdown_then_goes() {
     assert!(world.names(PODS).await.is_empty());
 }
 
+/// A pod that names its node comes past the scheduler, and a StatefulSet's waits for such a failure to make it anew.
+///
+/// Contract: SIM-02
+#[tokio::test(start_paused = true)]
+async fn a_node_does_not_admit_a_pod_whose_host_port_is_taken() {
+    let world = World::new(quick(1)).await;
+    let on_port = |port: u16| {
+        json!({"spec": {
+            "nodeName": "node-0",
+            "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": port}]}],
+        }})
+    };
+    for (name, port) in [("first", 80), ("second", 80), ("third", 81)] {
+        world.pod(name, on_port(port)).await;
+        world.pass(100).await;
+    }
+    let second = world.get(&format!("{PODS}/second")).await;
+    let message = "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
+    assert_eq!(second["status"]["phase"], "Failed");
+    assert_eq!((&second["status"]["reason"], &second["status"]["message"]), (&json!("NodePorts"), &json!(message)));
+    assert!(is_ready(&world.get(&format!("{PODS}/third")).await));
+    world.delete(&format!("{PODS}/first"), json!({})).await;
+    world.pass(60_000).await;
+    world.pod("fourth", on_port(80)).await;
+    world.pass(100).await;
+    assert!(is_ready(&world.get(&format!("{PODS}/fourth")).await), "the second holds nothing");
+}
+
 /// A Job holds its pods by a finalizer to count how they ended: one that was told to stop did not do its work.
 ///
 /// Contract: SIM-05

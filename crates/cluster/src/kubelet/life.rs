@@ -130,12 +130,22 @@ impl Life {
             reassert: None,
         };
         if fate == Fate::Reject {
-            let reason = directions.reason.clone().unwrap_or_else(|| "UnexpectedAdmissionError".into());
-            let message = directions.message.as_deref().unwrap_or("the node's annotation says so");
-            life.end(PodPhase::Failed, Some((reason, format!("Pod was rejected: {message}").into())));
+            let reason = directions.reason.as_deref().unwrap_or("UnexpectedAdmissionError");
+            life.reject(reason, directions.message.as_deref().unwrap_or("the node's annotation says so"), now);
         }
         life.refresh(now);
         life
+    }
+
+    /// The node does not admit the pod.
+    pub(super) fn reject(&mut self, reason: &str, message: &str, now: Now) {
+        self.end(PodPhase::Failed, Some((reason.into(), format!("Pod was rejected: {message}").into())));
+        self.refresh(now);
+    }
+
+    /// Whether the pod has ended: nothing of it runs, or will.
+    pub(super) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
     }
 
     /// A pod that was reported before this node's agent knew of it: it goes on as it was.

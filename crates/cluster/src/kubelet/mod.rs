@@ -16,6 +16,7 @@ mod addresses;
 mod life;
 mod needs;
 mod note;
+mod ports;
 mod run;
 mod status;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use self::life::Now;
 use self::needs::Needs;
 pub use self::needs::{Found, Needed};
 use self::note::Notes;
+use self::ports::Ports;
 pub(crate) use self::run::{Input, run, sleep_until};
 use self::status::Form;
 use crate::duration::{DelayRange, draw};
@@ -130,6 +132,7 @@ pub struct Kubelet {
 struct Agent {
     place: Place,
     addresses: Addresses,
+    ports: Ports,
     reachable: bool,
     /// Pods with something to write once the node can be reached again.
     held: Vec<Uid>,
@@ -180,6 +183,7 @@ impl Kubelet {
         let agent = self.nodes.entry(Arc::clone(name)).or_insert_with(|| Agent {
             place,
             addresses: Addresses::new(place.pods, place.prefix),
+            ports: Ports::default(),
             reachable,
             held: Vec::new(),
         });
@@ -231,6 +235,11 @@ impl Kubelet {
         if let Some(ip) = life.ip {
             agent.addresses.claim(ip);
         }
+        let runs = |holder: &Uid| self.lives.get(holder).is_some_and(|entry| !entry.life.is_over());
+        if !known && agent.ports.are_taken(&pod.spec.host_ports, runs) {
+            life.reject("NodePorts", ports::TAKEN, now);
+        }
+        agent.ports.take(&pod.spec.host_ports, uid);
         if pod.meta.is_being_deleted() {
             life.update(pod, now, self.settings.shutdown, &mut self.notes);
         }
@@ -277,9 +286,9 @@ impl Kubelet {
                 self.timers.remove(&(at, entry.sequence, uid.clone()));
             }
             self.needs.remove(&entry.life.pod, entry.sequence);
-            if let (Some(ip), Some(agent)) = (entry.life.ip, self.nodes.get_mut(&entry.node))
-                && !pod.spec.host_network
-            {
+            let Some(agent) = self.nodes.get_mut(&entry.node) else { return };
+            agent.ports.release(&entry.life.pod.spec.host_ports, uid);
+            if let Some(ip) = entry.life.ip.filter(|_| !pod.spec.host_network) {
                 agent.addresses.release(ip);
             }
         } else if let Some(node) = &pod.node
