@@ -86,3 +86,17 @@ async fn the_api_server_has_a_service_with_endpoints_that_come_back() {
         }
     }
 }
+
+/// An extension API server, or a controller that serves HTTPS, looks up here whose certificates it trusts.
+///
+/// Contract: API-32
+#[tokio::test(start_paused = true)]
+async fn the_authority_of_client_certificates_is_told_where_others_look_it_up() {
+    const AUTHENTICATION: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let server = start();
+    assert_eq!(server.get(AUTHENTICATION).await.status, 404, "there is no authority");
+    server.api.registry().publish_client_ca("PEM");
+    assert_eq!(server.get(AUTHENTICATION).await.json()["data"], json!({"client-ca-file": "PEM"}));
+    assert_eq!(server.send("DELETE", AUTHENTICATION, &[], String::new()).await.status, 200);
+    assert_eq!(server.get(AUTHENTICATION).await.json()["data"], json!({"client-ca-file": "PEM"}));
+}

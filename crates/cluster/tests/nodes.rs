@@ -192,6 +192,23 @@ async fn a_deleted_pod_stays_for_its_shutdown_then_goes() {
     assert!(world.names(PODS).await.is_empty());
 }
 
+/// Contract: SIM-03
+#[tokio::test(start_paused = true)]
+async fn the_node_says_which_generation_of_a_pod_it_runs() {
+    let world = World::new(quick(1)).await;
+    world.pod("p", json!({"spec": {"activeDeadlineSeconds": 5000}})).await;
+    world.pass(100).await;
+    assert_eq!(world.get(&format!("{PODS}/p")).await["status"]["observedGeneration"], 1);
+    for (seconds, generation) in [(4999, 2), (4998, 3)] {
+        world.merge(&format!("{PODS}/p"), json!({"spec": {"activeDeadlineSeconds": seconds}})).await;
+        world.pass(100).await;
+        let pod = world.get(&format!("{PODS}/p")).await;
+        assert_eq!(pod["metadata"]["generation"], generation);
+        assert_eq!(pod["status"]["observedGeneration"], generation);
+        assert_eq!(condition(&pod, "Ready")["observedGeneration"], generation);
+    }
+}
+
 /// A pod that names its node comes past the scheduler, and a StatefulSet's waits for such a failure to make it anew.
 ///
 /// Contract: SIM-02

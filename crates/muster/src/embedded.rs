@@ -135,6 +135,9 @@ impl Server {
     /// Starts nodes and controllers. Requests for certificates are signed by the authority, where there is one.
     pub(crate) async fn start(self, authority: Option<Authority>) -> Result<Embedded> {
         let Self { client, controllers, cluster, requests, server, settings, seed } = self;
+        if let Some(authority) = &authority {
+            server.registry().publish_client_ca(&authority.pem());
+        }
         let cluster = Cluster::start(
             cluster,
             ClusterOptions {

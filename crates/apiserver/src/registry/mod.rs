@@ -270,6 +270,8 @@ pub struct Registry {
     unstored: services::Unstored,
     /// The webhooks and policies that are configured.
     pub configured: Configured,
+    /// The authority whose certificates are credentials here, in PEM, for others who would trust them too.
+    client_ca: OnceLock<String>,
 }
 
 impl Registry {
@@ -307,6 +309,7 @@ impl Registry {
             usage: admission::quota::Usage::default(),
             unstored: services::Unstored::default(),
             configured,
+            client_ca: OnceLock::new(),
         }
     }
 

@@ -209,7 +209,9 @@ impl Life {
         if self.stage == Stage::Over {
             return false;
         }
-        let mut changed = old.status.unready_gates != pod.status.unready_gates;
+        // A report says of which generation it is.
+        let mut changed =
+            old.status.unready_gates != pod.status.unready_gates || old.meta.generation != pod.meta.generation;
         if old.directions != pod.directions {
             changed |= self.redirect(now, notes);
         }

@@ -1,4 +1,5 @@
-//! The Service by which pods find the API server, with its Endpoints and EndpointSlice (API-20, API-27).
+//! The Service by which pods find the API server, with its Endpoints and EndpointSlice (API-20, API-27), and the
+//! ConfigMap by which other servers learn whose certificates this one trusts.
 //!
 //! No controller knows of them: the server keeps them itself. Whoever deletes one finds a new one in its place.
 
@@ -17,7 +18,30 @@ const API_SERVER_IP: &str = "10.96.0.1";
 const ADDRESS: &str = "172.18.0.1";
 const PORT: u16 = 6443;
 
+/// Where extension API servers and controllers look up whom to trust.
+const AUTHENTICATION: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
+
 impl Registry {
+    /// Tells others whose client certificates are credentials here.
+    pub fn publish_client_ca(&self, pem: &str) {
+        if self.client_ca.set(pem.to_owned()).is_ok() {
+            self.create_own_authentication();
+        }
+    }
+
+    fn create_own_authentication(&self) {
+        let (Some(pem), (namespace, name)) = (self.client_ca.get(), AUTHENTICATION) else { return };
+        self.create_own(
+            "",
+            "configmaps",
+            json!({
+                "kind": "ConfigMap", "apiVersion": "v1",
+                "metadata": {"name": name, "namespace": namespace},
+                "data": {"client-ca-file": pem},
+            }),
+        );
+    }
+
     /// Makes those of the server's own objects that are not there, as far as their kinds are served.
     pub fn create_own_service(&self) {
         let port = json!({"name": "https", "port": PORT, "protocol": "TCP"});
@@ -63,6 +87,8 @@ impl Registry {
     pub(in crate::registry) fn restore_own(&self, namespace: &str, name: &str) {
         if (namespace, name) == (NAMESPACE, NAME) {
             self.create_own_service();
+        } else if (namespace, name) == AUTHENTICATION {
+            self.create_own_authentication();
         }
     }
 }
