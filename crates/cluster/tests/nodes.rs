@@ -194,6 +194,21 @@ async fn a_deleted_pod_stays_for_its_shutdown_then_goes() {
 
 /// Contract: SIM-03
 #[tokio::test(start_paused = true)]
+async fn an_active_deadline_may_come_later_and_counts_from_the_start() {
+    let world = World::new(quick(1)).await;
+    world.pod("p", json!({})).await;
+    world.pass(10_000).await;
+    world.merge(&format!("{PODS}/p"), json!({"spec": {"activeDeadlineSeconds": 100}})).await;
+    world.pass(80_000).await;
+    assert!(is_ready(&world.get(&format!("{PODS}/p")).await));
+    world.merge(&format!("{PODS}/p"), json!({"spec": {"activeDeadlineSeconds": 95}})).await;
+    world.pass(6_000).await;
+    let status = world.get(&format!("{PODS}/p")).await["status"].clone();
+    assert_eq!((&status["phase"], &status["reason"]), (&json!("Failed"), &json!("DeadlineExceeded")));
+}
+
+/// Contract: SIM-03
+#[tokio::test(start_paused = true)]
 async fn the_node_says_which_generation_of_a_pod_it_runs() {
     let world = World::new(quick(1)).await;
     world.pod("p", json!({"spec": {"activeDeadlineSeconds": 5000}})).await;

@@ -72,6 +72,8 @@ pub(super) struct Life {
     lacks: Option<Box<[Lack]>>,
     /// How long one step of starting up takes.
     step: Duration,
+    /// The same by the other clock: what its active deadline counts from.
+    taken_up: Moment,
     /// When its active deadline ends.
     deadline: Option<Moment>,
     /// When it has stopped, once it is being deleted.
@@ -125,7 +127,8 @@ impl Life {
             lacks: (!pod.extras().has_needs()).then(Box::default),
             stage: Stage::Creating((fate != Fate::NeverStart).then(|| now.moment + step)),
             step,
-            deadline: pod.spec.active_deadline.map(|seconds| now.moment + Duration::from_secs(seconds)),
+            taken_up: now.moment,
+            deadline: deadline(pod, now.moment),
             stopped: None,
             reassert: None,
         };
@@ -152,6 +155,8 @@ impl Life {
     pub(super) fn resume(pod: &Arc<Pod>, now: Now, narrated: bool) -> Self {
         let mut life = Self::begin(pod, now, Duration::ZERO, narrated);
         life.began = pod.status.start_time.unwrap_or(now.wall);
+        life.taken_up = now.moment - now.wall.saturating_since(life.began);
+        life.deadline = deadline(pod, life.taken_up);
         life.ip = pod.status.pod_ips.first().and_then(|ip| ip.parse().ok());
         if pod.is_terminal() {
             life.end(pod.status.phase, None);
@@ -208,6 +213,9 @@ impl Life {
         }
         if self.stage == Stage::Over {
             return false;
+        }
+        if old.spec.active_deadline != pod.spec.active_deadline {
+            self.deadline = deadline(pod, self.taken_up);
         }
         // A report says of which generation it is.
         let mut changed =
@@ -596,6 +604,11 @@ impl Life {
         }
         if waiting || !(running || stopped) { PodPhase::Pending } else { PodPhase::Running }
     }
+}
+
+/// When a pod that was taken up then is ended whatever it does.
+fn deadline(pod: &Pod, taken_up: Moment) -> Option<Moment> {
+    pod.spec.active_deadline.map(|seconds| taken_up + Duration::from_secs(seconds))
 }
 
 /// What is the matter with the environment of a container, if anything is.
