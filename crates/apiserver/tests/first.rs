@@ -71,5 +71,49 @@ async fn system_priority_classes_and_flow_control_are_there() {
     let flow = "/apis/flowcontrol.apiserver.k8s.io/v1";
     assert_eq!(names(&server, &format!("{flow}/flowschemas")).await, ["catch-all", "exempt"]);
     assert_eq!(names(&server, &format!("{flow}/prioritylevelconfigurations")).await, ["catch-all", "exempt"]);
-    assert_eq!(server.delete(&format!("{flow}/flowschemas/exempt"), None).await.status, 405);
+}
+
+/// Contract: API-25
+#[tokio::test(start_paused = true)]
+async fn flow_control_is_stored_and_what_every_server_has_of_it_stays() {
+    let server = support::start();
+    let schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+    let levels = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
+    let named = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
+    let queued = json!({"type": "Limited", "limited": {"limitResponse": {"type": "Queue", "queuing": {}}}});
+    let level = server.post(levels, &named("PriorityLevelConfiguration", "mine", queued)).await;
+    assert_eq!(level.status, 201, "{}", level.json());
+    let defaulted = json!({
+        "nominalConcurrencyShares": 30, "lendablePercent": 0,
+        "limitResponse": {"type": "Queue", "queuing": {"handSize": 8, "queues": 64, "queueLengthLimit": 50}},
+    });
+    assert_eq!(level.json()["spec"]["limited"], defaulted);
+    let rules = json!([{
+        "subjects": [{"kind": "User", "user": {"name": "jane"}}],
+        "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
+    }]);
+    let spec = json!({"priorityLevelConfiguration": {"name": "mine"}, "rules": rules});
+    let schema = server.post(schemas, &named("FlowSchema", "mine", spec)).await;
+    assert_eq!(schema.status, 201, "{}", schema.json());
+    assert_eq!(schema.json()["spec"]["matchingPrecedence"], 1000);
+    let status = json!({"status": {"conditions": [{"type": "Dangling", "status": "False"}]}});
+    let patched = server.merge(&format!("{schemas}/mine/status"), &status).await;
+    assert_eq!(patched.json()["status"]["conditions"][0]["type"], "Dangling");
+    assert_eq!(server.delete(&format!("{schemas}/mine"), None).await.status, 200);
+
+    for (list, change, allowed) in [
+        (schemas, json!({"spec": {"matchingPrecedence": 5}}), false),
+        (levels, json!({"spec": {"exempt": {"lendablePercent": 50}}}), true),
+        (levels, json!({"spec": {"type": "Limited"}}), false),
+    ] {
+        let answer = server.merge(&format!("{list}/exempt"), &change).await;
+        assert_eq!(answer.status, if allowed { 200 } else { 422 }, "{change}: {}", answer.json());
+    }
+    for list in [schemas, levels] {
+        let old = server.get(&format!("{list}/exempt")).await.json();
+        assert_eq!(server.delete(&format!("{list}/exempt"), None).await.status, 200);
+        let new = server.get(&format!("{list}/exempt")).await.json();
+        assert_ne!(old["metadata"]["uid"], new["metadata"]["uid"]);
+        assert_eq!(new["metadata"]["annotations"], json!({"apf.kubernetes.io/autoupdate-spec": "true"}));
+    }
 }

@@ -17,6 +17,11 @@ use crate::registry::{Registry, Served};
 /// The type of the text.
 pub const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// What there is to check of the server's health.
+pub const CHECKS: [&str; 2] = ["ping", "storage"];
+/// Where it can be asked for.
+pub const ENDPOINTS: [&str; 3] = ["healthz", "livez", "readyz"];
+
 /// Bounds of the buckets of request durations, in seconds.
 const BUCKETS: [f64; 8] = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 10.0];
 
@@ -28,7 +33,7 @@ pub struct Metrics {
     events: Arc<AtomicU64>,
     refused: AtomicU64,
     /// How often each check of health was asked for, by its name and by the endpoint.
-    checks: Mutex<BTreeMap<(String, String), u64>>,
+    checks: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
 }
 
 /// The labels of a request.
@@ -70,24 +75,26 @@ impl Metrics {
     }
 
     /// Counts a check of health, which has succeeded: it runs in the process that it is of.
-    pub fn checked(&self, name: &str, endpoint: &str) {
+    pub fn checked(&self, name: &'static str, endpoint: &'static str) {
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
-        *checks.entry((name.to_owned(), endpoint.to_owned())).or_default() += 1;
+        *checks.entry((name, endpoint)).or_default() += 1;
     }
 
-    /// The results of the checks of health that there were, by which the service's level is measured.
+    /// The results of the checks of health, by which the service's level is measured.
     #[must_use]
     pub fn slis(&self) -> String {
         let mut out = String::new();
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = CHECKS.iter().flat_map(|name| ENDPOINTS.iter().map(|endpoint| (*name, *endpoint)));
         head(&mut out, "kubernetes_healthcheck", "gauge", "This metric records the result of a single healthcheck.");
-        for (name, endpoint) in checks.keys() {
+        for (name, endpoint) in all.clone() {
             // Writing to a String cannot fail.
             let _ = writeln!(out, "kubernetes_healthcheck{{name=\"{name}\",type=\"{endpoint}\"}} 1");
         }
         let help = "This metric records the results of all healthcheck.";
         head(&mut out, "kubernetes_healthchecks_total", "counter", help);
-        for ((name, endpoint), count) in checks.iter() {
+        for (name, endpoint) in all {
+            let count = checks.get(&(name, endpoint)).copied().unwrap_or_default();
             let labels = format!("name=\"{name}\",status=\"success\",type=\"{endpoint}\"");
             let _ = writeln!(out, "kubernetes_healthchecks_total{{{labels}}} {count}");
         }

@@ -381,6 +381,26 @@ impl Service {
         Ok((first.unwrap_or_else(|| joined.freeze()), Some(hold)))
     }
 
+    /// Answers `/healthz`, `/livez` or `/readyz`, or one check of it.
+    fn health(&self, endpoint: &str, checks: &[&str], query: &Query) -> Response<Body> {
+        let asked = |check: &&&str| checks.is_empty() || checks == [**check];
+        let (checks, endpoint) = (
+            metrics::CHECKS.iter().filter(asked).collect::<Vec<_>>(),
+            metrics::ENDPOINTS.iter().find(|known| **known == endpoint),
+        );
+        let (Some(endpoint), false) = (endpoint, checks.is_empty()) else { return respond::no_such_page() };
+        for check in &checks {
+            self.shared.metrics.checked(check, endpoint);
+        }
+        if query.get("verbose").is_none() {
+            return respond::text(200, &b"ok"[..]);
+        }
+        let mut text: String = checks.iter().map(|check| format!("[+]{check} ok\n")).collect();
+        text.push_str(endpoint);
+        text.push_str(" check passed\n");
+        respond::text(200, text)
+    }
+
     fn other(&self, path: &[&str], parts: &Parts, query: &Query) -> Response<Body> {
         let plain = |value: &serde_json::Value| {
             respond::value(200, value, Output { format: Format::Json, pretty: true, transform: None })
@@ -392,22 +412,7 @@ impl Service {
                 Err(error) => respond::error(&error, None),
             },
             ["version", ..] => respond::error(&ApiError::no_such_resource(), None),
-            [endpoint @ ("healthz" | "livez" | "readyz")] => {
-                for check in CHECKS {
-                    self.shared.metrics.checked(check, endpoint);
-                }
-                if query.get("verbose").is_none() {
-                    return respond::text(200, &b"ok"[..]);
-                }
-                let mut text: String = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
-                text.push_str(endpoint);
-                text.push_str(" check passed\n");
-                respond::text(200, text)
-            }
-            [endpoint @ ("healthz" | "livez" | "readyz"), check] if CHECKS.contains(check) => {
-                self.shared.metrics.checked(check, endpoint);
-                respond::text(200, &b"ok"[..])
-            }
+            ["healthz" | "livez" | "readyz", rest @ ..] => self.health(path[0], rest, query),
             ["metrics", "slis"] => respond::bytes(200, metrics::TEXT, self.shared.metrics.slis()),
             ["metrics"] => {
                 let text = self.shared.metrics.text(&self.shared.registry);
@@ -442,9 +447,6 @@ fn bindings(registry: &Registry, group: &str, version: &str, path: &path::Resour
     let wanted = (group, version, path.resource) == ("", "v1", "bindings");
     if collection && wanted { registry.find("", "v1", "pods") } else { None }
 }
-
-/// The checks that health is made of.
-const CHECKS: [&str; 2] = ["ping", "storage"];
 
 impl From<ApiError> for Unread {
     fn from(error: ApiError) -> Self {

@@ -1,23 +1,48 @@
-//! FlowSchema and PriorityLevelConfiguration: to be read only. Requests are bounded by other means here; what is served are
-//! the objects that every reference server has.
+//! FlowSchema and PriorityLevelConfiguration. They are stored; requests are bounded by other means here. Those that every
+//! reference server has are there from the start and come back.
 
 use serde_json::{Value, json};
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row, Subresource};
-use crate::model::Fields as _;
+use crate::model::{Fields as _, metadata};
+use crate::validation::flowcontrol;
 
 /// Their API group.
 pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
-const READ: &[&str] = &["get", "list", "watch"];
-
 fn resource(kind: &'static str, plural: &'static str) -> Resource {
-    Resource::cluster(GROUP, "v1", kind, plural).only(READ).parts(&[Subresource::Status])
+    Resource::cluster(GROUP, "v1", kind, plural).parts(&[Subresource::Status])
 }
 
 /// Which requests are of which priority.
 pub(super) fn schema() -> Row {
-    Row { counts_spec: true, columns: &SCHEMA_COLUMNS, ..Row::new(resource("FlowSchema", "flowschemas")) }
+    Row {
+        counts_spec: true,
+        default: |schema| {
+            if let Some(spec) = schema.object_mut("spec") {
+                set_if_zero(spec, "matchingPrecedence", 1000);
+            }
+        },
+        validate: |schema, _, errors| {
+            flowcontrol::validate_schema(schema, fixed_spec("flowschemas", schema).as_ref(), errors);
+        },
+        validate_part: |_, schema, _, errors| flowcontrol::validate_status(schema, errors),
+        columns: &SCHEMA_COLUMNS,
+        ..Row::new(resource("FlowSchema", "flowschemas"))
+    }
+}
+
+fn set_if_zero(object: &mut Object, field: &str, value: i64) {
+    if object.int(field) == 0 {
+        object.insert(field.to_owned(), json!(value));
+    }
+}
+
+/// The spec of the object of that name that every server has, as it is stored.
+fn fixed_spec(plural: &str, object: &Object) -> Option<Value> {
+    let name = metadata(object).text("name");
+    let own = mandatory().into_iter().find(|(of, own)| *of == plural && own["metadata"]["name"] == name);
+    own.map(|(_, mut own)| own["spec"].take())
 }
 
 static SCHEMA_COLUMNS: [Column; 6] = [
@@ -42,8 +67,30 @@ static SCHEMA_COLUMNS: [Column; 6] = [
 pub(super) fn level() -> Row {
     Row {
         counts_spec: true,
+        default: default_level,
+        validate: |level, _, errors| {
+            let fixed = fixed_spec("prioritylevelconfigurations", level);
+            flowcontrol::validate_level(level, fixed.as_ref(), errors);
+        },
+        validate_part: |_, level, _, errors| flowcontrol::validate_status(level, errors),
         columns: &LEVEL_COLUMNS,
         ..Row::new(resource("PriorityLevelConfiguration", "prioritylevelconfigurations"))
+    }
+}
+
+fn default_level(level: &mut Object) {
+    let Some(spec) = level.object_mut("spec") else { return };
+    for (field, shares) in [("exempt", 0), ("limited", 30)] {
+        if let Some(limits) = spec.object_mut(field) {
+            limits.set_if_absent("nominalConcurrencyShares", shares);
+            limits.set_if_absent("lendablePercent", 0);
+        }
+    }
+    let limited = spec.object_mut("limited").and_then(|limited| limited.object_mut("limitResponse"));
+    if let Some(queuing) = limited.and_then(|response| response.object_mut("queuing")) {
+        for (field, value) in [("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)] {
+            set_if_zero(queuing, field, value);
+        }
     }
 }
 

@@ -22,10 +22,15 @@ impl Registry {
             });
             self.create_own("scheduling.k8s.io", "priorityclasses", class);
         }
+        self.create_own_flows();
+        apiservices::create_first(self);
+    }
+
+    /// Makes those of flow control's objects that every server has and that are not there.
+    pub(super) fn create_own_flows(&self) {
         for (plural, object) in flowcontrol::mandatory() {
             self.create_own(flowcontrol::GROUP, plural, object);
         }
-        apiservices::create_first(self);
     }
 
     /// Creates an object for the server itself, where the kind is served and it is not there yet.

@@ -17,6 +17,7 @@ pub mod duration;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod event;
+pub mod flowcontrol;
 pub mod horizontalpodautoscaler;
 pub mod ingress;
 pub mod internal;

@@ -89,6 +89,8 @@ impl Registry {
             self.create_own_service();
         } else if (namespace, name) == AUTHENTICATION {
             self.create_own_authentication();
+        } else if matches!((namespace, name), ("", "exempt" | "catch-all")) {
+            self.create_own_flows();
         }
     }
 }
