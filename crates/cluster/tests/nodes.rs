@@ -209,6 +209,27 @@ async fn an_active_deadline_may_come_later_and_counts_from_the_start() {
 
 /// Contract: SIM-03
 #[tokio::test(start_paused = true)]
+async fn an_ephemeral_container_runs_beside_the_others_and_ends_with_them() {
+    let world = World::new(quick(1)).await;
+    let debugger = |name: &str| json!({"spec": {"ephemeralContainers": [{"name": name, "image": "busybox"}]}});
+    let task = json!({"spec": {"restartPolicy": "Never"}, "metadata": {"finalizers": ["example.com/hold"]}});
+    world.pod("p", task).await;
+    world.pass(100).await;
+    world.merge(&format!("{PODS}/p/ephemeralcontainers"), debugger("look")).await;
+    world.pass(100).await;
+    let pod = world.get(&format!("{PODS}/p")).await;
+    let seen = &pod["status"]["ephemeralContainerStatuses"][0];
+    assert_eq!((&seen["name"], &seen["ready"], &seen["started"]), (&json!("look"), &json!(false), &Value::Null));
+    assert!(seen["state"]["running"]["startedAt"].is_string(), "{seen}");
+    assert!(is_ready(&pod));
+    world.delete(&format!("{PODS}/p"), json!({})).await;
+    world.pass(60_000).await;
+    let seen = world.get(&format!("{PODS}/p")).await["status"]["ephemeralContainerStatuses"][0].clone();
+    assert_eq!(seen["state"]["terminated"]["exitCode"], 143, "{seen}");
+}
+
+/// Contract: SIM-03
+#[tokio::test(start_paused = true)]
 async fn the_node_says_which_generation_of_a_pod_it_runs() {
     let world = World::new(quick(1)).await;
     world.pod("p", json!({"spec": {"activeDeadlineSeconds": 5000}})).await;

@@ -63,6 +63,8 @@ pub(super) struct Life {
     pub(super) verdict: Option<(Arc<str>, Arc<str>)>,
     /// Init containers, then containers, in the pod's order.
     pub(super) units: Box<[Unit]>,
+    /// Ephemeral containers, on which nothing else of the pod depends, from when they are started.
+    pub(super) ephemeral: Vec<Unit>,
     /// The kubelet's own conditions.
     pub(super) conditions: Conditions,
     /// Whether events tell of this pod.
@@ -122,6 +124,7 @@ impl Life {
             phase: PodPhase::Pending,
             verdict: None,
             units,
+            ephemeral: Vec::new(),
             conditions: Conditions { sandbox: no, initialized: no, containers_ready: no, ready: no },
             narrated,
             lacks: (!pod.extras().has_needs()).then(Box::default),
@@ -220,6 +223,7 @@ impl Life {
         // A report says of which generation it is.
         let mut changed =
             old.status.unready_gates != pod.status.unready_gates || old.meta.generation != pod.meta.generation;
+        changed |= self.start_ephemeral(now, notes);
         if old.directions != pod.directions {
             changed |= self.redirect(now, notes);
         }
@@ -305,6 +309,7 @@ impl Life {
             && self.has_volumes()
         {
             self.conditions.sandbox.0 = true;
+            self.start_ephemeral(now, notes);
             self.take_turn(0, now, notes);
             return;
         }
@@ -344,6 +349,24 @@ impl Life {
                 self.start(at, now, notes);
             }
         }
+    }
+
+    /// Starts the ephemeral containers that have come, once there is a sandbox for them. Returns whether one was.
+    fn start_ephemeral(&mut self, now: Now, notes: &mut Notes) -> bool {
+        let (pod, known) = (Arc::clone(&self.pod), self.ephemeral.len());
+        let wanted = &pod.extras().ephemeral_containers;
+        if !self.conditions.sandbox.0 || wanted.len() <= known {
+            return false;
+        }
+        for container in &wanted[known..] {
+            let mut unit = Unit::new(container, false);
+            let missing = image_is_missing(&unit.image);
+            (unit.state, unit.started) =
+                (if missing { UnitState::PullBackOff } else { UnitState::Running(now.wall) }, now.moment);
+            notes.push(self, &unit, if missing { Note::PullFailed } else { Note::Started });
+            self.ephemeral.push(unit);
+        }
+        true
     }
 
     /// Starts a container, or fails to pull its image.
@@ -558,7 +581,7 @@ impl Life {
     }
 
     fn exit_all(&mut self, code: i32, now: Now) {
-        for unit in &mut self.units {
+        for unit in self.units.iter_mut().chain(&mut self.ephemeral) {
             if matches!(unit.state, UnitState::Running(_)) {
                 unit.exit(code, now);
             }

@@ -61,10 +61,16 @@ pub(super) fn patch(life: &Life, host_ip: &str, form: Form) -> Vec<u8> {
         if let Some(ip) = life.ip {
             let _ = write!(out, r#","podIP":"{ip}","podIPs":[{{"ip":"{ip}"}}]"#);
         }
-        if life.units.iter().any(|unit| unit.init) {
-            push_units(&mut out, "initContainerStatuses", life, true);
+        let (init, mut containers): (Vec<&Unit>, Vec<&Unit>) = life.units.iter().partition(|unit| unit.init);
+        if !init.is_empty() {
+            push_units(&mut out, "initContainerStatuses", life, &init, true);
         }
-        push_units(&mut out, "containerStatuses", life, false);
+        // A kubelet sorts the containers by name, and keeps the init containers in their order.
+        containers.sort_by(|a, b| a.name.cmp(&b.name));
+        push_units(&mut out, "containerStatuses", life, &containers, true);
+        if !life.ephemeral.is_empty() {
+            push_units(&mut out, "ephemeralContainerStatuses", life, &life.ephemeral.iter().collect::<Vec<_>>(), false);
+        }
     }
     out.push_str("}}");
     out.into_bytes()
@@ -160,28 +166,24 @@ fn names<'u>(units: impl Iterator<Item = &'u Unit>) -> String {
     format!("[{}]", names.join(" "))
 }
 
-fn push_units(out: &mut String, field: &str, life: &Life, init: bool) {
+/// Writes the statuses of some containers; `probed` are those that may have probes.
+fn push_units(out: &mut String, field: &str, life: &Life, units: &[&Unit], probed: bool) {
     let _ = write!(out, r#","{field}":["#);
-    let mut units: Vec<&Unit> = life.units.iter().filter(|unit| unit.init == init).collect();
-    if !init {
-        // A kubelet sorts the containers by name, and keeps the init containers in their order.
-        units.sort_by(|a, b| a.name.cmp(&b.name));
-    }
     let waits_for_init = life.units.iter().any(|unit| unit.init);
-    for (at, unit) in units.into_iter().enumerate() {
+    for (at, unit) in units.iter().enumerate() {
         out.push(if at == 0 { '{' } else { ',' });
         if at > 0 {
             out.push('{');
         }
         push_field(out, true, "name", &unit.name);
         push_field(out, false, "image", &unit.image);
-        push_unit(out, life, unit, waits_for_init);
+        push_unit(out, life, unit, waits_for_init, probed);
         out.push('}');
     }
     out.push(']');
 }
 
-fn push_unit(out: &mut String, life: &Life, unit: &Unit, waits_for_init: bool) {
+fn push_unit(out: &mut String, life: &Life, unit: &Unit, waits_for_init: bool, probed: bool) {
     let runs = unit.has_started();
     out.push_str(r#","imageID":""#);
     if runs {
@@ -199,7 +201,10 @@ fn push_unit(out: &mut String, life: &Life, unit: &Unit, waits_for_init: bool) {
         out.push('"');
     }
     let running = matches!(unit.state, UnitState::Running(_));
-    let _ = write!(out, r#","ready":{},"restartCount":{},"started":{running}"#, unit.ready, unit.restarts);
+    let _ = write!(out, r#","ready":{},"restartCount":{}"#, unit.ready, unit.restarts);
+    if probed {
+        let _ = write!(out, r#","started":{running}"#);
+    }
     out.push_str(r#","state":{"#);
     let waiting = |out: &mut String, reason: &str, message: &str| {
         out.push_str(r#""waiting":{"#);

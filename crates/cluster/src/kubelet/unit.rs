@@ -60,6 +60,25 @@ pub(super) struct Exit {
 }
 
 impl Unit {
+    /// A container that has not begun.
+    pub(super) fn new(container: &Container, init: bool) -> Self {
+        Self {
+            name: Arc::clone(&container.name),
+            image: Arc::clone(&container.image),
+            init,
+            sidecar: container.sidecar,
+            state: UnitState::Creating,
+            last: None,
+            restarts: 0,
+            ready: false,
+            ready_after: container.ready_after,
+            ready_due: None,
+            due: None,
+            started: Moment::ORIGIN,
+            backoff: Duration::ZERO,
+        }
+    }
+
     /// Whether the pod's readiness depends on it: ordinary init containers come and go.
     pub(super) fn reports_readiness(&self) -> bool {
         !self.init || self.sidecar
@@ -108,23 +127,8 @@ impl Unit {
 
 /// The containers of a pod, init containers first, none of them begun.
 pub(super) fn units_of(pod: &Pod) -> Box<[Unit]> {
-    let unit = |container: &Container, init: bool| Unit {
-        name: Arc::clone(&container.name),
-        image: Arc::clone(&container.image),
-        init,
-        sidecar: container.sidecar,
-        state: UnitState::Creating,
-        last: None,
-        restarts: 0,
-        ready: false,
-        ready_after: container.ready_after,
-        ready_due: None,
-        due: None,
-        started: Moment::ORIGIN,
-        backoff: Duration::ZERO,
-    };
-    let init = pod.spec.init_containers.iter().map(|container| unit(container, true));
-    init.chain(pod.spec.containers.iter().map(|container| unit(container, false))).collect()
+    let init = pod.spec.init_containers.iter().map(|container| Unit::new(container, true));
+    init.chain(pod.spec.containers.iter().map(|container| Unit::new(container, false))).collect()
 }
 
 /// Whether a container that exited with `code` is started again.

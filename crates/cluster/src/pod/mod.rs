@@ -90,6 +90,8 @@ pub struct PodExtras {
     pub claims: Box<[ClaimVolume]>,
     /// The ConfigMaps and Secrets that it must have, in the order in which a node looks for them.
     pub needs: Box<[Need]>,
+    /// Containers that were added while it ran, to look into it.
+    pub ephemeral_containers: Box<[Container]>,
 }
 
 /// A port of a container that is known by a name.

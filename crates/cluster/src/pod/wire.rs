@@ -49,6 +49,8 @@ struct WireSpec<'a> {
     init_containers: Vec<WireContainer<'a>>,
     #[serde(borrow, deserialize_with = "list")]
     containers: Vec<WireContainer<'a>>,
+    #[serde(borrow, deserialize_with = "list")]
+    ephemeral_containers: Vec<WireContainer<'a>>,
     #[serde(borrow)]
     restart_policy: Option<Text<'a>>,
     host_network: Option<bool>,

@@ -127,6 +127,7 @@ pub(super) fn extras(pod: &str, spec: &WireSpec<'_>, interner: &mut Interner) ->
         ports: ports.collect(),
         claims: claims.collect(),
         needs: needs.into(),
+        ephemeral_containers: spec.ephemeral_containers.iter().map(|c| c.read(interner, false)).collect(),
     };
     (extras != PodExtras::default()).then_some(extras)
 }
