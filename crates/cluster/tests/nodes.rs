@@ -228,6 +228,51 @@ async fn an_ephemeral_container_runs_beside_the_others_and_ends_with_them() {
     assert_eq!(seen["state"]["terminated"]["exitCode"], 143, "{seen}");
 }
 
+/// Contract: SIM-04
+#[tokio::test(start_paused = true)]
+async fn a_container_ends_as_its_command_says() {
+    let world = World::new(quick(1)).await;
+    let pod = |policy: &str, script: &str, init: Value| {
+        json!({"spec": {
+            "restartPolicy": policy, "initContainers": init,
+            "containers": [{"name": "c", "image": "busybox", "command": ["/bin/sh", "-c"], "args": [script]}],
+        }})
+    };
+    let init = |command: &str| json!([{"name": "i", "image": "busybox", "command": [command]}]);
+    world.pod("done", pod("Never", "sleep 3; exit 0", json!([]))).await;
+    world.pod("failed", pod("Never", "exit 7", json!([]))).await;
+    world.pod("retried", pod("OnFailure", "exit 7", json!([]))).await;
+    world.pod("unknown", pod("Never", "exit $CODE", json!([]))).await;
+    world.pod("begun", pod("Never", "sleep 3600", init("true"))).await;
+    world.pod("not-begun", pod("Never", "sleep 3600", init("false"))).await;
+    world.pod("tried", pod("Always", "sleep 3600", init("false"))).await;
+    world.pass(2_000).await;
+    let phase = async |name: &str| world.get(&format!("{PODS}/{name}")).await["status"]["phase"].clone();
+    assert_eq!((phase("done").await, phase("failed").await), (json!("Running"), json!("Failed")));
+    world.pass(60_000).await;
+    let mut seen = Vec::new();
+    for pod in world.items(PODS).await {
+        let status = &pod["status"];
+        let restarts = |list: &str| status[list][0]["restartCount"].as_u64().unwrap_or_default() > 1;
+        let again = restarts("containerStatuses") || restarts("initContainerStatuses");
+        let code = status["containerStatuses"][0]["state"]["terminated"]["exitCode"].clone();
+        seen.push((pod["metadata"]["name"].clone(), status["phase"].clone(), code, again));
+    }
+    let expected = [
+        ("begun", "Running", Value::Null, false),
+        ("done", "Succeeded", json!(0), false),
+        ("failed", "Failed", json!(7), false),
+        ("not-begun", "Failed", Value::Null, false),
+        ("retried", "Running", Value::Null, true),
+        ("tried", "Pending", Value::Null, true),
+        ("unknown", "Running", Value::Null, false),
+    ];
+    assert_eq!(seen, expected.map(|(name, phase, code, again)| (json!(name), json!(phase), code, again)));
+    let tried = world.get(&format!("{PODS}/tried")).await["status"]["initContainerStatuses"][0].clone();
+    assert_eq!(tried["state"]["waiting"]["reason"], "CrashLoopBackOff");
+    assert_eq!(tried["lastState"]["terminated"]["exitCode"], 1);
+}
+
 /// Contract: SIM-03
 #[tokio::test(start_paused = true)]
 async fn the_node_says_which_generation_of_a_pod_it_runs() {

@@ -338,7 +338,7 @@ impl Life {
             if !(self.units[at].sidecar && running) {
                 self.stage = Stage::Initializing(at);
                 if running {
-                    self.units[at].due = Some(now.moment + self.step);
+                    self.units[at].due = self.units[at].due.or(Some(now.moment + self.step));
                 }
                 return;
             }
@@ -415,11 +415,14 @@ impl Life {
                 self.units[at].state = UnitState::PullBackOff;
                 notes.push(self, &self.units[at], Note::PullBackOff);
             }
-            UnitState::Running(_) if self.units[at].init => {
-                self.units[at].exit(0, now);
-                self.units[at].ready = true;
-                self.take_turn(at + 1, now, notes);
-            }
+            UnitState::Running(_) if self.units[at].init => match self.units[at].end {
+                Some(end) if end.code != 0 => self.fail_init(at, end.code, now, notes),
+                _ => {
+                    self.units[at].exit(0, now);
+                    self.units[at].ready = true;
+                    self.take_turn(at + 1, now, notes);
+                }
+            },
             UnitState::Running(_) => match directions.fate {
                 Fate::Fail => {
                     self.exit_all(directions.exit_code.unwrap_or(1), now);
@@ -431,11 +434,11 @@ impl Life {
                     self.exit_all(0, now);
                     self.end(PodPhase::Succeeded, None);
                 }
-                _ => self.crash(at, directions.exit_code.unwrap_or(1), now, notes),
+                _ => self.crash(at, self.units[at].exit_code(directions), now, notes),
             },
             UnitState::Exited(_) | UnitState::CrashBackOff(_) => {
                 self.units[at].restarts += 1;
-                self.start(at, now, notes);
+                self.start_anew(at, now, notes);
             }
             UnitState::Creating | UnitState::PullBackOff | UnitState::ConfigError(_) => {}
         }
@@ -444,22 +447,9 @@ impl Life {
     /// A container exits by itself: its pod's restart policy says what follows.
     fn crash(&mut self, at: usize, code: i32, now: Now, notes: &mut Notes) {
         let policy = self.pod.spec.restart_policy;
-        let unit = &mut self.units[at];
-        let ran = now.moment.saturating_since(unit.started);
-        unit.exit(code, now);
+        self.units[at].exit(code, now);
         if should_restart(policy, code) {
-            if ran >= CRASH_BACKOFF_RESET {
-                unit.backoff = Duration::ZERO;
-            }
-            if unit.backoff.is_zero() {
-                unit.backoff = CRASH_BACKOFF;
-                unit.due = Some(now.moment + FIRST_RESTART);
-            } else {
-                unit.state = UnitState::CrashBackOff(unit.backoff);
-                unit.due = Some(now.moment + unit.backoff);
-                unit.backoff = (unit.backoff * 2).min(MAX_CRASH_BACKOFF);
-                notes.push(self, &self.units[at], Note::CrashBackOff);
-            }
+            self.back_off(at, now, notes);
             return;
         }
         let regular = || self.units.iter().filter(|unit| !unit.init);
@@ -468,6 +458,34 @@ impl Life {
             let failed = regular().any(|unit| matches!(&unit.state, UnitState::Exited(exit) if exit.code != 0));
             self.exit_all(0, now);
             self.end(if failed { PodPhase::Failed } else { PodPhase::Succeeded }, None);
+        }
+    }
+
+    /// An init container exits and has not done its work: it is tried again, or the pod has failed.
+    fn fail_init(&mut self, at: usize, code: i32, now: Now, notes: &mut Notes) {
+        self.units[at].exit(code, now);
+        if self.pod.spec.restart_policy == RestartPolicy::Never {
+            self.exit_all(0, now);
+            self.end(PodPhase::Failed, None);
+        } else {
+            self.back_off(at, now, notes);
+        }
+    }
+
+    /// A container that exited is restarted, at once the first time and ever later after.
+    fn back_off(&mut self, at: usize, now: Now, notes: &mut Notes) {
+        let unit = &mut self.units[at];
+        if now.moment.saturating_since(unit.started) >= CRASH_BACKOFF_RESET {
+            unit.backoff = Duration::ZERO;
+        }
+        if unit.backoff.is_zero() {
+            unit.backoff = CRASH_BACKOFF;
+            unit.due = Some(now.moment + FIRST_RESTART);
+        } else {
+            unit.state = UnitState::CrashBackOff(unit.backoff);
+            unit.due = Some(now.moment + unit.backoff);
+            unit.backoff = (unit.backoff * 2).min(MAX_CRASH_BACKOFF);
+            notes.push(self, &self.units[at], Note::CrashBackOff);
         }
     }
 

@@ -8,7 +8,7 @@ use muster_objects::{Moment, Timestamp};
 use super::life::Now;
 use crate::duration::GoDuration;
 use crate::fate::{Directions, Fate};
-use crate::pod::{Container, Pod, RestartPolicy};
+use crate::pod::{Container, End, Pod, RestartPolicy};
 
 /// A container's life.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(super) struct Unit {
     pub(super) image: Arc<str>,
     pub(super) init: bool,
     pub(super) sidecar: bool,
+    /// How it ends by its command.
+    pub(super) end: Option<End>,
     pub(super) state: UnitState,
     /// How it ended the last time.
     pub(super) last: Option<Exit>,
@@ -67,6 +69,7 @@ impl Unit {
             image: Arc::clone(&container.image),
             init,
             sidecar: container.sidecar,
+            end: container.end,
             state: UnitState::Creating,
             last: None,
             restarts: 0,
@@ -119,9 +122,21 @@ impl Unit {
         self.due = None;
     }
 
+    /// When it exits by itself if it is started now: as the pod's annotations direct, or else as its command says.
     pub(super) fn exit_due(&self, directions: &Directions, now: Moment) -> Option<Moment> {
-        let exits = matches!(directions.fate, Fate::CrashLoop | Fate::Fail | Fate::Succeed);
-        (exits && !self.init && directions.concerns(&self.name)).then(|| now + directions.run_for())
+        let directed = matches!(directions.fate, Fate::CrashLoop | Fate::Fail | Fate::Succeed);
+        if directed && !self.init && directions.concerns(&self.name) {
+            return Some(now + directions.run_for());
+        }
+        self.end.filter(|_| !self.sidecar).map(|end| now + end.after)
+    }
+
+    /// What it exits with.
+    pub(super) fn exit_code(&self, directions: &Directions) -> i32 {
+        match self.end {
+            Some(end) if self.init || directions.fate != Fate::CrashLoop || !directions.concerns(&self.name) => end.code,
+            _ => directions.exit_code.unwrap_or(1),
+        }
     }
 }
 

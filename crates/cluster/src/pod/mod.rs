@@ -1,5 +1,6 @@
 //! The slim pod of the cluster's loops: what scheduling, running, collecting and counting a pod need of it.
 
+mod command;
 mod index;
 mod wire;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use muster_objects::{DecodeError, Interner, Meta, Object, OwnerReference, PodPhase, Timestamp};
 
+pub use self::command::End;
 pub use self::index::PodIndexes;
 pub(crate) use self::index::claims as claims_of;
 use self::wire::WirePod;
@@ -160,6 +162,8 @@ pub struct Container {
     pub ready_after: Duration,
     /// Whether it is an init container that keeps running.
     pub sidecar: bool,
+    /// How it ends, where its command says so.
+    pub end: Option<End>,
 }
 
 /// A transport protocol of a host port.

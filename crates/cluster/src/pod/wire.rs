@@ -11,7 +11,7 @@ use muster_objects::{Interner, PodPhase, Timestamp};
 use serde::Deserialize;
 
 use self::extras::{WireEnv, WireEnvFrom, WireVolume, extras};
-use super::{Container, DEFAULT_SCHEDULER, Pod, PodSpec, PodStatus, Protocol, RestartPolicy};
+use super::{Container, DEFAULT_SCHEDULER, Pod, PodSpec, PodStatus, Protocol, RestartPolicy, command};
 use crate::fate::Directions;
 use crate::json::{Text, list, or_default};
 use crate::metadata::WireMeta;
@@ -130,6 +130,10 @@ struct WireContainer<'a> {
     name: Text<'a>,
     #[serde(borrow)]
     image: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "list")]
+    command: Vec<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "list")]
+    args: Vec<Text<'a>>,
     #[serde(borrow)]
     resources: Option<WireRequirements<'a>>,
     readiness_probe: Option<WireProbe>,
@@ -292,11 +296,13 @@ impl WireContainer<'_> {
     fn read(&self, interner: &mut Interner, init: bool) -> Container {
         let delay = |probe: Option<&WireProbe>| probe.and_then(|p| p.initial_delay_seconds).unwrap_or(0);
         let delay = delay(self.startup_probe.as_ref()).saturating_add(delay(self.readiness_probe.as_ref()));
+        let [command, args] = [&self.command, &self.args].map(|words| words.iter().map(|word| &**word).collect::<Vec<_>>());
         Container {
             name: interner.text(&self.name),
             image: interner.text(self.image.as_deref().unwrap_or_default()),
             ready_after: Duration::from_secs(u64::try_from(delay).unwrap_or(0)),
             sidecar: init && self.restart_policy.as_deref() == Some("Always"),
+            end: command::end(&command, &args),
         }
     }
 }
