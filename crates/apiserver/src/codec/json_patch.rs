@@ -44,7 +44,14 @@ fn step(document: &mut Value, operation: &Value, touched: &mut Touched, room: &m
     let text = |key: &str| operation.get(key).and_then(Value::as_str);
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     let op = text("op").unwrap_or("unknown");
-    let named = |key: &str| text(key).ok_or_else(|| format!("{op} operation failed to decode {key}: missing value"));
+    let named = |key: &str| {
+        let why = match (key, op) {
+            ("from", _) => "operation, missing from field: ",
+            ("path", "replace" | "move" | "test") => "operation missing path field: ",
+            _ => "",
+        };
+        text(key).ok_or_else(|| format!("{op} operation failed to decode {key}: {why}missing value"))
+    };
     let not_there = |what: &str, path: &str| {
         let shown = if matches!(op, "add" | "remove") { format!("\"{path}\"") } else { path.to_owned() };
         format!("{op} operation does not apply: {what}: {shown}: missing value")
@@ -344,6 +351,14 @@ mod tests {
             (
                 json!({"op": "move", "from": "/b/x", "path": "/d"}),
                 "error in move for path: 'x': Unable to remove nonexistent key: x: missing value",
+            ),
+            (
+                json!({"op": "copy", "path": "/d"}),
+                "copy operation failed to decode from: operation, missing from field: missing value",
+            ),
+            (
+                json!({"op": "test"}),
+                "test operation failed to decode path: operation missing path field: missing value",
             ),
             (
                 json!({"op": "copy", "from": "/x/y", "path": "/d"}),
