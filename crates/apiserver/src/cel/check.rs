@@ -11,6 +11,8 @@ use super::functions::{Cost, Overload, overloads};
 use super::parse::{place, told};
 use super::types::{JSON_PATCH, OBJECT, Substitutions, Type};
 
+mod literals;
+
 /// What checking found out, by the numbers of the tree's nodes.
 #[derive(Debug, Default)]
 pub struct Types<'s> {
@@ -140,8 +142,10 @@ impl<'s> Checker<'s> {
                 "op" | "path" | "from" if is_json => Type::String,
                 "value" => Type::Dyn,
                 // Of a field that the type does not have, the reference knows no type.
-                _ if is_json => {
-                    self.error(entry.id, format!("undefined field '{}'", field.field));
+                name if is_json => {
+                    let shown = self.shown(&kind);
+                    let message = format!("expected type of field '{name}' is '' but provided type is '{shown}'");
+                    self.error(entry.id, message);
                     continue;
                 }
                 _ => Type::Dyn,
@@ -250,6 +254,12 @@ impl<'s> Checker<'s> {
                 Some(kind) => kind,
                 None => self.error(id, format!("undefined field '{field}'")),
             },
+            Type::Made(name) if &**name != JSON_PATCH => Type::Dyn,
+            Type::Made(_) => match field {
+                "op" | "path" | "from" => Type::String,
+                "value" => Type::Dyn,
+                _ => self.error(id, format!("undefined field '{field}'")),
+            },
             Type::Param(_) => {
                 self.substitutions.assign(&Type::Dyn, &target);
                 Type::Dyn
@@ -290,7 +300,8 @@ impl<'s> Checker<'s> {
             && self.scopes.iter().all(|(name, _)| *name != prefix)
         {
             let name = format!("{prefix}.{}", call.func_name);
-            if let Some(list) = overloads(&name) {
+            let known = overloads(&name).filter(|_| self.patches || !name.starts_with("jsonpatch."));
+            if let Some(list) = known {
                 return self.resolve(id, call, &name, list, &kinds, false);
             }
         }
@@ -393,44 +404,6 @@ impl<'s> Checker<'s> {
         if !self.substitutions.assign(kind, &own) {
             let message = format!("expected type '{}' but found '{}'", self.shown(kind), self.shown(&own));
             self.error(expr.id, message);
-        }
-    }
-
-    /// What is wrong with the texts that an expression hands to functions as they are.
-    fn literals(&mut self, expr: &IdedExpr) {
-        match &expr.expr {
-            Expr::Call(call) => {
-                let text = call.args.last().and_then(|arg| match &arg.expr {
-                    Expr::Literal(LiteralValue::String(text)) => Some((arg.id, text.inner())),
-                    _ => None,
-                });
-                if let Some((id, text)) = text {
-                    let wrong = match call.func_name.as_str() {
-                        "duration" if call.target.is_none() => {
-                            super::duration::parse(text).is_err().then_some("invalid duration argument")
-                        }
-                        "timestamp" if call.target.is_none() => {
-                            super::time::parse(text).is_none().then_some("invalid timestamp argument")
-                        }
-                        "matches" => {
-                            crate::custom::pattern::compile(text).is_err().then_some("invalid matches argument")
-                        }
-                        _ => None,
-                    };
-                    if let Some(wrong) = wrong {
-                        self.error(id, wrong.to_owned());
-                    }
-                }
-                call.target.iter().map(|t| &**t).chain(&call.args).for_each(|e| self.literals(e));
-            }
-            Expr::Select(select) => self.literals(&select.operand),
-            Expr::List(list) => list.elements.iter().for_each(|e| self.literals(e)),
-            Expr::Comprehension(c) => {
-                [&c.iter_range, &c.accu_init, &c.loop_cond, &c.loop_step, &c.result]
-                    .into_iter()
-                    .for_each(|e| self.literals(e));
-            }
-            _ => {}
         }
     }
 }

@@ -71,6 +71,14 @@ fn errors_are_worded_as_by_cel_go() {
             "ERROR: <input>:1:18: found no matching overload for 'startsWith' applied to 'string.(int)'\n | self.b.startsWith(1)\n | .................^",
         ),
         ("self.a && true", "ERROR: <input>:1:5: expected type 'bool' but found 'int'\n | self.a && true\n | ....^"),
+        (
+            "[dyn(self.a), 'a'] == []",
+            "ERROR: <input>:1:15: expected type 'dyn' but found 'string'\n | [dyn(self.a), 'a'] == []\n | ..............^",
+        ),
+        (
+            "{'x': dyn(self.a), 'y': 'a'} == {}",
+            "ERROR: <input>:1:25: expected type 'dyn' but found 'string'\n | {'x': dyn(self.a), 'y': 'a'} == {}\n | ........................^",
+        ),
         ("[1, 'a'] == []", "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a'] == []\n | ....^"),
         (
             "self.b.matches('[')",

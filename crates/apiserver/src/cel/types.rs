@@ -106,6 +106,18 @@ impl<'s> Type<'s> {
         }
     }
 
+    /// Whether both are of one sort, so that they may stand side by side in a list or a map that an expression makes.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Dyn | Self::Param(_), Self::Dyn | Self::Param(_))
+            | (Self::Object(_) | Self::Made(_), Self::Object(_) | Self::Made(_)) => true,
+            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.is_like(b),
+            (Self::Map(a, b), Self::Map(c, d)) => a.is_like(c) && b.is_like(d),
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
+    }
+
     /// Whether null may stand for it.
     fn takes_null(&self) -> bool {
         matches!(
