@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, StructExpr, operators};
 
 use super::check::qualified;
 use super::cost::scaled;
 use super::functions::overloads;
 use super::library;
+use super::types::JSON_PATCH;
 use super::value::{List, Map, Value};
 
 /// Why there is no value.
@@ -138,8 +139,33 @@ impl<'a> Evaluator<'_, 'a> {
                 Ok(Value::Map(Map::Made(Arc::new(pairs))))
             }
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
-            Expr::Struct(_) | Expr::Unspecified => Err(Failure::no_overload()),
+            Expr::Struct(object) => self.made(object),
+            Expr::Unspecified => Err(Failure::no_overload()),
         }
+    }
+
+    fn made(&mut self, object: &'a StructExpr) -> Outcome<'a> {
+        let mut fields: Vec<(Value<'a>, Value<'a>)> = Vec::with_capacity(object.entries.len());
+        for entry in &object.entries {
+            let EntryExpr::StructField(field) = &entry.expr else { continue };
+            let value = match self.eval(&field.value)? {
+                Value::Optional(inner) if field.optional => match inner {
+                    Some(inner) => (*inner).clone(),
+                    None => continue,
+                },
+                value => value,
+            };
+            let name = Value::text(&*field.field);
+            // Of an operation, what is empty is not there.
+            let is_nothing =
+                object.type_name == JSON_PATCH && &*field.field != "value" && value.equals(&Value::text(""));
+            if is_nothing {
+                continue;
+            }
+            fields.push((name, value));
+        }
+        self.budget.spend(40)?;
+        Ok(Value::Made(&object.type_name, Map::Made(Arc::new(fields))))
     }
 
     fn variable(&self, name: &str) -> Option<Value<'a>> {
@@ -347,6 +373,10 @@ fn literal_value<'a>(literal: &LiteralValue) -> Value<'a> {
 fn field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
     match operand {
         Value::Map(map) => map.field(name)?.ok_or_else(|| Failure::Error(format!("no such key: {name}"))),
+        Value::Made(kind, map) => {
+            let absent = if *kind == JSON_PATCH { Value::text("") } else { Value::Null };
+            Ok(map.field(name)?.unwrap_or(absent))
+        }
         Value::Lazy(object) => {
             object.field(name).unwrap_or_else(|| Err(Failure::Error(format!("no such key: {name}"))))
         }
@@ -363,7 +393,7 @@ fn of_list() -> Failure {
 
 fn optional_field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
     match operand {
-        Value::Map(map) => Ok(Value::Optional(map.field(name)?.map(Arc::new))),
+        Value::Map(map) | Value::Made(_, map) => Ok(Value::Optional(map.field(name)?.map(Arc::new))),
         Value::Lazy(object) => Ok(Value::Optional(object.field(name).transpose()?.map(Arc::new))),
         Value::Optional(None) => Ok(Value::Optional(None)),
         Value::Optional(Some(inner)) => optional_field(inner, name),
@@ -375,7 +405,7 @@ fn optional_field<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
 /// `has(...)`
 fn presence<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
     match operand {
-        Value::Map(map) => Ok(Value::Bool(map.field(name)?.is_some())),
+        Value::Map(map) | Value::Made(_, map) => Ok(Value::Bool(map.field(name)?.is_some())),
         Value::Lazy(object) => Ok(Value::Bool(object.field(name).is_some())),
         Value::Optional(None) => Ok(Value::Bool(false)),
         Value::Optional(Some(inner)) => presence(inner, name),
@@ -395,8 +425,21 @@ fn actual_cost(name: &str, args: &[Value<'_>], result: &Value<'_>) -> u64 {
         "check" => 350_000,
         "fieldSelector" | "labelSelector" => read(size(1)),
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => args.first().map_or(0, traversal),
-        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR" | "quantity"
-        | "isQuantity" | "semver" | "isSemver" | "strings.quote" | "format" => read(size(0)),
+        "url"
+        | "lowerAscii"
+        | "upperAscii"
+        | "substring"
+        | "trim"
+        | "cidr"
+        | "isIP"
+        | "isCIDR"
+        | "quantity"
+        | "isQuantity"
+        | "semver"
+        | "isSemver"
+        | "strings.quote"
+        | "format"
+        | "jsonpatch.escapeKey" => read(size(0)),
         "ip" if texts => read(size(0)),
         "startsWith" | "endsWith" => read(size(0)),
         "bytes" | "string" if texts => read(size(0)),

@@ -308,6 +308,7 @@ const SIGNATURES: &[(&str, Cost)] = &[
     // Kubernetes' own.
     ("url(string) URL", Cost::ArgumentSized),
     ("isURL(string) bool", Cost::Unit),
+    ("jsonpatch.escapeKey(string) string", Cost::ArgumentSized),
     ("URL.getScheme() string", Cost::Unit),
     ("URL.getHost() string", Cost::Unit),
     ("URL.getHostname() string", Cost::Unit),
@@ -439,7 +440,7 @@ fn parentheses(text: &str) -> (usize, usize) {
 
 /// The target's type and the function's name; libraries have names with a dot, but no types in small letters.
 fn split_target(head: &'static str) -> (Option<&'static str>, &'static str) {
-    const LIBRARIES: &[&str] = &["strings", "lists", "sets", "optional", "cel", "format", "ip"];
+    const LIBRARIES: &[&str] = &["strings", "lists", "sets", "optional", "cel", "format", "ip", "jsonpatch"];
     match head.rsplit_once('.') {
         Some((library, _)) if LIBRARIES.contains(&library) => (None, head),
         Some((target, name)) if !target.is_empty() => (Some(target), name),

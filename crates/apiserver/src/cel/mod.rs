@@ -15,6 +15,7 @@ pub mod cost;
 pub mod duration;
 pub mod eval;
 pub mod functions;
+pub mod json;
 mod library;
 pub mod parse;
 pub mod schema;

@@ -44,6 +44,8 @@ pub enum Value<'a> {
     List(List<'a>),
     /// A map, or an object with fields.
     Map(Map<'a>),
+    /// An object of a named type, which describes a change.
+    Made(&'a str, Map<'a>),
     /// A value that may be absent.
     Optional(Option<Arc<Value<'a>>>),
     /// A quantity.
@@ -150,6 +152,7 @@ impl<'a> Value<'a> {
             Self::List(_) => "list",
             Self::Map(Map::Json { schema: Some(schema), .. }) if schema.additional().is_none() => "object",
             Self::Map(_) => "map",
+            Self::Made(..) => "object",
             Self::Optional(_) => "optional_type",
             Self::Quantity(_) => "kubernetes.Quantity",
             Self::Url(_) => "kubernetes.URL",
@@ -204,6 +207,7 @@ impl<'a> Value<'a> {
             (Value::Type(a), Value::Type(b)) | (Value::Format(a), Value::Format(b)) => a == b,
             (Value::List(a), Value::List(b)) => a.equals(b),
             (Value::Map(a), Value::Map(b)) => a.equals(b),
+            (Value::Made(name, a), Value::Made(other, b)) => name == other && a.equals(b),
             (Value::Optional(a), Value::Optional(b)) => match (a, b) {
                 (None, None) => true,
                 (Some(a), Some(b)) => a.equals(b),

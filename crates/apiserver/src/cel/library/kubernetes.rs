@@ -47,6 +47,7 @@ fn of_text<'a>(name: &str, text: &str, rest: &[Value<'a>]) -> Option<Outcome<'a>
                 go_quote(text)
             )),
         },
+        "jsonpatch.escapeKey" => Ok(Value::text(text.replace('~', "~0").replace('/', "~1"))),
         "isURL" => Ok(Value::Bool(url::parse(text).is_some())),
         "ip" => match parse_ip(text) {
             Ok(ip) => Ok(Value::Ip(ip)),
