@@ -18,6 +18,7 @@ mod compare;
 mod conflict;
 mod last_applied;
 mod merge;
+pub mod mutate;
 pub mod open;
 mod owned;
 mod place;
