@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::attributes::{Attributes, Operation, Seen};
-use super::chain::{Chain, Memory};
+use super::chain::Chain;
 use super::configuration::Configuration;
+use super::reinvocation::Memory;
 use super::written::Form;
 use crate::cel::Authorizer;
 use crate::model::{Fields as _, Model, Object, Part, Resource, Subresource, metadata};
@@ -81,7 +82,7 @@ impl<'a> Admission<'a> {
         let Some(asked) = self.0 else { return Ok(()) };
         let name = metadata(object).text("name").to_owned();
         let chain = asked.chain(registry, Operation::Create, served, None, &name);
-        chain.change(object, warnings, |object| super::create(registry, served, object)).await?;
+        chain.change(object, warnings, |object| super::complete(registry, served, object)).await?;
         match_namespace(served, object, asked.namespace)
     }
 
@@ -272,7 +273,8 @@ impl<'a> Asked<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Has webhooks change an object. If one does, the plug-ins look at it again, and then those webhooks that want to.
+    /// Has policies and webhooks change an object. If one does, the plug-ins look at it again, and then those that want
+    /// to.
     async fn change(
         &self,
         object: &mut Object,
@@ -280,11 +282,13 @@ impl<'a> Chain<'a> {
         plug_ins: impl Fn(&mut Object) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         let managed = metadata(object).get("managedFields").cloned();
-        let mut memory = Memory::default();
-        self.mutate(&mut memory, Some(object), warnings).await?;
-        if memory.changed {
+        let (mut policies, mut webhooks) = (Memory::default(), Memory::default());
+        self.mutate_by_policies(&mut policies, object)?;
+        self.mutate(&mut webhooks, Some(object), warnings).await?;
+        if policies.changed || webhooks.changed {
             plug_ins(object)?;
-            self.mutate(&mut memory, Some(object), warnings).await?;
+            self.mutate_by_policies(&mut policies, object)?;
+            self.mutate(&mut webhooks, Some(object), warnings).await?;
         }
         if let Some(why) = schema::managed::complaint(object) {
             warnings.push(format!(

@@ -1,7 +1,7 @@
 //! The configured part of admission: webhooks and policies, in the reference's order.
 //!
 //! ```text
-//!   plug-ins -> mutating webhooks --(one of them changed the object)--> plug-ins -> those to be asked again
+//!   plug-ins -> mutating policies -> mutating webhooks --(one changed the object)--> plug-ins -> those to see it again
 //!   ... the kind's own checks ... -> policies -> validating webhooks, all at once -> stored
 //! ```
 
@@ -12,10 +12,12 @@ use tokio::time::Instant;
 
 use super::attributes::Attributes;
 use super::configuration::Configuration;
-use super::policy;
+use super::policy::Request;
+use super::reinvocation::Memory;
 use super::review::Response;
 use super::webhook::Webhook;
 use super::written::{Form, Written};
+use super::{mutating, validating};
 use crate::cel::Authorizer;
 use crate::codec::json_patch::{self, Touched};
 use crate::field::{go_quote, json_word};
@@ -36,28 +38,6 @@ pub(super) struct Chain<'a> {
     pub(super) authorizer: &'a dyn Authorizer,
     /// When the client has waited long enough.
     pub(super) deadline: Instant,
-}
-
-/// What is remembered of the webhooks that have been asked about a write.
-#[derive(Debug, Default)]
-pub(super) struct Memory<'a> {
-    /// Whether they are asked for the second time.
-    again: bool,
-    /// Those that want to be asked again when another changes the object.
-    asked: Vec<&'a str>,
-    /// Those to be asked again.
-    due: Vec<&'a str>,
-    /// The object after the last of them.
-    last: Option<Object>,
-    /// Whether any has changed it.
-    pub(super) changed: bool,
-}
-
-impl Memory<'_> {
-    /// Has those asked again that want it.
-    fn change(&mut self) {
-        self.due.append(&mut self.asked);
-    }
 }
 
 impl<'a> Chain<'a> {
@@ -84,28 +64,41 @@ impl<'a> Chain<'a> {
         Written { form: self.form, object, old: self.old }
     }
 
+    fn request<'r>(&'r self, written: Written<'r>) -> Request<'r> {
+        Request { registry: self.registry, attributes: &self.attributes, written, authorizer: self.authorizer }
+    }
+
+    /// Has mutating policies change the object.
+    ///
+    /// # Errors
+    /// What failed, of those whose failures count.
+    pub(super) fn mutate_by_policies(&self, memory: &mut Memory, object: &mut Object) -> Result<(), ApiError> {
+        if self.is_exempt_from_policies() || self.configuration.mutators.is_empty() {
+            return Ok(());
+        }
+        mutating::mutate(&self.configuration.mutators, &self.request(self.written(None)), memory, object)
+    }
+
     /// Asks mutating webhooks, one after the other. The object is absent in a deletion.
     ///
     /// # Errors
     /// What one of them has against the write.
     pub(super) async fn mutate(
         &self,
-        memory: &mut Memory<'a>,
+        memory: &mut Memory,
         mut object: Option<&mut Object>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         if self.is_exempt_from_webhooks() {
             return Ok(());
         }
-        if memory.again && memory.last.as_ref() != object.as_deref() {
-            memory.change();
-        }
+        memory.begin(object.as_deref());
         for hook in &self.configuration.mutating {
             let written = self.written(object.as_deref());
             let Some(seen) = hook.is_meant(self.registry, &self.attributes, written, self.authorizer)? else {
                 continue;
             };
-            if memory.again && !memory.due.contains(&hook.id.as_str()) {
+            if memory.skips(&hook.id) {
                 continue;
             }
             let response = hook.ask(self.registry, &self.attributes, &seen, written, true, self.deadline).await;
@@ -122,19 +115,18 @@ impl<'a> Chain<'a> {
                 let mut patched = Value::Object(shown.map(std::borrow::Cow::into_owned).unwrap_or_default());
                 json_patch::apply(&mut patched, &operations, &mut Touched::default())
                     .map_err(|why| ApiError::internal(&why.0))?;
+                let next = self.form.read(self.registry, &seen, &patched)?;
                 let before = object.clone();
-                self.form.put(self.registry, &seen, object, &patched)?;
+                self.form.put(self.registry, &seen, object, next);
                 if *object != before {
                     memory.change();
-                    memory.changed = true;
                 }
             }
             if hook.is_reinvoked {
-                memory.asked.push(&hook.id);
+                memory.remember(hook.id.clone());
             }
         }
-        memory.again = true;
-        memory.last = object.map(|object| object.clone());
+        memory.end(object.as_deref());
         Ok(())
     }
 
@@ -146,7 +138,7 @@ impl<'a> Chain<'a> {
         let written = self.written(object);
         if !self.is_exempt_from_policies() {
             let policies = &self.configuration.policies;
-            policy::validate(policies, self.registry, &self.attributes, written, self.authorizer, warnings)?;
+            validating::validate(policies, &self.request(written), warnings)?;
         }
         if self.is_exempt_from_webhooks() {
             return Ok(());

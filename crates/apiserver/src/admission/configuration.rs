@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::policy::Policy;
+use super::mutating::Mutations;
+use super::policy::{Policy, Work};
+use super::validating::Validations;
 use super::webhook::Webhook;
 use crate::kinds::admissionregistration::GROUP;
 use crate::registry::Catalogue;
@@ -14,15 +16,17 @@ use crate::storage::{Entry, Range, ResourceId, Storage};
 pub struct Configuration {
     /// Webhooks that may change a write.
     pub(super) mutating: Vec<Arc<Webhook>>,
-    /// Policies, with what binds them.
-    pub(super) policies: Vec<Arc<Policy>>,
+    /// Policies that may change a write, with what binds them.
+    pub(super) mutators: Vec<Arc<Policy<Mutations>>>,
+    /// Policies that may refuse one, with what binds them.
+    pub(super) policies: Vec<Arc<Policy<Validations>>>,
     /// Webhooks that may refuse one.
     pub(super) validating: Vec<Arc<Webhook>>,
 }
 
 impl Configuration {
     fn is_empty(&self) -> bool {
-        self.mutating.is_empty() && self.policies.is_empty() && self.validating.is_empty()
+        self.mutating.is_empty() && self.mutators.is_empty() && self.policies.is_empty() && self.validating.is_empty()
     }
 }
 
@@ -42,7 +46,9 @@ struct Table {
     changes: Arc<AtomicU64>,
 }
 
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 6] = [
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
     "mutatingwebhookconfigurations",
     "validatingadmissionpolicies",
     "validatingadmissionpolicybindings",
@@ -88,15 +94,20 @@ impl Configured {
             let Some(table) = &self.tables[table] else { return Vec::new() };
             storage.list(table.id, &Range::default(), None).map(|listed| listed.entries).unwrap_or_default()
         };
-        let [mutating, policies, bindings, validating] = std::array::from_fn(list);
+        let [mutators, mutator_bindings, mutating, validators, bindings, validating] = std::array::from_fn(list);
         let none = Configuration::default();
         let known = known.unwrap_or(&none);
         Configuration {
             mutating: webhooks(&mutating, &known.mutating),
-            policies: policies.iter().filter_map(|entry| Policy::new(entry, &bindings, &known.policies)).collect(),
+            mutators: policies(&mutators, &mutator_bindings, &known.mutators),
+            policies: policies(&validators, &bindings, &known.policies),
             validating: webhooks(&validating, &known.validating),
         }
     }
+}
+
+fn policies<W: Work>(entries: &[Arc<Entry>], bindings: &[Arc<Entry>], known: &[Arc<Policy<W>>]) -> Vec<Arc<Policy<W>>> {
+    entries.iter().filter_map(|entry| Policy::new(entry, bindings, known)).collect()
 }
 
 fn webhooks(entries: &[Arc<Entry>], known: &[Arc<Webhook>]) -> Vec<Arc<Webhook>> {

@@ -3,8 +3,8 @@
 //! ```text
 //!   Admission (asked) --> plugins, in this file
 //!                    \--> chain: webhooks and policies --> matching: is this one meant? --> conditions, expression
-//!                          (what is configured:       \--> webhook: review --> crate::webhook
-//!                           configuration)             \-> policy: params, expression
+//!                          (what is configured:       |--> webhook: review --> crate::webhook
+//!                           configuration)            \-> policy: params, expression --> mutating, validating
 //!
 //!   plugins: create, update                      complete an object, before its kind looks at it
 //!            validate_create, validate_update    refuse one that its kind takes
@@ -24,16 +24,19 @@ mod expression;
 mod lifecycle;
 mod limits;
 mod matching;
+mod mutating;
 mod params;
 mod policy;
 mod priority;
 pub mod quota;
+mod reinvocation;
 mod resize;
 mod review;
 mod runtimeclass;
 mod serviceaccount;
 mod taints;
 mod tolerations;
+mod validating;
 mod volumes;
 mod webhook;
 mod written;
@@ -55,6 +58,14 @@ use crate::storage::Range;
 /// 404 for a missing namespace; 403 for whatever a plugin forbids.
 pub fn create(registry: &Registry, served: &Served, object: &mut Object) -> Result<(), ApiError> {
     lifecycle::create(registry, served, object)?;
+    complete(registry, served, object)
+}
+
+/// Completes an object that is created; it may have been changed since it was last complete.
+///
+/// # Errors
+/// 403 for whatever a plugin forbids.
+fn complete(registry: &Registry, served: &Served, object: &mut Object) -> Result<(), ApiError> {
     match kind(served) {
         ("", "pods") => {
             limits::complete(registry, served, object);

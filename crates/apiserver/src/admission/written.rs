@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use super::attributes::Seen;
 use crate::codec;
+use crate::kinds::Kind;
 use crate::model::{FieldValidation, Fields as _, Model, Object};
 use crate::registry::{Registry, Served, scale};
+use crate::schema;
 use crate::status::ApiError;
 
 /// What is at hand of the object.
@@ -34,6 +36,14 @@ pub(super) struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
+    /// With another new object.
+    pub(super) fn with<'o>(self, object: &'o Object) -> Written<'o>
+    where
+        'a: 'o,
+    {
+        Written { object: Some(object), ..self }
+    }
+
     /// Both, as a kind.
     pub(super) fn shown(&self, registry: &Registry, seen: &Seen) -> (Option<Cow<'a, Object>>, Option<Cow<'a, Object>>) {
         let show = |object| self.form.show(registry, seen, object);
@@ -55,23 +65,62 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Puts an object, which was shown as a kind and changed since, in the place of what is at hand.
+    /// Reads an object that was shown as a kind and changed since.
     ///
     /// # Errors
     /// 500 for what is no such object any more.
-    pub(super) fn put(
-        self,
-        registry: &Registry,
-        seen: &Seen,
-        object: &mut Object,
-        changed: &Value,
-    ) -> Result<(), ApiError> {
-        let model = match self {
+    pub(super) fn read(self, registry: &Registry, seen: &Seen, changed: &Value) -> Result<Object, ApiError> {
+        Ok(self.read_back(registry, seen, changed).map_err(|why| unreadable(&why))?.0)
+    }
+
+    /// As [`Form::read`], with no fields that its type does not have; of a kind that came at run time they are dropped.
+    ///
+    /// # Errors
+    /// 500 for what is no such object any more.
+    pub(super) fn read_strictly(self, registry: &Registry, seen: &Seen, changed: &Value) -> Result<Object, ApiError> {
+        let (object, strict) = self.read_back(registry, seen, changed).map_err(|why| ApiError::internal(&why))?;
+        match self.custom(registry, seen) {
+            None if !strict.is_empty() => Err(ApiError::internal(&schema::decode::strict_message(&strict))),
+            _ => Ok(object),
+        }
+    }
+
+    /// Reads an object that was shown as a kind and into which something was merged since.
+    ///
+    /// # Errors
+    /// Why it is no such object any more.
+    pub(super) fn read_merged(self, registry: &Registry, seen: &Seen, merged: Value) -> Result<Object, String> {
+        let read = match self.custom(registry, seen) {
+            Some(_) => self.read_back(registry, seen, &merged),
+            None => codec::read_merged(&self.model(seen), merged, FieldValidation::Ignore).map_err(|why| {
+                let Model { group, version, kind } = self.model(seen);
+                format!("unable to convert unstructured object to {group}/{version}, Kind={kind}: {why}")
+            }),
+        };
+        Ok(read?.0)
+    }
+
+    fn model(self, seen: &Seen) -> Model<'_> {
+        match self {
             Self::Scale(_) => Model::SCALE,
             Self::Sent | Self::Stored(_) => seen.model(),
-        };
-        let (mut next, _) =
-            codec::read_back(&model, changed, FieldValidation::Ignore).map_err(|why| unreadable(&why))?;
+        }
+    }
+
+    fn custom(self, registry: &Registry, seen: &Seen) -> Option<Arc<dyn Kind>> {
+        let Self::Stored(served) = self else { return None };
+        Some(versions(registry, served, seen).kind(served)).filter(|kind| kind.custom().is_some())
+    }
+
+    fn read_back(self, registry: &Registry, seen: &Seen, changed: &Value) -> Result<(Object, Vec<String>), String> {
+        match self.custom(registry, seen).as_deref().and_then(|kind| kind.custom()) {
+            Some(kind) => codec::custom::read_back(kind, changed),
+            None => codec::read_back(&self.model(seen), changed, FieldValidation::Warn),
+        }
+    }
+
+    /// Puts an object, which was shown as a kind and changed since, in the place of what is at hand.
+    pub(super) fn put(self, registry: &Registry, seen: &Seen, object: &mut Object, mut next: Object) {
         match self {
             Self::Sent => *object = next,
             Self::Scale(_) => {
@@ -79,17 +128,12 @@ impl<'a> Form<'a> {
                 object.object_or_new("spec").insert("replicas".to_owned(), Value::from(replicas));
             }
             Self::Stored(served) => {
-                let versions = versions(registry, served, seen);
-                let kind = match &versions {
-                    Versions::Own => &served.kind,
-                    Versions::Other(other) => &other.kind,
-                };
+                let kind = versions(registry, served, seen).kind(served);
                 kind.default(&mut next);
                 kind.to_stored(&mut next);
                 *object = next;
             }
         }
-        Ok(())
     }
 }
 
@@ -101,6 +145,15 @@ fn unreadable(why: &str) -> ApiError {
 enum Versions {
     Own,
     Other(Arc<Served>),
+}
+
+impl Versions {
+    fn kind(&self, own: &Served) -> Arc<dyn Kind> {
+        match self {
+            Self::Own => Arc::clone(&own.kind),
+            Self::Other(other) => Arc::clone(&other.kind),
+        }
+    }
 }
 
 fn versions(registry: &Registry, served: &Served, seen: &Seen) -> Versions {
