@@ -135,6 +135,13 @@ impl From<&Value> for Shown {
     }
 }
 
+/// How many items there may be: one, or several.
+pub fn at_most(most: impl fmt::Display) -> String {
+    let most = most.to_string();
+    let items = if most == "1" { "item" } else { "items" };
+    format!("must have at most {most} {items}")
+}
+
 impl FieldError {
     /// `Required value`, with an optional explanation.
     pub fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
@@ -176,7 +183,7 @@ impl FieldError {
             kind: ErrorKind::TooMany,
             field: field.into(),
             value: Some(Shown::Bare(found.to_string())),
-            detail: format!("must have at most {max} items"),
+            detail: at_most(max),
         }
     }
     /// `Too long: may not be more than <max> bytes`.

@@ -106,12 +106,16 @@ impl<'a> Value<'a> {
     /// A value of an object, as its schema sees it.
     ///
     /// # Errors
-    /// That a text is not of its format.
+    /// That a text is not of its format, or a number not of its type.
     pub fn of(json: &'a Json, schema: Option<&'a Structural>, root: bool) -> Result<Self, String> {
         Ok(match json {
             Json::Null => Self::Null,
             Json::Bool(flag) => Self::Bool(*flag),
             Json::Number(number) => {
+                let is_integer = schema.is_some_and(|s| s.kind == Some(Kind::Integer) && !s.int_or_string);
+                if is_integer && number.is_f64() {
+                    return Err("invalid data, expected int, got float64".to_owned());
+                }
                 let as_double = schema.is_some_and(|s| s.kind == Some(Kind::Number) && !s.int_or_string);
                 match number.as_i64() {
                     Some(int) if !as_double => Self::Int(int),

@@ -89,13 +89,13 @@ fn find<'o>(object: &'o Object, path: &str) -> Result<Option<&'o Value>, String>
     let mut place: Option<&Value> = None;
     let mut seen = String::new();
     for step in steps(path) {
+        seen.push('.');
+        seen.push_str(step);
         let members = match place {
             None => object,
             Some(Value::Object(members)) => members,
             Some(other) => return Err(wrong(&seen, other, "map[string]interface{}")),
         };
-        seen.push('.');
-        seen.push_str(step);
         match members.get(step) {
             None => return Ok(None),
             found => place = found,

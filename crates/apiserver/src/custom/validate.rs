@@ -331,7 +331,7 @@ fn too_many(path: &str, size: i64, most: i64, message: String, found: &mut Found
         kind: ErrorKind::TooMany,
         field: path.to_owned(),
         value: Some(size.into()),
-        detail: format!("must have at most {most} items"),
+        detail: crate::field::at_most(most),
     };
     found.add(message, error);
 }

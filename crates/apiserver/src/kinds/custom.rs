@@ -168,8 +168,9 @@ impl Kind for CustomKind {
         }
     }
     fn prepare_create(&self, object: &mut Object) {
-        if self.version().status {
-            object.remove("status");
+        // A status that is not taken leaves the one that there is without it.
+        if self.version().status && object.remove("status").is_some() {
+            self.default(object);
         }
         set_generation(object, 1);
     }

@@ -94,7 +94,7 @@ impl Registry {
             if let Some(found) = self.storage.get(served.id, &namespace, &name) {
                 return Err(taken(served, &name, generated, &found));
             }
-            return Ok(Answer::Object(object));
+            return Ok(Answer::Object(served.rehearsed(object)?));
         }
         if !matches!(version_of(&object)?, Version::Unsaid) {
             return Err(ApiError::plain("resourceVersion should not be set on objects to be created"));

@@ -135,6 +135,18 @@ impl Served {
         custom.map_or(Ok(()), |custom| custom.read(stored)).map_err(ApiError::plain)
     }
 
+    /// What a dry run answers with: what would be read after the write.
+    ///
+    /// # Errors
+    /// As by [`Served::draft`] and [`Served::live`].
+    pub fn rehearsed(&self, object: Object) -> Result<Object, ApiError> {
+        let Some(custom) = self.kind.custom().filter(|custom| !custom.is_plain()) else { return Ok(object) };
+        let mut object = object;
+        custom.store(&mut object).map_err(ApiError::plain)?;
+        self.read(std::slice::from_mut(&mut object))?;
+        Ok(object)
+    }
+
     /// What field managers share of the objects.
     #[must_use]
     pub fn subject(&self) -> Subject<'_> {

@@ -157,7 +157,7 @@ impl Registry {
         let held = admission::quota::hold(self, served, update.part, &object, Some(live))?;
         keep_times_of_unchanged(&mut object, live);
         if update.options.dry_run {
-            return Ok(Some(Answer::Object(object)));
+            return Ok(Some(Answer::Object(served.rehearsed(object)?)));
         }
         let draft = served.draft(&object, Some(entry))?;
         if entry.same_as(&draft) {

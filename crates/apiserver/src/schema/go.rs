@@ -50,10 +50,11 @@ fn print(value: &Value, out: &mut String) {
     }
 }
 
-/// A float as Go's `%v` prints it: shortest, with an exponent below 1e-4 and from 1e21 on.
-fn float(number: f64) -> String {
+/// A float as Go's `%v` prints it: shortest, with an exponent below 1e-4 and from 1e6 on.
+#[must_use]
+pub fn float(number: f64) -> String {
     let magnitude = number.abs();
-    if magnitude != 0.0 && !(1e-4..1e21).contains(&magnitude) {
+    if magnitude != 0.0 && !(1e-4..1e6).contains(&magnitude) {
         let text = format!("{number:e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |d| ('-', d));
@@ -372,7 +373,7 @@ mod tests {
     /// Contract: API-12
     #[test]
     fn values_print_as_in_go() {
-        let value = json!({"b": [1, "x", null, true], "a": {"f": 1.5, "g": 1e21, "h": 0.00001, "i": 2.0}});
-        assert_eq!(sprint(&value), "map[a:map[f:1.5 g:1e+21 h:1e-05 i:2] b:[1 x <nil> true]]");
+        let value = json!({"b": [1, "x", null, true], "a": {"f": 1.5, "g": 1e21, "h": 0.00001, "i": 2.0, "j": 1e6, "k": 100_000.0}});
+        assert_eq!(sprint(&value), "map[a:map[f:1.5 g:1e+21 h:1e-05 i:2 j:1e+06 k:100000] b:[1 x <nil> true]]");
     }
 }

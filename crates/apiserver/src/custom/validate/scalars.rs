@@ -96,7 +96,7 @@ pub(super) fn check_number(value: &Value, schema: &Structural, checks: &Checks, 
             }
             None => {
                 let times = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
-                (go::sprint(&bound_value(factor)), (factor > 0.0).then(|| is_json_integer(times)))
+                (go::float(factor), (factor > 0.0).then(|| is_json_integer(times)))
             }
         };
         match right {
@@ -127,7 +127,7 @@ pub(super) fn check_number(value: &Value, schema: &Structural, checks: &Checks, 
         if order == Some(beyond) || (exclusive && order == Some(std::cmp::Ordering::Equal)) {
             let bound = match int.filter(|_| compatible) {
                 Some(_) => (bound as i64).to_string(),
-                None => go::sprint(&bound_value(bound)),
+                None => go::float(bound),
             };
             let words = match (least, exclusive) {
                 (true, false) => "greater than or equal to",

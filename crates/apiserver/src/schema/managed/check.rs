@@ -13,30 +13,43 @@ use crate::schema::table::{Kind, Topology};
 
 /// What is wrong with a configuration, in the reference's words; `None` where nothing is.
 pub(super) fn check(place: Place<'_>, value: &Value) -> Option<String> {
-    let mut found = Vec::new();
+    let mut found = Found { list: Vec::new(), may_repeat: false };
     visit(place, value, &Path::new(""), &mut found);
-    told(&found)
+    found.told()
 }
 
-/// As [`check`], of an object.
+/// What is wrong with an object, of which elements may share their keys: it was written as a whole.
 pub(super) fn check_object(place: Place<'_>, object: &Object) -> Option<String> {
-    let mut found = Vec::new();
+    let mut found = Found { list: Vec::new(), may_repeat: true };
     let place = place.seen(Some(&Value::Object(Object::new())));
     if matches!(place.form(), Form::Map) {
         members(place, object, &Path::new(""), &mut found);
     }
-    told(&found)
+    found.told()
 }
 
-fn told(found: &[String]) -> Option<String> {
-    match found {
-        [] => None,
-        [one] => Some(one.clone()),
-        many => Some(format!("errors:\n  {}", many.join("\n  "))),
+/// What was found to be wrong.
+struct Found {
+    list: Vec<String>,
+    /// Whether elements may share their keys.
+    may_repeat: bool,
+}
+
+impl Found {
+    fn told(self) -> Option<String> {
+        match self.list.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            many => Some(format!("errors:\n  {}", many.join("\n  "))),
+        }
+    }
+
+    fn push(&mut self, what: String) {
+        self.list.push(what);
     }
 }
 
-fn visit(place: Place<'_>, value: &Value, path: &Path<'_>, found: &mut Vec<String>) {
+fn visit(place: Place<'_>, value: &Value, path: &Path<'_>, found: &mut Found) {
     // Nothing is a valid value of anything.
     if value.is_null() {
         return;
@@ -59,7 +72,7 @@ fn at(path: &Path<'_>) -> String {
     if path.is_empty() { path } else { format!("{path}: ") }
 }
 
-fn members(place: Place<'_>, object: &Object, path: &Path<'_>, found: &mut Vec<String>) {
+fn members(place: Place<'_>, object: &Object, path: &Path<'_>, found: &mut Found) {
     for (name, value) in object {
         let Some(member) = place.member(name) else {
             found.push(format!("{path}.{name}: field not declared in schema"));
@@ -81,7 +94,7 @@ fn sort_of(kind: &Kind) -> Option<Scalar> {
     }
 }
 
-fn leaf(sort: Option<Scalar>, value: &Value, path: &Path<'_>, found: &mut Vec<String>) {
+fn leaf(sort: Option<Scalar>, value: &Value, path: &Path<'_>, found: &mut Found) {
     let told = match (sort, value) {
         (Some(Scalar::Text), Value::String(_))
         | (Some(Scalar::Boolean), Value::Bool(_))
@@ -98,7 +111,7 @@ fn leaf(sort: Option<Scalar>, value: &Value, path: &Path<'_>, found: &mut Vec<St
     found.push(format!("{}expected {told}", at(path)));
 }
 
-fn elements(place: Place<'_>, items: &[Value], path: &Path<'_>, found: &mut Vec<String>) {
+fn elements(place: Place<'_>, items: &[Value], path: &Path<'_>, found: &mut Found) {
     let Some(element) = place.element() else { return };
     let keyed = matches!(place.topology(), Topology::Keyed | Topology::Set);
     let mut seen = BTreeSet::new();
@@ -115,7 +128,7 @@ fn elements(place: Place<'_>, items: &[Value], path: &Path<'_>, found: &mut Vec<
             format!("i:{index}")
         };
         let name = shown(&step);
-        if !seen.insert(step) {
+        if !seen.insert(step) && !found.may_repeat {
             found.push(format!("{path}: duplicate entries for key {name}"));
         }
         visit(element, item, &path.text(&name), found);

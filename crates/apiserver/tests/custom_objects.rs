@@ -1,0 +1,160 @@
+//! What becomes of objects of kinds that came at run time, from outside.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Answer, Server, start};
+
+const PAINTS: &str = "/apis/example.com/v1/namespaces/default/paints";
+
+/// A version of a kind, with a spec and a status that has a default.
+fn version(name: &str, storage: bool, spec: &Value, rules: &Value) -> Value {
+    let conditions = json!({
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+        "items": {"type": "object", "required": ["type"], "properties": {
+            "type": {"type": "string"}, "note": {"type": "string"},
+        }},
+    });
+    let mut status = json!({"type": "object", "properties": {"conditions": conditions}});
+    if storage {
+        status["default"] = json!({"conditions": [{"type": "Waiting"}]});
+    }
+    let spec = json!({"type": "object", "properties": spec, "x-kubernetes-validations": rules});
+    json!({
+        "name": name, "served": true, "storage": storage,
+        "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}},
+    })
+}
+
+async fn define(server: &Server, versions: &Value) {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "paints.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "paints", "kind": "Paint"},
+            "versions": versions,
+        },
+    });
+    let answer = server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    assert_eq!(answer.status, 201, "{}", answer.json());
+}
+
+fn paint(api_version: &str, spec: &Value, status: Option<Value>) -> Value {
+    let mut paint = json!({"apiVersion": api_version, "kind": "Paint", "metadata": {"name": "p"}, "spec": spec});
+    if let Some(status) = status {
+        paint["status"] = status;
+    }
+    paint
+}
+
+/// The messages of an answer's causes, each with its field.
+fn causes(answer: &Answer) -> Vec<(String, String)> {
+    let told = answer.json()["details"]["causes"].as_array().cloned().unwrap_or_default();
+    let text = |cause: &Value, field: &str| cause[field].as_str().unwrap_or_default().to_owned();
+    told.iter().map(|cause| (text(cause, "field"), text(cause, "message"))).collect()
+}
+
+/// Contract: API-28, API-29
+#[tokio::test]
+async fn a_status_that_is_not_taken_leaves_its_default() {
+    let server = start();
+    let spec = json!({"replicas": {"type": "integer"}});
+    define(&server, &json!([version("v1", true, &spec, &json!([])), version("v1beta1", false, &spec, &json!([]))]))
+        .await;
+    let waiting = json!({"conditions": [{"type": "Waiting"}]});
+    for (url, body) in [
+        (format!("{PAINTS}?dryRun=All"), paint("example.com/v1", &json!({}), Some(json!({})))),
+        // What is stored of another version has the default of that in which it is.
+        (format!("{}?dryRun=All", PAINTS.replace("v1", "v1beta1")), paint("example.com/v1beta1", &json!({}), None)),
+        (PAINTS.to_owned(), paint("example.com/v1", &json!({}), Some(json!({"conditions": []})))),
+    ] {
+        let answer = server.post(&url, &body).await;
+        assert_eq!((answer.status, &answer.json()["status"]), (201, &waiting), "{url}");
+    }
+    assert_eq!(server.get(&format!("{PAINTS}/p")).await.json()["status"], waiting);
+}
+
+/// Contract: API-15, API-28
+#[tokio::test]
+async fn elements_that_share_their_keys_are_owned_as_one() {
+    let server = start();
+    let spec = json!({"color": {"type": "string"}});
+    define(&server, &json!([version("v1", true, &spec, &json!([]))])).await;
+    let twice = json!({"conditions": [{"type": "A", "note": "x"}, {"type": "A", "note": "y"}]});
+    let answer = server.post(PAINTS, &paint("example.com/v1", &json!({"color": "red"}), Some(twice))).await;
+    assert_eq!(answer.status, 201, "{}", answer.json());
+    let owned = &answer.json()["metadata"]["managedFields"][0]["fieldsV1"];
+    assert_eq!(*owned, json!({"f:spec": {".": {}, "f:color": {}}}));
+}
+
+/// Contract: API-17, API-28, API-30
+#[tokio::test]
+async fn numbers_are_what_their_worth_makes_them() {
+    let server = start();
+    let spec = json!({
+        "replicas": {"type": "integer", "format": "int32", "maximum": 1_000_000},
+        "layers": {"type": "array", "maxItems": 1, "items": {"type": "integer"}},
+        "depth": {"type": "integer"},
+    });
+    let rules = json!([{"rule": "!has(self.depth) || self.depth < 5", "message": "too deep"}]);
+    define(&server, &json!([version("v1", true, &spec, &rules)])).await;
+    let skipped = (
+        "<nil>",
+        "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+    );
+    for (spec, expected) in [
+        (
+            json!({"replicas": 1e20}),
+            vec![
+                (
+                    "spec.replicas",
+                    "Invalid value: \"float64\": spec.replicas in body must be of type int32: \"float64\"",
+                ),
+                (
+                    "<nil>",
+                    "Invalid value: \"\": Checked value must be of type integer with format int32 in spec.replicas",
+                ),
+                ("spec.replicas", "Invalid value: 1e+20: spec.replicas in body should be less than or equal to 1e+06"),
+                (
+                    ".spec.replicas",
+                    "Invalid value: 0: .spec.replicas accessor error: 1e+20 is of the type float64, expected int64",
+                ),
+                skipped,
+            ],
+        ),
+        (
+            json!({"replicas": 1_000_001}),
+            vec![(
+                "spec.replicas",
+                "Invalid value: 1000001: spec.replicas in body should be less than or equal to 1000000",
+            )],
+        ),
+        (json!({"layers": [1, 2]}), vec![("spec.layers", "Too many: 2: must have at most 1 item"), skipped]),
+        (
+            json!({"depth": 3.0}),
+            vec![(
+                "spec",
+                "Invalid value: \"object\": invalid data, expected int, got float64 evaluating rule: too deep",
+            )],
+        ),
+        (
+            json!("none"),
+            vec![
+                ("spec", "Invalid value: \"string\": spec in body must be of type object: \"string\""),
+                (
+                    ".spec.replicas",
+                    "Invalid value: 0: .spec.replicas accessor error: none is of the type string, expected map[string]interface{}",
+                ),
+                skipped,
+            ],
+        ),
+    ] {
+        let answer = server.post(PAINTS, &paint("example.com/v1", &spec, None)).await;
+        let mut told = causes(&answer);
+        let mut expected: Vec<_> = expected.iter().map(|(f, m)| ((*f).to_owned(), (*m).to_owned())).collect();
+        told.sort();
+        expected.sort();
+        assert_eq!(told, expected, "{spec}");
+    }
+}
