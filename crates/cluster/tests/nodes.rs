@@ -307,7 +307,8 @@ async fn a_node_does_not_admit_a_pod_whose_host_port_is_taken() {
         world.pass(100).await;
     }
     let second = world.get(&format!("{PODS}/second")).await;
-    let message = "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
+    let message =
+        "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
     assert_eq!(second["status"]["phase"], "Failed");
     assert_eq!((&second["status"]["reason"], &second["status"]["message"]), (&json!("NodePorts"), &json!(message)));
     assert!(is_ready(&world.get(&format!("{PODS}/third")).await));
@@ -329,7 +330,8 @@ async fn a_deleted_pod_that_finalizers_keep_has_failed_unless_it_was_a_server() 
     world.pod("task", kept(json!({"restartPolicy": "Never"}))).await;
     world.pod("retried", kept(json!({"restartPolicy": "OnFailure"}))).await;
     world.pass(1000).await;
-    let unstarted = json!({"metadata": {"annotations": {"muster.dev/fate": "never-start"}, "finalizers": ["example.com/hold"]}});
+    let unstarted =
+        json!({"metadata": {"annotations": {"muster.dev/fate": "never-start"}, "finalizers": ["example.com/hold"]}});
     world.pod("unstarted", unstarted).await;
     world.pass(1000).await;
     let mut seen = Vec::new();

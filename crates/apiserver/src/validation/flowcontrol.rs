@@ -73,8 +73,11 @@ fn validate_rule(rule: &Object, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
+/// A field, and the kind of subject that it names.
+type Named = (&'static str, &'static str);
+
 /// What a subject of each kind is named by, in the order in which the others are refused.
-const SUBJECTS: [(&str, &str, [(&str, &str); 2]); 3] = [
+const SUBJECTS: [(&str, &str, [Named; 2]); 3] = [
     ("ServiceAccount", "serviceAccount", [("user", "User"), ("group", "Group")]),
     ("User", "user", [("serviceAccount", "ServiceAccount"), ("group", "Group")]),
     ("Group", "group", [("serviceAccount", "ServiceAccount"), ("user", "User")]),
@@ -226,8 +229,9 @@ pub fn validate_level(level: &Object, fixed: Option<&Value>, errors: &mut Errors
             }
             match limited {
                 Some(limited) => validate_limited(limited, &path.child("limited"), errors),
-                None => errors
-                    .push(FieldError::required(path.child("limited"), "must not be empty when type is Limited")),
+                None => {
+                    errors.push(FieldError::required(path.child("limited"), "must not be empty when type is Limited"));
+                }
             }
         }
         _ => errors.push(FieldError::not_supported(path.child("type"), kind, &kinds)),
@@ -442,7 +446,8 @@ mod tests {
             (
                 json!({"metadata": {"name": "a"}, "spec": {"type": "Exempt", "limited": {}}}),
                 vec![
-                    "spec.type: Invalid value: \"Exempt\": must be 'Exempt' if and only if `name` is 'exempt'".to_owned(),
+                    "spec.type: Invalid value: \"Exempt\": must be 'Exempt' if and only if `name` is 'exempt'"
+                        .to_owned(),
                     "spec.limited: Forbidden: must be nil if the type is not Limited".to_owned(),
                 ],
             ),

@@ -9,8 +9,7 @@ use muster_objects::Uid;
 use crate::pod::Protocol;
 
 /// The message of a pod that is not admitted, beside the reason `NodePorts`.
-pub(super) const TAKEN: &str =
-    "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
+pub(super) const TAKEN: &str = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
 
 /// Who took which ports of a node.
 #[derive(Debug, Default)]

@@ -134,7 +134,9 @@ impl Unit {
     /// What it exits with.
     pub(super) fn exit_code(&self, directions: &Directions) -> i32 {
         match self.end {
-            Some(end) if self.init || directions.fate != Fate::CrashLoop || !directions.concerns(&self.name) => end.code,
+            Some(end) if self.init || directions.fate != Fate::CrashLoop || !directions.concerns(&self.name) => {
+                end.code
+            }
             _ => directions.exit_code.unwrap_or(1),
         }
     }

@@ -185,11 +185,14 @@ fn commands(script: &str) -> Option<Vec<Command>> {
 mod tests {
     use super::*;
 
+    /// A command, and its end: after how many milliseconds, and with what.
+    type Case = (Vec<&'static str>, Option<(u64, i32)>);
+
     /// Contract: SIM-04
     #[test]
     fn commands_by_the_table() {
         let sh = |script: &'static str| vec!["/bin/sh", "-c", script];
-        let cases: Vec<(Vec<&str>, Option<(u64, i32)>)> = vec![
+        let cases: Vec<Case> = vec![
             (vec!["/bin/true"], Some((0, 0))),
             (vec!["false", "ignored"], Some((0, 1))),
             (vec!["sleep", "300"], Some((300_000, 0))),

@@ -296,7 +296,8 @@ impl WireContainer<'_> {
     fn read(&self, interner: &mut Interner, init: bool) -> Container {
         let delay = |probe: Option<&WireProbe>| probe.and_then(|p| p.initial_delay_seconds).unwrap_or(0);
         let delay = delay(self.startup_probe.as_ref()).saturating_add(delay(self.readiness_probe.as_ref()));
-        let [command, args] = [&self.command, &self.args].map(|words| words.iter().map(|word| &**word).collect::<Vec<_>>());
+        let [command, args] =
+            [&self.command, &self.args].map(|words| words.iter().map(|word| &**word).collect::<Vec<_>>());
         Container {
             name: interner.text(&self.name),
             image: interner.text(self.image.as_deref().unwrap_or_default()),
