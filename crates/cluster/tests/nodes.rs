@@ -240,7 +240,7 @@ async fn a_container_ends_as_its_command_says() {
     };
     let init = |command: &str| json!([{"name": "i", "image": "busybox", "command": [command]}]);
     world.pod("done", pod("Never", "sleep 3; exit 0", json!([]))).await;
-    world.pod("failed", pod("Never", "exit 7", json!([]))).await;
+    world.pod("failed", pod("Never", "exit 7", init("true"))).await;
     world.pod("retried", pod("OnFailure", "exit 7", json!([]))).await;
     world.pod("unknown", pod("Never", "exit $CODE", json!([]))).await;
     world.pod("begun", pod("Never", "sleep 3600", init("true"))).await;
@@ -271,6 +271,9 @@ async fn a_container_ends_as_its_command_says() {
     let tried = world.get(&format!("{PODS}/tried")).await["status"]["initContainerStatuses"][0].clone();
     assert_eq!(tried["state"]["waiting"]["reason"], "CrashLoopBackOff");
     assert_eq!(tried["lastState"]["terminated"]["exitCode"], 1);
+    let failed = world.get(&format!("{PODS}/failed")).await["status"].clone();
+    let ready = |list: &str| failed[list][0]["ready"].clone();
+    assert_eq!((ready("initContainerStatuses"), ready("containerStatuses")), (json!(true), json!(false)));
 }
 
 /// Contract: SIM-03

@@ -612,7 +612,8 @@ impl Life {
         self.phase = phase;
         self.verdict = verdict;
         for unit in &mut self.units {
-            unit.ready = false;
+            // An init container that has done its work counts as ready for ever.
+            unit.ready = unit.init && !unit.sidecar && unit.is_initialized();
         }
     }
 
