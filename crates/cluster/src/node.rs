@@ -1,5 +1,6 @@
 //! The slim node: what the scheduler and the lifecycle of nodes read of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_objects::{DecodeError, Interner, Meta, Object, Timestamp};
@@ -37,6 +38,8 @@ pub struct Node {
     pub allocatable: Resources,
     /// How many pods it takes.
     pub pods: i64,
+    /// Extended resources of which it has something else to give than its capacity says, each with its capacity.
+    pub advertised: Box<[(Arc<str>, Option<Box<str>>)]>,
     /// Its Ready condition.
     pub ready: Readiness,
     /// When that last changed.
@@ -91,6 +94,7 @@ impl Object for Node {
             taints,
             allocatable: allocatable.map(Resources::from_wire).unwrap_or_default(),
             pods: allocatable.and_then(Resources::pods).unwrap_or(0),
+            advertised: advertised(&wire.status),
             ready: ready.0,
             ready_since: ready.1,
             address: address.map(|address| interner.text(&address.address)),
@@ -99,6 +103,23 @@ impl Object for Node {
             meta,
         })
     }
+}
+
+/// Whoever has devices to offer writes them into a node's capacity; its agent gives them out from there.
+fn advertised(status: &WireStatus<'_>) -> Box<[(Arc<str>, Option<Box<str>>)]> {
+    let texts = |list: &Option<WireResources<'_>>| -> BTreeMap<Arc<str>, Box<str>> {
+        let extended = list.iter().flatten().filter(|(name, _)| is_extended(name));
+        extended.map(|(name, quantity)| (Arc::from(&**name), quantity.text())).collect()
+    };
+    let (capacity, allocatable) = (texts(&status.capacity), texts(&status.allocatable));
+    let more = capacity.iter().filter(|(name, amount)| allocatable.get(*name) != Some(*amount));
+    let gone = allocatable.keys().filter(|name| !capacity.contains_key(*name)).map(|name| (Arc::clone(name), None));
+    more.map(|(name, amount)| (Arc::clone(name), Some(amount.clone()))).chain(gone).collect()
+}
+
+/// Whether a resource is one of somebody's own: its name has a domain, and that is not Kubernetes'.
+fn is_extended(name: &str) -> bool {
+    name.split_once('/').is_some_and(|(domain, _)| domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"))
 }
 
 #[derive(Deserialize)]

@@ -34,6 +34,14 @@ pub(crate) enum WireQuantity<'a> {
 }
 
 impl WireQuantity<'_> {
+    /// As it is written.
+    pub(crate) fn text(&self) -> Box<str> {
+        match self {
+            Self::Text(text) => text.as_box(),
+            Self::Number(number) => number.to_string().into(),
+        }
+    }
+
     fn read(&self) -> Quantity {
         match self {
             // The server validates quantities; one that got by it asks for nothing.

@@ -228,6 +228,33 @@ async fn an_ephemeral_container_runs_beside_the_others_and_ends_with_them() {
     assert_eq!(seen["state"]["terminated"]["exitCode"], 143, "{seen}");
 }
 
+/// As in Kubernetes' own documentation of extended resources.
+///
+/// Contract: SIM-01
+#[tokio::test(start_paused = true)]
+async fn a_node_gives_out_the_devices_that_are_written_into_its_capacity() {
+    let world = World::new(quick(1)).await;
+    world.pass(100).await;
+    let asks = json!({"spec": {"containers": [
+        {"name": "c", "image": "i", "resources": {"limits": {"example.com/dongle": "3"}}},
+    ]}});
+    world.pod("first", asks.clone()).await;
+    world.pass(100).await;
+    assert_eq!(world.get(&format!("{PODS}/first")).await["status"]["phase"], "Pending");
+    let dongles = |amount: Value| json!({"status": {"capacity": {"example.com/dongle": amount}}});
+    world.merge("/api/v1/nodes/node-0/status", dongles(json!("4"))).await;
+    world.pass(1000).await;
+    assert_eq!(world.get("/api/v1/nodes/node-0").await["status"]["allocatable"]["example.com/dongle"], "4");
+    assert!(is_ready(&world.get(&format!("{PODS}/first")).await));
+    world.pod("second", asks).await;
+    world.pass(1000).await;
+    assert_eq!(world.get(&format!("{PODS}/second")).await["spec"]["nodeName"], Value::Null, "one is left");
+    world.merge("/api/v1/nodes/node-0/status", dongles(Value::Null)).await;
+    world.pass(1000).await;
+    let node = world.get("/api/v1/nodes/node-0").await;
+    assert_eq!(node["status"]["allocatable"]["example.com/dongle"], Value::Null);
+}
+
 /// Contract: SIM-04
 #[tokio::test(start_paused = true)]
 async fn a_container_ends_as_its_command_says() {

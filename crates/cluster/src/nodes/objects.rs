@@ -1,7 +1,9 @@
 //! The objects of a simulated node: the Node itself with its status, and its Lease (SIM-01).
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use muster_objects::Timestamp;
 use muster_objects::time::Micro;
@@ -94,6 +96,14 @@ pub fn node_status_patch(name: &str, place: &Place, capacity: &Capacity, now: Ti
     push_status(&mut out, name, place, capacity, now);
     out.push('}');
     out.into_bytes()
+}
+
+/// The patch (strategic merge) by which an agent gives out the extended resources that its node is said to have.
+#[must_use]
+pub(super) fn allocatable_patch(resources: &[(Arc<str>, Option<Box<str>>)]) -> Vec<u8> {
+    let amounts: BTreeMap<&str, Option<&str>> =
+        resources.iter().map(|(name, amount)| (&**name, amount.as_deref())).collect();
+    serde_json::json!({ "status": { "allocatable": amounts } }).to_string().into_bytes()
 }
 
 /// The patch (strategic merge) by which an agent shows that it lives: the conditions' heartbeats alone.

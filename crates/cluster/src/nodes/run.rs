@@ -12,7 +12,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::health::PERIOD;
-use super::objects::{heartbeat_patch, lease_body, lost_patch, node_body, node_status_patch, place, renew_patch};
+use super::objects::{
+    allocatable_patch, heartbeat_patch, lease_body, lost_patch, node_body, node_status_patch, place, renew_patch,
+};
 use super::{Capacity, Cause, Eviction, Evictor, Health, LEASE_NAMESPACE, Remedy, node_name, node_ordinal};
 use crate::api::{condition_patch, delete_pod, made, patch_pod_status};
 use crate::feed::{Batch, parts};
@@ -49,6 +51,7 @@ enum Task {
     Renew(Arc<str>, Uid),
     Heartbeat(Arc<str>),
     Lost(Arc<str>, bool),
+    Allocate(Arc<str>, Vec<u8>),
     Taint(Arc<str>, Vec<u8>),
     NotReady(ObjectKey, Uid),
     Evict(Eviction),
@@ -204,6 +207,9 @@ impl Nodes {
                 if node.ready != Readiness::True && self.reporting.insert(Arc::clone(name)) {
                     self.tasks.push_back(Task::Ready(Arc::clone(name), ordinal));
                 }
+                if !node.advertised.is_empty() {
+                    self.tasks.push_back(Task::Allocate(Arc::clone(name), allocatable_patch(&node.advertised)));
+                }
                 if before.is_none_or(|before| before.uid != node.meta.uid || !before.reachable) {
                     self.renew(name);
                 }
@@ -330,6 +336,7 @@ async fn perform(client: &Client, capacity: &Capacity, task: &Task) -> Result<()
         }
         Task::Heartbeat(name) => patch_status(client, &node(name), heartbeat_patch(wall)).await,
         Task::Lost(name, never) => patch_status(client, &node(name), lost_patch(*never, wall)).await,
+        Task::Allocate(name, patch) => patch_status(client, &node(name), patch.clone()).await,
         Task::Taint(name, patch) => {
             client.patch(&node(name), PatchType::Merge, Bytes::from(patch.clone())).await.map(drop)
         }
