@@ -4,6 +4,7 @@ mod command;
 mod index;
 mod wire;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ pub struct PodSpec {
     /// The taints it bears.
     pub tolerations: Box<[Toleration]>,
     /// Ports of its node that it wants for itself.
-    pub host_ports: Box<[(Protocol, u16)]>,
+    pub host_ports: Box<[HostPort]>,
     /// A hash of all of the above: pods that fit the same nodes have the same.
     pub shape: u64,
     /// Higher is scheduled earlier.
@@ -164,6 +165,29 @@ pub struct Container {
     pub sidecar: bool,
     /// How it ends, where its command says so.
     pub end: Option<End>,
+}
+
+/// A port of its node that a pod wants for itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The number.
+    pub number: u16,
+    /// The one of the node's addresses on which it wants it; `None` for all.
+    pub address: Option<Arc<str>>,
+}
+
+impl HostPort {
+    /// What is known, in a map by port, of those that cannot be had beside this one.
+    pub(crate) fn rivals<'m, V>(&'m self, taken: &'m BTreeMap<Self, V>) -> impl Iterator<Item = &'m V> {
+        // Without an address it stands before all others of its protocol and number.
+        let first = Self { address: None, ..*self };
+        let same =
+            taken.range(first..).take_while(|(port, _)| (port.protocol, port.number) == (self.protocol, self.number));
+        same.filter(|(port, _)| port.address.is_none() || self.address.is_none() || port.address == self.address)
+            .map(|(_, value)| value)
+    }
 }
 
 /// A transport protocol of a host port.

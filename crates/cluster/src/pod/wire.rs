@@ -11,7 +11,7 @@ use muster_objects::{Interner, PodPhase, Timestamp};
 use serde::Deserialize;
 
 use self::extras::{WireEnv, WireEnvFrom, WireVolume, extras};
-use super::{Container, DEFAULT_SCHEDULER, Pod, PodSpec, PodStatus, Protocol, RestartPolicy, command};
+use super::{Container, DEFAULT_SCHEDULER, HostPort, Pod, PodSpec, PodStatus, Protocol, RestartPolicy, command};
 use crate::fate::Directions;
 use crate::json::{Text, list, or_default};
 use crate::metadata::WireMeta;
@@ -167,6 +167,8 @@ struct WirePort<'a> {
     name: Option<Text<'a>>,
     container_port: Option<u16>,
     host_port: Option<u16>,
+    #[serde(borrow, rename = "hostIP")]
+    host_ip: Option<Text<'a>>,
     #[serde(borrow)]
     protocol: Option<Text<'a>>,
 }
@@ -252,7 +254,7 @@ impl WireSpec<'_> {
             required.map(|required| required.node_selector_terms.iter().map(|term| term.read(interner)).collect());
         let tolerations: Box<[_]> = self.tolerations.iter().map(|t| t.read(interner)).collect();
         let ports = self.containers.iter().chain(&self.init_containers).flat_map(|container| &container.ports);
-        let host_ports: Box<[_]> = ports.filter_map(WirePort::read).collect();
+        let host_ports: Box<[_]> = ports.filter_map(|port| port.read(interner)).collect();
         let mut hasher = DefaultHasher::new();
         (&requests, &node_selector, &node_terms, &tolerations, &host_ports).hash(&mut hasher);
         let restart_policy = match self.restart_policy.as_deref() {
@@ -309,9 +311,10 @@ impl WireContainer<'_> {
 }
 
 impl WirePort<'_> {
-    fn read(&self) -> Option<(Protocol, u16)> {
-        let port = self.host_port.filter(|port| *port != 0)?;
-        Some((self.protocol(), port))
+    fn read(&self, interner: &mut Interner) -> Option<HostPort> {
+        let number = self.host_port.filter(|port| *port != 0)?;
+        let address = self.host_ip.as_deref().filter(|address| !matches!(*address, "" | "0.0.0.0"));
+        Some(HostPort { protocol: self.protocol(), number, address: address.map(|address| interner.text(address)) })
     }
 
     fn protocol(&self) -> Protocol {

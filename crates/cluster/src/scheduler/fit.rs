@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::node::Node;
-use crate::pod::{PodSpec, Protocol};
+use crate::pod::{HostPort, PodSpec};
 use crate::resources::Resources;
 use crate::taints::{Effect, TolerationOperator, untolerated};
 
@@ -21,7 +21,7 @@ pub(super) struct NodeInfo {
     /// How many they are.
     pub(super) pods: usize,
     /// The ports they took, with how many took them.
-    pub(super) ports: BTreeMap<(Protocol, u16), u32>,
+    pub(super) ports: BTreeMap<HostPort, u32>,
 }
 
 /// Why a pod does not fit a node.
@@ -44,15 +44,15 @@ impl NodeInfo {
         Self { node, requested: Resources::default(), pods: 0, ports: BTreeMap::new() }
     }
 
-    pub(super) fn add(&mut self, requests: &Resources, ports: &[(Protocol, u16)]) {
+    pub(super) fn add(&mut self, requests: &Resources, ports: &[HostPort]) {
         self.requested.add(requests);
         self.pods += 1;
         for port in ports {
-            *self.ports.entry(*port).or_default() += 1;
+            *self.ports.entry(port.clone()).or_default() += 1;
         }
     }
 
-    pub(super) fn remove(&mut self, requests: &Resources, ports: &[(Protocol, u16)]) {
+    pub(super) fn remove(&mut self, requests: &Resources, ports: &[HostPort]) {
         self.requested.subtract(requests);
         self.pods = self.pods.saturating_sub(1);
         for port in ports {
@@ -82,7 +82,7 @@ impl NodeInfo {
         if !self.is_wanted_by(pod) {
             return Err(Misfit::never("node(s) didn't match Pod's node affinity/selector"));
         }
-        if pod.host_ports.iter().any(|port| self.ports.contains_key(port)) {
+        if pod.host_ports.iter().any(|port| port.rivals(&self.ports).next().is_some()) {
             let reason = "node(s) didn't have free ports for the requested pod ports";
             return Err(Misfit { reasons: vec![reason.to_owned()], unresolvable: false });
         }

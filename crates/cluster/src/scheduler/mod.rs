@@ -32,7 +32,7 @@ use self::volumes::{PodClaims, Storage};
 use crate::control::Slim;
 use crate::json::FixedMap;
 use crate::node::Node;
-use crate::pod::{Pod, Protocol};
+use crate::pod::{HostPort, Pod};
 use crate::resources::Resources;
 use crate::volumes::{Claim, Class, Volume, Write};
 
@@ -114,7 +114,7 @@ pub struct Scheduler {
 struct Placement {
     node: Arc<str>,
     requests: Resources,
-    ports: Box<[(Protocol, u16)]>,
+    ports: Box<[HostPort]>,
 }
 
 #[derive(Debug)]

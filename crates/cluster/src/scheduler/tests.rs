@@ -244,6 +244,32 @@ fn a_host_port_is_taken_once_on_each_node() {
     assert!(refusal.contains("2 node(s) didn't have free ports for the requested pod ports"), "{refusal}");
 }
 
+/// Contract: SIM-02
+#[test]
+fn a_host_port_is_taken_on_an_address_and_for_a_protocol() {
+    let mut scheduler = scheduler(&[node("a", &json!({}))]);
+    let on = |address: &str, protocol: &str| {
+        let port = json!({"hostPort": 80, "containerPort": 80, "hostIP": address, "protocol": protocol});
+        json!({"spec": {"containers": [{"name": "app", "ports": [port]}]}})
+    };
+    for (n, (address, protocol, fits)) in [
+        ("127.0.0.1", "TCP", true),
+        ("10.0.0.1", "TCP", true),
+        ("10.0.0.1", "UDP", true),
+        ("10.0.0.1", "TCP", false),
+        ("0.0.0.0", "TCP", false),
+        ("", "UDP", false),
+        ("", "SCTP", true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        scheduler.pod_changed(at(0), &pod(u32::try_from(n).expect("few pods"), &on(address, protocol)));
+        let placed = place(&mut scheduler, at(0)).expect("a decision");
+        assert_eq!(placed.is_ok(), fits, "{address} {protocol}");
+    }
+}
+
 proptest! {
     /// Whatever comes and goes, no node is promised more than it has, and what is free is found.
     ///
