@@ -88,6 +88,40 @@ async fn elements_that_share_their_keys_are_owned_as_one() {
     assert_eq!(*owned, json!({"f:spec": {".": {}, "f:color": {}}}));
 }
 
+/// Contract: API-15, API-28
+#[tokio::test]
+async fn managers_own_what_a_value_was_and_what_it_is() {
+    let server = start();
+    let spec = json!({
+        "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "when": {"type": "string", "format": "date-time"},
+    });
+    define(&server, &json!([version("v1", true, &spec, &json!([]))])).await;
+    let any = json!({"any": {"number": 3, "was": "text", "were": {"a": 1}}});
+    let answer = server.post(&format!("{PAINTS}?fieldManager=one"), &paint("example.com/v1", &any, None)).await;
+    assert_eq!(answer.status, 201, "{}", answer.json());
+    // A whole number is an integer whatever way it is written, and a change of the way is none.
+    let next = json!({"spec": {"any": {"number": 3.0, "was": {"b": 2}, "were": "text", "more": 1e3}}});
+    let answer = server.merge(&format!("{PAINTS}/p?fieldManager=two"), &next).await;
+    let spec = &answer.json()["spec"]["any"];
+    assert_eq!(*spec, json!({"number": 3, "was": {"b": 2}, "were": "text", "more": 1000}), "{}", answer.json());
+    let managers = answer.json()["metadata"]["managedFields"].clone();
+    let fields = |name: &str| {
+        let all = managers.as_array().cloned().unwrap_or_default();
+        all.into_iter().find(|m| m["manager"] == name).map(|m| m["fieldsV1"]["f:spec"]["f:any"].clone())
+    };
+    assert_eq!(fields("two"), Some(json!({"f:more": {}, "f:was": {".": {}, "f:b": {}}, "f:were": {}})));
+    assert_eq!(fields("one"), Some(json!({".": {}, "f:number": {}})));
+
+    // Of a text with a format the type is not known to managers, but to the schema.
+    let wrong =
+        json!({"apiVersion": "example.com/v1", "kind": "Paint", "metadata": {"name": "q"}, "spec": {"when": 3}});
+    let url = format!("{PAINTS}/q?fieldManager=one");
+    let answer =
+        server.send("PATCH", &url, &[("Content-Type", "application/apply-patch+yaml")], wrong.to_string()).await;
+    assert_eq!((answer.status, causes(&answer)[0].0.as_str()), (422, "spec.when"));
+}
+
 /// Contract: API-17, API-28, API-30
 #[tokio::test]
 async fn numbers_are_what_their_worth_makes_them() {

@@ -1,4 +1,5 @@
-//! Defaulting: what is absent gets its schema's default; a null that may not be one counts as absent.
+//! Defaulting: what is absent gets its schema's default; a null that may not be one counts as absent. And what else a
+//! value becomes by being stored and read.
 
 use serde_json::Value;
 
@@ -22,6 +23,20 @@ pub fn fill(object: &mut Object, schema: &Structural) {
         } else if let Some(additional) = schema.additional() {
             element(value, additional);
         }
+    }
+}
+
+/// Makes whole numbers integers: they are written without a point, and so they are read.
+pub fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {
+                *number = props::number_of(float);
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(make_whole),
+        Value::Object(members) => members.values_mut().for_each(make_whole),
+        _ => {}
     }
 }
 

@@ -288,7 +288,7 @@ fn node(schema: &Structural, open: bool) -> Node {
         Some(Kind::Array) => Atom { list: Some(items(schema, open)), ..Atom::default() },
         Some(Kind::Boolean) => return Node::Scalar(Scalar::Boolean),
         Some(Kind::Integer | Kind::Number) => return Node::Scalar(Scalar::Number),
-        Some(Kind::String) => return Node::Scalar(Scalar::Text),
+        Some(Kind::String) => return Node::Scalar(if schema.formatted { Scalar::Any } else { Scalar::Text }),
     };
     Node::Atom(Box::new(atom))
 }

@@ -92,6 +92,8 @@ pub struct Structural {
     pub embedded: bool,
     /// Whether it is an integer or a string.
     pub int_or_string: bool,
+    /// Whether it is said to have a format, known or not; bytes are written as plain text.
+    pub formatted: bool,
     /// Whether field managers own a map as a whole.
     pub atomic_map: bool,
     /// What the elements are to each other.
@@ -198,6 +200,7 @@ impl Structural {
             preserve_unknown: props.preserve_unknown_fields == Some(true),
             embedded: props.embedded_resource,
             int_or_string: props.int_or_string,
+            formatted: !matches!(props.format.as_str(), "" | "byte"),
             atomic_map: props.map_type.as_deref() == Some("atomic"),
             list_type,
             default: props.default.clone().map(Box::new),

@@ -167,10 +167,14 @@ impl Kind for CustomKind {
             default::fill(object, self.schema());
         }
     }
+    fn canonicalize(&self, object: &mut Object) {
+        // A status that was not taken leaves the one that there is without it.
+        self.default(object);
+        object.values_mut().for_each(default::make_whole);
+    }
     fn prepare_create(&self, object: &mut Object) {
-        // A status that is not taken leaves the one that there is without it.
-        if self.version().status && object.remove("status").is_some() {
-            self.default(object);
+        if self.version().status {
+            object.remove("status");
         }
         set_generation(object, 1);
     }

@@ -1,5 +1,7 @@
 //! What a write changed, as sets of fields.
 
+use std::mem::discriminant;
+
 use serde_json::{Map, Value};
 
 use crate::schema::Object;
@@ -180,9 +182,30 @@ type Nodes = Vec<(String, Value)>;
 /// The path of a place itself, beside what is below it.
 const SELF: &str = ".";
 
-/// Compares a place. The caller has found the two to differ.
+/// Compares a place. The caller has found the two to differ. What is something else now is compared as what it was, and as
+/// what it is.
 fn walk(place: Place<'_>, before: Option<&Value>, after: Option<&Value>) -> Option<Change> {
-    let place = place.seen(after.or(before));
+    let (was, is) = (place.seen(before), place.seen(after));
+    if before.is_some() && after.is_some() && discriminant(&was) != discriminant(&is) {
+        let (one, other) = (walk_as(was, before, after)?, walk_as(is, before, after)?);
+        return Some(Change {
+            changed: either(one.changed, other.changed),
+            removed: either(one.removed, other.removed),
+        });
+    }
+    walk_as(place.seen(after.or(before)), before, after)
+}
+
+/// What is in one of two nodes.
+fn either(one: Option<Value>, other: Option<Value>) -> Option<Value> {
+    let (Some(one), Some(other)) = (&one, &other) else { return one.or(other) };
+    let set = |node: &Value| Map::from_iter([(String::new(), node.clone())]);
+    let mut all = set(one);
+    fields::union(&mut all, &set(other));
+    all.remove("")
+}
+
+fn walk_as(place: Place<'_>, before: Option<&Value>, after: Option<&Value>) -> Option<Change> {
     let (mut changed, mut removed) = (Vec::new(), Vec::new());
     // What comes or goes as a whole is in the set itself. Its mark sorts before everything below it.
     let mark = || (SELF.to_owned(), Value::Object(Map::new()));
@@ -221,7 +244,7 @@ fn walk(place: Place<'_>, before: Option<&Value>, after: Option<&Value>) -> Opti
     if leaf {
         return Some(match (before, after) {
             (Some(_), None) => Change { changed: None, removed: Some(fields::member(Map::new())) },
-            (Some(before), Some(after)) if before == after => Change::default(),
+            (Some(before), Some(after)) if is_same(before, after) => Change::default(),
             _ => Change { changed: Some(fields::member(Map::new())), removed: None },
         });
     }
@@ -231,6 +254,21 @@ fn walk(place: Place<'_>, before: Option<&Value>, after: Option<&Value>) -> Opti
         _ => Some(Value::Object(below.into_iter().collect())),
     };
     Some(Change { changed: node(changed, before.is_none()), removed: node(removed, after.is_none()) })
+}
+
+/// Whether two values are equal: numbers by their worth.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) if one.is_f64() || other.is_f64() => one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let same = |(name, one): (&String, &Value)| other.get(name).is_some_and(|other| is_same(one, other));
+            one.len() == other.len() && one.iter().all(same)
+        }
+        (one, other) => one == other,
+    }
 }
 
 /// How many members or elements there are.

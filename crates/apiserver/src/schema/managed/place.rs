@@ -319,6 +319,7 @@ pub(super) fn shown(element: &str) -> String {
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) => crate::field::go_quote(text),
+        Value::Object(members) => members.iter().map(|(name, value)| format!("{name}={}", scalar(value))).collect(),
         other => other.to_string(),
     }
 }
