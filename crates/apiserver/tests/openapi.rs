@@ -62,6 +62,8 @@ fn schema(message: &[u8]) -> Value {
             22 => out["type"] = json!(text(content, 1)),
             23 => out["items"] = schema(fields(content)[0].1),
             25 => out["properties"] = schemas(content),
+            29 => out["externalDocs"] = json!({"description": text(content, 1), "url": text(content, 2)}),
+            30 => out["example"] = any(content),
             31 => out[text(content, 1).unwrap()] = any(fields(content)[1].1),
             other => panic!("field {other}"),
         }
@@ -93,4 +95,84 @@ async fn openapi_v2_is_the_same_in_json_and_in_protobuf() {
     assert!(json["definitions"]["io.k8s.api.apps.v1.ReplicaSet"]["properties"]["spec"]["$ref"].is_string());
     assert_eq!(asked("text/plain").await.status, 406);
     assert_eq!(asked("text/html, */*;q=0.1").await.header("content-type"), "application/json");
+}
+
+/// Contract: API-04, API-28
+#[tokio::test]
+async fn documents_of_custom_kinds_say_what_their_definitions_do() {
+    let server = start();
+    let color = json!({
+        "type": "string", "description": "What it looks like.", "example": "red",
+        "externalDocs": {"description": "more", "url": "https://example.com"},
+    });
+    let spec = json!({"type": "object", "properties": {"color": color}});
+    let schema = json!({"type": "object", "description": "A paint.", "properties": {"spec": spec}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "paints.color-shop.example.com"},
+        "spec": {
+            "group": "color-shop.example.com", "scope": "Namespaced", "names": {"plural": "paints", "kind": "Paint"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                "selectableFields": [{"jsonPath": ".spec.color"}],
+            }],
+        },
+    });
+    let answer = server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    assert_eq!(answer.status, 201, "{}", answer.json());
+    let document = server.get("/openapi/v3/apis/color-shop.example.com/v1").await.json();
+    assert_eq!(document["info"], json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}));
+    let paint = &document["components"]["schemas"]["com.example.color-shop.v1.Paint"];
+    assert_eq!(paint["properties"]["spec"], spec);
+    let metadata = &paint["properties"]["metadata"];
+    let reference = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    assert_eq!(metadata["allOf"], json!([{"$ref": reference}]), "what is said beside a reference goes beside an allOf");
+    assert_eq!(paint["x-kubernetes-selectable-fields"], json!([{"fieldPath": "spec.color"}]));
+    let root = "/apis/color-shop.example.com/v1/";
+    assert!(document["paths"][root].is_null(), "the versions of a group are told by another server");
+    let post = &document["paths"][format!("{root}namespaces/{{namespace}}/paints")]["post"];
+    assert_eq!(post["operationId"], "createColorShopExampleComV1NamespacedPaint");
+    assert_eq!(post["tags"], json!(["colorShopExampleCom_v1"]));
+
+    let json = server.get("/openapi/v2").await.json();
+    let definition = &json["definitions"]["com.example.color-shop.v1.Paint"]["properties"];
+    assert_eq!(definition["metadata"]["$ref"], "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    assert_eq!(definition["spec"]["properties"]["color"], color);
+    let accept = [("Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")];
+    let answer = server.send("GET", "/openapi/v2", &accept, "").await;
+    assert_eq!(schemas(fields(&answer.body)[3].1), json["definitions"]);
+}
+
+/// `kubectl explain` finds a kind by its requests.
+///
+/// Contract: API-04
+#[tokio::test]
+async fn kinds_that_are_only_posted_are_described() {
+    let server = start();
+    for (path, collection, kind, id) in [
+        ("api/v1", "namespaces/{namespace}/bindings", "Binding", "createCoreV1NamespacedBinding"),
+        ("apis/authentication.k8s.io/v1", "tokenreviews", "TokenReview", "createAuthenticationV1TokenReview"),
+        (
+            "apis/authorization.k8s.io/v1",
+            "namespaces/{namespace}/localsubjectaccessreviews",
+            "LocalSubjectAccessReview",
+            "createAuthorizationV1NamespacedLocalSubjectAccessReview",
+        ),
+    ] {
+        let document = server.get(&format!("/openapi/v3/{path}")).await.json();
+        let at = &document["paths"][format!("/{path}/{collection}")];
+        assert_eq!((&at["post"]["operationId"], &at["get"]), (&json!(id), &Value::Null), "{path}");
+        assert_eq!(at["post"]["x-kubernetes-group-version-kind"]["kind"], kind);
+        let schema = at["post"]["requestBody"]["content"]["*/*"]["schema"]["$ref"].as_str().unwrap_or_default();
+        let schema = schema.rsplit('/').next().unwrap_or_default();
+        assert_eq!(document["components"]["schemas"][schema]["x-kubernetes-group-version-kind"][0]["kind"], kind);
+        let index = server.get("/openapi/v3").await.json();
+        assert!(index["paths"][path]["serverRelativeURL"].is_string(), "{path}");
+    }
+    let document = server.get("/openapi/v3/apis/rbac.authorization.k8s.io/v1").await.json();
+    let post = &document["paths"]["/apis/rbac.authorization.k8s.io/v1/clusterroles"]["post"];
+    assert_eq!(
+        (&post["tags"], &post["operationId"]),
+        (&json!(["rbacAuthorization_v1"]), &json!("createRbacAuthorizationV1ClusterRole"))
+    );
 }

@@ -69,6 +69,18 @@ fn schema(value: &Value) -> Vec<u8> {
     if fields.contains_key("properties") {
         bytes(25, &named(fields.get("properties")), &mut out);
     }
+    if let Some(docs) = fields.get("externalDocs").and_then(Value::as_object) {
+        let mut message = Vec::new();
+        for (number, name) in [(1, "description"), (2, "url")] {
+            if let Some(text) = docs.get(name).and_then(Value::as_str) {
+                bytes(number, text.as_bytes(), &mut message);
+            }
+        }
+        bytes(29, &message, &mut out);
+    }
+    if let Some(example) = fields.get("example") {
+        bytes(30, &any(example), &mut out);
+    }
     for (name, value) in fields.iter().filter(|(name, _)| name.starts_with("x-")) {
         bytes(31, &pair(name, &any(value)), &mut out);
     }

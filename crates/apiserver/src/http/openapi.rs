@@ -10,6 +10,7 @@ use crate::codec::{Format, openapi_v2};
 use crate::http::body::Body;
 use crate::http::negotiate::{self, Output};
 use crate::http::respond;
+use crate::http::reviews;
 use crate::model::Resource;
 use crate::registry::options::Query;
 use crate::registry::{Catalogue, Registry, Served};
@@ -18,14 +19,15 @@ use crate::schema::openapi::{self, CustomSchema};
 /// `/openapi/v3`
 #[must_use]
 pub fn index(registry: &Registry) -> Response<Body> {
-    plain(&openapi::index(&resources(&registry.catalogue())))
+    plain(&openapi::index(&resources(&registry.catalogue(), &posted())))
 }
 
 /// `/openapi/v3/<path>`, such as `apis/apps/v1`.
 #[must_use]
 pub fn document(registry: &Registry, path: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
     let catalogue = registry.catalogue();
-    let resources = resources(&catalogue);
+    let posted = posted();
+    let resources = resources(&catalogue, &posted);
     let Some((group, version)) = group_version(path) else { return respond::no_such_page() };
     let hash = openapi::hash(group, version, &resources);
     let etag = format!("\"{hash}\"");
@@ -70,7 +72,7 @@ pub fn document_v2(registry: &Registry, accept: &str) -> Response<Body> {
         _ => None,
     });
     let catalogue = registry.catalogue();
-    let document = || openapi::document_v2(&resources(&catalogue), &customs(registry, &catalogue, None));
+    let document = || openapi::document_v2(&resources(&catalogue, &posted()), &customs(registry, &catalogue, None));
     match answer {
         Some(JSON) => plain(&document()),
         Some(_) => respond::bytes(200, PROTOBUF, openapi_v2::to_protobuf(&document())),
@@ -82,8 +84,13 @@ pub fn document_v2(registry: &Registry, accept: &str) -> Response<Body> {
     }
 }
 
-fn resources(catalogue: &Catalogue) -> Vec<&Resource> {
-    catalogue.served().iter().map(|served| served.resource()).collect()
+/// Kinds that are only ever posted.
+fn posted() -> Vec<Resource> {
+    reviews::resources().collect()
+}
+
+fn resources<'a>(catalogue: &'a Catalogue, posted: &'a [Resource]) -> Vec<&'a Resource> {
+    catalogue.served().iter().map(|served| served.resource()).chain(posted).collect()
 }
 
 /// The schemas of custom kinds, of one group and version or of all.

@@ -66,22 +66,29 @@ pub fn document(path: &str, resources: &[&Resource], customs: &[CustomSchema]) -
     customs.iter().for_each(|custom| schemas.add_custom(custom));
     let mut paths = Map::new();
     let root = format!("/{path}/");
-    let tag = tag(group, version);
-    let discovery = json!({
-        "get": {
-            "description": "get available resources",
-            "operationId": format!("get{}APIResources", title(group, version)),
-            "responses": schemas.responses(&[200], "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList", false),
-            "tags": [tag],
-        }
-    });
-    paths.insert(root.clone(), discovery);
+    // Groups of custom kinds are described by another server, as it were.
+    let is_custom = customs.iter().any(|custom| (&*custom.group, &*custom.version) == (group, version));
+    if !is_custom {
+        let discovery = json!({
+            "get": {
+                "description": "get available resources",
+                "operationId": format!("get{}APIResources", title(group, version)),
+                "responses": schemas.responses(&[200], "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList", false),
+                "tags": [tag(group, version)],
+            }
+        });
+        paths.insert(root.clone(), discovery);
+    }
+    let info = match is_custom {
+        true => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+        false => json!({"title": "Kubernetes", "version": "1.36"}),
+    };
     for resource in served {
         Operations { resource, root: &root, schemas: &mut schemas, paths: &mut paths }.write();
     }
     Some(json!({
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "1.36"},
+        "info": info,
         "paths": paths,
         "components": {
             "schemas": schemas.finish(&[(group, version)]),
@@ -127,13 +134,20 @@ fn path_of(group: &str, version: &str) -> String {
 
 /// `AppsV1`, `CoreV1`: what operation identifiers begin with after the verb.
 fn title(group: &str, version: &str) -> String {
-    let group = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) };
-    capital(group) + &capital(version)
+    words(group).map(capital).collect::<String>() + &capital(version)
 }
 
+/// `apps_v1`, `rbacAuthorization_v1`
 fn tag(group: &str, version: &str) -> String {
-    let group = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) };
-    format!("{group}_{version}")
+    let mut words = words(group);
+    let first = words.next().unwrap_or_default();
+    format!("{first}{}_{version}", words.map(capital).collect::<String>())
+}
+
+/// The words of a group's name; that it is Kubernetes' own is not said.
+fn words(group: &str) -> impl Iterator<Item = &str> {
+    let group = if group.is_empty() { "core" } else { group };
+    group.strip_suffix(".k8s.io").unwrap_or(group).split(['.', '-'])
 }
 
 fn capital(word: &str) -> String {

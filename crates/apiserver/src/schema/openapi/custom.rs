@@ -49,7 +49,8 @@ impl Schemas {
         let mut list = self.list(custom);
         list.insert("x-kubernetes-group-version-kind".to_owned(), gvk(list_kind));
         if !custom.selectable.is_empty() {
-            let fields: Vec<Value> = custom.selectable.iter().map(|path| json!({"fieldPath": path})).collect();
+            let fields: Vec<Value> =
+                custom.selectable.iter().map(|path| json!({"fieldPath": path.trim_start_matches('.')})).collect();
             for schema in [&mut own, &mut list] {
                 schema.insert("x-kubernetes-selectable-fields".to_owned(), Value::from(fields.clone()));
             }
@@ -125,7 +126,7 @@ impl Schemas {
 
     /// Makes what a definition says of a value what a document says of it.
     fn publish(&mut self, schema: &mut Map<String, Value>) {
-        for unsaid in ["example", "externalDocs", "id", "$schema"] {
+        for unsaid in ["id", "$schema"] {
             schema.remove(unsaid);
         }
         if !self.three {

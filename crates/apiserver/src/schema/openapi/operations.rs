@@ -66,6 +66,9 @@ impl<'a> Operations<'a> {
         let namespaced = *namespaced;
         let scope = if namespaced { "namespaces/{namespace}/" } else { "" };
         let collection = format!("{}{scope}{plural}", self.root);
+        if !self.resource.can("list") {
+            return self.write_posted(collection);
+        }
         let own = self.gvk();
         let schema = self.schema_name(own.0, own.1, own.2);
         let list = self.schema_name(own.0, own.1, &self.resource.list_kind);
@@ -117,6 +120,20 @@ impl<'a> Operations<'a> {
         for subresource in &self.resource.subresources {
             self.subresource(&item, *subresource);
         }
+    }
+
+    /// A kind that is only ever posted.
+    fn write_posted(&mut self, collection: String) {
+        let own = self.gvk();
+        let description = format!("create a {}", own.2);
+        let named = Named { verb: "create", suffix: "", action: "post", description, gvk: own };
+        let schema = self.schema_name(own.0, own.1, own.2);
+        let post = self.operation(&named, &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]);
+        let post = self.sending(post, &schema);
+        let mut at = Map::new();
+        at.insert("post".to_owned(), self.answering(post, &[200, 201, 202], &schema, false));
+        at.insert("parameters".to_owned(), self.path_parameters(false, self.resource.namespaced));
+        self.paths.insert(collection, Value::Object(at));
     }
 
     /// The schema of a kind.
