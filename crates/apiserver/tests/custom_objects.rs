@@ -192,3 +192,27 @@ async fn numbers_are_what_their_worth_makes_them() {
         assert_eq!(told, expected, "{spec}");
     }
 }
+
+/// Contract: API-05, API-28
+#[tokio::test]
+async fn parts_that_a_custom_kind_does_not_have_miss_the_object() {
+    let server = start();
+    let mut plain = version("v1", true, &json!({}), &json!([]));
+    plain["subresources"] = json!({"status": {}});
+    define(&server, &json!([plain])).await;
+    let body = paint("example.com/v1", &json!({}), None);
+    assert_eq!(server.post(PAINTS, &body).await.status, 201);
+    let details = json!({"group": "example.com", "kind": "paints", "name": "p"});
+    for part in ["scale", "other"] {
+        let answer = server.get(&format!("{PAINTS}/p/{part}")).await;
+        assert_eq!((answer.status, &answer.json()["details"]), (404, &details), "{part}");
+        assert_eq!(answer.json()["message"], "paints.example.com \"p\" not found");
+    }
+    for (method, path, verb) in
+        [("POST", "p/status", "create"), ("DELETE", "p/status", "delete"), ("POST", "p", "create")]
+    {
+        let answer = server.send(method, &format!("{PAINTS}/{path}"), &[], body.to_string()).await;
+        let expected = format!("{verb} is not supported on resources of kind \"paints.example.com\"");
+        assert_eq!((answer.status, &answer.json()["message"]), (405, &json!(expected)), "{method} {path}");
+    }
+}

@@ -107,6 +107,12 @@ pub fn route(
     query: &Query,
 ) -> Result<(Option<Subresource>, Verb), ApiError> {
     let resource = served.resource();
+    let not_allowed = || not_allowed(served, path, method);
+    let no_such_part = || match served.kind.custom() {
+        // Of a custom kind the object itself is missed, whether it is there or not.
+        Some(_) => ApiError::not_found(served.group_resource(), path.name.unwrap_or_default()),
+        None => ApiError::no_such_resource(),
+    };
     let scoped = match (resource.namespaced, path.namespace) {
         (true, Some(_)) | (false, None) => true,
         // All namespaces: to list and watch only.
@@ -116,22 +122,22 @@ pub fn route(
     if path.watch {
         return match *method {
             Method::GET if path.subresource.is_none() => Ok((None, Verb::Watch)),
-            Method::GET => Err(ApiError::no_such_resource()),
-            _ => Err(ApiError::method_not_allowed()),
+            _ if path.subresource.is_some() => Err(no_such_part()),
+            _ => Err(not_allowed()),
         };
     }
     if let Some(name) = path.subresource {
-        let found = Subresource::named(name).filter(|s| served.has(*s)).ok_or_else(ApiError::no_such_resource)?;
+        let found = Subresource::named(name).filter(|s| served.has(*s)).ok_or_else(no_such_part)?;
         let verb = match *method {
             Method::GET => Verb::Get,
             Method::PUT => Verb::Update,
             Method::PATCH => Verb::Patch,
             Method::POST => Verb::Create,
             Method::DELETE => Verb::Delete,
-            _ => return Err(ApiError::method_not_allowed()),
+            _ => return Err(not_allowed()),
         };
         let known = found.verbs().contains(&verb.word());
-        return if known { Ok((Some(found), verb)) } else { Err(ApiError::method_not_allowed()) };
+        return if known { Ok((Some(found), verb)) } else { Err(not_allowed()) };
     }
     let verb = match (path.name.is_some(), method) {
         (false, &Method::GET) if query.flag("watch").unwrap_or(false) => Verb::Watch,
@@ -142,9 +148,26 @@ pub fn route(
         (true, &Method::PUT) => Verb::Update,
         (true, &Method::PATCH) => Verb::Patch,
         (true, &Method::DELETE) => Verb::Delete,
-        _ => return Err(ApiError::method_not_allowed()),
+        _ => return Err(not_allowed()),
     };
-    if resource.can(verb.word()) { Ok((None, verb)) } else { Err(ApiError::method_not_allowed()) }
+    if resource.can(verb.word()) { Ok((None, verb)) } else { Err(not_allowed()) }
+}
+
+/// 405: a custom kind tells what it cannot do.
+fn not_allowed(served: &Served, path: &ResourcePath<'_>, method: &Method) -> ApiError {
+    if served.kind.custom().is_none() {
+        return ApiError::method_not_allowed();
+    }
+    let verb = match *method {
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if path.name.is_none() => "deletecollection",
+        Method::DELETE => "delete",
+        _ => "",
+    };
+    let resource = served.group_resource();
+    ApiError::not_allowed_now(resource, &format!("{verb} is not supported on resources of kind \"{resource}\""))
 }
 
 impl Request<'_> {
