@@ -64,7 +64,7 @@ pub fn decode(
 /// The JSON of a protobuf body. One of an unknown type is told by its type alone, for the reader of JSON to refuse.
 fn from_protobuf(model: &Model<'_>, body: &[u8]) -> Result<Vec<u8>, ApiError> {
     let unreadable = |why: String| {
-        let (kind, summary) = (model.kind, protobuf::summary(body));
+        let (kind, summary) = (model.kind, schema::summary(body));
         let message = format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})");
         ApiError::bad_request(message)
     };
@@ -184,7 +184,7 @@ pub fn delete_options(body: &[u8], format: Format) -> Result<Object, ApiError> {
             version => version,
         };
         return Err(ApiError::bad_request(format!(
-            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/apis/meta/internalversion/scheme/register.go:27\""
         )));
     }
     schema::round_trip("", "v1", "DeleteOptions", &value, Validation::Ignore)

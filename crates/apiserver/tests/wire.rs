@@ -97,6 +97,18 @@ async fn quotas_refuse_in_the_reference_servers_words() {
     assert_eq!(compared, 47, "every recorded request was compared");
 }
 
+/// What a comparison of many thousand variations of requests found: what is told twice, in which order and of what.
+///
+/// Contract: API-06, API-13, API-17, API-21, API-25, API-26, API-28, API-30, API-32
+#[tokio::test(start_paused = true)]
+async fn requests_near_the_recorded_ones_are_answered_as_by_the_reference_server() {
+    let metadata = ["metadata-told-twice", "jobs-near", "autoscalers-near", "quota-near", "secrets-near"];
+    let kinds = ["definitions-near", "volumes-near", "services-near", "more-near"];
+    let groups = [&metadata[..], &kinds[..]].concat();
+    let compared = replay(include_str!("vectors/near-requests.json"), &groups).await;
+    assert_eq!(compared, 106, "every recorded request was compared");
+}
+
 /// Sends the requests of these groups, and compares the answers; says how many it compared.
 async fn replay(vectors: &str, groups: &[&str]) -> usize {
     let corpus: Value = serde_json::from_str(vectors).expect("the vectors are JSON");

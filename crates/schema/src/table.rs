@@ -107,6 +107,8 @@ pub enum Topology {
     Set,
     /// A list of structs with keys.
     Keyed,
+    /// By member, also where others share values of that type as a whole.
+    Granular,
 }
 
 /// The type of a field, of a list's elements or of a map's values.
@@ -395,6 +397,7 @@ fn field_line([json, go, inline, shape, flags, tag, markers]: [&'static str; 7])
         ("set", _, _) => Topology::Set,
         ("map", _, _) => Topology::Keyed,
         ("atomic", _, _) | (_, "atomic", _) | (_, _, "atomic") => Topology::Atomic,
+        (_, _, "granular") => Topology::Granular,
         _ => Topology::Default,
     };
     Field {

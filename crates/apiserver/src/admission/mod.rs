@@ -179,10 +179,8 @@ fn stays(object: &Object) -> bool {
 /// The name that messages give an object: its own, or what one will be generated from.
 fn name_of(object: &Object) -> &str {
     let meta = metadata(object);
-    match meta.text("name") {
-        "" => meta.text("generateName"),
-        name => name,
-    }
+    let named = [meta.text("name"), meta.text("generateName")];
+    named.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
 }
 
 /// An object of the cluster, of a kind in its first version.

@@ -56,6 +56,9 @@ pub(super) fn validate(registry: &Registry, served: &Served, pod: &Object) -> Re
 
 fn class_of(registry: &Registry, served: &Served, pod: &Object) -> Result<Option<Object>, ApiError> {
     let Some(name) = pod.part("spec").maybe_text("runtimeClassName") else { return Ok(None) };
+    if name.is_empty() {
+        return Err(ApiError::plain("resource name may not be empty"));
+    }
     let found = super::find(registry, "node.k8s.io", "runtimeclasses", name);
     found.map(Some).ok_or_else(|| {
         let why = format!("pod rejected: RuntimeClass {} not found", crate::field::go_quote(name));

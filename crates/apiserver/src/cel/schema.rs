@@ -234,11 +234,12 @@ pub fn escape(name: &str) -> Option<String> {
     )
 }
 
-/// The field that a name of an expression means; `None` where it means none.
+/// The field that a name of an expression means; `None` where it means none. A word that the language has for itself
+/// also stands for the field of that name.
 #[must_use]
 pub fn unescape(name: &str) -> Option<String> {
     if !name.contains("__") {
-        return (!WORDS.contains(&name)).then(|| name.to_owned());
+        return Some(name.to_owned());
     }
     let word = name.strip_prefix("__").and_then(|n| n.strip_suffix("__"));
     if let Some(word) = word.filter(|word| WORDS.contains(word)) {

@@ -1,6 +1,7 @@
 //! Certificates: the cluster's authority, the requests that it signs, and the users that its certificates name (API-32).
 
 pub mod authority;
+pub mod pair;
 pub mod pem;
 pub mod request;
 pub mod x509;

@@ -79,6 +79,8 @@ pub struct Certificate {
     pub subject: Name,
     /// Until when it is good.
     pub until: Timestamp,
+    /// Its public key, with its kind, as they are written.
+    pub public_key: Vec<u8>,
     /// The identifier of its key, where it has one.
     pub key_identifier: Option<Vec<u8>>,
 }
@@ -100,7 +102,7 @@ pub fn certificate(der: &[u8]) -> ASN1Result<Certificate> {
                     time(reader.next())
                 })?;
                 let subject = name(reader.next())?;
-                reader.next().read_der()?;
+                let public_key = reader.next().read_der()?;
                 for unique in [1, 2] {
                     reader.read_optional(|reader| {
                         reader.read_tagged_implicit(Tag::context(unique), |reader| reader.read_bytes())
@@ -111,7 +113,7 @@ pub fn certificate(der: &[u8]) -> ASN1Result<Certificate> {
                 let identifier = extensions.into_iter().find(|(kind, _)| kind == KEY_IDENTIFIER);
                 let key_identifier =
                     identifier.map(|(_, value)| yasna::parse_der(&value, |reader| reader.read_bytes()));
-                Ok(Certificate { subject, until, key_identifier: key_identifier.transpose()? })
+                Ok(Certificate { subject, until, public_key, key_identifier: key_identifier.transpose()? })
             })?;
             reader.next().read_der()?;
             reader.next().read_bitvec_bytes()?;

@@ -50,19 +50,6 @@ pub(super) fn open(body: &[u8]) -> Result<Unknown<'_>, String> {
     Ok(unknown)
 }
 
-/// The beginning of a body, in hexadecimal, as messages show it.
-pub(super) fn summary(body: &[u8]) -> String {
-    const SHOWN: usize = 30;
-    if body.is_empty() {
-        return "<empty>".to_owned();
-    }
-    let mut out: String = body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
-    if body.len() > SHOWN {
-        out.push_str(" ...");
-    }
-    out
-}
-
 /// Reads an object of a type.
 pub(super) fn object(ty: &'static Type, message: &[u8]) -> Result<Map<String, Value>, String> {
     structure(ty, message, None, 0)

@@ -376,6 +376,10 @@ impl Request<'_> {
             tokens::request::default(&mut object);
         }
         let named = metadata(&object).text("name").to_owned();
+        if self.path.name.is_none() {
+            // A new object has no uid to be told by.
+            object.object_or_new("metadata").remove("uid");
+        }
         // Where the path names no pod, the body does.
         let name = self.path.name.unwrap_or(&named);
         crate::admission::create_below(self.registry(), self.served, namespace, name)?;
@@ -383,6 +387,9 @@ impl Request<'_> {
         let resource = if self.path.name.is_some() { self.served.resource() } else { &older };
         let model = self.subresource.and_then(Subresource::model);
         admission.send(self.registry(), Operation::Create, resource, model, &mut object, warnings).await?;
+        if name.is_empty() {
+            return Err(ApiError::bad_request("Name parameter required."));
+        }
         if self.subresource == Some(Subresource::Token) {
             let Shared { registry, authenticator, .. } = &**self.shared;
             let (id, now) = (registry.generator.uid(), registry.clock.now());

@@ -9,6 +9,7 @@ use crate::model::{
     AGE_COLUMN, Column, Fields as _, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, column,
 };
 use crate::validation::certificates::validate;
+use crate::validation::meta::Look;
 
 static COLUMNS: [Column; 6] = [
     NAME_COLUMN,
@@ -43,6 +44,7 @@ pub(super) fn kind() -> Row {
             .parts(&[Subresource::Approval, Subresource::Status]);
     Row {
         name_rule: NameRule::PathSegment,
+        metadata: Look::BOTH_CHANGE_LAST,
         prepare,
         validate: |request, old, errors| validate(Part::Main, request, old, errors),
         validate_part: |part, request, old, errors| validate(part, request, Some(old), errors),

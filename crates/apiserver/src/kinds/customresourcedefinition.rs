@@ -110,11 +110,13 @@ impl Kind for CustomResourceDefinition {
 
 /// The name says the plural and the group.
 fn check_name(object: &Object, definition: &Definition, errors: &mut Errors) {
-    let name = metadata(object).text("name");
-    if name.is_empty() {
-        return;
-    }
-    for why in validate::complain_of_name(definition) {
-        errors.push(FieldError::invalid("metadata.name", name, why));
+    for (field, prefix) in [("generateName", true), ("name", false)] {
+        let name = metadata(object).text(field);
+        if name.is_empty() {
+            continue;
+        }
+        for why in validate::complain_of_name(definition, name, prefix) {
+            errors.push(FieldError::invalid(format!("metadata.{field}"), name, why));
+        }
     }
 }

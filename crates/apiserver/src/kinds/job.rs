@@ -10,6 +10,7 @@ use crate::field::go_quote;
 use crate::model::column::human_duration;
 use crate::model::{Fields as _, metadata};
 use crate::validation::job::{NAME_LABELS, UID_LABELS};
+use crate::validation::meta::Look;
 use crate::validation::{Path, job as rules, pod, workload as templates};
 
 /// Pods that run to their end.
@@ -21,6 +22,7 @@ pub(super) fn kind() -> Row {
         deletion_warning: Some(
             "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
         ),
+        metadata: Look::WHOLE,
         default,
         prepare,
         canonicalize,
@@ -122,8 +124,12 @@ pub(super) fn failure_patterns(spec: &mut Object) {
 
 fn prepare(part: Part, object: &mut Object, old: Option<&Object>) {
     workload::prepare(part, object, old);
+    let labelled = !object.part("spec").part("template").part("metadata").part("labels").is_empty();
     if old.is_none() && !object.part("spec").flag("manualSelector") {
         generate_selector(object);
+    }
+    if labelled && part == Part::Main {
+        canonicalize(object);
     }
 }
 

@@ -77,7 +77,12 @@ impl Kind for Node {
     fn prepare_update(&self, part: Part, object: &mut Object, old: &Object) {
         keep_generation(object, old);
         match part {
-            Part::Status => object.carry("spec", old),
+            Part::Status => {
+                object.carry("spec", old);
+                if !old.part("status").contains_key("config") {
+                    object.object_or_new("status").remove("config");
+                }
+            }
             _ => {
                 object.carry("status", old);
                 if old.object("spec").is_none_or(|spec| !spec.contains_key("configSource")) {

@@ -3,6 +3,7 @@
 use super::Row;
 use crate::model::column::CREATED_AT_COLUMN;
 use crate::model::{AGE_COLUMN, Column, Fields as _, NAME_COLUMN, NameRule, Object, Resource, column};
+use crate::validation::meta::Look;
 use crate::validation::rbac::{has_wrong_values, validate_binding, validate_role};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -55,6 +56,7 @@ fn subjects(binding: &Object, kind: &str) -> String {
 pub(super) fn kinds() -> [Row; 4] {
     let base = |resource: Resource, columns| Row {
         name_rule: NameRule::PathSegment,
+        metadata: Look::BOTH_CHANGE_LAST,
         columns,
         ..Row::new(resource.create_on_update())
     };

@@ -179,14 +179,18 @@ impl Kind for Row {
         let mut errors = Errors::new();
         let (new, was) = (metadata(object), metadata(old));
         if part != Part::Main {
-            if self.metadata.own {
-                meta::Look::CHANGE.check(new, Some(was), self.resource.namespaced, self.name_rule, &mut errors);
-            }
+            let look = match self.metadata {
+                look if look.change_last || !look.own => look,
+                _ => meta::Look::CHANGE,
+            };
+            look.check(new, Some(was), self.resource.namespaced, self.name_rule, &mut errors);
             (self.validate_part)(part, object, old, &mut errors);
+            look.check_last(new, was, &mut errors);
             return errors;
         }
         self.metadata.check(new, Some(was), self.resource.namespaced, self.name_rule, &mut errors);
         (self.validate)(object, Some(old), &mut errors);
+        self.metadata.check_last(new, was, &mut errors);
         for (pointer, why) in self.immutable {
             let (new, was) = (at(object, pointer), at(old, pointer));
             if new != was {

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, NameRule, Object, Resource, Row};
+use crate::certificates::pair;
 use crate::model::{Fields as _, metadata};
 use crate::validation::{Errors, data, meta};
 
@@ -13,6 +14,7 @@ pub(super) fn kind() -> Row {
     Row {
         default,
         validate,
+        warnings: |secret, _| warnings(secret),
         columns: &COLUMNS,
         ..Row::new(Resource::namespaced("", "v1", "Secret", "secrets").labels(&["type"]))
     }
@@ -56,4 +58,16 @@ fn validate(object: &Object, old: Option<&Object>, errors: &mut Errors) {
         meta::validate_core(metadata(object), true, NameRule::Subdomain, errors);
     }
     data::validate_secret(object, errors);
+}
+
+/// A certificate that has not this key is stored, and warned of.
+fn warnings(secret: &Object) -> Vec<String> {
+    if secret.text("type") != "kubernetes.io/tls" {
+        return Vec::new();
+    }
+    let text = |key: &str| {
+        let bytes = STANDARD.decode(secret.part("data").text(key)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    pair::complain(&text("tls.crt"), &text("tls.key")).into_iter().collect()
 }

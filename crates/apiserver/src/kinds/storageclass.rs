@@ -12,7 +12,7 @@ pub const DEFAULT_CLASS_ANNOTATIONS: [&str; 2] =
 /// How volumes are made.
 pub(super) fn kind() -> Row {
     Row {
-        metadata: Look::BOTH,
+        metadata: Look::BOTH_CHANGE_LAST,
         default: |class| {
             class.set_if_absent("reclaimPolicy", "Delete");
             class.set_if_absent("volumeBindingMode", "Immediate");

@@ -116,7 +116,10 @@ impl Registry {
 
 fn taken(served: &Served, name: &str, generated: bool, found: &crate::storage::Entry) -> ApiError {
     let mut error = if generated {
-        ApiError::generated_name_conflict(served.group_resource(), name)
+        // Of the group in which it is stored, unlike what is said of a name that was not generated.
+        let group = served.kind.stored_as().map_or(served.group_resource().group, |stored| stored.group);
+        let resource = crate::status::GroupResource { group, ..served.group_resource() };
+        ApiError::generated_name_conflict(resource, name)
     } else {
         ApiError::already_exists(served.group_resource(), name)
     };

@@ -270,10 +270,12 @@ pub(super) fn check_name(object: &Object, name: &str) -> Result<(), ApiError> {
 /// The real server's words, which give away where it stores things.
 fn uid_conflict(served: &Served, update: Update<'_>, wanted: &str, found: &str) -> ApiError {
     let prefix = &served.resource().storage_prefix;
+    // A dry run ends before the part that knows where everything is stored.
+    let root = if update.options.dry_run { "" } else { "/registry" };
     let key = if update.namespace.is_empty() {
-        format!("/registry/{prefix}/{}", update.name)
+        format!("{root}/{prefix}/{}", update.name)
     } else {
-        format!("/registry/{prefix}/{}/{}", update.namespace, update.name)
+        format!("{root}/{prefix}/{}/{}", update.namespace, update.name)
     };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"

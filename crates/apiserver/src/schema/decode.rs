@@ -325,7 +325,8 @@ impl Failure {
 const MISMATCH: &str = "\0";
 
 /// The beginning of a body, for a message: as it is where it looks like JSON, else in hexadecimal.
-fn summary(body: &[u8]) -> String {
+#[must_use]
+pub fn summary(body: &[u8]) -> String {
     const MOST: usize = 30;
     if body.is_empty() {
         return "<empty>".to_owned();
@@ -337,6 +338,15 @@ fn summary(body: &[u8]) -> String {
         part.iter().map(|b| format!("{b:02x}")).collect()
     };
     text + more
+}
+
+/// Where the part of the reference that serves a group says what kinds it knows.
+fn scheme(group: &str) -> &'static str {
+    match group {
+        "apiextensions.k8s.io" => "pkg/apiserver/apiserver.go:55",
+        "apiregistration.k8s.io" => "pkg/apiserver/scheme/scheme.go:28",
+        _ => "pkg/api/legacyscheme/scheme.go:30",
+    }
 }
 
 fn decode_as(target: &Gvk<'_>, json: &[u8], validation: Validation) -> Result<(Object, Vec<String>), Failure> {
@@ -359,9 +369,10 @@ fn decode_as(target: &Gvk<'_>, json: &[u8], validation: Validation) -> Result<(O
             unknown_conversion(&actual, target)
         } else {
             format!(
-                "no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+                "no kind {} is registered for version {} in scheme \"{}\"",
                 go_quote(&actual.kind),
-                go_quote(&actual.api_version())
+                go_quote(&actual.api_version()),
+                scheme(&target.group)
             )
         };
         return Err(Failure { message, gvk: found() });

@@ -81,19 +81,26 @@ fn corrupt_at(text: &[u8]) -> usize {
     }
 }
 
-/// Fields, and their types, whose empty value says something else than none: forget the managed fields; and that a
-/// volume without a capacity, which is refused, was given an empty one.
-const TOLD_FROM_NONE: [(&str, &str); 2] = [("ObjectMeta", "managedFields"), ("PersistentVolumeSpec", "capacity")];
+/// Fields, and their types, whose empty value says something else than none: forget the managed fields; and lists and
+/// maps that are refused when they are empty, and not only when they are none, or in other words.
+const TOLD_FROM_NONE: [(&str, &str); 5] = [
+    ("ObjectMeta", "managedFields"),
+    ("PersistentVolumeSpec", "capacity"),
+    ("CustomResourceDefinitionSpec", "versions"),
+    ("HPAScalingRules", "policies"),
+    ("PodFailurePolicyOnExitCodesRequirement", "values"),
+];
 
 /// Puts a field's value into an object of a type, unless Go would leave it out.
 pub(super) fn put(out: &mut Object, ty: &Type, field: &Field, value: Option<Value>) {
     let Some(value) = value else { return };
     if !field.pointer {
-        if field.omitted && is_empty(&value) && !TOLD_FROM_NONE.contains(&(ty.go, field.json)) {
+        let told = TOLD_FROM_NONE.contains(&(ty.go, field.json));
+        if field.omitted && is_empty(&value) && !told {
             return;
         }
         // Storage does not tell an empty list from none.
-        if !field.omitted && matches!(field.shape.kind, Kind::List(_) | Kind::Map(_)) && is_empty(&value) {
+        if !field.omitted && !told && matches!(field.shape.kind, Kind::List(_) | Kind::Map(_)) && is_empty(&value) {
             out.insert(field.json.to_owned(), Value::Null);
             return;
         }

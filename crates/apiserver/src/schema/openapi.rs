@@ -314,6 +314,7 @@ impl Schemas {
             Topology::Keyed => ("x-kubernetes-list-type", "map"),
             Topology::Atomic if list => ("x-kubernetes-list-type", "atomic"),
             Topology::Atomic => ("x-kubernetes-map-type", "atomic"),
+            Topology::Granular => ("x-kubernetes-map-type", "granular"),
             Topology::Default => ("", ""),
         };
         if !name.is_empty() {

@@ -12,10 +12,13 @@ pub fn validate(service: &Object, errors: &mut Errors) {
     let empty = Object::new();
     let spec = service.object("spec").unwrap_or(&empty);
     let (group, version) = (spec.text("group"), spec.text("version"));
-    let (own, wanted) = (metadata(service).text("name"), format!("{version}.{group}"));
-    if !own.is_empty() && name::is_path_segment(own, false).is_empty() && own != wanted {
-        let why = format!("must be `spec.version+\".\"+spec.group`: {}", crate::field::go_quote(&wanted));
-        errors.push(FieldError::invalid(Path::new("metadata").child("name"), own, why));
+    let wanted = format!("{version}.{group}");
+    for (field, prefix) in [("generateName", true), ("name", false)] {
+        let own = metadata(service).text(field);
+        if !own.is_empty() && name::is_path_segment(own, prefix).is_empty() && own != wanted {
+            let why = format!("must be `spec.version+\".\"+spec.group`: {}", crate::field::go_quote(&wanted));
+            errors.push(FieldError::invalid(Path::new("metadata").child(field), own, why));
+        }
     }
     let path = SPEC.child("group");
     if group.is_empty() && version != "v1" {

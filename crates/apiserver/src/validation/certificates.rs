@@ -68,7 +68,10 @@ fn validate_spec(spec: &Object, old: Option<&Object>, errors: &mut Errors) {
     let spec_path = Path::new("spec");
     let request = spec.text("request");
     if let Err(why) = parsed(request).and_then(|request| request.check_signature()) {
-        let shown = if request.is_empty() { Shown::Bare("null".to_owned()) } else { request.into() };
+        let shown = match spec.maybe_text("request") {
+            None => Shown::Bare("null".to_owned()),
+            Some(request) => request.into(),
+        };
         errors.push(FieldError::invalid(spec_path.child("request"), shown, why));
     }
     let usages: Vec<&str> = spec.strings("usages").collect();

@@ -109,7 +109,7 @@ fn docker_config(data: &Object, key: &str, path: &Path<'_>, errors: &mut Errors)
     };
     let bytes = STANDARD.decode(encoded).unwrap_or_default();
     if serde_json::from_slice::<Option<Object>>(&bytes).is_err() {
-        let why = match bytes.first() {
+        let why = match bytes.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
             None => "unexpected end of JSON input".to_owned(),
             Some(first) => {
                 format!("invalid character '{}' looking for beginning of value", char::from(*first))

@@ -25,18 +25,23 @@ pub struct Look {
     pub change: bool,
     /// What an update makes is looked at as a whole.
     pub whole: bool,
+    /// The change is looked at after everything else, and not first.
+    pub change_last: bool,
 }
 
 impl Look {
     /// As most kinds look: at an update's change.
-    pub const CHANGE: Self = Self { own: true, strict: true, change: true, whole: false };
+    pub const CHANGE: Self = Self { own: true, strict: true, change: true, whole: false, change_last: false };
     /// At an update's change, and at what it makes.
-    pub const BOTH: Self = Self { own: true, strict: true, change: true, whole: true };
+    pub const BOTH: Self = Self { own: true, strict: true, change: true, whole: true, change_last: false };
     /// At what an update makes.
-    pub const WHOLE: Self = Self { own: true, strict: true, change: false, whole: true };
+    pub const WHOLE: Self = Self { own: true, strict: true, change: false, whole: true, change_last: false };
+
+    /// At what an update makes, and in the end at its change.
+    pub const BOTH_CHANGE_LAST: Self = Self { change_last: true, ..Self::BOTH };
 
     /// Not at all.
-    pub const NONE: Self = Self { own: false, strict: false, change: false, whole: false };
+    pub const NONE: Self = Self { own: false, strict: false, change: false, whole: false, change_last: false };
 
     /// Without regard to finalizers.
     #[must_use]
@@ -47,13 +52,26 @@ impl Look {
 
     /// Checks the metadata of a new object, or of an update.
     pub fn check(self, meta: &Object, old: Option<&Object>, namespaced: bool, rule: NameRule, errors: &mut Errors) {
-        if let Some(old) = old.filter(|_| self.change) {
-            let change = if self.strict { validate_core_update } else { validate_update };
-            change(meta, old, errors);
+        if !self.change_last {
+            self.check_change(meta, old, errors);
         }
         if (old.is_none() && self.own) || self.whole {
             let whole = if self.strict { validate_core } else { validate };
             whole(meta, namespaced, rule, errors);
+        }
+    }
+
+    /// What [`Self::check`] left for later.
+    pub fn check_last(self, meta: &Object, old: &Object, errors: &mut Errors) {
+        if self.change_last {
+            self.check_change(meta, Some(old), errors);
+        }
+    }
+
+    fn check_change(self, meta: &Object, old: Option<&Object>, errors: &mut Errors) {
+        if let Some(old) = old.filter(|_| self.change) {
+            let change = if self.strict { validate_core_update } else { validate_update };
+            change(meta, old, errors);
         }
     }
 }

@@ -73,6 +73,12 @@ impl Authenticator {
         Arc::clone(&self.administrator)
     }
 
+    /// Whether who shows no credential is let in, as nobody.
+    #[must_use]
+    pub fn allows_anonymous(&self) -> bool {
+        self.anonymous
+    }
+
     /// Who sent a request.
     ///
     /// # Errors

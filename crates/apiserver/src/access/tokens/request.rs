@@ -46,6 +46,9 @@ pub fn answer(
     }
     let find = |plural: &str, namespace: &str, name: &str| {
         let missing = || ApiError::not_found(GroupResource { group: "", resource: plural }, name);
+        if name.is_empty() {
+            return Err(ApiError::bad_request("Name parameter required."));
+        }
         objects.find(plural, namespace, name).ok_or_else(missing)
     };
     let account = find("serviceaccounts", namespace, name)?;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Object;
+use crate::model::Fields as _;
 use super::props::Props;
 
 /// What the server does with the objects of a definition that is deleted.
@@ -65,6 +66,9 @@ pub struct Spec {
     pub scope: String,
     /// The versions.
     pub versions: Vec<Version>,
+    /// Whether nothing was said of versions, not even that there are none.
+    #[serde(skip)]
+    pub says_no_versions: bool,
     /// How one version becomes another.
     pub conversion: Option<Conversion>,
     /// Refused when true.
@@ -245,7 +249,9 @@ impl Definition {
     /// # Errors
     /// What is not of its type.
     pub fn read(object: &Object) -> Result<Self, String> {
-        Ok(Self { metadata: part(object, "metadata")?, spec: part(object, "spec")?, status: part(object, "status")? })
+        let mut spec: Spec = part(object, "spec")?;
+        spec.says_no_versions = object.part("spec").get("versions").is_none_or(Value::is_null);
+        Ok(Self { metadata: part(object, "metadata")?, spec, status: part(object, "status")? })
     }
 
     /// Reads the status again, which has changed alone.

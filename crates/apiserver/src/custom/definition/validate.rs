@@ -15,6 +15,7 @@ use crate::custom::path::{FieldPathOptions, valid_field_path};
 use crate::custom::props::Props;
 use crate::custom::structural::Structural;
 use crate::field::{ErrorKind, FieldError, Shown};
+use crate::model::NameRule;
 use crate::validation::{Errors, IMMUTABLE, name};
 
 mod approval;
@@ -38,11 +39,12 @@ pub fn create(definition: &Definition) -> Errors {
     errors
 }
 
-/// What is wrong with a name: it is made of the plural and the group.
+/// What is wrong with a definition's name, or with the prefix that it is to be made from: it is the plural and the
+/// group.
 #[must_use]
-pub fn complain_of_name(definition: &Definition) -> Vec<String> {
-    let mut complaints = name::is_dns1123_subdomain(&definition.metadata.name);
-    if definition.metadata.name != format!("{}.{}", definition.spec.names.plural, definition.spec.group) {
+pub fn complain_of_name(definition: &Definition, own: &str, prefix: bool) -> Vec<String> {
+    let mut complaints = name::by_rule(NameRule::Subdomain, own, prefix);
+    if own != format!("{}.{}", definition.spec.names.plural, definition.spec.group) {
         complaints.push("must be spec.names.plural+\".\"+spec.group".to_owned());
     }
     complaints
@@ -211,7 +213,8 @@ fn validate_spec(spec: &Spec, options: &Options, errors: &mut Errors) {
         errors.push(FieldError::invalid("spec.versions", shown, "must contain unique version names"));
     }
     if shared.versions.iter().filter(|version| version.storage).count() != 1 {
-        let shown = Shown::Bare(go::versions(&shared.versions).text());
+        let shown = if spec.says_no_versions { "null".to_owned() } else { go::versions(&shared.versions).text() };
+        let shown = Shown::Bare(shown);
         errors.push(FieldError::invalid(
             "spec.versions",
             shown,

@@ -119,7 +119,11 @@ fn token(asked: &Asked<'_>, spec: &Object, now: Timestamp) -> Result<Value, ApiE
     }
     let Shared { registry, authenticator, .. } = asked.shared;
     // What follows a blank is no part of a token.
-    let token = token.split(' ').next().unwrap_or_default();
+    let token = token.trim_end().split(' ').next().unwrap_or_default();
+    if token.is_empty() && authenticator.allows_anonymous() {
+        // Who shows no token is nobody, and known as that.
+        return Ok(json!({"authenticated": true, "user": User::anonymous().info(), "audiences": audiences}));
+    }
     Ok(match authenticator.recognise(token, &audiences, &**registry, now) {
         Ok(found) => json!({"authenticated": true, "user": found.user.info(), "audiences": found.audiences}),
         Err(why) => json!({"user": {}, "error": why}),

@@ -115,7 +115,7 @@ impl Taking<'_, '_> {
         let checked = !self.given.dry_run;
         let why = if checked && !(FIRST..=last).contains(&port) {
             format!("provided port is not in the valid range. The range of valid ports is {FIRST}-{last}")
-        } else if self.taken.contains(&port) || (checked && self.is_used(port)) {
+        } else if self.taken.contains(&port) || self.is_used(port) {
             "provided port is already allocated".to_owned()
         } else {
             self.taken.insert(port);

@@ -22,6 +22,8 @@ pub(super) struct Decoder<'a> {
     /// The struct whose field is being read, and the fields that lead to it: what a type error names.
     owner: &'static str,
     fields: Vec<&'static str>,
+    /// The same of the reading that this one is part of.
+    around: Option<(&'static str, Vec<&'static str>)>,
     /// The first type error.
     saved: Option<String>,
     /// How deep the value that is being read stands: types may hold themselves.
@@ -40,6 +42,7 @@ impl<'a> Decoder<'a> {
             strict_errors: Vec::new(),
             owner: "",
             fields: Vec::new(),
+            around: None,
             saved: None,
             depth: 0,
         }
@@ -83,7 +86,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads what is one of two things: a reading of its own, which knows nothing of where it stands.
+    /// Reads what is one of two things: a reading of its own, which of where it stands knows what type errors name.
     fn either(&mut self, id: TypeId, first: u8, raw: &[u8]) -> Result<Value, Fatal> {
         let ty = Table::get().ty(id);
         let Some(field) = ty.either(first) else {
@@ -93,6 +96,7 @@ impl<'a> Decoder<'a> {
         };
         let mut decoder = Decoder::new(raw, false);
         decoder.depth = self.depth;
+        decoder.around = Some(self.place());
         let value = decoder.alone(&field.shape).map_err(Fatal)?;
         let nothing = value.as_array().is_some_and(Vec::is_empty);
         Ok(if nothing { Value::Null } else { value })
@@ -348,14 +352,19 @@ impl<'a> Decoder<'a> {
     }
 
     fn type_error(&self, what: &str, ty: &str) -> String {
-        if self.fields.is_empty() {
+        let (owner, fields) = self.place();
+        if fields.is_empty() {
             return format!("json: cannot unmarshal {what} into Go value of type {ty}");
         }
-        format!(
-            "json: cannot unmarshal {what} into Go struct field {}.{} of type {ty}",
-            self.owner,
-            self.fields.join(".")
-        )
+        format!("json: cannot unmarshal {what} into Go struct field {owner}.{} of type {ty}", fields.join("."))
+    }
+
+    /// The outermost struct and all fields that lead to what is being read.
+    fn place(&self) -> (&'static str, Vec<&'static str>) {
+        match &self.around {
+            Some((owner, around)) => (owner, [&around[..], &self.fields[..]].concat()),
+            None => (self.owner, self.fields.clone()),
+        }
     }
 
     /// Notes an unknown or repeated field; the first hundred, each once.

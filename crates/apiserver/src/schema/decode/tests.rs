@@ -57,8 +57,13 @@ fn schemas_in_custom_resource_definitions() {
     assert_eq!(schema(r#"{"items":[]}"#, Validation::Warn), Ok(json!({"items": null})));
     let word = "boolean or JSON schema expected".to_owned();
     assert_eq!(schema(r#"{"additionalProperties":"x"}"#, Validation::Warn), Err(word));
-    let inner = "json: cannot unmarshal number into Go struct field JSONSchemaProps.type of type string".to_owned();
-    assert_eq!(schema(r#"{"items":{"type":1}}"#, Validation::Warn), Err(inner));
+    for (wrong, fields) in [
+        (r#"{"items":{"type":1}}"#, "items.type"),
+        (r#"{"properties":{"a":{"items":{"additionalProperties":{"type":1}}}}}"#, "properties.items.additionalProperties.type"),
+    ] {
+        let inner = format!("json: cannot unmarshal number into Go struct field JSONSchemaProps.spec.versions.schema.openAPIV3Schema.{fields} of type string");
+        assert_eq!(schema(wrong, Validation::Warn), Err(inner));
+    }
 }
 
 /// Contract: API-22

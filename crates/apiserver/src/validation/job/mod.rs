@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::field::{FieldError, Shown};
 use crate::model::{
-    NameRule, Object,
+    Object,
     fields::{Fields, metadata},
 };
 
@@ -43,8 +43,8 @@ pub fn validate(job: &Object, old: Option<&Object>, errors: &mut Errors) {
         return validate_whole(job, None, errors);
     };
     // The reference looks at the Job as if it were new, and then at the change, of which the spec is the first part.
-    meta::validate_core(metadata(job), true, NameRule::Subdomain, errors);
     validate_whole(job, Some(old), errors);
+    meta::validate_core_update(metadata(job), metadata(old), errors);
     validate_selected_spec(job.part("spec"), Some(old), errors);
     validate_change(job.part("spec"), old, errors);
 }

@@ -105,7 +105,7 @@ fn validate_exit_codes(codes: &Object, spec: &Object, path: &Path<'_>, errors: &
         errors.push(FieldError::invalid(path.child("containerName"), own, why));
     }
     let path = path.child("values");
-    let all = Value::Array(codes.list("values").to_vec());
+    let all = codes.get("values").cloned().unwrap_or_default();
     let values: Vec<i64> = codes.list("values").iter().filter_map(Value::as_i64).collect();
     if values.is_empty() {
         errors.push(FieldError::invalid(path, &all, "at least one value is required"));

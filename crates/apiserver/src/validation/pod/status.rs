@@ -58,6 +58,9 @@ pub fn validate_status_update(pod: &Object, old: &Object, errors: &mut Errors) {
         }
         validate_addresses(status, before, "hostIPs", errors);
     }
+    for statuses in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+        validate_users(status, pod.part("spec").part("os").text("name"), statuses, errors);
+    }
 }
 
 fn validate_conditions(status: &Object, errors: &mut Errors) {
@@ -157,6 +160,37 @@ fn may_restart(container: &Object, spec: &Object, code: i64) -> bool {
     match container.maybe_text("restartPolicy").unwrap_or_else(|| spec.text("restartPolicy")) {
         "OnFailure" => code != 0,
         policy => policy != "Never",
+    }
+}
+
+/// Who containers run as fits the system that they run on.
+fn validate_users(status: &Object, system: &str, field: &str, errors: &mut Errors) {
+    let list = STATUS.child(field);
+    for (i, container) in status.items(field).enumerate() {
+        let Some(user) = container.object("user").and_then(|user| user.object("linux")) else { continue };
+        let path = list.index(i);
+        let path = path.child("user");
+        let path = path.child("linux");
+        match system {
+            "windows" => errors.push(FieldError::forbidden(path, "cannot be set for a windows pod")),
+            "" | "linux" => {
+                for id in ["uid", "gid"] {
+                    validate_id(user.int(id), &path.child(id), errors);
+                }
+                let groups = path.child("supplementalGroups");
+                for (i, group) in user.list("supplementalGroups").iter().filter_map(Value::as_i64).enumerate() {
+                    validate_id(group, &groups.index(i), errors);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn validate_id(id: i64, path: &Path<'_>, errors: &mut Errors) {
+    let last = i64::from(i32::MAX);
+    if !(0..=last).contains(&id) {
+        errors.push(FieldError::invalid(path, id, name::inclusive_range(0, last)));
     }
 }
 

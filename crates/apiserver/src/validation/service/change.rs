@@ -29,6 +29,8 @@ pub fn validate(object: &Object, old: &Object, errors: &mut Errors) {
         let class = spec.get("loadBalancerClass").unwrap_or(&Value::Null);
         errors.push(FieldError::invalid(SPEC.child("loadBalancerClass"), class, SET));
     }
+    // The class is looked at once more with the change.
+    super::validate_class(spec, errors);
     if needs_health_check(spec)
         && needs_health_check(old)
         && spec.int("healthCheckNodePort") != old.int("healthCheckNodePort")

@@ -61,15 +61,18 @@ pub fn validate(object: &Object, old: Option<&Object>, errors: &mut Errors) {
     if balanced && !allocates {
         errors.push(FieldError::required("allocateLoadBalancerNodePorts", ""));
     }
-    if let Some(class) = spec.maybe_text("loadBalancerClass") {
-        let path = SPEC.child("loadBalancerClass");
-        if balanced {
-            complain(class, name::is_qualified_name(class), &path, errors);
-        } else {
-            errors.push(FieldError::forbidden(path, ONLY_LOAD_BALANCERS));
-        }
-    }
+    validate_class(spec, errors);
     validate_traffic(spec, errors);
+}
+
+fn validate_class(spec: &Object, errors: &mut Errors) {
+    let Some(class) = spec.maybe_text("loadBalancerClass") else { return };
+    let path = SPEC.child("loadBalancerClass");
+    if spec.text("type") == "LoadBalancer" {
+        complain(class, name::is_qualified_name(class), &path, errors);
+    } else {
+        errors.push(FieldError::forbidden(path, ONLY_LOAD_BALANCERS));
+    }
 }
 
 /// What is said of a field that only load balancers have.
