@@ -7,6 +7,8 @@ use cel::common::ast::{
 };
 use cel::parser::{Macro, MacroExprHelper, ParseError};
 
+use super::nesting;
+
 /// The name of what a comprehension gathers.
 const ACCUMULATOR: &str = "@result";
 
@@ -15,6 +17,25 @@ const ACCUMULATOR: &str = "@result";
 /// # Errors
 /// Everything that is wrong with it, in the words of cel-go.
 pub fn parse(text: &str) -> Result<(IdedExpr, SourceInfo), String> {
+    if nesting::depth(text)? <= SHALLOW {
+        return parse_here(text);
+    }
+    // The crate's parser takes much of the stack for each step down.
+    std::thread::scope(|scope| {
+        let parser = std::thread::Builder::new().name("expressions".to_owned()).stack_size(STACK);
+        let parser = parser.spawn_scoped(scope, || parse_here(text)).ok();
+        parser.and_then(|parser| parser.join().ok()).unwrap_or_else(|| Err("the expression cannot be read".to_owned()))
+    })
+}
+
+/// Expressions that nest no deeper are read on the stack of whoever asks.
+const SHALLOW: usize = 32;
+/// The stack for others, in bytes.
+const STACK: usize = 64 << 20;
+/// How deep the crate's parser goes: no deeper than what is let through to it.
+const DEEPEST: u16 = 1000;
+
+fn parse_here(text: &str) -> Result<(IdedExpr, SourceInfo), String> {
     static ENV: LazyLock<cel::Env> = LazyLock::new(|| {
         let mut env = cel::Env::stdlib().with_optional_support(true);
         for extra in macros() {
@@ -23,7 +44,7 @@ pub fn parse(text: &str) -> Result<(IdedExpr, SourceInfo), String> {
         }
         env
     });
-    ENV.parser().parse_with_source_info(text).map_err(|errors| {
+    ENV.parser().max_recursion_depth(DEEPEST).parse_with_source_info(text).map_err(|errors| {
         let told: Vec<String> =
             errors.errors.iter().map(|e| told(text, e.pos.0.max(1), e.pos.1.max(1), &e.msg)).collect();
         told.join("\n")

@@ -198,3 +198,22 @@ fn an_expression_stops_at_its_limit() {
     assert!(program.run(&[], &mut budget).is_ok());
     assert!(budget.spent > 100);
 }
+
+/// As deep as expressions may be, all that follows the tree has room on a thread's stack; deeper ones are refused.
+///
+/// Contract: API-30
+#[test]
+fn the_deepest_expressions_are_evaluated_and_deeper_ones_refused() {
+    for (text, expected) in [
+        (format!("1{} > 0", "+1".repeat(249)), Ok("true")),
+        (format!("{}true{}", "(".repeat(248), ")".repeat(248)), Ok("true")),
+        (format!("size({}1{}) > 0", "[".repeat(120), "]".repeat(120)), Ok("true")),
+        (format!("{}true", "true ? true : ".repeat(248)), Ok("true")),
+        (format!("true{}", " && true".repeat(3000)), Ok("true")),
+        (format!("1{} > 0", "+1".repeat(30_000)), Err("ERROR: <input>:-1:0: max recursion depth exceeded")),
+        (format!("self{} == 1", ".a".repeat(30_000)), Err("ERROR: <input>:-1:0: max recursion depth exceeded")),
+    ] {
+        let found = evaluated(&text);
+        assert_eq!(found.as_deref().map_err(String::as_str), expected, "{}", &text[..40]);
+    }
+}
