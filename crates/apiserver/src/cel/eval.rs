@@ -8,6 +8,7 @@ use super::check::qualified;
 use super::cost::scaled;
 use super::functions::overloads;
 use super::library;
+use super::made::made;
 use super::types::JSON_PATCH;
 use super::value::{List, Map, Value};
 
@@ -51,15 +52,33 @@ pub struct Budget {
     pub spent: u64,
     /// The most that it may.
     pub limit: u64,
+    /// How many bytes of texts and lists its functions have made, about.
+    made: usize,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { spent: 0, limit: super::CALL_LIMIT }
+        Self::of(super::CALL_LIMIT)
     }
 }
 
+/// The most bytes of texts and lists that the functions of an expression make. The reference has no such limit: what it
+/// makes of lists is not copied.
+const MOST_MADE: usize = 64 << 20;
+
 impl Budget {
+    /// One that nothing was spent of.
+    #[must_use]
+    pub fn of(limit: u64) -> Self {
+        Self { spent: 0, limit, made: 0 }
+    }
+
+    /// Counts what a function is about to make, where that may be more than it was given.
+    fn make(&mut self, name: &str, args: &[Value<'_>]) -> Result<(), Failure> {
+        self.made = self.made.saturating_add(made(name, args));
+        if self.made > MOST_MADE { Err(Failure::Limit) } else { Ok(()) }
+    }
+
     fn spend(&mut self, cost: u64) -> Result<(), Failure> {
         self.spent = self.spent.saturating_add(cost);
         if self.spent > self.limit { Err(Failure::Limit) } else { Ok(()) }
@@ -67,6 +86,9 @@ impl Budget {
 }
 
 type Outcome<'a> = Result<Value<'a>, Failure>;
+
+/// What a comprehension goes over.
+type Pairs<'v, 'a> = Box<dyn Iterator<Item = Result<(Value<'a>, Value<'a>), String>> + 'v>;
 
 /// Evaluates a tree with values for its variables.
 ///
@@ -202,29 +224,34 @@ impl<'a> Evaluator<'_, 'a> {
     fn comprehension(&mut self, c: &'a ComprehensionExpr) -> Outcome<'a> {
         let range = self.eval(&c.iter_range)?;
         let start = self.eval(&c.accu_init)?;
-        let pairs: Vec<(Value<'a>, Value<'a>)> = match (&range, &c.iter_var2) {
-            (Value::List(list), None) => (0..list.len())
-                .map(|at| Ok((list.get(at)?.unwrap_or(Value::Null), Value::Null)))
-                .collect::<Result<_, String>>()?,
-            (Value::List(list), Some(_)) => (0..list.len())
-                .map(|at| Ok((Value::Int(i64::try_from(at).unwrap_or_default()), list.get(at)?.unwrap_or(Value::Null))))
-                .collect::<Result<_, String>>()?,
-            (Value::Map(map), None) => map.keys().into_iter().map(|key| (key, Value::Null)).collect(),
-            (Value::Map(map), Some(_)) => map
-                .keys()
-                .into_iter()
-                .map(|key| {
-                    let value = map.get(&key)?.unwrap_or(Value::Null);
-                    Ok((key, value))
-                })
-                .collect::<Result<_, String>>()?,
+        let two = c.iter_var2.is_some();
+        // One after the other: it may end with the first.
+        let pairs: Pairs<'_, 'a> = match &range {
+            Value::List(list) if two => Box::new((0..list.len()).map(|at| {
+                let index = Value::Int(i64::try_from(at).unwrap_or_default());
+                Ok((index, list.get(at)?.unwrap_or(Value::Null)))
+            })),
+            Value::List(list) => {
+                Box::new((0..list.len()).map(|at| Ok((list.get(at)?.unwrap_or(Value::Null), Value::Null))))
+            }
+            Value::Map(map) => Box::new(map.each_key().map(move |key| {
+                let value = if two { map.get(&key)?.unwrap_or(Value::Null) } else { Value::Null };
+                Ok((key, value))
+            })),
             _ => return Err(Failure::no_overload()),
         };
         let depth = self.scopes.len();
         self.scopes.push((&c.accu_var, start));
         // An error does not end a comprehension: a later element may make it not matter.
         let mut failed: Option<Failure> = None;
-        for (first, second) in pairs {
+        for pair in pairs {
+            let (first, second) = match pair {
+                Ok(pair) => pair,
+                Err(why) => {
+                    self.scopes.truncate(depth);
+                    return Err(Failure::Error(why));
+                }
+            };
             self.scopes.push((&c.iter_var, first));
             if let Some(name) = &c.iter_var2 {
                 self.scopes.push((name, second));
@@ -238,10 +265,17 @@ impl<'a> Evaluator<'_, 'a> {
                 self.scopes.truncate(depth + 1);
                 break;
             }
-            let step = self.step(&c.loop_step, failed.take());
+            let step = match self.gather(&c.loop_step, &c.accu_var, depth) {
+                Some(gathered) => gathered,
+                None => self.step(&c.loop_step, failed.take()).map(Some),
+            };
             self.scopes.truncate(depth + 1);
             match step {
-                Ok(value) => self.scopes[depth].1 = value,
+                Ok(value) => {
+                    if let Some(value) = value {
+                        self.scopes[depth].1 = value;
+                    }
+                }
                 Err(Failure::Limit) => return Err(Failure::Limit),
                 Err(failure) => {
                     // Gathering goes on only where a truth value is gathered.
@@ -259,6 +293,48 @@ impl<'a> Evaluator<'_, 'a> {
         };
         self.scopes.truncate(depth);
         result
+    }
+
+    /// One step of a comprehension that adds elements to a list, which is not copied for that; `None` for other steps.
+    fn gather(&mut self, step: &'a IdedExpr, accumulator: &str, depth: usize) -> Option<Result<Option<Value<'a>>, Failure>> {
+        let Expr::Call(call) = &step.expr else { return None };
+        let is_own = |expr: &IdedExpr| matches!(&expr.expr, Expr::Ident(name) if name == accumulator);
+        let adds = |expr: &'a IdedExpr| match &expr.expr {
+            Expr::Call(call) if call.func_name == operators::ADD => match call.args.as_slice() {
+                [own, added] if is_own(own) && matches!(added.expr, Expr::List(_)) => Some(added),
+                _ => None,
+            },
+            _ => None,
+        };
+        let added = match (call.func_name.as_str(), call.args.as_slice()) {
+            (operators::CONDITIONAL, [condition, yes, no]) if is_own(no) => {
+                let added = adds(yes)?;
+                match self.eval(condition) {
+                    Ok(Value::Bool(true)) => added,
+                    Ok(Value::Bool(false)) => return Some(self.budget.spend(1).map(|()| None)),
+                    Ok(_) => return Some(Err(Failure::no_overload())),
+                    Err(failure) => return Some(Err(failure)),
+                }
+            }
+            _ => adds(step)?,
+        };
+        let added = match self.eval(added) {
+            Ok(Value::List(added)) => added,
+            Ok(_) => return Some(Err(Failure::no_overload())),
+            Err(failure) => return Some(Err(failure)),
+        };
+        // As much as naming the list, and adding to it.
+        if let Err(limit) = self.budget.spend(2) {
+            return Some(Err(limit));
+        }
+        match &mut self.scopes.get_mut(depth)?.1 {
+            Value::List(List::Made(gathered)) => {
+                Arc::make_mut(gathered).extend(added.iter());
+                Some(Ok(None))
+            }
+            Value::List(gathered) => Some(Ok(Some(gathered.plus(&added)))),
+            _ => Some(Err(Failure::no_overload())),
+        }
     }
 
     /// One step of a comprehension, whose accumulator may be an error.
@@ -332,6 +408,7 @@ impl<'a> Evaluator<'_, 'a> {
         for arg in &call.args {
             args.push(self.eval(arg)?);
         }
+        self.budget.make(name, &args)?;
         let result = library::call(name, &args)?;
         self.budget.spend(actual_cost(name, &args, &result))?;
         Ok(result)
@@ -418,6 +495,8 @@ fn presence<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
 fn actual_cost(name: &str, args: &[Value<'_>], result: &Value<'_>) -> u64 {
     const READ: f64 = 0.1;
     const PATTERN: f64 = 0.25;
+    // A call, and a list.
+    const LIST: u64 = 11;
     let size = |at: usize| args.get(at).map_or(1, Value::size);
     let read = |size: u64| scaled(size, READ);
     let texts = matches!(args.first(), Some(Value::String(_) | Value::Bytes(_)));
@@ -458,6 +537,20 @@ fn actual_cost(name: &str, args: &[Value<'_>], result: &Value<'_>) -> u64 {
                 cost += read(size(1));
             }
             cost
+        }
+        "lists.range" | "slice" => result.size() + LIST,
+        "reverse" if !texts => result.size() + LIST,
+        "flatten" => {
+            let depth = match args.get(1) {
+                Some(Value::Int(depth)) => u64::try_from(*depth).unwrap_or_default(),
+                _ => 1,
+            };
+            size(0).saturating_mul(depth) + LIST
+        }
+        "sort" | "distinct" | "@sortByAssociatedKeys" => {
+            let compared = args.last().map_or(0, Value::size);
+            let texts = matches!(args.last(), Some(Value::List(list)) if matches!(list.get(0), Ok(Some(Value::String(_) | Value::Bytes(_)))));
+            scaled(compared.saturating_mul(compared), if texts { 2.0 + READ } else { 2.0 }) + LIST
         }
         "sets.contains" | "sets.intersects" => size(0) * size(1) + 1,
         "sets.equivalent" => size(0) * size(1) * 2 + 1,

@@ -17,6 +17,7 @@ pub mod eval;
 pub mod functions;
 pub mod json;
 mod library;
+mod made;
 mod nesting;
 pub mod parse;
 pub mod schema;

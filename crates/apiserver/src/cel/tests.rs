@@ -192,7 +192,7 @@ fn costs_follow_from_the_bounds_of_the_schema() {
 fn an_expression_stops_at_its_limit() {
     let program = recompile("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, [0, 1, 2, 3].all(b, a >= 0 && b >= 0))");
     let program = program.unwrap_or_else(|e| panic!("{e}"));
-    let mut budget = Budget { spent: 0, limit: 100 };
+    let mut budget = Budget::of(100);
     assert_eq!(program.run(&[], &mut budget).err(), Some(Failure::Limit));
     let mut budget = Budget::default();
     assert!(program.run(&[], &mut budget).is_ok());
@@ -215,5 +215,65 @@ fn the_deepest_expressions_are_evaluated_and_deeper_ones_refused() {
     ] {
         let found = evaluated(&text);
         assert_eq!(found.as_deref().map_err(String::as_str), expected, "{}", &text[..40]);
+    }
+}
+
+/// Contract: API-30
+#[test]
+fn a_small_expression_makes_nothing_large() {
+    let limit = "operation cancelled: actual cost limit exceeded";
+    let doubled = (0..30).fold("[1, 2]".to_owned(), |list, _| format!("[{list}].map(x, x + x)[0]"));
+    let text = "'aaaaaaaaaa'.replace('', 'aaaaaaaaaa')";
+    let replaced = (0..9).fold(text.to_owned(), |text, _| format!("[{text}].map(x, x.replace('', x))[0]"));
+    for (text, expected) in [
+        (format!("size({doubled}) > 0"), Err(limit)),
+        (format!("size({replaced}) > 0"), Err(limit)),
+        ("size([lists.range(900000), lists.range(900000)]) == 2".to_owned(), Err(limit)),
+        ("'%.999999999f'.format([1.0]) == ''".to_owned(), Err("precision too large: 999999999")),
+        ("'%.99999999999999999999f'.format([1.0]) == ''".to_owned(), Err("precision too large: 99999999999999999999")),
+        ("size('%.100f'.format([1.0])) == 102".to_owned(), Ok("true")),
+    ] {
+        let found = evaluated(&text);
+        assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text}");
+    }
+}
+
+/// Each of these took a time that grows with the square of the lists.
+///
+/// Contract: API-30
+#[test]
+fn what_costs_little_takes_little() {
+    let props: Props = serde_json::from_value(json!({"type": "object", "properties": {
+        "keyed": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+            "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}}},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "l": {"type": "array", "items": {"type": "integer"}},
+    }}))
+    .unwrap_or_else(|e| panic!("{e}"));
+    let schema = Structural::new(&props);
+    let named = |n: usize| json!({"name": format!("n{n}"), "n": n});
+    let object = |order: &dyn Fn(usize) -> usize| {
+        json!({
+            "keyed": (0..40_000).map(|n| named(order(n))).collect::<Vec<_>>(),
+            "set": (0..40_000).map(|n| format!("s{}", order(n))).collect::<Vec<_>>(),
+            "l": (0..40_000).collect::<Vec<_>>(),
+        })
+    };
+    let (one, other) = (object(&|n| n), object(&|n| 39_999 - n));
+    for text in [
+        "self.keyed == other.keyed",
+        "self.set == other.set",
+        "size(self.keyed + other.keyed) == 40000",
+        "size(self.set + other.set) == 40000",
+        "self.l.map(x, x + 1).size() == 40000",
+        "self.l.filter(x, x % 2 == 0).size() == 20000",
+        "self.l.all(x, self.l.exists(y, true))",
+        "self.l.all(x, self.l.first().hasValue())",
+    ] {
+        let program = recompile(text).unwrap_or_else(|e| panic!("{e}"));
+        let value = |json| Value::of(json, Some(&schema), false).unwrap_or_else(|e| panic!("{e}"));
+        let mut budget = Budget::default();
+        let result = program.run(&[("self", value(&one)), ("other", value(&other))], &mut budget);
+        assert_eq!(result.map(|result| library::shown(&result)), Ok("true".to_owned()), "{text}");
     }
 }

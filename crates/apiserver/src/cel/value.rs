@@ -1,6 +1,7 @@
 //! Values that expressions work on. Those of an object are seen through its schema, without being copied.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use super::schema::{escape, format, unescape};
 use super::time::Instant;
 use super::url::Url;
 use super::{duration, time};
-use crate::custom::lists::key_of;
 use crate::custom::structural::{Additional, Kind, ListType, Structural};
 
 /// A value.
@@ -329,33 +329,87 @@ impl<'a> List<'a> {
         if *self.list_type() == ListType::Atomic {
             return self.iter().zip(other.iter()).all(|(a, b)| a.equals(&b));
         }
-        self.iter().all(|a| other.iter().any(|b| a.equals(&b)))
+        let known = Found::new(self.list_type(), other);
+        self.iter().all(|a| match known.place(&a) {
+            Place::At(at) => other.get(at).ok().flatten().is_some_and(|b| a.equals(&b)),
+            Place::Nowhere => false,
+            Place::Unknown => other.iter().any(|b| a.equals(&b)),
+        })
     }
 
     /// Both lists as one: of sets what they share once, of maps the other's elements for the same keys.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Value<'a> {
         let mut out: Vec<Value<'a>> = self.iter().collect();
-        match (self.list_type(), self, other) {
-            (ListType::Set, ..) => {
-                for item in other.iter() {
-                    if !out.iter().any(|known| known.equals(&item)) {
-                        out.push(item);
-                    }
+        if *self.list_type() == ListType::Atomic {
+            out.extend(other.iter());
+            return Value::list(out);
+        }
+        let mut known = Found::new(self.list_type(), self);
+        for item in other.iter() {
+            let place = match known.place(&item) {
+                Place::Unknown => out.iter().position(|own| own.equals(&item)).map_or(Place::Nowhere, Place::At),
+                place => place,
+            };
+            match place {
+                Place::At(at) if matches!(self.list_type(), ListType::Map(_)) => out[at] = item,
+                Place::At(_) => {}
+                Place::Nowhere | Place::Unknown => {
+                    known.note(&item, out.len());
+                    out.push(item);
                 }
             }
-            (ListType::Map(keys), Self::Json { items, .. }, Self::Json { items: more, .. }) => {
-                for (item, json) in other.iter().zip(more.iter()) {
-                    let key = key_of(json, keys);
-                    match items.iter().position(|known| key_of(known, keys) == key) {
-                        Some(at) => out[at] = item,
-                        None => out.push(item),
-                    }
-                }
-            }
-            _ => out.extend(other.iter()),
         }
         Value::list(out)
+    }
+}
+
+/// Where the elements of a list that is a set or a map are, by what they are told apart by.
+struct Found<'t> {
+    list_type: &'t ListType,
+    places: HashMap<String, usize>,
+}
+
+/// Where an element is.
+enum Place {
+    At(usize),
+    Nowhere,
+    /// It has nothing that it is told apart by.
+    Unknown,
+}
+
+impl<'t> Found<'t> {
+    fn new(list_type: &'t ListType, list: &List<'_>) -> Self {
+        let mut found = Self { list_type, places: HashMap::new() };
+        list.iter().enumerate().for_each(|(at, item)| found.note(&item, at));
+        found
+    }
+
+    fn note(&mut self, item: &Value<'_>, at: usize) {
+        if let Some(key) = self.key(item) {
+            self.places.entry(key).or_insert(at);
+        }
+    }
+
+    fn place(&self, item: &Value<'_>) -> Place {
+        match self.key(item) {
+            Some(key) => self.places.get(&key).map_or(Place::Nowhere, |at| Place::At(*at)),
+            None => Place::Unknown,
+        }
+    }
+
+    /// Equal elements have equal keys, and, of a set, only they have.
+    fn key(&self, item: &Value<'_>) -> Option<String> {
+        match (self.list_type, item) {
+            (ListType::Map(keys), Value::Map(Map::Json { members, .. })) => {
+                let key = keys.iter().map(|key| members.get(&**key).map(Json::to_string).unwrap_or_default());
+                Some(key.collect::<Vec<_>>().join("\0"))
+            }
+            (ListType::Set, Value::String(text)) => Some(format!("s{text}")),
+            (ListType::Set, Value::Int(number)) => Some(format!("i{number}")),
+            (ListType::Set, Value::Bool(flag)) => Some(format!("b{flag}")),
+            _ => None,
+        }
     }
 }
 
@@ -365,7 +419,9 @@ impl<'a> Map<'a> {
     pub fn len(&self) -> usize {
         match self {
             Self::Made(pairs) => pairs.len(),
-            Self::Json { .. } => self.keys().len(),
+            Self::Json { members, schema: Some(schema), .. } if schema.additional().is_some() => members.len(),
+            Self::Json { members, schema: None, .. } => members.len(),
+            Self::Json { .. } => self.each_key().count(),
         }
     }
 
@@ -378,21 +434,26 @@ impl<'a> Map<'a> {
     /// Its keys: of an object, the names of the fields that its schema knows.
     #[must_use]
     pub fn keys(&self) -> Vec<Value<'a>> {
-        match self {
-            Self::Made(pairs) => pairs.iter().map(|(key, _)| key.clone()).collect(),
-            Self::Json { members, schema, root } => members
-                .keys()
-                .filter_map(|name| match schema {
+        self.each_key().collect()
+    }
+
+    /// As [`Map::keys`], each when it is asked for.
+    pub fn each_key(&self) -> impl Iterator<Item = Value<'a>> + '_ {
+        let (made, own) = match self {
+            Self::Made(pairs) => (Some(pairs.iter().map(|(key, _)| key.clone())), None),
+            Self::Json { members, schema, root } => {
+                let names = members.keys().filter_map(move |name| match schema {
                     Some(schema) if schema.additional().is_none() => {
                         let known = schema.property(name).is_some()
                             || (*root && matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
                         known.then(|| escape(name)).flatten()
                     }
                     _ => Some(name.clone()),
-                })
-                .map(Value::text)
-                .collect(),
-        }
+                });
+                (None, Some(names.map(Value::text)))
+            }
+        };
+        made.into_iter().flatten().chain(own.into_iter().flatten())
     }
 
     /// The value of a key.

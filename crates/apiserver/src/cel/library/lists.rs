@@ -64,8 +64,11 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
             items.reverse();
             Ok(Value::list(items))
         }
-        ("first", []) => Ok(Value::Optional(items().into_iter().next().map(Arc::new))),
-        ("last", []) => Ok(Value::Optional(items().pop().map(Arc::new))),
+        ("first", []) => Ok(Value::Optional(list.iter().next().map(Arc::new))),
+        ("last", []) => {
+            let last = list.len().checked_sub(1).and_then(|at| list.get(at).ok().flatten());
+            Ok(Value::Optional(last.map(Arc::new)))
+        },
         _ => return None,
     })
 }

@@ -144,6 +144,9 @@ fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> Outcome<'a> {
     Ok(Value::text(text.chars().skip(from).take(end - from).collect::<String>()))
 }
 
+/// The most digits after a point.
+const MOST_DIGITS: usize = 10_000;
+
 /// `"%s is %d".format([...])`
 fn format<'a>(text: &str, args: &[Value<'a>]) -> Outcome<'a> {
     let mut out = String::new();
@@ -167,6 +170,9 @@ fn format<'a>(text: &str, args: &[Value<'a>]) -> Outcome<'a> {
                 digits.push(digit);
             }
             precision = digits.parse::<usize>().ok();
+            if !digits.is_empty() && precision.is_none_or(|digits| digits > MOST_DIGITS) {
+                return error(format!("precision too large: {digits}"));
+            }
         }
         let Some(verb) = rest.next() else { return error("unexpected end of string") };
         let Some(arg) = args.get(next) else { return error(format!("index {next} out of range")) };
