@@ -1,26 +1,42 @@
 //! Which rights somebody lacks to grant a rule: the check that stops an escalation of privileges.
 
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 use super::rule::{Rule, quoted};
 use crate::access::User;
 use crate::field::go_quote;
 
+/// A rule that allows more than so many single things is not taken apart: who grants it has to have it in one rule.
+const MOST_PARTS: usize = 100_000;
+
 /// What of `wanted` is not in `owned`: rules of one group, resource and name each, or of one path; empty where all is.
 #[must_use]
 pub fn missing(owned: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
-    let parts = wanted.iter().flat_map(Rule::taken_apart);
-    let lacking = parts.filter(|part| !owned.iter().any(|own| own.covers(part)));
     let mut joined: Vec<Rule> = Vec::new();
-    for part in lacking {
-        let same = |other: &&mut Rule| {
-            part.paths.is_empty()
-                && (&other.api_groups, &other.resources, &other.resource_names, &other.paths)
-                    == (&part.api_groups, &part.resources, &part.resource_names, &part.paths)
-        };
-        match joined.iter_mut().find(same) {
-            Some(other) => other.verbs.extend(part.verbs),
-            None => joined.push(part),
+    let mut places: HashMap<[Vec<String>; 3], usize> = HashMap::new();
+    for rule in wanted {
+        if owned.iter().any(|own| own.resource_names.is_empty() && own.covers(rule)) {
+            continue;
+        }
+        if rule.parts() > MOST_PARTS {
+            joined.push(rule.clone());
+            continue;
+        }
+        let parts = rule.taken_apart().into_iter();
+        for part in parts.filter(|part| !owned.iter().any(|own| own.covers(part))) {
+            if !part.paths.is_empty() {
+                joined.push(part);
+                continue;
+            }
+            let key = [part.api_groups.clone(), part.resources.clone(), part.resource_names.clone()];
+            match places.entry(key) {
+                Entry::Occupied(known) => joined[*known.get()].verbs.extend(part.verbs),
+                Entry::Vacant(place) => {
+                    place.insert(joined.len());
+                    joined.push(part);
+                }
+            }
         }
     }
     joined
@@ -49,6 +65,23 @@ mod tests {
 
     fn rules(json: serde_json::Value) -> Vec<Rule> {
         serde_json::from_value(json).expect("rules")
+    }
+
+    /// A short rule can stand for any number of single rights.
+    ///
+    /// Contract: API-31
+    #[test]
+    fn a_rule_of_very_many_rights_costs_little() {
+        let many = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
+        let rule = |n: usize| {
+            let (verbs, groups, resources) = (many("v", n), many("g", n), many("r", n));
+            rules(serde_json::json!([{"verbs": verbs, "apiGroups": groups, "resources": resources}]))
+        };
+        let none = missing(&[], &rule(5_000));
+        assert_eq!(none.len(), 1, "as one");
+        assert_eq!(missing(&[], &rule(46)).len(), 46 * 46, "each");
+        assert!(missing(&Rule::everything(), &rule(5_000)).is_empty());
+        assert!(missing(&rule(5_000), &rule(5_000)).is_empty());
     }
 
     /// Contract: API-31

@@ -81,6 +81,14 @@ impl Rule {
         has(&self.resources, resource) || self.resources.iter().any(of_all)
     }
 
+    /// How many rules it is, taken apart.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        let of_resources = [self.api_groups.len(), self.resources.len(), self.resource_names.len().max(1)];
+        let of_resources = of_resources.into_iter().fold(self.verbs.len(), usize::saturating_mul);
+        of_resources.saturating_add(self.paths.len().saturating_mul(self.verbs.len()))
+    }
+
     /// The rule taken apart into rules that [`Rule::covers`] can judge.
     #[must_use]
     pub fn taken_apart(&self) -> Vec<Self> {
