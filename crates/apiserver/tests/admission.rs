@@ -718,3 +718,46 @@ async fn a_write_that_came_in_between_has_webhooks_asked_anew() {
     let heard: Vec<Value> = webhook.heard().into_iter().map(|request| request["oldObject"]["data"].clone()).collect();
     assert_eq!(heard, [json!({"a": "b"}), json!({"between": "1"})]);
 }
+
+/// Contract: API-28, API-30
+#[tokio::test]
+async fn the_deletion_of_a_definition_is_asked_about() {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let server = start();
+    let schema = json!({"type": "object"});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "paints.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "paints", "kind": "Paint"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    assert_eq!(server.post(DEFINITIONS, &definition).await.status, 201);
+    let webhook = Webhook::agreeable().await;
+    let rules = json!([{
+        "operations": ["DELETE"], "apiGroups": ["apiextensions.k8s.io"], "apiVersions": ["v1"],
+        "resources": ["customresourcedefinitions"],
+    }]);
+    server.configure("Validating", "all", &webhook.client_config(), &json!({"rules": rules})).await;
+    let spec = json!({
+        "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "false", "message": "they stay"}],
+    });
+    server.policy("stay", &spec, &json!({})).await;
+
+    let own = format!("{DEFINITIONS}/paints.example.com");
+    let (status, message) = told(&server.delete(&own, None).await);
+    assert_eq!(status, 422, "{message}");
+    assert!(message.ends_with("denied request: they stay"), "{message}");
+    assert_eq!(server.delete(DEFINITIONS, None).await.status, 422, "as one of all, too");
+    let stays = server.get(&own).await.json();
+    assert_eq!(stays["metadata"]["deletionTimestamp"], Value::Null);
+
+    assert_eq!(server.delete(&format!("{GROUP}/validatingadmissionpolicies/stay"), None).await.status, 200);
+    webhook.heard();
+    assert_eq!(server.delete(&own, None).await.status, 200);
+    let heard: Vec<Value> = webhook.heard();
+    assert_eq!(heard[0]["operation"], "DELETE");
+    assert_eq!(heard[0]["name"], "paints.example.com");
+    assert_eq!(heard[0]["oldObject"]["spec"]["group"], "example.com");
+}

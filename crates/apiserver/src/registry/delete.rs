@@ -63,8 +63,12 @@ impl Registry {
             warnings.truncate(warned);
             let entry = self.get(served, namespace, name)?;
             if let Some(finalizer) = served.kind.cleanup()
-                && !metadata(&entry.object()).contains_key("deletionTimestamp")
+                && let object = entry.object()
+                && !metadata(&object).contains_key("deletionTimestamp")
             {
+                options.check_preconditions(served.group_kind(), metadata(&object))?;
+                let option = set_by_kind(served, &entry, &object, options);
+                admission.delete(self, served, &entry, option, warnings).await?;
                 match self.begin_cleanup(served, &entry, finalizer, options)? {
                     Some(answer) => return Ok(Deleted { answer, gone: false }),
                     None => continue,
