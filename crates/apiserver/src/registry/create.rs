@@ -64,6 +64,10 @@ impl Registry {
         admission: Admission<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
+        // Webhooks may have set them.
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            set_metadata(&mut object, field, None);
+        }
         set_metadata(&mut object, "creationTimestamp", Some(Value::from(self.now_text())));
         set_metadata(&mut object, "uid", Some(Value::from(self.generator.uid())));
         let prefix = metadata(&object).text("generateName");
