@@ -151,6 +151,26 @@ async fn objects_of_versions_that_are_not_served_for_now_stay() {
     assert_eq!(watch.brief().await, None, "what a watch shows is not what is served now");
 }
 
+/// Contract: API-22, API-28
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_watch_that_waits_for_a_conversion_holds_up_nobody_else() {
+    let server = support::start();
+    // One that takes connections, and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("https://{}/", silent.local_addr().expect("an address"));
+    let mut definition = paints(&json!([version("v1", true, &color()), version("v2", false, &color())]));
+    definition["spec"]["conversion"] = json!({
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": {"url": url}, "conversionReviewVersions": ["v1"]},
+    });
+    define(&server, &definition).await;
+    assert_eq!(server.post(PAINTS, &paint("a", &json!({"color": "red"}))).await.status, 201);
+    let _watch = server.watch("/apis/example.com/v2/namespaces/default/paints?watch=1").await;
+    let asked = silent.accept().expect("a connection");
+    assert_eq!(server.get("/api/v1/namespaces/default").await.status, 200);
+    drop((silent, asked));
+}
+
 /// Contract: API-28
 #[tokio::test]
 async fn kinds_are_put_back_with_the_storage() {

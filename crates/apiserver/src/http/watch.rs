@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 
+use super::aside::aside;
 use super::negotiate::Transform;
 use super::respond::partial;
 use super::table::{self, Include};
@@ -60,6 +61,8 @@ pub struct Watch {
     next_bookmark: Instant,
     /// Whether objects are sent as they are stored.
     plain: bool,
+    /// Whether a webhook is asked about them.
+    waits: bool,
     /// Whether a table has told its columns.
     headed: bool,
     /// What is left of a line that has been begun.
@@ -99,6 +102,7 @@ impl Watch {
         let next_bookmark = last.map_or(now + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY));
         Self {
             plain: wanted.transform.is_none() && !served.converts(),
+            waits: served.kind.custom().is_some_and(|custom| custom.family().calls_out()),
             registry,
             served,
             wanted,
@@ -126,7 +130,8 @@ impl Watch {
     /// The next piece; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(piece) = self.ready() {
+            // Who tells objects in another version by a webhook waits for it.
+            if let Some(piece) = aside(self.waits, || self.ready()) {
                 return Some(piece);
             }
             if *self.stopping.borrow_and_update() {
