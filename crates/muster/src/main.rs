@@ -30,6 +30,10 @@ use tracing_subscriber::EnvFilter;
 use crate::cli::{Bench, Cli, Command};
 use crate::shadow::ShadowCommand;
 
+/// The stack of a thread, in bytes. What clients send nests up to 500 deep, and is gone through by recursion; what is not
+/// used of it takes no memory.
+const STACK: usize = 16 << 20;
+
 fn main() -> ExitCode {
     let (arguments, ignored) = match controller_manager::arguments::prepare(std::env::args_os()) {
         Ok(prepared) => prepared,
@@ -63,7 +67,7 @@ fn main() -> ExitCode {
         Command::ControllerManager(_) => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
-    let runtime = match runtime.enable_all().build() {
+    let runtime = match runtime.enable_all().thread_stack_size(STACK).build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: the runtime cannot be started: {error}");

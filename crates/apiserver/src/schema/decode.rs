@@ -174,7 +174,7 @@ pub(super) fn read_as(shape: &Shape, json: &[u8]) -> Result<Value, String> {
 }
 
 /// A tree of JSON is walked by recursion elsewhere.
-const DEEPEST: usize = 500;
+pub(super) const DEEPEST: usize = 500;
 
 /// Reads a tree.
 struct Untyped<'a> {

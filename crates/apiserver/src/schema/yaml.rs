@@ -9,11 +9,14 @@ use base64::Engine as _;
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
 use serde_json::{Map, Number, Value};
 
+use super::decode::DEEPEST;
 use super::normal::float;
 use crate::field::go_quote;
 
 /// The most values that a document may grow to by its aliases.
 const MOST_VALUES: usize = 1_000_000;
+/// What is said of a document that nests too deep.
+const TOO_DEEP: &str = "yaml: exceeded max depth";
 
 /// Converts the first document of a YAML text to JSON.
 ///
@@ -33,8 +36,8 @@ pub fn duplicates(yaml: &[u8]) -> Vec<String> {
 
 fn read(yaml: &[u8]) -> Result<(Value, Vec<String>), String> {
     let text = std::str::from_utf8(yaml).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
-    let mut reader =
-        Reader { parser: Parser::new_from_str(text), anchors: BTreeMap::new(), repeated: Vec::new(), values: 0 };
+    let parser = Parser::new_from_str(text);
+    let mut reader = Reader { parser, anchors: BTreeMap::new(), repeated: Vec::new(), values: 0, depth: 0 };
     loop {
         match reader.next()?.0 {
             Event::StreamStart | Event::DocumentStart(..) => {}
@@ -63,6 +66,14 @@ enum Node {
 
 impl Node {
     fn into_json(self) -> Result<Value, String> {
+        self.into_json_at(0)
+    }
+
+    fn into_json_at(self, depth: usize) -> Result<Value, String> {
+        // Aliases make it deeper than it was read.
+        if depth > DEEPEST {
+            return Err(TOO_DEEP.to_owned());
+        }
         Ok(match self {
             Self::Null => Value::Null,
             Self::Bool(b) => Value::Bool(b),
@@ -71,11 +82,14 @@ impl Node {
             Self::Float(f) => return Err(format!("json: unsupported value: {}", infinite(f))),
             Self::String(s) => Value::String(s),
             Self::Merge => Value::String("<<".to_owned()),
-            Self::List(items) => Value::Array(items.into_iter().map(Self::into_json).collect::<Result<_, _>>()?),
+            Self::List(items) => {
+                let items = items.into_iter().map(|item| item.into_json_at(depth + 1));
+                Value::Array(items.collect::<Result<_, _>>()?)
+            }
             Self::Map(entries) => {
                 let mut out = Map::new();
                 for (key, value) in entries {
-                    out.insert(key, value.into_json()?);
+                    out.insert(key, value.into_json_at(depth + 1)?);
                 }
                 Value::Object(out)
             }
@@ -116,6 +130,8 @@ struct Reader<'a> {
     repeated: Vec<String>,
     /// How many values there are by now, aliases counted as what they stand for.
     values: usize,
+    /// How deep the one is that is being read.
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -132,6 +148,13 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&mut self, event: Event<'a>) -> Result<Node, String> {
+        self.depth += 1;
+        let node = if self.depth > DEEPEST { Err(TOO_DEEP.to_owned()) } else { self.value_here(event) };
+        self.depth -= 1;
+        node
+    }
+
+    fn value_here(&mut self, event: Event<'a>) -> Result<Node, String> {
         self.values += 1;
         if self.values > MOST_VALUES {
             return Err("yaml: document contains excessive aliasing".to_owned());
@@ -396,6 +419,24 @@ mod tests {
 
     fn json(yaml: &str) -> String {
         yaml_to_json(yaml.as_bytes()).map_or_else(|e| e, |j| String::from_utf8_lossy(&j).into_owned())
+    }
+
+    /// By indentation, in brackets, and by aliases that each hold the one before.
+    ///
+    /// Contract: API-22
+    #[test]
+    fn what_nests_too_deep_is_refused() {
+        let indented = |n: usize| (0..n).map(|at| format!("{}a:\n", " ".repeat(at))).collect::<String>();
+        let aliases = |n: usize| {
+            let lines = (1..n).map(|at| format!("a{at}: &a{at} [*a{}]\n", at - 1));
+            format!("a0: &a0 [x]\n{}", lines.collect::<String>())
+        };
+        for deep in [indented(1500), aliases(700)] {
+            assert_eq!(json(&deep), TOO_DEEP);
+        }
+        for fits in [indented(400), aliases(400)] {
+            assert!(json(&fits).starts_with('{'));
+        }
     }
 
     /// Contract: API-05
