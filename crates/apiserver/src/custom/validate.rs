@@ -3,6 +3,7 @@
 //! The reference remembers the message of each error and tells none twice; where alternatives fail, it tells what the
 //! one had against the value that had the most checks pass. Both are part of what clients see, so both are here.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -56,8 +57,13 @@ impl<'a> Old<'a> {
 #[derive(Default)]
 struct Found {
     list: Vec<(String, FieldError)>,
+    /// The messages, where there are many.
+    told: HashSet<String>,
     passed: u32,
 }
+
+/// So many messages are compared one by one.
+const FEW: usize = 16;
 
 impl Found {
     fn is_valid(&self) -> bool {
@@ -65,9 +71,19 @@ impl Found {
     }
 
     fn add(&mut self, message: String, error: FieldError) {
-        if self.list.iter().all(|(told, _)| *told != message) {
-            self.list.push((message, error));
+        if self.list.len() < FEW {
+            if self.list.iter().any(|(told, _)| *told == message) {
+                return;
+            }
+        } else {
+            if self.told.is_empty() {
+                self.told.extend(self.list.iter().map(|(told, _)| told.clone()));
+            }
+            if !self.told.insert(message.clone()) {
+                return;
+            }
         }
+        self.list.push((message, error));
     }
 
     /// An error whose value the answer shows.
@@ -119,7 +135,7 @@ fn node(value: &Value, old: Option<&Value>, schema: &Structural, path: &str) -> 
         value => checked(value, old, schema, path, &mut found),
     }
     if !found.is_valid() && old.is_some_and(|old| same(old, value)) {
-        return Found { list: Vec::new(), passed: found.passed };
+        return Found { passed: found.passed, ..Found::default() };
     }
     found
 }
