@@ -25,6 +25,9 @@ pub enum Readiness {
     Absent,
 }
 
+/// The name of a resource, and how much of it there is; nothing where it has gone.
+pub type Advertised = (Arc<str>, Option<Box<str>>);
+
 /// A node, as far as the cluster's loops look at it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
@@ -39,7 +42,7 @@ pub struct Node {
     /// How many pods it takes.
     pub pods: i64,
     /// Extended resources of which it has something else to give than its capacity says, each with its capacity.
-    pub advertised: Box<[(Arc<str>, Option<Box<str>>)]>,
+    pub advertised: Box<[Advertised]>,
     /// Its Ready condition.
     pub ready: Readiness,
     /// When that last changed.
@@ -106,7 +109,7 @@ impl Object for Node {
 }
 
 /// Whoever has devices to offer writes them into a node's capacity; its agent gives them out from there.
-fn advertised(status: &WireStatus<'_>) -> Box<[(Arc<str>, Option<Box<str>>)]> {
+fn advertised(status: &WireStatus<'_>) -> Box<[Advertised]> {
     let texts = |list: &Option<WireResources<'_>>| -> BTreeMap<Arc<str>, Box<str>> {
         let extended = list.iter().flatten().filter(|(name, _)| is_extended(name));
         extended.map(|(name, quantity)| (Arc::from(&**name), quantity.text())).collect()

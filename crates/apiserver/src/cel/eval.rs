@@ -296,7 +296,12 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// One step of a comprehension that adds elements to a list, which is not copied for that; `None` for other steps.
-    fn gather(&mut self, step: &'a IdedExpr, accumulator: &str, depth: usize) -> Option<Result<Option<Value<'a>>, Failure>> {
+    fn gather(
+        &mut self,
+        step: &'a IdedExpr,
+        accumulator: &str,
+        depth: usize,
+    ) -> Option<Result<Option<Value<'a>>, Failure>> {
         let Expr::Call(call) = &step.expr else { return None };
         let is_own = |expr: &IdedExpr| matches!(&expr.expr, Expr::Ident(name) if name == accumulator);
         let adds = |expr: &'a IdedExpr| match &expr.expr {

@@ -32,8 +32,19 @@ pub(super) fn made(name: &str, args: &[Value<'_>]) -> usize {
             list.iter().take(shown).map(|item| deep(&item)).fold(text.len(), usize::saturating_add)
         }
         (
-            "reverse" | "slice" | "flatten" | "sort" | "@sortByAssociatedKeys" | "distinct" | "lowerAscii"
-            | "upperAscii" | "substring" | "trim" | "strings.quote" | "string" | "bytes",
+            "reverse"
+            | "slice"
+            | "flatten"
+            | "sort"
+            | "@sortByAssociatedKeys"
+            | "distinct"
+            | "lowerAscii"
+            | "upperAscii"
+            | "substring"
+            | "trim"
+            | "strings.quote"
+            | "string"
+            | "bytes",
             [of, ..],
         ) => whole(of),
         _ => 0,

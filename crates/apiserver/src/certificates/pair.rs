@@ -74,6 +74,7 @@ fn kind(public: &[u8]) -> Option<Vec<u64>> {
         reader.read_sequence(|reader| {
             let kind = reader.next().read_sequence(|reader| {
                 let kind = reader.next().read_oid()?;
+                #[expect(clippy::redundant_closure_for_method_calls, reason = "its path is not general enough")]
                 reader.read_optional(|reader| reader.read_der())?;
                 Ok(kind)
             })?;

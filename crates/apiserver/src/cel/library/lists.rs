@@ -68,7 +68,7 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
         ("last", []) => {
             let last = list.len().checked_sub(1).and_then(|at| list.get(at).ok().flatten());
             Ok(Value::Optional(last.map(Arc::new)))
-        },
+        }
         _ => return None,
     })
 }

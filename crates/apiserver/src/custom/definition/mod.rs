@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Object;
-use crate::model::Fields as _;
 use super::props::Props;
+use crate::model::Fields as _;
 
 /// What the server does with the objects of a definition that is deleted.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -59,9 +59,14 @@ fn schemas_in_custom_resource_definitions() {
     assert_eq!(schema(r#"{"additionalProperties":"x"}"#, Validation::Warn), Err(word));
     for (wrong, fields) in [
         (r#"{"items":{"type":1}}"#, "items.type"),
-        (r#"{"properties":{"a":{"items":{"additionalProperties":{"type":1}}}}}"#, "properties.items.additionalProperties.type"),
+        (
+            r#"{"properties":{"a":{"items":{"additionalProperties":{"type":1}}}}}"#,
+            "properties.items.additionalProperties.type",
+        ),
     ] {
-        let inner = format!("json: cannot unmarshal number into Go struct field JSONSchemaProps.spec.versions.schema.openAPIV3Schema.{fields} of type string");
+        let inner = format!(
+            "json: cannot unmarshal number into Go struct field JSONSchemaProps.spec.versions.schema.openAPIV3Schema.{fields} of type string"
+        );
         assert_eq!(schema(wrong, Validation::Warn), Err(inner));
     }
 }
