@@ -176,3 +176,28 @@ async fn kinds_that_are_only_posted_are_described() {
         (&json!(["rbacAuthorization_v1"]), &json!("createRbacAuthorizationV1ClusterRole"))
     );
 }
+
+/// Contract: API-04
+#[tokio::test]
+async fn enumerations_say_what_their_values_mean() {
+    let server = start();
+    let document = server.get("/openapi/v3/api/v1").await.json();
+    let schema = |kind: &str, field: &str| {
+        document["components"]["schemas"][format!("io.k8s.api.core.v1.{kind}")]["properties"][field].clone()
+    };
+    let protocol = schema("ContainerPort", "protocol");
+    let words = "\n\nPossible enum values:\n - `\"SCTP\"` is the SCTP protocol.\n - `\"TCP\"` is the TCP protocol.\n - `\"UDP\"` is the UDP protocol.";
+    assert!(protocol["description"].as_str().is_some_and(|text| text.ends_with(words)), "{protocol}");
+    assert_eq!(protocol["enum"], json!(["SCTP", "TCP", "UDP"]));
+    // Of a list or a map it is the values that are enumerated.
+    let statuses = schema("PersistentVolumeClaimStatus", "allocatedResourceStatuses");
+    assert_eq!((&statuses["enum"], &statuses["x-kubernetes-map-type"]), (&Value::Null, &json!("granular")));
+    assert_eq!(statuses["additionalProperties"]["enum"][0], "ControllerResizeInProgress");
+    let networking = server.get("/openapi/v3/apis/networking.k8s.io/v1").await.json();
+    let schemas = &networking["components"]["schemas"];
+    let rule = &schemas["io.k8s.api.networking.v1.IngressRule"]["properties"]["http"];
+    let reference = "#/components/schemas/io.k8s.api.networking.v1.HTTPIngressRuleValue";
+    assert_eq!(*rule, json!({"$ref": reference}), "nothing is said beside the reference");
+    let path = &schemas["io.k8s.api.networking.v1.HTTPIngressPath"]["properties"]["pathType"];
+    assert_eq!(path["enum"], json!(["Exact", "ImplementationSpecific", "Prefix"]));
+}

@@ -1,4 +1,4 @@
-//! Reads `facts.txt`: what the two crates do not say.
+//! Reads `facts.txt` and `values.txt`: what the two crates do not say.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,6 +37,8 @@ pub struct Fact {
     pub default: Option<String>,
     /// Its values, comma separated, where it is an enumeration.
     pub values: Option<String>,
+    /// What is said of some of these values.
+    pub words: BTreeMap<String, String>,
     /// Whether the field is older than the JSON crate, and gone.
     pub gone: bool,
 }
@@ -110,4 +112,38 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, Fact>, String> {
         }
     }
     Ok(out)
+}
+
+/// Adds what is said of the values of enumerations.
+pub fn read_values(path: &Path, facts: &mut BTreeMap<String, Fact>) -> Result<(), String> {
+    let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut fields: Vec<&str> = Vec::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+        let Some(value) = line.strip_prefix('\t') else {
+            match line {
+                "" => fields.clear(),
+                field => fields.push(field),
+            }
+            continue;
+        };
+        let (value, words) = value.split_once('\t').ok_or_else(|| format!("{}:{}?", path.display(), number + 1))?;
+        for field in &fields {
+            let fact = facts.entry((*field).to_owned()).or_default();
+            fact.words.insert(value.to_owned(), words.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// A description, and after it the values of an enumeration.
+pub fn with_values(description: &str, fact: &Fact) -> String {
+    let mut out = description.to_owned();
+    if let Some(values) = fact.values.as_deref().filter(|values| !description.is_empty() && *values != "-") {
+        out.push_str("\n\nPossible enum values:");
+        for value in values.split(',') {
+            let words = fact.words.get(value).map(|words| format!(" {words}")).unwrap_or_default();
+            out.push_str(&format!("\n - `\"{value}\"`{words}"));
+        }
+    }
+    out
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::facts::Fact;
+use crate::facts::{self, Fact};
 use crate::openapi::Definition;
 use crate::protobuf::{self, Message, Shape};
 
@@ -367,7 +367,10 @@ impl Parts<'_> {
             required,
             tag: field.tag,
             markers,
-            description: property.description.clone(),
+            description: match field.shape {
+                Shape::List(_) | Shape::Map(_) => property.description.clone(),
+                _ => facts::with_values(&property.description, &fact),
+            },
         })
     }
 }

@@ -6,13 +6,14 @@
 //! (`+patchStrategy`, `+listType`, `+default`, ...). This program reads the sources of both as text
 //! (`cargo metadata` says where they are), joins them, adds the few facts that neither carries
 //! (`facts.txt`: which fields are pointers or keep their zero value, named Go types, Go names that
-//! do not follow from the JSON name), and writes two files: the table, which `crates/schema` includes,
+//! do not follow from the JSON name; `values.txt`: what the values of enumerations mean), and writes two files: the table, which `crates/schema` includes,
 //! and the descriptions, which the embedded server does.
 //!
 //! ```text
 //! k8s-openapi ─┐
 //! k8s-pb ──────┼─> join ─> table.deflate (types, fields)   descriptions.deflate (prose for OpenAPI)
-//! facts.txt ───┘
+//! facts.txt ───┤
+//! values.txt ──┘
 //! ```
 //!
 //! Run it in this folder: `cargo run --release`. It prints what it could not join, and fails if that
@@ -36,7 +37,8 @@ fn main() -> Result<(), String> {
         definitions.extend(openapi::read(&sources.openapi.join("src/v1_36").join(part))?);
     }
     let mut messages = protobuf::read(&sources.protobuf.join("src"))?;
-    let facts = facts::read(&here.join("facts.txt"))?;
+    let mut facts = facts::read(&here.join("facts.txt"))?;
+    facts::read_values(&here.join("values.txt"), &mut facts)?;
     facts::bring_up_to_date(&mut messages, &facts);
     let types = join::join(&definitions, &messages, &facts)?;
     let crates = here.join("../../crates");

@@ -308,7 +308,7 @@ impl Schemas {
         if !field.merge_key.is_empty() {
             out.insert("x-kubernetes-patch-merge-key".to_owned(), json!(field.merge_key));
         }
-        let list = matches!(field.shape.kind, Kind::List(_));
+        let list = matches!(field.shape.kind, Kind::List(_) | Kind::Bytes);
         let (name, value) = match field.topology {
             Topology::Set => ("x-kubernetes-list-type", "set"),
             Topology::Keyed => ("x-kubernetes-list-type", "map"),
@@ -323,7 +323,15 @@ impl Schemas {
         if !field.list_keys.is_empty() {
             out.insert("x-kubernetes-list-map-keys".to_owned(), json!(field.list_keys));
         }
-        Value::Object(out)
+        match out.get_mut("allOf").map(|all| all[0].take()) {
+            // Nothing is said beside it.
+            Some(reference) if out.len() == 1 => reference,
+            Some(reference) => {
+                out.insert("allOf".to_owned(), json!([reference]));
+                Value::Object(out)
+            }
+            None => Value::Object(out),
+        }
     }
 
     fn shape(&mut self, shape: &Shape) -> Map<String, Value> {
@@ -361,6 +369,10 @@ impl Schemas {
     }
 }
 
+fn marked(field: &Field, markers: &[&str]) -> bool {
+    field.markers.split(';').any(|marker| markers.contains(&marker))
+}
+
 /// The default of a property: its marker, or the empty value that Go always writes.
 fn default(field: &Field) -> Option<Value> {
     let marker = field.markers.split(';').find_map(|m| m.strip_prefix("default="));
@@ -379,21 +391,16 @@ fn default(field: &Field) -> Option<Value> {
     }
 }
 
-/// The values of an enumeration, or of a list of one.
+/// The values of an enumeration, or of a list or a map of such; the description says what they mean.
 fn enumerate(field: &Field, out: &mut Map<String, Value>) {
     let Some(values) = field.markers.split(';').find_map(|m| m.strip_prefix("enum=")) else { return };
     let values: Vec<&str> = values.split(',').collect();
-    if let Some(Value::Object(items)) = out.get_mut("items") {
-        items.insert("enum".to_owned(), json!(values));
-        return;
-    }
-    if let Some(Value::String(text)) = out.get_mut("description") {
-        text.push_str("\n\nPossible enum values:");
-        for value in &values {
-            text.push_str(&format!("\n - `\"{value}\"`"));
-        }
-    }
-    out.insert("enum".to_owned(), json!(values));
+    let within =
+        ["items", "additionalProperties"].into_iter().find(|name| out.get(*name).is_some_and(Value::is_object));
+    match within.and_then(|name| out.get_mut(name)) {
+        Some(Value::Object(below)) => below.insert("enum".to_owned(), json!(values)),
+        _ => out.insert("enum".to_owned(), json!(values)),
+    };
 }
 
 /// `x-kubernetes-unions`, where the type is one and says which field decides.
