@@ -369,10 +369,6 @@ impl Schemas {
     }
 }
 
-fn marked(field: &Field, markers: &[&str]) -> bool {
-    field.markers.split(';').any(|marker| markers.contains(&marker))
-}
-
 /// The default of a property: its marker, or the empty value that Go always writes.
 fn default(field: &Field) -> Option<Value> {
     let marker = field.markers.split(';').find_map(|m| m.strip_prefix("default="));
