@@ -184,7 +184,7 @@ pub fn delete_options(body: &[u8], format: Format) -> Result<Object, ApiError> {
             version => version,
         };
         return Err(ApiError::bad_request(format!(
-            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/apis/meta/internalversion/scheme/register.go:27\""
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""
         )));
     }
     schema::round_trip("", "v1", "DeleteOptions", &value, Validation::Ignore)

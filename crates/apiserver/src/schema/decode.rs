@@ -343,8 +343,8 @@ pub fn summary(body: &[u8]) -> String {
 /// Where the part of the reference that serves a group says what kinds it knows.
 fn scheme(group: &str) -> &'static str {
     match group {
-        "apiextensions.k8s.io" => "pkg/apiserver/apiserver.go:55",
-        "apiregistration.k8s.io" => "pkg/apiserver/scheme/scheme.go:28",
+        "apiextensions.k8s.io" => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:55",
+        "apiregistration.k8s.io" => "k8s.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28",
         _ => "pkg/api/legacyscheme/scheme.go:30",
     }
 }
