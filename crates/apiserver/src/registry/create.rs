@@ -35,6 +35,10 @@ impl Registry {
         deduplicate_owners(&mut object, false, warnings);
         served.update_managed_fields(None, &mut object, &options.manager, "", self.clock.now());
         admission.create(self, served, &mut object, warnings).await?;
+        // Webhooks may have set them.
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            set_metadata(&mut object, field, None);
+        }
         deduplicate_owners(&mut object, true, warnings);
         self.check_escalation(served, (namespace, ""), options, &object, None)?;
 
@@ -64,10 +68,6 @@ impl Registry {
         admission: Admission<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
-        // Webhooks may have set them.
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-            set_metadata(&mut object, field, None);
-        }
         set_metadata(&mut object, "creationTimestamp", Some(Value::from(self.now_text())));
         set_metadata(&mut object, "uid", Some(Value::from(self.generator.uid())));
         let prefix = metadata(&object).text("generateName");
