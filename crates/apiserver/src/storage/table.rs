@@ -223,7 +223,8 @@ impl Table {
         self.wakers.note_all_dropped(version);
         self.changes.fetch_add(1, Release);
         let (wakers, changes) = (self.wakers.clone(), Arc::clone(&self.changes));
-        let mut then = Self { dropped: version, wakers, changes, ..Self::default() };
+        // Whoever has read what is given again ends, however far that has gone when it looks.
+        let mut then = Self { dropped: version, wakers, changes, era: self.era + 1, ..Self::default() };
         for entry in entries {
             then.insert(entry);
         }

@@ -324,6 +324,7 @@ async fn a_restored_storage_is_as_it_was_and_gives_later_versions_again() {
     storage.update(PODS, draft("n", "a", 2, Some(&a)), a.version).expect("the present version");
     storage.create(OTHERS, draft("n", "c", 1, None)).expect("a new name");
     let mut watch = storage.watch(PODS, "", 4).expect("the present");
+    let mut late = storage.watch(PODS, "", 4).expect("the present");
     assert_eq!(storage.restore(5), Err(4));
     storage.restore(2).expect("a version that can be seen");
     assert_eq!(watch.read(&mut Vec::new()), Err(Fallen(2)), "a watch of what never was ends");
@@ -332,8 +333,11 @@ async fn a_restored_storage_is_as_it_was_and_gives_later_versions_again() {
     assert_eq!((listed.entries[0].version, storage.count(OTHERS)), (1, 0));
     let again = storage.create(PODS, draft("n", "d", 1, None)).expect("a new name");
     assert_eq!(again.version, 3);
+    storage.create(PODS, draft("n", "e", 1, None)).expect("a new name");
+    storage.create(PODS, draft("n", "f", 1, None)).expect("a new name");
+    assert_eq!(late.read(&mut Vec::new()), Err(Fallen(2)), "even where versions have come as far again");
     storage.compact();
-    assert_eq!(storage.restore(2), Err(3));
+    assert_eq!(storage.restore(2), Err(5));
 }
 
 /// Contract: API-09
