@@ -28,7 +28,7 @@ use crate::kinds::customresourcedefinition::CLEANUP;
 use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
 use crate::status::ApiError;
-use crate::storage::{Entry, Range, ResourceId};
+use crate::storage::{Entry, Range};
 
 /// Whose manager writes the conditions.
 const MANAGER: &str = "kube-apiserver";
@@ -52,6 +52,8 @@ struct Known {
     accepted: Names,
     /// What is served of it.
     serving: Option<Serving>,
+    /// The version up to which its objects have been deleted, where it is on its way out.
+    swept: u64,
 }
 
 #[derive(Debug)]
@@ -90,6 +92,8 @@ impl Registry {
             match name {
                 Some(name) => self.settle_group(&definitions, &mut known, name),
                 None => {
+                    // Versions may have been given again.
+                    known.values_mut().for_each(|known| known.swept = 0);
                     let mut names: Vec<String> = known.keys().cloned().collect();
                     let listed = self.storage.list(definitions.id, &Range::default(), None);
                     names.extend(listed.into_iter().flat_map(|l| l.entries).map(|entry| entry.name.to_string()));
@@ -130,6 +134,7 @@ impl Registry {
                 wanted: Names::default(),
                 accepted: Names::default(),
                 serving: None,
+                swept: 0,
             });
             place.wanted.clone_from(&definition.spec.names);
             place.accepted.clone_from(&definition.status.accepted_names);
@@ -156,8 +161,8 @@ impl Registry {
             if !going || !definition.metadata.finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
                 return;
             }
-            let family = known.get(name).and_then(|known| known.serving.as_ref()).map(|s| Arc::clone(&s.family));
-            if !self.clean_up(definitions, looked, family.as_deref()) {
+            let Some(place) = known.get_mut(name) else { return };
+            if !self.clean_up(definitions, looked, place) {
                 return;
             }
         }
@@ -230,7 +235,8 @@ impl Registry {
 
     /// Deletes the objects of a definition on its way out, and takes the finalizer off when they are gone. Says whether
     /// there is more to do at once.
-    fn clean_up(&self, definitions: &Served, looked: Looked, family: Option<&Family>) -> bool {
+    fn clean_up(&self, definitions: &Served, looked: Looked, place: &mut Known) -> bool {
+        let family = place.serving.as_ref().map(|serving| &serving.family);
         let (mut reason, mut message) = ("NeverEstablished", "resource was never established");
         let catalogue = self.catalogue();
         let kind = family.and_then(|family| {
@@ -246,7 +252,7 @@ impl Registry {
                 self.say(definitions, looked, None, &[progress]);
                 return true;
             }
-            if !self.delete_all(served, served.id) {
+            if !self.delete_all(served, &mut place.swept) {
                 return false;
             }
             (reason, message) = ("InstanceDeletionCompleted", "removed all instances");
@@ -268,16 +274,17 @@ impl Registry {
         true
     }
 
-    /// Deletes all objects of a kind; says whether they are gone.
-    fn delete_all(&self, served: &Served, id: ResourceId) -> bool {
-        let entries = self.storage.list(id, &Range::default(), None).map(|listed| listed.entries).unwrap_or_default();
-        for entry in entries {
+    /// Deletes all objects of a kind, but for those that nobody has written since that was done; says whether all are gone.
+    fn delete_all(&self, served: &Served, swept: &mut u64) -> bool {
+        let Ok(listed) = self.storage.list(served.id, &Range::default(), None) else { return false };
+        for entry in listed.entries.iter().filter(|entry| entry.version > *swept) {
             // One that is gone already is as good.
             let options = DeleteOptions::default();
             let _ =
                 at_once(self.delete(served, &entry.namespace, &entry.name, &options, Admission::OWN, &mut Vec::new()));
         }
-        self.storage.count(id) == 0
+        *swept = listed.version;
+        self.storage.count(served.id) == 0
     }
 
     /// The first deletion of an object that has something depending on it: it is marked, and goes later. `None` where that
