@@ -130,3 +130,70 @@ async fn write(server: &Server, plural: &str, name: &str, rest: &Value) {
     let answer = server.post(&format!("{GROUP}/namespaces/default/{plural}"), &object).await;
     assert_eq!(answer.status, 201, "{}", answer.json());
 }
+
+/// A policy shows what its parameters say to whom it refuses something.
+///
+/// Contract: API-30, API-31
+#[tokio::test(start_paused = true)]
+async fn nobody_has_policies_read_what_they_may_not_read() {
+    const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
+    let server = start();
+    let rules = json!([
+        {"verbs": ["*"], "apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"]},
+        {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"]},
+    ]);
+    let role = json!({"metadata": {"name": "policies"}, "rules": rules});
+    assert_eq!(server.post(&format!("{GROUP}/clusterroles"), &role).await.status, 201);
+    let bound = binding("ClusterRole", "policies");
+    let bound = json!({"metadata": {"name": "bob"}, "roleRef": bound["roleRef"], "subjects": bound["subjects"]});
+    assert_eq!(server.post(&format!("{GROUP}/clusterrolebindings"), &bound).await.status, 201);
+    let headers = [BOB, ("Content-Type", "application/json")];
+    let matched = json!({"resourceRules": [
+        {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]},
+    ]});
+    for (prefix, own) in [
+        ("validating", json!({"validations": [{"expression": "params.data.x == 'a'"}]})),
+        (
+            "mutating",
+            json!({"reinvocationPolicy": "Never", "mutations": [{
+                "patchType": "JSONPatch",
+                "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: params.data.x}]"},
+            }]}),
+        ),
+    ] {
+        let kinds = format!("{POLICIES}/{prefix}admissionpolicies");
+        let bindings = format!("{POLICIES}/{prefix}admissionpolicybindings");
+        let policy = |name: &str, kind: &str| {
+            let mut spec = own.clone();
+            spec["paramKind"] = json!({"apiVersion": "v1", "kind": kind});
+            spec["matchConstraints"] = matched.clone();
+            json!({"metadata": {"name": name}, "spec": spec}).to_string()
+        };
+        let refused = server.send("POST", &kinds, &headers, policy("p", "Secret")).await;
+        assert_eq!(refused.status, 422);
+        let message = refused.json()["message"].as_str().unwrap_or_default().to_owned();
+        let why = r#"spec.paramKind: Forbidden: user &{bob  [system:authenticated] map[]} must have "get" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)"#;
+        assert!(message.ends_with(why), "{message}");
+        assert_eq!(server.send("POST", &kinds, &headers, policy("free", "ConfigMap")).await.status, 201);
+        let wider = [BOB, ("Content-Type", "application/merge-patch+json")];
+        let patch = json!({"spec": {"paramKind": {"kind": "Secret"}}}).to_string();
+        assert_eq!(server.send("PATCH", &format!("{kinds}/free"), &wider, patch).await.status, 422);
+
+        let masters = [("Content-Type", "application/json")];
+        assert_eq!(server.send("POST", &kinds, &masters, policy("p", "Secret")).await.status, 201);
+        let bind = |name: &str, parameters: &str| {
+            let reference =
+                json!({"name": parameters, "namespace": "default", "parameterNotFoundAction": "Deny"});
+            let mut spec = json!({"policyName": name, "paramRef": reference});
+            if prefix == "validating" {
+                spec["validationActions"] = json!(["Deny"]);
+            }
+            json!({"metadata": {"name": name}, "spec": spec}).to_string()
+        };
+        let refused = server.send("POST", &bindings, &headers, bind("p", "s")).await;
+        assert_eq!(refused.status, 422);
+        let message = refused.json()["message"].as_str().unwrap_or_default().to_owned();
+        assert!(message.ends_with("permission on the object referenced by paramRef"), "{message}");
+        assert_eq!(server.send("POST", &bindings, &headers, bind("free", "c")).await.status, 201);
+    }
+}

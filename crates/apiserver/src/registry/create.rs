@@ -82,7 +82,10 @@ impl Registry {
         self.note_requester(served, &mut object, &options.user);
         served.kind.prepare_create(&mut object);
         served.kind.stamp(Part::Main, &mut object, None, self.clock.now());
-        let errors = served.kind.validate_create(&object);
+        let mut errors = served.kind.validate_create(&object);
+        if errors.is_empty() {
+            errors.extend(self.check_parameters(served, &object, None, &options.user));
+        }
         let name = metadata(&object).text("name").to_owned();
         if !errors.is_empty() {
             return Err(served.invalid_object(&object, &name, &errors));

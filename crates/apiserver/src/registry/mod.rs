@@ -24,6 +24,7 @@ mod expiry;
 mod first;
 pub mod list;
 pub mod options;
+mod parameters;
 pub mod patch;
 pub mod pods;
 pub mod scale;

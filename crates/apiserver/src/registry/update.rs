@@ -130,7 +130,10 @@ impl Registry {
         };
         carry_metadata(served, update.part, &mut object, live);
         served.kind.stamp(update.part, &mut object, Some(live), now);
-        let errors = kinds::validate_update(served.kind.as_ref(), update.part, &object, live);
+        let mut errors = kinds::validate_update(served.kind.as_ref(), update.part, &object, live);
+        if errors.is_empty() && update.part == Part::Main {
+            errors.extend(self.check_parameters(served, &object, Some(live), &update.options.user));
+        }
         if !errors.is_empty() {
             return Err(served.invalid_object(&object, update.name, &errors));
         }
