@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use support::Server;
 
@@ -85,6 +87,30 @@ async fn an_object_with_a_finalizer_keeps_the_definition() {
     assert_eq!(server.get(&own).await.status, 404);
 }
 
+/// Each write to one of them used to look at all of them.
+///
+/// Contract: API-22, API-28
+#[tokio::test]
+async fn many_objects_with_finalizers_leave_one_after_the_other() {
+    let server = support::start();
+    define(&server, &paints(&json!([version("v1", true, &color())]))).await;
+    let names: Vec<String> = (0..600).map(|n| format!("p{n}")).collect();
+    for name in &names {
+        let mut one = paint(name, &json!({"color": "red"}));
+        one["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        assert_eq!(server.post(PAINTS, &one).await.status, 201);
+    }
+    let own = format!("{DEFINITIONS}/paints.example.com");
+    assert_eq!(server.delete(&own, None).await.status, 200);
+    let marked = server.get(&format!("{PAINTS}/p599")).await.json();
+    assert!(marked["metadata"]["deletionTimestamp"].is_string());
+    for name in &names {
+        let answer = server.merge(&format!("{PAINTS}/{name}"), &json!({"metadata": {"finalizers": null}})).await;
+        assert_eq!(answer.status, 200, "{}", answer.json());
+    }
+    assert_eq!(server.get(&own).await.status, 404);
+}
+
 /// Contract: API-28
 #[tokio::test]
 async fn a_name_that_becomes_free_is_taken_by_who_waits_for_it() {
@@ -151,11 +177,8 @@ async fn objects_of_versions_that_are_not_served_for_now_stay() {
     assert_eq!(watch.brief().await, None, "what a watch shows is not what is served now");
 }
 
-/// Contract: API-22, API-28
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_watch_that_waits_for_a_conversion_holds_up_nobody_else() {
-    let server = support::start();
-    // One that takes connections, and says nothing.
+/// Defines paints in two versions, between which a webhook converts that takes connections and says nothing.
+async fn define_silent(server: &Server) -> std::net::TcpListener {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("https://{}/", silent.local_addr().expect("an address"));
     let mut definition = paints(&json!([version("v1", true, &color()), version("v2", false, &color())]));
@@ -163,12 +186,46 @@ async fn a_watch_that_waits_for_a_conversion_holds_up_nobody_else() {
         "strategy": "Webhook",
         "webhook": {"clientConfig": {"url": url}, "conversionReviewVersions": ["v1"]},
     });
-    define(&server, &definition).await;
+    define(server, &definition).await;
+    silent
+}
+
+/// Waits until the webhook is asked, expects another request to be answered meanwhile, and ends the webhook.
+async fn answered_meanwhile(silent: std::net::TcpListener, other: impl Future<Output = support::Answer>) {
+    let accept = move || silent.accept().map(|asked| (silent, asked));
+    let asked = tokio::task::spawn_blocking(accept).await.expect("no panic").expect("a connection");
+    // Less than conversions may take.
+    let other = tokio::time::timeout(Duration::from_secs(20), other).await.expect("an answer meanwhile");
+    assert!(other.status < 300, "{}", other.json());
+    drop(asked);
+}
+
+const OLDER_PAINTS: &str = "/apis/example.com/v2/namespaces/default/paints";
+
+/// Contract: API-22, API-28
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_watch_that_waits_for_a_conversion_holds_up_nobody_else() {
+    let server = support::start();
+    let silent = define_silent(&server).await;
     assert_eq!(server.post(PAINTS, &paint("a", &json!({"color": "red"}))).await.status, 201);
-    let _watch = server.watch("/apis/example.com/v2/namespaces/default/paints?watch=1").await;
-    let asked = silent.accept().expect("a connection");
-    assert_eq!(server.get("/api/v1/namespaces/default").await.status, 200);
-    drop((silent, asked));
+    let path = format!("{OLDER_PAINTS}?watch=1");
+    tokio::join!(server.watch(&path), answered_meanwhile(silent, server.get("/api/v1/namespaces/default")));
+}
+
+/// Contract: API-21, API-28
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn no_quota_is_held_while_a_webhook_converts() {
+    let server = support::start();
+    let silent = define_silent(&server).await;
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"},
+        "spec": {"hard": {"count/paints.example.com": "5", "count/configmaps": "5"}}});
+    assert_eq!(server.post("/api/v1/namespaces/default/resourcequotas", &quota).await.status, 201);
+    let mut older = paint("a", &json!({"color": "red"}));
+    older["apiVersion"] = json!("example.com/v2");
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
+    let other = server.post("/api/v1/namespaces/default/configmaps", &other);
+    let (waited, ()) = tokio::join!(server.post(OLDER_PAINTS, &older), answered_meanwhile(silent, other));
+    assert_eq!(waited.status, 500, "{}", waited.json());
 }
 
 /// Contract: API-28

@@ -96,17 +96,20 @@ impl Registry {
         admission.validate_create(self, served, &object, named, warnings).await?;
 
         let namespace = metadata(&object).text("namespace").to_owned();
+        if !options.dry_run && !matches!(version_of(&object)?, Version::Unsaid) {
+            return Err(ApiError::plain("resourceVersion should not be set on objects to be created"));
+        }
+        // A webhook that converts may take its time: quotas are held after it.
+        let draft = if options.dry_run { None } else { Some(served.draft(&object, None)?) };
         let held = crate::admission::quota::hold(self, served, Part::Main, &object, None)?;
-        if options.dry_run {
+        let Some(draft) = draft else {
             if let Some(found) = self.storage.get(served.id, &namespace, &name) {
                 return Err(taken(served, &name, generated, &found));
             }
+            drop(held);
             return Ok(Answer::Object(served.rehearsed(object)?));
-        }
-        if !matches!(version_of(&object)?, Version::Unsaid) {
-            return Err(ApiError::plain("resourceVersion should not be set on objects to be created"));
-        }
-        match self.storage.create(served.id, served.draft(&object, None)?) {
+        };
+        match self.storage.create(served.id, draft) {
             Ok(entry) => {
                 self.note_expiry(served, &entry);
                 if let Some(held) = held {

@@ -157,16 +157,18 @@ impl Registry {
             }
             return Ok(Some(Answer::Object(object)));
         }
-        let held = admission::quota::hold(self, served, update.part, &object, Some(live))?;
         keep_times_of_unchanged(&mut object, live);
-        if update.options.dry_run {
-            return Ok(Some(Answer::Object(served.rehearsed(object)?)));
-        }
-        let draft = served.draft(&object, Some(entry))?;
-        if entry.same_as(&draft) {
+        // A webhook that converts may take its time: quotas are held after it.
+        let draft = if update.options.dry_run { None } else { Some(served.draft(&object, Some(entry))?) };
+        if draft.as_ref().is_some_and(|draft| entry.same_as(draft)) {
             // A write that changes nothing writes nothing (API-07).
             return Ok(Some(Answer::Entry(self.get(served, update.namespace, update.name)?)));
         }
+        let held = admission::quota::hold(self, served, update.part, &object, Some(live))?;
+        let Some(draft) = draft else {
+            drop(held);
+            return Ok(Some(Answer::Object(served.rehearsed(object)?)));
+        };
         match self.storage.update(served.id, draft, entry.version) {
             Ok(entry) => {
                 self.note_expiry(served, &entry);
