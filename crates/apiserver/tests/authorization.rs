@@ -182,8 +182,7 @@ async fn nobody_has_policies_read_what_they_may_not_read() {
         let masters = [("Content-Type", "application/json")];
         assert_eq!(server.send("POST", &kinds, &masters, policy("p", "Secret")).await.status, 201);
         let bind = |name: &str, parameters: &str| {
-            let reference =
-                json!({"name": parameters, "namespace": "default", "parameterNotFoundAction": "Deny"});
+            let reference = json!({"name": parameters, "namespace": "default", "parameterNotFoundAction": "Deny"});
             let mut spec = json!({"policyName": name, "paramRef": reference});
             if prefix == "validating" {
                 spec["validationActions"] = json!(["Deny"]);

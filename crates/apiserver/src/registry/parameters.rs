@@ -126,10 +126,11 @@ impl Registry {
     /// What has to be allowed to read parameters of a `paramKind`.
     fn parameters(&self, kind: &Object) -> Parameters {
         let (group, version) = kind.text("apiVersion").split_once('/').unwrap_or(("", kind.text("apiVersion")));
-        let known = self.catalogue().of_kind(group, version, kind.text("kind")).map(|kind| kind.resource().plural.to_string());
-        let unknown = known.is_none().then(|| {
-            format!("unable to resolve paramKind &{{{} {}}}", kind.text("apiVersion"), kind.text("kind"))
-        });
+        let known =
+            self.catalogue().of_kind(group, version, kind.text("kind")).map(|kind| kind.resource().plural.to_string());
+        let unknown = known
+            .is_none()
+            .then(|| format!("unable to resolve paramKind &{{{} {}}}", kind.text("apiVersion"), kind.text("kind")));
         Parameters { group: group.to_owned(), resource: known.unwrap_or_else(|| "*".to_owned()), unknown }
     }
 }
