@@ -263,21 +263,23 @@ pub fn merge(document: &mut Map<String, Value>, patch: Map<String, Value>, touch
             }
             (_, other) => {
                 value = other;
-                prune(&mut value);
+                prune(&mut value, touched.open(&key));
                 document.insert(key, value);
             }
         }
     }
 }
 
-/// Drops null members of objects, however deep; nulls in lists stay.
-fn prune(value: &mut Value) {
+/// Drops null members of objects, however deep; nulls in lists stay. All of it is opened by that.
+fn prune(value: &mut Value, touched: &mut Touched) {
     match value {
         Value::Object(members) => {
             members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(prune);
+            members.iter_mut().for_each(|(name, member)| prune(member, touched.open(name)));
         }
-        Value::Array(items) => items.iter_mut().for_each(prune),
+        Value::Array(items) => {
+            items.iter_mut().enumerate().for_each(|(at, item)| prune(item, touched.open(&at.to_string())));
+        }
         _ => {}
     }
 }
@@ -384,5 +386,21 @@ mod tests {
         };
         merge(&mut document, patch, &mut Touched::default());
         assert_eq!(Value::Object(document), json!({"a": {"c": 2, "d": {}}, "l": [{}]}));
+    }
+
+    /// Contract: API-12
+    #[test]
+    fn what_a_patch_brings_is_shown_sorted() {
+        let model = crate::model::Model { group: "rbac.authorization.k8s.io", version: "v1", kind: "ClusterRole" };
+        let rules = json!([{"verbs": ["get"], "apiGroups": [""]}]);
+        let mut document = Map::from_iter([("rules".to_owned(), rules.clone())]);
+        let mut touched = Touched::default();
+        let shown = |document: &Map<String, Value>, touched: &Touched| {
+            crate::codec::shown(&model, &Value::Object(document.clone()), touched)
+        };
+        merge(&mut document, Map::new(), &mut touched);
+        assert_eq!(shown(&document, &touched), r#"{"rules":[{"verbs":["get"],"apiGroups":[""]}]}"#);
+        merge(&mut document, Map::from_iter([("rules".to_owned(), rules)]), &mut touched);
+        assert_eq!(shown(&document, &touched), r#"{"rules":[{"apiGroups":[""],"verbs":["get"]}]}"#);
     }
 }
