@@ -218,7 +218,7 @@ fn the_deepest_expressions_are_evaluated_and_deeper_ones_refused() {
     }
 }
 
-/// Contract: API-30
+/// Contract: API-30, B-26
 #[test]
 fn a_small_expression_makes_nothing_large() {
     let limit = "operation cancelled: actual cost limit exceeded";

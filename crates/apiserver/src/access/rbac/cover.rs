@@ -69,7 +69,7 @@ mod tests {
 
     /// A short rule can stand for any number of single rights.
     ///
-    /// Contract: API-31
+    /// Contract: API-31, B-26
     #[test]
     fn a_rule_of_very_many_rights_costs_little() {
         let many = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
