@@ -481,7 +481,7 @@ async fn bindings_bind_the_pod_that_they_name_and_old_evictions_evict() {
     let binding = |name: &str| json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}});
     let missing = server.post(BINDINGS, &binding("none")).await;
     assert_eq!((missing.status, &missing.json()["message"]), (404, &json!("pods \"none\" not found")));
-    assert_eq!(server.post(BINDINGS, &json!({})).await.json()["message"], "target.name: Required value");
+    assert_eq!(server.post(BINDINGS, &json!({})).await.json()["message"], "Name parameter required.");
     assert_eq!(server.post(BINDINGS, &binding("p")).await.status, 201);
     assert_eq!(server.get(&format!("{PODS}/p")).await.json()["spec"]["nodeName"], "n1");
     assert_eq!(server.get(BINDINGS).await.status, 405);

@@ -397,7 +397,7 @@ fn field_line([json, go, inline, shape, flags, tag, markers]: [&'static str; 7])
         ("set", _, _) => Topology::Set,
         ("map", _, _) => Topology::Keyed,
         ("atomic", _, _) | (_, "atomic", _) | (_, _, "atomic") => Topology::Atomic,
-        (_, _, "granular") => Topology::Granular,
+        (_, "granular", _) | (_, _, "granular") => Topology::Granular,
         _ => Topology::Default,
     };
     Field {
