@@ -35,7 +35,7 @@ deny:
 up *ARGS:
     cargo run --release --bin muster -- up {{ARGS}}
 
-# The image of deploy/Dockerfile: one static binary, under 15 MB.
+# The image of deploy/Dockerfile: one static binary, about 25 MB.
 image TAG="muster:0.1.0":
     docker build --file deploy/Dockerfile --tag {{TAG}} .
 
