@@ -58,7 +58,7 @@ pub fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let _ = value.serialize(&mut Serializer::with_formatter(out, Go(CompactFormatter)));
 }
 
-/// As [`write`], over several lines.
+/// As [`write()`], over several lines.
 pub fn write_pretty(out: &mut Vec<u8>, value: &Value) {
     let _ = value.serialize(&mut Serializer::with_formatter(out, Go(PrettyFormatter::new())));
 }
