@@ -1,6 +1,6 @@
 //! A kind as one declarative row: what most stored kinds differ in, and nothing else.
 //!
-//! ```ignore
+//! ```text
 //! pub(super) fn kind() -> Row {
 //!     Row {
 //!         default,
