@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::LARGEST_REQUEST;
 use super::types::Type;
 use crate::custom::structural::{Additional, Kind, Structural};
+use crate::validation::name::CEL_WORDS;
 
 /// An object whose fields are known.
 #[derive(Debug, Clone, Copy)]
@@ -192,30 +193,6 @@ pub fn least_size(schema: &Structural) -> u64 {
     }
 }
 
-const WORDS: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
 /// The name that expressions use for a field; `None` where they cannot name it.
 #[must_use]
 pub fn escape(name: &str) -> Option<String> {
@@ -223,7 +200,7 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(allowed) {
         return None;
     }
-    if WORDS.contains(&name) {
+    if CEL_WORDS.contains(&name) {
         return Some(format!("__{name}__"));
     }
     Some(
@@ -242,7 +219,7 @@ pub fn unescape(name: &str) -> Option<String> {
         return Some(name.to_owned());
     }
     let word = name.strip_prefix("__").and_then(|n| n.strip_suffix("__"));
-    if let Some(word) = word.filter(|word| WORDS.contains(word)) {
+    if let Some(word) = word.filter(|word| CEL_WORDS.contains(word)) {
         return Some(word.to_owned());
     }
     let plain = name

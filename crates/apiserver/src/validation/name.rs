@@ -16,6 +16,39 @@ const QUALIFIED_FMT: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const QUALIFIED_MESSAGE: &str =
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
+/// What the Common Expression Language keeps for itself.
+pub const CEL_WORDS: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Whether a name can stand in an expression for a variable.
+#[must_use]
+pub fn is_cel_identifier(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !CEL_WORDS.contains(&name)
+}
+
 /// Complaints about an object's name. A prefix (`generateName`) may end in a dash.
 #[must_use]
 pub fn by_rule(rule: NameRule, name: &str, prefix: bool) -> Complaints {

@@ -195,7 +195,7 @@ fn validate_common<'a>(
         let (own, expression) = (variable.text("name"), variable.text("expression"));
         if own.trim().is_empty() {
             errors.push(FieldError::required(path.child("name"), "name is not specified"));
-        } else if !is_identifier(own) {
+        } else if !name::is_cel_identifier(own) {
             errors.push(FieldError::invalid(path.child("name"), own, "must be a valid CEL identifier"));
         }
         if expression.trim().is_empty() {
@@ -206,35 +206,6 @@ fn validate_common<'a>(
         }
     }
     checker
-}
-
-fn is_identifier(own: &str) -> bool {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    own.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && own.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !RESERVED.contains(&own)
 }
 
 fn validate_param_kind(kind: &Object, path: &Path<'_>, errors: &mut Errors) {
