@@ -1,14 +1,13 @@
-//! The evaluation of an expression, and what it costs.
+//! The evaluation of an expression.
 
 use std::sync::Arc;
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, StructExpr, operators};
 
+use super::budget::{Budget, actual_cost};
 use super::check::qualified;
-use super::cost::scaled;
 use super::functions::overloads;
 use super::library;
-use super::made::made;
 use super::types::JSON_PATCH;
 use super::value::{List, Map, Value};
 
@@ -42,46 +41,6 @@ impl std::fmt::Display for Failure {
 impl From<String> for Failure {
     fn from(message: String) -> Self {
         Self::Error(message)
-    }
-}
-
-/// What an expression has cost, and may.
-#[derive(Debug, Clone, Copy)]
-pub struct Budget {
-    /// What it has cost.
-    pub spent: u64,
-    /// The most that it may.
-    pub limit: u64,
-    /// How many bytes of texts and lists its functions have made, about.
-    made: usize,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self::of(super::CALL_LIMIT)
-    }
-}
-
-/// The most bytes of texts and lists that the functions of an expression make. The reference has no such limit: what it
-/// makes of lists is not copied.
-const MOST_MADE: usize = 64 << 20;
-
-impl Budget {
-    /// One that nothing was spent of.
-    #[must_use]
-    pub fn of(limit: u64) -> Self {
-        Self { spent: 0, limit, made: 0 }
-    }
-
-    /// Counts what a function is about to make, where that may be more than it was given.
-    fn make(&mut self, name: &str, args: &[Value<'_>]) -> Result<(), Failure> {
-        self.made = self.made.saturating_add(made(name, args));
-        if self.made > MOST_MADE { Err(Failure::Limit) } else { Ok(()) }
-    }
-
-    fn spend(&mut self, cost: u64) -> Result<(), Failure> {
-        self.spent = self.spent.saturating_add(cost);
-        if self.spent > self.limit { Err(Failure::Limit) } else { Ok(()) }
     }
 }
 
@@ -493,104 +452,6 @@ fn presence<'a>(operand: &Value<'a>, name: &str) -> Outcome<'a> {
         Value::Optional(Some(inner)) => presence(inner, name),
         Value::List(_) => Err(of_list()),
         _ => Ok(Value::Bool(false)),
-    }
-}
-
-/// What a call has cost.
-fn actual_cost(name: &str, args: &[Value<'_>], result: &Value<'_>) -> u64 {
-    const READ: f64 = 0.1;
-    const PATTERN: f64 = 0.25;
-    // A call, and a list.
-    const LIST: u64 = 11;
-    let size = |at: usize| args.get(at).map_or(1, Value::size);
-    let read = |size: u64| scaled(size, READ);
-    let texts = matches!(args.first(), Some(Value::String(_) | Value::Bytes(_)));
-    match name {
-        "check" => 350_000,
-        "fieldSelector" | "labelSelector" => read(size(1)),
-        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => args.first().map_or(0, traversal),
-        "url"
-        | "lowerAscii"
-        | "upperAscii"
-        | "substring"
-        | "trim"
-        | "cidr"
-        | "isIP"
-        | "isCIDR"
-        | "quantity"
-        | "isQuantity"
-        | "semver"
-        | "isSemver"
-        | "strings.quote"
-        | "format"
-        | "jsonpatch.escapeKey" => read(size(0)),
-        "ip" if texts => read(size(0)),
-        "startsWith" | "endsWith" => read(size(0)),
-        "bytes" | "string" if texts => read(size(0)),
-        "replace" | "split" | "ip.isCanonical" => scaled(size(0), 2.0 * READ),
-        "join" => scaled(result.size(), 2.0 * READ),
-        "find" | "findAll" | "matches" => read(size(0) + 1) * scaled(size(1), PATTERN),
-        "validate" => read(size(1) + 1) * scaled(128, PATTERN),
-        "contains" if texts => read(size(0)) * read(size(1)),
-        "containsIP" | "containsCIDR" => {
-            let own = size(0);
-            let mut cost = read(own * 2);
-            if name == "containsCIDR" {
-                cost += read(own) + 1;
-            }
-            if matches!(args.get(1), Some(Value::String(_))) {
-                cost += read(size(1));
-            }
-            cost
-        }
-        "lists.range" | "slice" => result.size() + LIST,
-        "reverse" if !texts => result.size() + LIST,
-        "flatten" => {
-            let depth = match args.get(1) {
-                Some(Value::Int(depth)) => u64::try_from(*depth).unwrap_or_default(),
-                _ => 1,
-            };
-            size(0).saturating_mul(depth) + LIST
-        }
-        "sort" | "distinct" | "@sortByAssociatedKeys" => {
-            let compared = args.last().map_or(0, Value::size);
-            let texts = matches!(args.last(), Some(Value::List(list)) if matches!(list.get(0), Ok(Some(Value::String(_) | Value::Bytes(_)))));
-            scaled(compared.saturating_mul(compared), if texts { 2.0 + READ } else { 2.0 }) + LIST
-        }
-        "sets.contains" | "sets.intersects" => size(0) * size(1) + 1,
-        "sets.equivalent" => size(0) * size(1) * 2 + 1,
-        operators::IN if matches!(args.get(1), Some(Value::List(_))) => size(1),
-        operators::EQUALS | operators::NOT_EQUALS => match args.first() {
-            Some(
-                Value::Quantity(_)
-                | Value::Ip(_)
-                | Value::Cidr(..)
-                | Value::Format(_)
-                | Value::Url(_)
-                | Value::Semver(_),
-            ) => 1,
-            _ => read(size(0).min(size(1))),
-        },
-        operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS if texts => {
-            read(size(0).min(size(1)))
-        }
-        operators::ADD if texts => read(size(0) + size(1)),
-        _ => 1,
-    }
-}
-
-/// What reading the whole of a value costs.
-fn traversal(value: &Value<'_>) -> u64 {
-    match value {
-        Value::String(text) => text.len() as u64 / 10,
-        Value::Bytes(bytes) => bytes.len() as u64 / 10,
-        Value::List(list) => list.iter().map(|item| traversal(&item)).sum(),
-        Value::Map(map) => map
-            .keys()
-            .iter()
-            .map(|key| traversal(key) + map.get(key).ok().flatten().as_ref().map_or(0, traversal))
-            .sum(),
-        _ => 1,
     }
 }
 

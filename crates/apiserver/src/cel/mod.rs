@@ -10,6 +10,7 @@
 //! are here: the crate has no types at compile time and counts nothing when it runs, and Kubernetes refuses by both.
 
 pub mod admission;
+pub mod budget;
 pub mod check;
 pub mod cost;
 pub mod duration;
@@ -17,7 +18,6 @@ pub mod eval;
 pub mod functions;
 pub mod json;
 mod library;
-mod made;
 mod nesting;
 pub mod parse;
 pub mod schema;
@@ -30,8 +30,9 @@ use cel::common::ast::IdedExpr;
 
 use crate::custom::structural::Structural;
 
+pub use budget::Budget;
 pub use cost::Estimate;
-pub use eval::{Budget, Failure};
+pub use eval::Failure;
 pub use library::authz::{Asked, Authorizer, Check, Decision};
 pub use types::Type;
 pub use value::{Lookup, Value};
