@@ -144,6 +144,7 @@ fn expressions_evaluate_as_by_cel_go() {
         ),
         ("quantity('1Gi').isGreaterThan(quantity('500Mi'))", "true"),
         ("isIP('1.2.3.4') && ip('1.2.3.4').family() == 4", "true"),
+        ("string(1234567.5) + string(1.0 / 0.0) == '1.2345675e+06+Inf'", "true"),
         ("cidr('10.0.0.0/8').containsIP('10.1.2.3')", "true"),
         ("cidr('::/0').containsIP('1.2.3.4')", "false"),
         ("url('https://a.b:80/c?x=1').getHostname()", "a.b"),

@@ -4,6 +4,7 @@
 pub mod amounts;
 pub mod column;
 pub mod fields;
+pub mod float;
 pub mod groups;
 pub mod json;
 pub mod pod;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::Object;
 use super::table::{Kind, Table, Type, TypeId};
+use crate::model::float;
 
 /// A JSON tree as Go's `%v` prints it: `map[a:1 b:[x y] c:<nil>]`.
 #[must_use]
@@ -20,7 +21,7 @@ fn print(value: &Value, out: &mut String) {
     match value {
         Value::Null => out.push_str("<nil>"),
         Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
-        Value::Number(n) if n.is_f64() => out.push_str(&float(n.as_f64().unwrap_or(0.0))),
+        Value::Number(n) if n.is_f64() => out.push_str(&float::shown(n.as_f64().unwrap_or(0.0))),
         Value::Number(n) => out.push_str(&n.to_string()),
         Value::String(s) => out.push_str(s),
         Value::Array(items) => {
@@ -48,19 +49,6 @@ fn print(value: &Value, out: &mut String) {
             out.push(']');
         }
     }
-}
-
-/// A float as Go's `%v` prints it: shortest, with an exponent below 1e-4 and from 1e6 on.
-#[must_use]
-pub fn float(number: f64) -> String {
-    let magnitude = number.abs();
-    if magnitude != 0.0 && !(1e-4..1e6).contains(&magnitude) {
-        let text = format!("{number:e}");
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |d| ('-', d));
-        return format!("{mantissa}e{sign}{digits:0>2}");
-    }
-    format!("{number}")
 }
 
 /// A type of the reference's internal version, from its `v1` JSON, as `json.MarshalIndent(x, "", " ")`

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::field::{FieldError, Shown};
+use crate::model::float;
 use crate::model::{Fields as _, Object};
 use muster_schema::quantity::Quantity;
 
@@ -149,11 +150,7 @@ fn ratios(ratio: &Quantity, min: &Quantity, max: &Quantity) -> (f64, f64) {
 /// A float as Go's `%f` prints it.
 #[must_use]
 pub fn go_float(number: f64) -> String {
-    match number {
-        n if n.is_nan() => "NaN".to_owned(),
-        n if n.is_infinite() => if n > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
-        n => format!("{n:.6}"),
-    }
+    if number.is_finite() { format!("{number:.6}") } else { float::shown(number) }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Found;
 use crate::custom::structural::{Checks, Kind, Structural};
 use crate::field::{FieldError, Shown};
+use crate::model::float;
 use crate::schema::go;
 
 pub(super) fn check_values(value: &Value, checks: &Checks, path: &str, found: &mut Found) {
@@ -96,7 +97,7 @@ pub(super) fn check_number(value: &Value, schema: &Structural, checks: &Checks, 
             }
             None => {
                 let times = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
-                (go::float(factor), (factor > 0.0).then(|| is_json_integer(times)))
+                (float::shown(factor), (factor > 0.0).then(|| is_json_integer(times)))
             }
         };
         match right {
@@ -127,7 +128,7 @@ pub(super) fn check_number(value: &Value, schema: &Structural, checks: &Checks, 
         if order == Some(beyond) || (exclusive && order == Some(std::cmp::Ordering::Equal)) {
             let bound = match int.filter(|_| compatible) {
                 Some(_) => (bound as i64).to_string(),
-                None => go::float(bound),
+                None => float::shown(bound),
             };
             let words = match (least, exclusive) {
                 (true, false) => "greater than or equal to",
