@@ -34,6 +34,7 @@ mod control;
 pub mod controllers;
 mod disruption;
 pub mod duration;
+pub mod embedded;
 pub mod events;
 mod everything;
 pub mod fate;

@@ -13,23 +13,14 @@ use muster_apiserver::serve::{self, serve};
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::{ApiServer, Options as ServerOptions};
-use muster_cluster::{Capacity, Cluster, DelayRange, Options as ClusterOptions};
+use muster_cluster::embedded::{self, Clients, known_controllers};
+use muster_cluster::{Capacity, DelayRange, Options as ClusterOptions};
 use muster_runtime::client::{Client, Options as ClientOptions};
-use muster_runtime::manager::{CONTROLLERS, Manager, Name, Options as ManagerOptions};
-use muster_runtime::shutdown::{self, Trigger};
+use muster_runtime::manager::{Name, Options as ManagerOptions};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
 use crate::cli::Concurrency;
 use crate::requests::{Counted, Requests, Sender};
-
-/// The controllers that `--controllers` can name: those of the manager, and those of the embedded cluster that
-/// kube-controller-manager has too, so that someone else's manager can take their place.
-pub(crate) fn known_controllers() -> Vec<Name> {
-    let mut known = CONTROLLERS.to_vec();
-    known.extend(muster_cluster::controllers::CONTROLLERS);
-    known
-}
 
 /// How many simulated nodes hold so many small pods: three or more.
 pub(crate) fn nodes_for(pods: u64) -> u32 {
@@ -88,11 +79,7 @@ pub(crate) struct Embedded {
     pub(crate) client: Client,
     /// The requests of everybody but the program itself.
     pub(crate) requests: Arc<Requests>,
-    server: ApiServer,
-    cluster: Cluster,
-    /// None once it was seen to have ended.
-    manager: Option<JoinHandle<()>>,
-    stop: Trigger,
+    running: embedded::Embedded,
 }
 
 /// Where a server listens.
@@ -134,26 +121,16 @@ impl Server {
 
     /// Starts nodes and controllers. Requests for certificates are signed by the authority, where there is one.
     pub(crate) async fn start(self, authority: Option<Authority>) -> Result<Embedded> {
-        let Self { client, controllers, cluster, requests, server, settings, seed } = self;
-        if let Some(authority) = &authority {
-            server.registry().publish_client_ca(&authority.pem());
-        }
-        let cluster = Cluster::start(
-            cluster,
-            ClusterOptions {
-                nodes: settings.nodes,
-                pod_startup: settings.pod_startup,
-                pod_shutdown: settings.pod_shutdown,
-                seed,
-                simulate: settings.nodes > 0,
-                controllers: settings.controllers.clone(),
-                ca_pem: Some(authority.as_ref().map(Authority::pem).unwrap_or_default()),
-                authority: authority.map(|authority| Arc::new(authority) as Arc<_>),
-                tokens: Some(Arc::new(server.clone())),
-                ..ClusterOptions::default()
-            },
-        )
-        .await?;
+        let Self { client, controllers: manager, cluster, requests, server, settings, seed } = self;
+        let cluster_options = ClusterOptions {
+            nodes: settings.nodes,
+            pod_startup: settings.pod_startup,
+            pod_shutdown: settings.pod_shutdown,
+            seed,
+            simulate: settings.nodes > 0,
+            controllers: settings.controllers.clone(),
+            ..ClusterOptions::default()
+        };
         let options = ManagerOptions {
             controllers: settings.controllers,
             concurrent_deployment_syncs: settings.concurrency.deployments,
@@ -162,9 +139,9 @@ impl Server {
             seed,
             ..ManagerOptions::default()
         };
-        let (stop, stopped) = shutdown::channel();
-        let manager = Some(tokio::spawn(Manager::new(&controllers, options).run(stopped)));
-        Ok(Embedded { client, requests, server, cluster, manager, stop })
+        let clients = Clients { cluster, manager };
+        let running = embedded::Embedded::start(&server, clients, authority, cluster_options, options).await?;
+        Ok(Embedded { client, requests, running })
     }
 }
 
@@ -176,25 +153,12 @@ impl Embedded {
 
     /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.
     pub(crate) async fn failed(&mut self) -> anyhow::Error {
-        if let Some(manager) = &mut self.manager {
-            let ended = manager.await;
-            self.manager = None;
-            if let Err(error) = ended {
-                return anyhow::anyhow!("the controllers have failed: {error}");
-            }
-        }
-        std::future::pending().await
+        anyhow::anyhow!("the controllers have failed: {}", self.running.failed().await)
     }
 
     /// Ends controllers, nodes and server, in that order.
     pub(crate) async fn stop(self) {
-        self.stop.stop();
-        if let Some(manager) = self.manager {
-            // A manager that panicked has nothing left to end.
-            let _ = manager.await;
-        }
-        self.cluster.stop().await;
-        self.server.stop();
+        self.running.stop().await;
     }
 }
 

@@ -18,6 +18,7 @@ use muster_apiserver::access::{User, authorizer};
 use muster_apiserver::certificates::Authority;
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
+use muster_cluster::embedded::known_controllers;
 use muster_runtime::client::Client;
 use muster_runtime::manager;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -25,7 +26,7 @@ use tokio::time::Instant;
 
 use crate::apply::{Applied, apply};
 use crate::cli::{AuthorizationMode, Up};
-use crate::embedded::{Server, Settings, addresses, known_controllers};
+use crate::embedded::{Server, Settings, addresses};
 use crate::follow::Follow;
 use crate::progress::Display;
 use crate::{kubeconfig, manifest, reason};

@@ -1,0 +1,91 @@
+//! A whole cluster beside an API server in the same process: nodes, the small loops, and the controllers of the manager.
+
+use std::future;
+use std::sync::Arc;
+
+use muster_apiserver::ApiServer;
+use muster_apiserver::certificates::Authority;
+use muster_runtime::client::{Client, ClientError};
+use muster_runtime::manager::{self, CONTROLLERS, Manager, Name};
+use muster_runtime::shutdown::{self, Trigger};
+use tokio::task::{JoinError, JoinHandle};
+
+use crate::{Cluster, Options, controllers};
+
+/// The controllers that such a cluster can run: those of the manager, and those of [`Cluster`] that
+/// kube-controller-manager has too, so that someone else's manager can take their place.
+#[must_use]
+pub fn known_controllers() -> Vec<Name> {
+    [CONTROLLERS, controllers::CONTROLLERS].concat()
+}
+
+/// Whose requests go through which client.
+#[derive(Clone)]
+pub struct Clients {
+    /// The client of nodes, scheduler and what else makes it a cluster.
+    pub cluster: Client,
+    /// The client of the manager's controllers.
+    pub manager: Client,
+}
+
+/// A running cluster. Dropping it ends its loops where they are.
+#[derive(Debug)]
+pub struct Embedded {
+    server: ApiServer,
+    cluster: Cluster,
+    /// None once it was seen to have ended.
+    manager: Option<JoinHandle<()>>,
+    stop: Trigger,
+}
+
+impl Embedded {
+    /// Starts nodes and controllers for a server. Requests for certificates are signed by the authority, where there is
+    /// one, and its certificate is published.
+    ///
+    /// # Errors
+    /// Where the server cannot be asked which kinds it has.
+    pub async fn start(
+        server: &ApiServer,
+        clients: Clients,
+        authority: Option<Authority>,
+        cluster: Options,
+        manager: manager::Options,
+    ) -> Result<Self, ClientError> {
+        if let Some(authority) = &authority {
+            server.registry().publish_client_ca(&authority.pem());
+        }
+        let options = Options {
+            ca_pem: Some(authority.as_ref().map(Authority::pem).unwrap_or_default()),
+            authority: authority.map(|authority| Arc::new(authority) as Arc<_>),
+            tokens: Some(Arc::new(server.clone())),
+            ..cluster
+        };
+        let cluster = Cluster::start(clients.cluster, options).await?;
+        let (stop, stopped) = shutdown::channel();
+        let manager = Some(tokio::spawn(Manager::new(&clients.manager, manager).run(stopped)));
+        Ok(Self { server: server.clone(), cluster, manager, stop })
+    }
+
+    /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.
+    pub async fn failed(&mut self) -> JoinError {
+        if let Some(manager) = &mut self.manager {
+            let ended = manager.await;
+            self.manager = None;
+            if let Err(error) = ended {
+                return error;
+            }
+        }
+        future::pending().await
+    }
+
+    /// Ends controllers, nodes and the server's watches, in that order.
+    pub async fn stop(self) {
+        self.stop.stop();
+        if let Some(manager) = self.manager {
+            // A manager that panicked has nothing left to end.
+            let _ = manager.await;
+        }
+        self.cluster.stop().await;
+        self.server.stop();
+    }
+}
