@@ -192,6 +192,12 @@ pub fn delete_options(body: &[u8], format: Format) -> Result<Object, ApiError> {
         .map_err(|error| ApiError::bad_request(error.message))
 }
 
+/// Adds an answer to a body, with its members in the reference's order (API-35), over several lines where it is to be
+/// read.
+pub fn to_json(out: &mut Vec<u8>, value: &Value, pretty: bool) {
+    ordered::write(out, value, pretty);
+}
+
 /// A patched object as messages show it.
 #[must_use]
 pub fn shown(model: &Model<'_>, value: &Value, touched: &Touched) -> String {

@@ -200,3 +200,59 @@ async fn objects_lists_errors_and_events_are_told_in_protobuf() {
     assert_eq!(u32::from_be_bytes(length.try_into().expect("four bytes")) as usize, event.len());
     assert!(event.starts_with(b"\x0a\x05ADDED"), "{event:?}");
 }
+
+/// Contract: API-35
+#[tokio::test(start_paused = true)]
+async fn fields_of_answers_are_in_the_reference_s_order() {
+    let server = start();
+    let map = json!({"metadata": {"name": "m"}, "data": {"a": "b"}});
+    server.post(MAPS, &map).await;
+    let refused = server.post(MAPS, &map).await;
+    let expected = concat!(
+        r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#,
+        r#""message":"configmaps \"m\" already exists","reason":"AlreadyExists","#,
+        r#""details":{"name":"m","kind":"configmaps"},"code":409}"#,
+        "\n"
+    );
+    assert_eq!(refused.body, expected);
+    let invalid = json!({"metadata": {"name": "<>"}});
+    let body = server.post(MAPS, &invalid).await.body;
+    let body = String::from_utf8_lossy(&body);
+    assert!(body.contains(r#"ConfigMap \"\u003c\u003e\" is invalid"#), "{body}");
+    let cause = r#""causes":[{"reason":"FieldValueInvalid","message":"#;
+    assert!(body.contains(cause) && body.contains(r#","field":"metadata.name"}]},"code":422}"#), "{body}");
+
+    for query in ["", "?pretty=true"] {
+        let body = server.get(&format!("{MAPS}/m{query}")).await.body;
+        let body = String::from_utf8_lossy(&body).split_whitespace().collect::<String>();
+        let begin = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"m","namespace":"default","#;
+        assert!(body.starts_with(begin), "{body}");
+        let at = |key: &str| body.find(&format!("\"{key}\":")).unwrap_or_else(|| panic!("{key} in {body}"));
+        assert!(at("uid") < at("resourceVersion") && at("managedFields") < at("data"), "{body}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn components_are_what_the_server_was_told() {
+    let server = start();
+    let path = "/api/v1/componentstatuses";
+    let scheduler = server.get(&format!("{path}/scheduler")).await;
+    assert_eq!(scheduler.header("warning"), r#"299 - "v1 ComponentStatus is deprecated in v1.19+""#);
+    assert_eq!(scheduler.json()["metadata"], json!({"name": "scheduler"}));
+    assert_eq!(scheduler.json()["conditions"][0]["status"], "False");
+    server.api.registry().publish_component("scheduler", true);
+    let headers = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
+    let rows = server.send("GET", path, &headers, "").await.json()["rows"].clone();
+    let cells: Vec<_> = rows.as_array().expect("rows").iter().map(|row| row["cells"].clone()).collect();
+    let refused = r#"Get "https://127.0.0.1:10257/healthz": dial tcp 127.0.0.1:10257: connect: connection refused"#;
+    assert_eq!(
+        cells,
+        [
+            json!(["controller-manager", "Unhealthy", refused, ""]),
+            json!(["etcd-0", "Healthy", "ok", ""]),
+            json!(["scheduler", "Healthy", "ok", ""]),
+        ]
+    );
+    assert_eq!(server.get(&format!("{path}?watch=true")).await.status, 405);
+    assert_eq!(server.delete(&format!("{path}/scheduler"), None).await.status, 405);
+}

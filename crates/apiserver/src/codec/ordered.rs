@@ -1,18 +1,40 @@
-//! JSON with its members in the order in which Go's types declare them, as some messages show it.
+//! JSON with its members in the order in which Go's types declare them, as answers and some messages show it.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::Model;
 use crate::codec::json_patch::Touched;
-use crate::schema::table::{Kind, Shape, Table, Type};
+use crate::model::json;
+use crate::schema::openapi::STATUS;
+use crate::schema::table::{Kind, Shape, Table, Type, TypeId};
+
+/// What the reference writes first of an object whose type the table does not have.
+const FIRST: &[&str] = &["kind", "apiVersion", "metadata"];
 
 /// An object that a patch may have gone through: what it opened is sorted, the rest is in the types' order.
 pub(super) fn to_string(model: &Model<'_>, value: &Value, touched: Option<&Touched>) -> String {
+    let place = Table::get().kind(model.group, model.version, model.kind).map(Place::of);
+    let mut out = Vec::new();
+    json::write_for_html(&mut out, &Ordered { value, place, touched, first: &[] }, false);
+    // What is serialised from strings is UTF-8.
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// An answer of any type, as the reference writes it (API-35).
+pub(super) fn write(out: &mut Vec<u8>, value: &Value, pretty: bool) {
+    json::write_for_html(out, &Ordered { value, place: place_of(value), touched: None, first: FIRST }, pretty);
+}
+
+/// What the table says of an answer, by what it says of itself.
+fn place_of(value: &Value) -> Option<Place> {
     let table = Table::get();
-    let ty = table.kind(model.group, model.version, model.kind).map(|id| table.ty(id));
-    let mut out = String::new();
-    write(&mut out, value, ty.map(Place::Struct), touched);
-    out
+    let (kind, api_version) = (value["kind"].as_str()?, value["apiVersion"].as_str()?);
+    if (kind, api_version) == ("Status", "v1") {
+        return table.named(STATUS).map(Place::of);
+    }
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    table.kind(group, version, kind).map(Place::of)
 }
 
 /// What the schema says of a place.
@@ -23,9 +45,13 @@ enum Place {
 }
 
 impl Place {
+    fn of(id: TypeId) -> Self {
+        Self::Struct(Table::get().ty(id))
+    }
+
     fn new(shape: &'static Shape) -> Self {
         match &shape.kind {
-            Kind::Struct(id) => Self::Struct(Table::get().ty(*id)),
+            Kind::Struct(id) => Self::of(*id),
             _ => Self::Shape(shape),
         }
     }
@@ -46,57 +72,44 @@ impl Place {
     }
 }
 
-fn write(out: &mut String, value: &Value, place: Option<Place>, touched: Option<&Touched>) {
-    match value {
-        Value::Object(members) => {
-            out.push('{');
-            for (index, key) in keys(members, place, touched).into_iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                text(out, key);
-                out.push(':');
-                let below = touched.and_then(|t| t.below(key));
-                write(out, &members[key], place.and_then(|p| p.member(key)), below);
-            }
-            out.push('}');
+/// A value whose members come in the order of its type; those of what has no type are sorted.
+struct Ordered<'v> {
+    value: &'v Value,
+    place: Option<Place>,
+    touched: Option<&'v Touched>,
+    /// Of the outermost object without a type, what every object begins with.
+    first: &'static [&'static str],
+}
+
+impl Serialize for Ordered<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self { value, place, touched, first } = *self;
+        match value {
+            Value::Object(members) => to.collect_map(keys(members, place, touched, first).into_iter().map(|key| {
+                let (place, touched) = (place.and_then(|p| p.member(key)), touched.and_then(|t| t.below(key)));
+                (key, Ordered { value: &members[key], place, touched, first: &[] })
+            })),
+            Value::Array(items) => to.collect_seq(items.iter().enumerate().map(|(index, value)| {
+                let touched = touched.and_then(|t| t.below(&index.to_string()));
+                Ordered { value, place: place.and_then(Place::element), touched, first: &[] }
+            })),
+            other => other.serialize(to),
         }
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                let below = touched.and_then(|t| t.below(&index.to_string()));
-                write(out, item, place.and_then(Place::element), below);
-            }
-            out.push(']');
-        }
-        Value::String(s) => text(out, s),
-        other => out.push_str(&other.to_string()),
     }
 }
 
-fn keys<'v>(members: &'v Map<String, Value>, place: Option<Place>, touched: Option<&Touched>) -> Vec<&'v str> {
+fn keys<'v>(
+    members: &'v Map<String, Value>,
+    place: Option<Place>,
+    touched: Option<&Touched>,
+    first: &[&str],
+) -> Vec<&'v str> {
     let mut keys: Vec<&str> = members.keys().map(String::as_str).collect();
     keys.sort_unstable();
-    if let (Some(Place::Struct(ty)), None) = (place, touched) {
-        keys.sort_by_key(|key| ty.index(key).unwrap_or(usize::MAX));
+    match (place, touched) {
+        (Some(Place::Struct(ty)), None) => keys.sort_by_key(|key| ty.index(key).unwrap_or(usize::MAX)),
+        _ if first.is_empty() => {}
+        _ => keys.sort_by_key(|key| first.iter().position(|first| first == key).unwrap_or(usize::MAX)),
     }
     keys
-}
-
-/// A string as Go's encoder writes it: safe inside HTML.
-fn text(out: &mut String, s: &str) {
-    let quoted = Value::from(s).to_string();
-    for c in quoted.chars() {
-        match c {
-            '<' => out.push_str("\\u003c"),
-            '>' => out.push_str("\\u003e"),
-            '&' => out.push_str("\\u0026"),
-            '\u{2028}' => out.push_str("\\u2028"),
-            '\u{2029}' => out.push_str("\\u2029"),
-            c => out.push(c),
-        }
-    }
 }

@@ -11,7 +11,6 @@ use super::negotiate::{Output, Transform};
 use super::table;
 use crate::codec::{self, Format};
 use crate::model::Object;
-use crate::model::json::{write, write_pretty};
 use crate::registry::list::Page;
 use crate::registry::{Answer, Registry, Served};
 use crate::status::ApiError;
@@ -64,11 +63,7 @@ pub fn value(code: u16, value: &Value, output: Output) -> Response<Body> {
         Format::Protobuf if let Some(body) = codec::to_protobuf(value) => bytes(code, PROTOBUF, body),
         Format::Json | Format::Protobuf => {
             let mut out = Vec::with_capacity(1024);
-            if output.pretty {
-                write_pretty(&mut out, value);
-            } else {
-                write(&mut out, value);
-            }
+            codec::to_json(&mut out, value, output.pretty);
             out.push(b'\n');
             bytes(code, "application/json", out)
         }

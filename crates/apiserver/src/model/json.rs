@@ -4,18 +4,24 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 use super::float;
 
-/// A way to write JSON, with Go's floats.
-struct Go<F>(F);
+/// A way to write JSON, with Go's floats; and with its strings, where they are for HTML as well.
+struct Go<F> {
+    layout: F,
+    for_html: bool,
+}
+
+/// What Go escapes so that JSON may stand inside HTML.
+const HTML: [(&str, &str); 5] =
+    [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")];
 
 macro_rules! same_as_inner {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
         fn $name<W: ?Sized + Write>(&mut self, to: &mut W, $($argument: $type),*) -> io::Result<()> {
-            self.0.$name(to, $($argument),*)
+            self.layout.$name(to, $($argument),*)
         }
     )*};
 }
@@ -25,6 +31,20 @@ impl<F: Formatter> Formatter for Go<F> {
         // A zero below zero does not survive the reference's storage.
         let value = if value == 0.0 { 0.0 } else { value };
         to.write_all(float::json(value).as_bytes())
+    }
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, to: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        let next = |rest: &str| {
+            let known = HTML.iter().filter(|_| self.for_html);
+            let places = known.filter_map(|(plain, escaped)| Some((rest.find(plain)?, plain.len(), escaped)));
+            places.min()
+        };
+        while let Some((at, length, escaped)) = next(rest) {
+            to.write_all(&rest.as_bytes()[..at])?;
+            to.write_all(escaped.as_bytes())?;
+            rest = &rest[at + length..];
+        }
+        to.write_all(rest.as_bytes())
     }
     same_as_inner! {
         begin_array();
@@ -42,12 +62,19 @@ impl<F: Formatter> Formatter for Go<F> {
 /// Adds a value to a text.
 pub fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     // A tree of plain values serialises, and writing into memory cannot fail.
-    let _ = value.serialize(&mut Serializer::with_formatter(out, Go(CompactFormatter)));
+    let _ = value.serialize(&mut Serializer::with_formatter(out, Go { layout: CompactFormatter, for_html: false }));
 }
 
-/// As [`write()`], over several lines.
-pub fn write_pretty(out: &mut Vec<u8>, value: &Value) {
-    let _ = value.serialize(&mut Serializer::with_formatter(out, Go(PrettyFormatter::new())));
+/// As [`write()`], but safe inside HTML, as Go writes answers; over several lines where they are to be read.
+pub fn write_for_html<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T, pretty: bool) {
+    let for_html = true;
+    let _ = match pretty {
+        true => {
+            let layout = PrettyFormatter::new();
+            value.serialize(&mut Serializer::with_formatter(out, Go { layout, for_html }))
+        }
+        false => value.serialize(&mut Serializer::with_formatter(out, Go { layout: CompactFormatter, for_html })),
+    };
 }
 
 #[cfg(test)]
@@ -63,7 +90,17 @@ mod tests {
         write(&mut out, &json!([-0.0, {"a": 1e20}, 1.0]));
         assert_eq!(String::from_utf8_lossy(&out), r#"[0,{"a":100000000000000000000},1]"#);
         let mut out = Vec::new();
-        write_pretty(&mut out, &json!({"a": [1.0, 2]}));
+        write_for_html(&mut out, &json!({"a": [1.0, 2]}), true);
         assert_eq!(String::from_utf8_lossy(&out), "{\n  \"a\": [\n    1,\n    2\n  ]\n}");
+    }
+
+    #[test]
+    fn what_html_would_read_is_escaped_where_it_is_asked_for() {
+        let text = "a<b>&amp;\u{2028}\u{2029}\"";
+        let (mut plain, mut escaped) = (Vec::new(), Vec::new());
+        write(&mut plain, text);
+        write_for_html(&mut escaped, text, false);
+        assert_eq!(String::from_utf8_lossy(&plain), "\"a<b>&amp;\u{2028}\u{2029}\\\"\"");
+        assert_eq!(String::from_utf8_lossy(&escaped), r#""a\u003cb\u003e\u0026amp;\u2028\u2029\"""#);
     }
 }

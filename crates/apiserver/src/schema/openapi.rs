@@ -19,6 +19,9 @@ mod operations;
 pub use custom::CustomSchema;
 use operations::Operations;
 
+/// The type of what tells how a request went.
+pub const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+
 /// Written by `tools/schema`: a line for each type and field.
 const PROSE: &[u8] = include_bytes!("descriptions.deflate");
 

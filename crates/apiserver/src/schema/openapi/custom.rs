@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::STATUS;
 use super::Schemas;
 use crate::schema::table::Table;
 
@@ -26,7 +27,6 @@ pub struct CustomSchema {
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
-const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const METADATA_DOC: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 const LIST_METADATA_DOC: &str = "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 const INNER_VERSION_DOC: &str = "apiVersion defines the versioned schema of this representation of an object. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";

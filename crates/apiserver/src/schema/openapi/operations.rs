@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::custom::model_name;
-use super::{Schemas, tag, title};
+use super::{STATUS, Schemas, tag, title};
 use crate::model::{Resource, Subresource};
 use crate::schema::table::Table;
 
@@ -296,8 +296,6 @@ impl<'a> Operations<'a> {
         Value::Array(out)
     }
 }
-
-const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
 fn namespaced_word(namespaced: bool) -> &'static str {
     if namespaced { "Namespaced" } else { "" }
