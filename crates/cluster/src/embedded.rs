@@ -54,6 +54,9 @@ impl Embedded {
         if let Some(authority) = &authority {
             server.registry().publish_client_ca(&authority.pem());
         }
+        server.registry().publish_component("scheduler", cluster.simulate);
+        let is_controlled = !cluster.controllers.is_empty() || !manager.controllers.is_empty();
+        server.registry().publish_component("controller-manager", is_controlled);
         let options = Options {
             ca_pem: Some(authority.as_ref().map(Authority::pem).unwrap_or_default()),
             authority: authority.map(|authority| Arc::new(authority) as Arc<_>),

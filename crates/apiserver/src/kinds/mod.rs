@@ -9,6 +9,7 @@ pub mod admissionregistration;
 pub mod apiregistration;
 pub mod cells;
 mod certificatesigningrequest;
+mod componentstatus;
 mod configmap;
 mod controllerrevision;
 mod cronjob;
@@ -242,6 +243,7 @@ pub fn validate_update(kind: &dyn Kind, part: Part, object: &Object, old: &Objec
 #[must_use]
 pub fn all() -> Vec<Arc<dyn Kind>> {
     let mut all: Vec<Arc<dyn Kind>> = vec![
+        Arc::new(componentstatus::kind()),
         Arc::new(configmap::kind()),
         Arc::new(endpoints::kind()),
         Arc::new(event::Event),

@@ -1,4 +1,4 @@
-//! What every cluster has from its start, beside its namespaces: priority classes, flow control and API services.
+//! What every cluster has from its start, beside its namespaces: priority classes, the states of its programs, flow control and API services.
 
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ impl Registry {
             });
             self.create_own("scheduling.k8s.io", "priorityclasses", class);
         }
+        self.create_components();
         self.create_own_flows();
         apiservices::create_first(self);
     }

@@ -16,6 +16,7 @@ mod apiservices;
 pub mod apply;
 pub mod catalogue;
 pub(crate) mod certificates;
+mod components;
 pub mod create;
 pub mod definitions;
 pub mod delete;
