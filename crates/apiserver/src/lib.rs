@@ -49,8 +49,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch::Sender;
 
 use crate::access::authentication::Authenticator;
-use crate::access::tokens::Issuer;
-use crate::access::tokens::jwt::SigningKey;
+use crate::access::tokens::{self, Issuer};
 use crate::access::{User, authorizer, bootstrap};
 use crate::admission::{Admission, at_once};
 use crate::clock::Clock;
@@ -84,8 +83,8 @@ pub struct Options {
     pub tokens: HashMap<String, Arc<User>>,
     /// Which requests are allowed.
     pub authorization: authorizer::Mode,
-    /// What signs the tokens of service accounts; a new key where there is none.
-    pub service_account_key: Option<SigningKey>,
+    /// How tokens of service accounts are issued and accepted.
+    pub service_account_tokens: tokens::Options,
 }
 
 impl Options {
@@ -103,7 +102,7 @@ impl Options {
             token: tls::random_token()?,
             tokens: HashMap::new(),
             authorization: authorizer::Mode::default(),
-            service_account_key: None,
+            service_account_tokens: tokens::Options::default(),
         })
     }
 
@@ -120,7 +119,7 @@ impl Options {
             token: format!("seed-{seed}"),
             tokens: HashMap::new(),
             authorization: authorizer::Mode::default(),
-            service_account_key: None,
+            service_account_tokens: tokens::Options::default(),
         }
     }
 }
@@ -150,7 +149,7 @@ impl ApiServer {
         let Options { clock, generator, retention, authorization, .. } = options;
         let registry = Registry::new(kinds, clock, generator, retention, authorization);
         let in_flight = InFlight::new(options.most_in_flight, options.most_bytes_in_flight);
-        let issuer = options.service_account_key.map_or_else(Issuer::default, Issuer::with_key);
+        let issuer = Issuer::new(options.service_account_tokens);
         // Where everybody may do anything, nobody is let in without a name.
         let anonymous = authorization != authorizer::Mode::AlwaysAllow;
         let authenticator = Authenticator::new(options.token, options.tokens, issuer, anonymous);

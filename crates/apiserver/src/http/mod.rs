@@ -46,7 +46,6 @@ use crate::access::User;
 use crate::access::authentication::{self, Authenticator};
 use crate::access::impersonation::Impersonation;
 use crate::access::questions::Answers;
-use crate::access::tokens::Issuer;
 use crate::admission::{Admission, Operation};
 use crate::codec::Format;
 use crate::model::Name;
@@ -429,7 +428,8 @@ impl Service {
             [".well-known", "openid-configuration"] => {
                 let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
                 let host = parts.uri.authority().map(http::uri::Authority::as_str).or(host);
-                let configuration = Issuer::configuration(host.unwrap_or("kubernetes.default.svc"));
+                let configuration =
+                    self.shared.authenticator.issuer.configuration(host.unwrap_or("kubernetes.default.svc"));
                 respond::bytes(200, "application/json", configuration.to_string())
             }
             ["openid", "v1", "jwks"] => {

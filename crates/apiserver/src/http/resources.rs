@@ -394,8 +394,15 @@ impl Request<'_> {
             let Shared { registry, authenticator, .. } = &**self.shared;
             let (id, now) = (registry.generator.uid(), registry.clock.now());
             managed::update(&Model::TOKEN_REQUEST.into(), None, &mut object, &options.manager, "token", now);
-            let answered =
-                tokens::request::answer(&authenticator.issuer, &**registry, (namespace, name), object, &id, now)?;
+            let answered = tokens::request::answer(
+                &authenticator.issuer,
+                &**registry,
+                (namespace, name),
+                object,
+                &id,
+                now,
+                warnings,
+            )?;
             return Ok(respond::value(201, &Value::Object(answered), output));
         }
         if self.subresource == Some(Subresource::Binding) {

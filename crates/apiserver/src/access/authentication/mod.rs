@@ -14,7 +14,7 @@ use http::header::AUTHORIZATION;
 use muster_objects::time::Timestamp;
 
 use super::rbac::aggregate;
-use super::tokens::{ISSUER, Issuer, Objects, Recognised};
+use super::tokens::{Issuer, Objects, Recognised};
 use super::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
 use crate::status::ApiError;
 
@@ -97,7 +97,7 @@ impl Authenticator {
             Some(Holder::Nobody) | None => {}
         }
         match token(headers) {
-            Some(token) => match self.recognise(token, &own_audiences(), objects, now) {
+            Some(token) => match self.recognise(token, self.issuer.audiences(), objects, now) {
                 Ok(recognised) => Ok(recognised.user),
                 Err(_) => Err(ApiError::unauthorized()),
             },
@@ -120,7 +120,8 @@ impl Authenticator {
         if is_same(token, &self.token) || self.file.contains_key(token) {
             let user = if is_same(token, &self.token) { &self.administrator } else { &self.file[token] };
             // Such a token is for the server only.
-            let audiences: Vec<String> = audiences.iter().filter(|audience| *audience == ISSUER).cloned().collect();
+            let own = self.issuer.audiences();
+            let audiences: Vec<String> = audiences.iter().filter(|audience| own.contains(audience)).cloned().collect();
             if audiences.is_empty() {
                 return Err(INVALID.to_owned());
             }
@@ -135,12 +136,6 @@ impl Authenticator {
             }
         }
     }
-}
-
-/// The audiences of a token that is meant for the server.
-#[must_use]
-pub fn own_audiences() -> [String; 1] {
-    [ISSUER.to_owned()]
 }
 
 /// A user in the group of everybody who has a name, unless that is said already.

@@ -2,9 +2,10 @@
 //! is there (API-32).
 
 pub mod jwt;
+pub mod keys;
 pub mod request;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
@@ -15,9 +16,10 @@ use serde_json::{Value, json};
 use super::{CREDENTIAL_ID, NODE_NAME, SERVICE_ACCOUNT, User, service_account};
 use crate::field::go_quote;
 use crate::model::{Fields as _, Object, metadata};
-use jwt::{Refused, SigningKey};
+use jwt::Refused;
+use keys::{PublicKey, SigningKey};
 
-/// Who signs the tokens, and for whom they are where a request does not say.
+/// Who signs the tokens where nobody says otherwise.
 pub const ISSUER: &str = "https://kubernetes.default.svc";
 /// Who signed the tokens that are kept in Secrets.
 const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
@@ -39,11 +41,42 @@ pub struct Recognised {
     pub audiences: Vec<String>,
 }
 
+/// How tokens are issued and accepted.
+#[derive(Debug)]
+pub struct Options {
+    /// What signs them; a new key where there is none.
+    pub signing: Option<SigningKey>,
+    /// Keys that are accepted besides that one.
+    pub accepted: Vec<PublicKey>,
+    /// Who issues them, and whose are accepted besides.
+    pub issuers: (String, Vec<String>),
+    /// For whom they are where a request does not say; the issuers where this is empty.
+    pub audiences: Vec<String>,
+    /// Where the keys are told, in place of a page of this server.
+    pub keys_uri: Option<String>,
+    /// The longest that one is good for, in seconds.
+    pub longest: Option<i64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            signing: None,
+            accepted: Vec::new(),
+            issuers: (ISSUER.to_owned(), Vec::new()),
+            audiences: Vec::new(),
+            keys_uri: None,
+            longest: None,
+        }
+    }
+}
+
 /// Issues and accepts tokens.
 #[derive(Debug, Default)]
 pub struct Issuer {
     /// Made when it is first needed, where none was given. `None` where the system gives no randomness.
     key: OnceLock<Option<SigningKey>>,
+    options: Options,
 }
 
 /// What a token is bound to.
@@ -75,10 +108,27 @@ pub struct Claims<'a> {
 }
 
 impl Issuer {
-    /// An issuer with a key that was made before.
+    /// An issuer.
     #[must_use]
-    pub fn with_key(key: SigningKey) -> Self {
-        Self { key: OnceLock::from(Some(key)) }
+    pub fn new(mut options: Options) -> Self {
+        let key = options.signing.take().map_or_else(OnceLock::new, |key| OnceLock::from(Some(key)));
+        if options.audiences.is_empty() {
+            let (own, others) = &options.issuers;
+            options.audiences = [own].into_iter().chain(others).cloned().collect();
+        }
+        Self { key, options }
+    }
+
+    /// For whom a token has to be that is meant for the server.
+    #[must_use]
+    pub fn audiences(&self) -> &[String] {
+        &self.options.audiences
+    }
+
+    /// For how many of so many seconds a token may be good.
+    #[must_use]
+    pub fn at_most(&self, seconds: i64) -> i64 {
+        self.options.longest.map_or(seconds, |longest| seconds.min(longest))
     }
 
     /// Issues a token of a unique id; `None` when the system has no randomness.
@@ -100,12 +150,12 @@ impl Issuer {
         }
         let subject = format!("{SERVICE_ACCOUNT}{namespace}:{name}");
         let Value::Object(claims) = json!({
-            "aud": audiences, "exp": now.saturating_add(*seconds), "iat": now, "iss": ISSUER, "jti": id, "nbf": now,
+            "aud": audiences, "exp": now.saturating_add(*seconds), "iat": now, "iss": self.options.issuers.0, "jti": id, "nbf": now,
             "sub": subject, "kubernetes.io": own,
         }) else {
             return None;
         };
-        self.key()?.sign(&claims)
+        jwt::sign(self.key()?, &claims)
     }
 
     /// A token that does not expire, to be kept in a Secret.
@@ -119,7 +169,7 @@ impl Issuer {
         }) else {
             return None;
         };
-        self.key()?.sign(&claims)
+        jwt::sign(self.key()?, &claims)
     }
 
     /// Whose token it is; `None` for one that is none of a service account. `audiences` are those that it has to be for
@@ -135,12 +185,13 @@ impl Issuer {
         now: Timestamp,
     ) -> Option<Result<Recognised, String>> {
         let claimed = jwt::claims(token)?;
+        let (own, others) = &self.options.issuers;
         let legacy = match claimed.text("iss") {
-            ISSUER => false,
             LEGACY_ISSUER => true,
+            issuer if issuer == own || others.iter().any(|other| issuer == other) => false,
             _ => return None,
         };
-        let claims = match self.key()?.verify(token) {
+        let claims = match jwt::verify(self.keys(), token) {
             Ok(claims) => claims,
             Err(Refused::Malformed) => return None,
             Err(Refused::UnknownKey) => return Some(Err("invalid signature, no keys found".to_owned())),
@@ -151,7 +202,7 @@ impl Issuer {
         let own: Vec<String> = match claims.get("aud") {
             Some(Value::String(one)) => vec![one.clone()],
             Some(Value::Array(_)) => claims.strings("aud").map(str::to_owned).collect(),
-            _ => vec![ISSUER.to_owned()],
+            _ => self.options.audiences.clone(),
         };
         let common: Vec<String> = audiences.iter().filter(|audience| own.contains(audience)).cloned().collect();
         if common.is_empty() {
@@ -166,18 +217,26 @@ impl Issuer {
 
     /// The configuration of OpenID Connect, for whoever wants to verify tokens; `host` is where the server is reached.
     #[must_use]
-    pub fn configuration(host: &str) -> Value {
+    pub fn configuration(&self, host: &str) -> Value {
+        let algorithms: BTreeSet<&str> = self.keys().map(PublicKey::algorithm).collect();
+        let own = || format!("https://{host}/openid/v1/jwks");
         json!({
-            "issuer": ISSUER, "jwks_uri": format!("https://{host}/openid/v1/jwks"),
+            "issuer": self.options.issuers.0, "jwks_uri": self.options.keys_uri.clone().unwrap_or_else(own),
             "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["ES256"],
+            "id_token_signing_alg_values_supported": algorithms,
         })
     }
 
     /// The keys that sign tokens, for whoever wants to verify one.
     #[must_use]
     pub fn key_set(&self) -> Value {
-        json!({"keys": self.key().map(SigningKey::public).into_iter().collect::<Vec<_>>()})
+        json!({"keys": self.keys().filter_map(PublicKey::to_json).collect::<Vec<_>>()})
+    }
+
+    /// All that are accepted, each once.
+    fn keys(&self) -> impl Iterator<Item = &PublicKey> {
+        let own = self.key().map(SigningKey::public);
+        own.into_iter().chain(self.options.accepted.iter().filter(move |key| own != Some(key)))
     }
 
     fn key(&self) -> Option<&SigningKey> {

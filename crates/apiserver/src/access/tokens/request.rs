@@ -3,7 +3,7 @@
 use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Bound, Claims, ISSUER, Issuer, Objects};
+use super::{Bound, Claims, Issuer, Objects};
 use crate::field::{FieldError, go_quote};
 use crate::model::{Fields as _, Model, Object, metadata};
 use crate::status::{ApiError, GroupResource};
@@ -38,6 +38,7 @@ pub fn answer(
     mut request: Object,
     id: &str,
     now: Timestamp,
+    warnings: &mut Vec<String>,
 ) -> Result<Object, ApiError> {
     let asked = metadata(&request).text("name");
     if !asked.is_empty() && asked != name {
@@ -67,18 +68,23 @@ pub fn answer(
     about.insert("creationTimestamp".to_owned(), json!(now.to_string()));
     let spec = request.object_or_new("spec");
     if spec.list("audiences").is_empty() {
-        spec.insert("audiences".to_owned(), json!([ISSUER]));
+        spec.insert("audiences".to_owned(), json!(issuer.audiences()));
     }
     spec.entry("boundObjectRef").or_insert(Value::Null);
-    let seconds = spec.int("expirationSeconds");
-    validate(seconds)?;
+    let asked = spec.int("expirationSeconds");
+    validate(asked)?;
+    let seconds = issuer.at_most(asked);
+    if seconds < asked {
+        warnings.push(format!("requested expiration of {asked} seconds shortened to {seconds} seconds"));
+        spec.insert("expirationSeconds".to_owned(), json!(seconds));
+    }
 
     let bound = match spec.object("boundObjectRef") {
         Some(reference) => bind(reference, (namespace, name), find)?,
         None => Bound::default(),
     };
     let audiences: Vec<String> = spec.strings("audiences").map(str::to_owned).collect();
-    let own = audiences.iter().all(|audience| audience == ISSUER);
+    let own = audiences.iter().all(|audience| issuer.audiences().contains(audience));
     let extended = bound.pod.is_some() && seconds == STALE_AFTER && own;
     let claims = Claims {
         namespace,

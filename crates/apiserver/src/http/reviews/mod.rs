@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 use super::Shared;
 use crate::access::User;
 use crate::access::attributes::{Attributes, ResourceAttributes};
-use crate::access::authentication::own_audiences;
 use crate::codec::{self, Format};
 use crate::field::{FieldError, Shown};
 use crate::model::{Fields as _, Object, Resource, metadata};
@@ -115,7 +114,7 @@ fn token(asked: &Asked<'_>, spec: &Object, now: Timestamp) -> Result<Value, ApiE
     }
     let mut audiences: Vec<String> = spec.strings("audiences").map(str::to_owned).collect();
     if audiences.is_empty() {
-        audiences = own_audiences().to_vec();
+        audiences = asked.shared.authenticator.issuer.audiences().to_vec();
     }
     let Shared { registry, authenticator, .. } = asked.shared;
     // What follows a blank is no part of a token.
