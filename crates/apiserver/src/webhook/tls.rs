@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::certificates::x509;
 use muster_objects::time::Timestamp;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -66,9 +68,17 @@ impl ServerCertVerifier for Verifier {
         let unknown = Error::InvalidCertificate(CertificateError::UnknownIssuer);
         let Some(by_authorities) = &self.by_authorities else { return Err(unknown) };
         match by_authorities.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // An authority's own certificate is refused as a server's.
-            Err(Error::InvalidCertificate(CertificateError::Other(_))) if self.trusted.contains(certificate) => {
+            // An authority's own certificate is refused as a server's, and one of a server is no authority.
+            Err(Error::InvalidCertificate(CertificateError::Other(_) | CertificateError::UnknownIssuer))
+                if self.trusted.contains(certificate) =>
+            {
                 let parsed = ParsedCertificate::try_from(certificate)?;
+                let own = x509::certificate(certificate).map_err(|_| CertificateError::BadEncoding)?;
+                let seconds = u64::try_from(own.until.as_nanos() / 1_000_000_000).unwrap_or_default();
+                if seconds < now.as_secs() {
+                    let not_after = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+                    return Err(CertificateError::ExpiredContext { time: now, not_after }.into());
+                }
                 rustls::client::verify_server_name(&parsed, name)?;
                 Ok(ServerCertVerified::assertion())
             }

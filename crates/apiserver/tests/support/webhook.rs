@@ -52,17 +52,33 @@ pub struct Webhook {
 impl Webhook {
     /// One that answers every review by `reply`, which is given the review's request and the path.
     pub async fn start(reply: impl Fn(&Value, &str) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("an address");
         let names = NAMES.map(str::to_owned).to_vec();
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        Self::showing(&made.cert, &made.signing_key, reply).await
+    }
+
+    /// One that allows everything, with a certificate by an authority that nobody is told of: its own is in `caBundle`.
+    pub async fn pinned() -> Self {
+        let authority = muster_apiserver::certificates::Authority::generate().expect("an authority");
+        let address = "127.0.0.1".parse().expect("an address");
+        let (certificate, key) = authority.sign_server(&[address]).expect("a certificate");
+        Self::showing(&certificate, &key, |_, _| allow()).await
+    }
+
+    async fn showing(
+        certificate: &rcgen::Certificate,
+        key: &rcgen::KeyPair,
+        reply: impl Fn(&Value, &str) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("TLS versions")
             .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key.into())
+            .with_single_cert(vec![certificate.der().clone()], key.into())
             .expect("a certificate");
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -78,7 +94,7 @@ impl Webhook {
                 });
             }
         });
-        Self { address, authority: made.cert.pem(), heard }
+        Self { address, authority: certificate.pem(), heard }
     }
 
     /// One that allows everything.
