@@ -56,6 +56,8 @@ pub struct Options {
     pub pod_startup: DelayRange,
     /// The longest that a deleted pod takes to stop; its own grace period where that is shorter.
     pub pod_shutdown: Duration,
+    /// How long a namespace that is deleted is left alone before it is emptied.
+    pub namespace_grace: Duration,
     /// What delays are drawn from: the same seed gives the same delays to the same pods.
     pub seed: u64,
     /// Whether scheduler and agents tell of pods by events, within a real cluster's limits.
@@ -78,6 +80,7 @@ impl Default for Options {
             capacity: Capacity::default(),
             pod_startup: DelayRange::new(Duration::from_millis(200), Duration::from_millis(800)),
             pod_shutdown: Duration::from_secs(1),
+            namespace_grace: Duration::ZERO,
             seed: 0,
             events: true,
             controllers: CONTROLLERS.iter().copied().collect(),
@@ -309,14 +312,14 @@ impl Parts {
 
     /// Namespace deletion, and what every namespace gets.
     fn keep_namespaces(&mut self) {
-        let terminate = self.runs(&controllers::NAMESPACE);
+        let terminate = self.runs(&controllers::NAMESPACE).then_some(self.options.namespace_grace);
         let [_, accounts] = namespaces::furniture_resources();
         let furniture = Furniture {
             ca: self.options.ca_pem.clone().filter(|_| self.runs(&controllers::ROOT_CA)),
             service_account: self.runs(&controllers::SERVICE_ACCOUNT) && self.serves(&accounts),
         };
         let furniture = (furniture.service_account || furniture.ca.is_some()).then_some(furniture);
-        if !terminate && furniture.is_none() {
+        if terminate.is_none() && furniture.is_none() {
             return;
         }
         let (to_keeper, for_keeper) = mpsc::unbounded_channel();

@@ -148,13 +148,14 @@ pub async fn remove(client: &Client, kinds: &Kinds, name: &str) -> Result<(), Cl
     Ok(())
 }
 
-/// Runs the loop for as long as it is fed. Without `terminate` namespaces are only furnished.
+/// Runs the loop for as long as it is fed. Without `terminate` namespaces are only furnished; it is how long one that is
+/// deleted is left alone, for others who empty it.
 pub(crate) async fn run(
     mut input: UnboundedReceiver<Input>,
     client: Client,
     kinds: watch::Receiver<Arc<Kinds>>,
     furniture: Option<Furniture>,
-    terminate: bool,
+    terminate: Option<Duration>,
 ) {
     let clock = client.clock();
     let furniture = furniture.map(Arc::new);
@@ -192,8 +193,13 @@ pub(crate) async fn run(
                         let before = living.insert(Arc::clone(&name), alive);
                         if alive && before != Some(true) {
                             queue.add(Key::Furnish(name), clock.moment());
-                        } else if terminate && namespace.meta.is_being_deleted() && namespace.kept {
-                            queue.add(Key::Terminate(name), clock.moment());
+                        } else if let Some(grace) = terminate
+                            && namespace.meta.is_being_deleted()
+                            && namespace.kept
+                        {
+                            // Only who sees it go for the first time leaves it alone.
+                            let grace = if before == Some(false) { Duration::ZERO } else { grace };
+                            queue.add_after(Key::Terminate(name), grace, clock.moment());
                         }
                     }
                 }
