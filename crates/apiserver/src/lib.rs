@@ -59,6 +59,7 @@ use crate::http::{Service, Shared};
 use crate::kinds::Kind;
 use crate::registry::Registry;
 use crate::registry::options::WriteOptions;
+use crate::registry::settings::Settings;
 use crate::storage::Retention;
 
 /// Namespaces that every cluster has from its start (API-20).
@@ -83,6 +84,11 @@ pub struct Options {
     pub tokens: HashMap<String, Arc<User>>,
     /// Which requests are allowed.
     pub authorization: authorizer::Mode,
+    /// Whether a request without a credential is handled, as that of nobody; where it does not say, unless everybody may
+    /// do anything.
+    pub anonymous: Option<bool>,
+    /// What it is told of its cluster.
+    pub settings: Settings,
     /// How tokens of service accounts are issued and accepted.
     pub service_account_tokens: tokens::Options,
 }
@@ -102,6 +108,8 @@ impl Options {
             token: tls::random_token()?,
             tokens: HashMap::new(),
             authorization: authorizer::Mode::default(),
+            anonymous: None,
+            settings: Settings::default(),
             service_account_tokens: tokens::Options::default(),
         })
     }
@@ -119,6 +127,8 @@ impl Options {
             token: format!("seed-{seed}"),
             tokens: HashMap::new(),
             authorization: authorizer::Mode::default(),
+            anonymous: None,
+            settings: Settings::default(),
             service_account_tokens: tokens::Options::default(),
         }
     }
@@ -147,11 +157,11 @@ impl ApiServer {
     #[must_use]
     pub fn with_kinds(kinds: Vec<Arc<dyn Kind>>, options: Options) -> Self {
         let Options { clock, generator, retention, authorization, .. } = options;
-        let registry = Registry::new(kinds, clock, generator, retention, authorization);
+        let registry = Registry::new(kinds, clock, generator, retention, authorization, options.settings);
         let in_flight = InFlight::new(options.most_in_flight, options.most_bytes_in_flight);
         let issuer = Issuer::new(options.service_account_tokens);
         // Where everybody may do anything, nobody is let in without a name.
-        let anonymous = authorization != authorizer::Mode::AlwaysAllow;
+        let anonymous = options.anonymous.unwrap_or(authorization != authorizer::Mode::AlwaysAllow);
         let authenticator = Authenticator::new(options.token, options.tokens, issuer, anonymous);
         create_first_namespaces(&registry);
         registry.create_own_service();

@@ -76,7 +76,7 @@ impl Tls {
     pub fn signed_by(authority: &Authority, addresses: &[IpAddr]) -> Result<Self, TlsError> {
         let (certificate, key) = authority.sign_server(addresses)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let clients = Arc::new(Clients::of(authority)?);
+        let clients = Arc::new(Clients::of([authority.der()])?);
         let config = server_config(vec![certificate.der().clone()], key, false, Some(Arc::clone(&clients)))?;
         Ok(Self { ca_pem: authority.pem().into(), config, clients: Some(clients) })
     }
@@ -93,21 +93,36 @@ impl Tls {
     }
 
     /// A certificate that was made elsewhere: its PEM, followed by those of the authorities between, and the PEM of
-    /// its key. Of TLS, versions from 1.2 up are spoken, or 1.3 alone where `only_1_3` says so.
+    /// its key. Of TLS, versions from 1.2 up are spoken, or 1.3 alone where `only_1_3` says so. Clients are not asked for
+    /// theirs.
     ///
     /// # Errors
     /// [`TlsError`] where a PEM holds nothing of its kind, or the key is not the certificate's.
     pub fn from_pem(certificates: &[u8], key: &[u8], only_1_3: bool) -> Result<Self, TlsError> {
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificates)
-            .collect::<Result<_, _>>()
-            .map_err(|source| TlsError::Pem { what: "the certificate", source })?;
-        if chain.is_empty() {
-            return Err(TlsError::Pem { what: "the certificate", source: rustls::pki_types::pem::Error::NoItemsFound });
-        }
+        Self::of_pem(certificates, key, only_1_3, None)
+    }
+
+    /// The same, where clients are asked for a certificate, and may do without: whoever has one by an authority in the
+    /// PEM of `authorities` is the user that it names.
+    ///
+    /// # Errors
+    /// As [`Tls::from_pem`], and where no authority can be read.
+    pub fn from_pem_for(certificates: &[u8], key: &[u8], only_1_3: bool, authorities: &[u8]) -> Result<Self, TlsError> {
+        let authorities = pem_certificates(authorities, "the authorities of clients")?;
+        Self::of_pem(certificates, key, only_1_3, Some(Arc::new(Clients::of(authorities)?)))
+    }
+
+    fn of_pem(
+        certificates: &[u8],
+        key: &[u8],
+        only_1_3: bool,
+        clients: Option<Arc<Clients>>,
+    ) -> Result<Self, TlsError> {
+        let chain = pem_certificates(certificates, "the certificate")?;
         let key =
             PrivateKeyDer::from_pem_slice(key).map_err(|source| TlsError::Pem { what: "the private key", source })?;
-        let config = server_config(chain, key, only_1_3, None)?;
-        Ok(Self { ca_pem: String::from_utf8_lossy(certificates).into(), config, clients: None })
+        let config = server_config(chain, key, only_1_3, clients.clone())?;
+        Ok(Self { ca_pem: String::from_utf8_lossy(certificates).into(), config, clients })
     }
 
     /// The authority's certificate, for clients to trust.
@@ -136,10 +151,12 @@ struct Clients {
 }
 
 impl Clients {
-    fn of(authority: &Authority) -> Result<Self, TlsError> {
+    fn of(authorities: impl IntoIterator<Item = CertificateDer<'static>>) -> Result<Self, TlsError> {
         let provider = provider();
         let mut roots = RootCertStore::empty();
-        roots.add(authority.der())?;
+        for authority in authorities {
+            roots.add(authority)?;
+        }
         let algorithms = provider.signature_verification_algorithms;
         let trusted = WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build()?;
         Ok(Self { trusted, algorithms })
@@ -212,6 +229,15 @@ fn provider() -> Arc<CryptoProvider> {
 pub fn certificates_der(pem: &[u8]) -> Result<Vec<Vec<u8>>, TlsError> {
     let certificates = CertificateDer::pem_slice_iter(pem).map(|certificate| Ok(certificate?.to_vec()));
     certificates.collect::<Result<_, _>>().map_err(|source| TlsError::Pem { what: "the certificates", source })
+}
+
+/// One certificate of a PEM at least.
+fn pem_certificates(pem: &[u8], what: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match all {
+        Ok(all) if all.is_empty() => Err(TlsError::Pem { what, source: rustls::pki_types::pem::Error::NoItemsFound }),
+        all => all.map_err(|source| TlsError::Pem { what, source }),
+    }
 }
 
 fn server_config(

@@ -9,6 +9,7 @@ use muster_apiserver::model::Part;
 use muster_apiserver::registry::options::WriteOptions;
 use muster_apiserver::registry::update::Update;
 use muster_apiserver::tls::Tls;
+use muster_apiserver::webhook::hosts::ServiceHost;
 use serde_json::{Value, json};
 use support::webhook::{Reply, Webhook, allow, bundle, configuration, deny, patch};
 use support::{Answer, Server, start};
@@ -498,6 +499,36 @@ async fn a_service_leads_to_its_ready_endpoints() {
     let why =
         "tls: failed to verify certificate: x509: certificate is valid for hook.default.svc, not other.default.svc";
     assert!(told(&server.config_map("z", "y").await).1.ends_with(why));
+}
+
+/// Contract: API-33
+#[tokio::test]
+async fn a_webhook_is_trusted_by_its_own_certificate() {
+    let server = start();
+    let webhook = Webhook::pinned().await;
+    server.configure("Validating", "v", &webhook.client_config(), &json!({})).await;
+    assert_eq!(server.config_map("x", "y").await.status, 201);
+    server.unconfigure("Validating", "v").await;
+    let other = Webhook::pinned().await;
+    let config = json!({"url": webhook.client_config()["url"], "caBundle": other.authorities()});
+    server.configure("Validating", "v", &config, &json!({})).await;
+    let why = "x509: certificate signed by unknown authority";
+    assert!(told(&server.config_map("z", "y").await).1.ends_with(why));
+}
+
+/// Contract: API-33
+#[tokio::test]
+async fn a_service_may_be_told_to_be_elsewhere() {
+    let webhook = Webhook::agreeable().await;
+    let mut options = support::options();
+    let host = format!("default/hook={}", webhook.address).parse::<ServiceHost>().expect("a host");
+    options.settings.webhook_hosts = [host].into_iter().collect();
+    let server = support::start_with(options);
+    // There is no such Service.
+    let config = json!({"service": {"namespace": "default", "name": "hook"}, "caBundle": webhook.authorities()});
+    server.configure("Validating", "v", &config, &json!({})).await;
+    assert_eq!(server.config_map("x", "y").await.status, 201);
+    assert_eq!(webhook.heard().len(), 1);
 }
 
 /// Contract: API-33

@@ -23,6 +23,8 @@ pub enum Mode {
     /// What roles and bindings allow.
     #[default]
     Rbac,
+    /// Those of the group that may do anything.
+    AlwaysDeny,
 }
 
 /// What the authorizer says of a request.
@@ -108,6 +110,9 @@ impl Authorizer {
         if user.may_do_anything() || self.mode == Mode::AlwaysAllow {
             return Decision { allowed: true, reason: String::new() };
         }
+        if self.mode == Mode::AlwaysDeny {
+            return Decision { allowed: false, reason: "Everything is forbidden.".to_owned() };
+        }
         let mut allowed = None;
         let mut errors = Vec::new();
         self.with_policy(|policy| {
@@ -141,6 +146,9 @@ impl Authorizer {
     pub fn rules_for(&self, user: &User, namespace: &str, say: impl Fn(MissingRole<'_>) -> String) -> Rules {
         if self.mode == Mode::AlwaysAllow {
             return Rules { rules: Rule::everything().into(), errors: Vec::new() };
+        }
+        if self.mode == Mode::AlwaysDeny {
+            return Rules::default();
         }
         let mut found = Rules::default();
         self.with_policy(|policy| {

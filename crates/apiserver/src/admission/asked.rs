@@ -160,7 +160,7 @@ impl<'a> Admission<'a> {
         option: Option<(&str, Value)>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        super::delete(served, &entry.name)?;
+        super::delete(registry, served, &entry.name)?;
         let Some(asked) = self.0 else { return Ok(()) };
         let live = entry.object();
         // Of many that are deleted at once none is named, and each has the options of all.

@@ -1,6 +1,7 @@
 //! The plugins `CertificateApproval`, `CertificateSigning` and `CertificateSubjectRestriction`: who may approve and sign
 //! certificates, and which nobody can ask for (API-32).
 
+use super::plugins::Plugin;
 use crate::access::User;
 use crate::access::attributes::ResourceAttributes;
 use crate::field::go_quote;
@@ -42,11 +43,14 @@ pub(super) fn update(
     }
     let status = |object: &Object, field: &str| object.object("status").and_then(|status| status.get(field)).cloned();
     let changes = |field: &str| status(object, field) != status(live, field);
-    let verb = match part {
-        Part::Approval => "approve",
-        Part::Status if changes("certificate") || changes("conditions") => "sign",
+    let (verb, plugin) = match part {
+        Part::Approval => ("approve", Plugin::CertificateApproval),
+        Part::Status if changes("certificate") || changes("conditions") => ("sign", Plugin::CertificateSigning),
         _ => return Ok(()),
     };
+    if !registry.settings.plugins.run(plugin) {
+        return Ok(());
+    }
     let signer = live.object("spec").map(|spec| spec.text("signerName")).unwrap_or_default();
     let all = format!("{}/*", signer.split('/').next().unwrap_or_default());
     let may = |name: &str| {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::mutating::Mutations;
+use super::plugins::{Plugin, Plugins};
 use super::policy::{Policy, Work};
 use super::validating::Validations;
 use super::webhook::Webhook;
@@ -46,20 +47,23 @@ struct Table {
     changes: Arc<AtomicU64>,
 }
 
-const TABLES: [&str; 6] = [
-    "mutatingadmissionpolicies",
-    "mutatingadmissionpolicybindings",
-    "mutatingwebhookconfigurations",
-    "validatingadmissionpolicies",
-    "validatingadmissionpolicybindings",
-    "validatingwebhookconfigurations",
+const TABLES: [(&str, Plugin); 6] = [
+    ("mutatingadmissionpolicies", Plugin::MutatingAdmissionPolicy),
+    ("mutatingadmissionpolicybindings", Plugin::MutatingAdmissionPolicy),
+    ("mutatingwebhookconfigurations", Plugin::MutatingAdmissionWebhook),
+    ("validatingadmissionpolicies", Plugin::ValidatingAdmissionPolicy),
+    ("validatingadmissionpolicybindings", Plugin::ValidatingAdmissionPolicy),
+    ("validatingwebhookconfigurations", Plugin::ValidatingAdmissionWebhook),
 ];
 
 impl Configured {
-    /// What is configured in a storage.
+    /// What is configured in a storage, for the plug-ins that run.
     #[must_use]
-    pub fn new(catalogue: &Catalogue, storage: &Storage) -> Self {
-        let table = |plural| {
+    pub fn new(catalogue: &Catalogue, storage: &Storage, plugins: &Plugins) -> Self {
+        let table = |(plural, plugin)| {
+            if !plugins.run(plugin) {
+                return None;
+            }
             let id = catalogue.find(GROUP, "v1", plural)?.id;
             Some(Table { id, changes: storage.changes(id) })
         };

@@ -26,6 +26,7 @@ mod limits;
 mod matching;
 mod mutating;
 mod params;
+pub mod plugins;
 mod policy;
 mod priority;
 pub mod quota;
@@ -44,6 +45,7 @@ mod written;
 pub use asked::{Admission, Asked, at_once};
 pub use attributes::Operation;
 pub use configuration::{Configuration, Configured};
+use plugins::Plugin;
 
 use crate::access::User;
 use crate::model::fields::{Fields as _, metadata};
@@ -57,7 +59,9 @@ use crate::storage::Range;
 /// # Errors
 /// 404 for a missing namespace; 403 for whatever a plugin forbids.
 pub fn create(registry: &Registry, served: &Served, object: &mut Object) -> Result<(), ApiError> {
-    lifecycle::create(registry, served, object)?;
+    if registry.settings.plugins.run(Plugin::NamespaceLifecycle) {
+        lifecycle::create(registry, served, object)?;
+    }
     complete(registry, served, object)
 }
 
@@ -66,22 +70,43 @@ pub fn create(registry: &Registry, served: &Served, object: &mut Object) -> Resu
 /// # Errors
 /// 403 for whatever a plugin forbids.
 fn complete(registry: &Registry, served: &Served, object: &mut Object) -> Result<(), ApiError> {
+    let runs = |plugin| registry.settings.plugins.run(plugin);
     match kind(served) {
         ("", "pods") => {
-            limits::complete(registry, served, object);
-            serviceaccount::create(registry, served, object)?;
-            priority::create(registry, served, object)?;
-            tolerations::complete(object);
-            runtimeclass::create(registry, served, object)?;
+            if runs(Plugin::LimitRanger) {
+                limits::complete(registry, served, object);
+            }
+            if runs(Plugin::ServiceAccount) {
+                serviceaccount::create(registry, served, object)?;
+            }
+            if runs(Plugin::Priority) {
+                priority::create(registry, served, object)?;
+            }
+            if runs(Plugin::DefaultTolerationSeconds) {
+                tolerations::complete(registry, object);
+            }
+            if runs(Plugin::RuntimeClass) {
+                runtimeclass::create(registry, served, object)?;
+            }
         }
-        ("", "nodes") => taints::complete(object),
+        ("", "nodes") if runs(Plugin::TaintNodesByCondition) => taints::complete(object),
         ("", "persistentvolumeclaims") => {
-            classes::complete_claim(registry, object);
-            volumes::protect(object, volumes::CLAIM_FINALIZER);
+            if runs(Plugin::DefaultStorageClass) {
+                classes::complete_claim(registry, object);
+            }
+            if runs(Plugin::StorageObjectInUseProtection) {
+                volumes::protect(object, volumes::CLAIM_FINALIZER);
+            }
         }
-        ("", "persistentvolumes") => volumes::protect(object, volumes::VOLUME_FINALIZER),
-        ("storage.k8s.io", "volumeattributesclasses") => volumes::protect(object, volumes::ATTRIBUTES_FINALIZER),
-        ("networking.k8s.io", "ingresses") => classes::complete_ingress(registry, object),
+        ("", "persistentvolumes") if runs(Plugin::StorageObjectInUseProtection) => {
+            volumes::protect(object, volumes::VOLUME_FINALIZER);
+        }
+        ("storage.k8s.io", "volumeattributesclasses") if runs(Plugin::StorageObjectInUseProtection) => {
+            volumes::protect(object, volumes::ATTRIBUTES_FINALIZER);
+        }
+        ("networking.k8s.io", "ingresses") if runs(Plugin::DefaultIngressClass) => {
+            classes::complete_ingress(registry, object);
+        }
         _ => {}
     }
     Ok(())
@@ -92,17 +117,27 @@ fn complete(registry: &Registry, served: &Served, object: &mut Object) -> Result
 /// # Errors
 /// 404 for a missing namespace; 403 for a terminating one.
 pub fn create_below(registry: &Registry, served: &Served, namespace: &str, name: &str) -> Result<(), ApiError> {
+    if !registry.settings.plugins.run(Plugin::NamespaceLifecycle) {
+        return Ok(());
+    }
     lifecycle::create_in(registry, served, namespace, name)
 }
 
 /// Completes an update.
 pub fn update(registry: &Registry, served: &Served, part: Part, object: &mut Object, old: &Object) {
+    let runs = |plugin| registry.settings.plugins.run(plugin);
     match (kind(served), part) {
         (("", "pods"), Part::Main) => {
-            priority::update(object, old);
-            tolerations::complete(object);
+            if runs(Plugin::Priority) {
+                priority::update(object, old);
+            }
+            if runs(Plugin::DefaultTolerationSeconds) {
+                tolerations::complete(registry, object);
+            }
         }
-        (("", "pods"), Part::Resize) if stays(old) => limits::complete(registry, served, object),
+        (("", "pods"), Part::Resize) if stays(old) && runs(Plugin::LimitRanger) => {
+            limits::complete(registry, served, object);
+        }
         _ => {}
     }
 }
@@ -112,14 +147,22 @@ pub fn update(registry: &Registry, served: &Served, part: Part, object: &mut Obj
 /// # Errors
 /// 403 for whatever a plugin forbids.
 pub fn validate_create(registry: &Registry, served: &Served, object: &Object) -> Result<(), ApiError> {
+    let runs = |plugin| registry.settings.plugins.run(plugin);
     match kind(served) {
-        ("", "pods") => {
-            limits::validate(registry, served, object)?;
-            runtimeclass::validate(registry, served, object)
+        ("", "pods" | "persistentvolumeclaims") => {
+            if runs(Plugin::LimitRanger) {
+                limits::validate(registry, served, object)?;
+            }
+            if runs(Plugin::RuntimeClass) && kind(served).1 == "pods" {
+                runtimeclass::validate(registry, served, object)?;
+            }
+            Ok(())
         }
-        ("", "persistentvolumeclaims") => limits::validate(registry, served, object),
-        ("scheduling.k8s.io", "priorityclasses") => priority::validate_class(registry, served, object, None),
-        _ => certificates::create(served, object),
+        ("scheduling.k8s.io", "priorityclasses") if runs(Plugin::Priority) => {
+            priority::validate_class(registry, served, object, None)
+        }
+        _ if runs(Plugin::CertificateSubjectRestriction) => certificates::create(served, object),
+        _ => Ok(()),
     }
 }
 
@@ -135,20 +178,27 @@ pub fn validate_update(
     live: &Object,
     user: &User,
 ) -> Result<(), ApiError> {
+    let runs = |plugin| registry.settings.plugins.run(plugin);
     match (kind(served), part) {
         (("", "pods"), part) => {
-            if part == Part::Resize && stays(live) {
+            if part == Part::Resize && stays(live) && runs(Plugin::LimitRanger) {
                 limits::validate(registry, served, object)?;
             }
-            resize::validate(registry, served, part, object, live)
+            if runs(Plugin::PodResizeValidator) {
+                resize::validate(registry, served, part, object, live)?;
+            }
+            Ok(())
         }
         (("", "persistentvolumeclaims"), Part::Main) => {
-            if stays(live) {
+            if stays(live) && runs(Plugin::LimitRanger) {
                 limits::validate(registry, served, object)?;
             }
-            volumes::validate_resize(registry, served, object, live)
+            if runs(Plugin::PersistentVolumeClaimResize) {
+                volumes::validate_resize(registry, served, object, live)?;
+            }
+            Ok(())
         }
-        (("scheduling.k8s.io", "priorityclasses"), Part::Main) => {
+        (("scheduling.k8s.io", "priorityclasses"), Part::Main) if runs(Plugin::Priority) => {
             priority::validate_class(registry, served, object, Some(live))
         }
         (_, part) => certificates::update(registry, served, part, object, live, user),
@@ -159,10 +209,13 @@ pub fn validate_update(
 ///
 /// # Errors
 /// 403 for a namespace or a priority class that must stay.
-pub fn delete(served: &Served, name: &str) -> Result<(), ApiError> {
-    lifecycle::delete(served, name)?;
+pub fn delete(registry: &Registry, served: &Served, name: &str) -> Result<(), ApiError> {
+    let runs = |plugin| registry.settings.plugins.run(plugin);
+    if runs(Plugin::NamespaceLifecycle) {
+        lifecycle::delete(served, name)?;
+    }
     match kind(served) {
-        ("scheduling.k8s.io", "priorityclasses") => priority::delete_class(served, name),
+        ("scheduling.k8s.io", "priorityclasses") if runs(Plugin::Priority) => priority::delete_class(served, name),
         _ => Ok(()),
     }
 }

@@ -4,18 +4,20 @@ use serde_json::{Value, json};
 
 use crate::model::Object;
 use crate::model::fields::Fields as _;
+use crate::registry::Registry;
 
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// Adds the two tolerations where the pod has none for the taint.
-pub(super) fn complete(pod: &mut Object) {
+pub(super) fn complete(registry: &Registry, pod: &mut Object) {
+    let seconds = registry.settings.toleration_seconds;
     let spec = pod.object_or_new("spec");
     let tolerated = |taint: &str| {
         spec.items("tolerations").any(|t| {
             matches!(t.text("effect"), "" | "NoExecute") && (t.text("key") == taint || t.text("key").is_empty())
         })
     };
-    let missing: Vec<&str> = TAINTS.into_iter().filter(|taint| !tolerated(taint)).collect();
+    let missing: Vec<(&str, i64)> = TAINTS.into_iter().zip(seconds).filter(|(taint, _)| !tolerated(taint)).collect();
     if missing.is_empty() {
         return;
     }
@@ -24,10 +26,8 @@ pub(super) fn complete(pod: &mut Object) {
         *list = Value::Array(Vec::new());
     }
     if let Some(list) = list.as_array_mut() {
-        list.extend(
-            missing.into_iter().map(
-                |taint| json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
-            ),
-        );
+        list.extend(missing.into_iter().map(|(taint, seconds)| {
+            json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
+        }));
     }
 }

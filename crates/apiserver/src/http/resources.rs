@@ -32,9 +32,6 @@ use crate::registry::{Answer, Served};
 use crate::schema::managed;
 use crate::status::{ApiError, GroupResource, success};
 
-/// A watch that does not say how long it lasts ends after this, and up to as long again.
-const SHORTEST_WATCH: Duration = Duration::from_secs(1800);
-
 /// No watch lasts longer than this, whatever it says.
 const LONGEST_WATCH: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -315,7 +312,10 @@ impl Request<'_> {
         };
         let timeout = options
             .timeout
-            .map_or_else(|| SHORTEST_WATCH.mul_f64(1.0 + self.registry().generator.fraction()), Duration::from_secs)
+            .map_or_else(
+                || self.registry().settings.shortest_watch.mul_f64(1.0 + self.registry().generator.fraction()),
+                Duration::from_secs,
+            )
             .min(LONGEST_WATCH);
         let protobuf = output.format == Format::Protobuf;
         let body = match self.registry().watch(self.served, &namespace, &selection, options)? {

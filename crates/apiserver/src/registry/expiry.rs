@@ -31,6 +31,7 @@ impl Registry {
     /// another version than its note, and a later note.
     pub(super) fn note_expiry(&self, served: &Served, entry: &Entry) {
         let Some(lifetime) = served.resource().lifetime else { return };
+        let lifetime = self.settings.event_lifetime.unwrap_or(lifetime);
         let now = Instant::now();
         let mut notes = self.expiry.0.lock().unwrap_or_else(PoisonError::into_inner);
         notes.push_back(Note {

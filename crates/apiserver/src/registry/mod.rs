@@ -31,6 +31,7 @@ pub mod pods;
 pub mod scale;
 pub mod selection;
 pub mod services;
+pub mod settings;
 pub mod update;
 
 use std::borrow::Cow;
@@ -57,6 +58,7 @@ use crate::status::{ApiError, GroupResource};
 use crate::storage::{Draft, Entry, ResourceId, Retention, Storage};
 pub use catalogue::Catalogue;
 use options::WriteOptions;
+use settings::Settings;
 
 /// A kind, with its place in storage.
 pub struct Served {
@@ -270,6 +272,8 @@ pub struct Registry {
     pub clock: Clock,
     /// Uids and names.
     pub generator: Generator,
+    /// What it was told of its cluster.
+    pub settings: Settings,
     /// Who may do what.
     pub authorizer: Authorizer,
     /// Objects that go by themselves.
@@ -297,6 +301,7 @@ impl Registry {
         generator: Generator,
         retention: Retention,
         mode: authorizer::Mode,
+        settings: Settings,
     ) -> Self {
         let storage = Arc::new(Storage::new(1, retention));
         let catalogue = Catalogue::default().with(kinds, &storage);
@@ -310,12 +315,13 @@ impl Registry {
             })
         };
         let authorizer = Authorizer::new(mode, Arc::clone(&storage), tables());
-        let configured = Configured::new(&catalogue, &storage);
+        let configured = Configured::new(&catalogue, &storage, &settings.plugins);
         Self {
             catalogue: RwLock::new(Arc::new(catalogue)),
             storage,
             clock,
             generator,
+            settings,
             authorizer,
             expiry: expiry::Expiry::default(),
             webhooks: OnceLock::new(),

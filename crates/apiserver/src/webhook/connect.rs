@@ -37,7 +37,10 @@ pub(super) async fn connect(
 
 async fn dial(registry: &Registry, target: &Target) -> Result<TcpStream, String> {
     let (host, port) = match &target.service {
-        Some((namespace, name)) => resolve::endpoint(registry, namespace, name, target.port)?,
+        Some(service) => match registry.settings.webhook_hosts.of(service) {
+            Some(host) => host.clone(),
+            None => resolve::endpoint(registry, &service.0, &service.1, target.port)?,
+        },
         None => (target.host.clone(), target.port),
     };
     let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {

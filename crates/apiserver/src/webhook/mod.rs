@@ -10,6 +10,7 @@
 
 mod connect;
 pub mod conversions;
+pub mod hosts;
 mod resolve;
 mod tls;
 

@@ -15,6 +15,7 @@ mod ledger;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::plugins::Plugin;
 use super::{name_of, stored};
 use crate::admission::{Admission, at_once};
 use crate::model::fields::{Fields as _, metadata};
@@ -59,7 +60,7 @@ pub fn hold<'r>(
     old: Option<&Object>,
 ) -> Result<Option<Held<'r>>, ApiError> {
     let namespace = metadata(object).text("namespace");
-    if namespace.is_empty() {
+    if namespace.is_empty() || !registry.settings.plugins.run(Plugin::ResourceQuota) {
         return Ok(None);
     }
     let (group, plural) = super::kind(served);

@@ -9,6 +9,7 @@
 
 mod addresses;
 mod families;
+pub mod network;
 mod own;
 mod ports;
 

@@ -10,14 +10,6 @@ use crate::registry::Registry;
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
 
-/// The cluster IP of the Service.
-const API_SERVER_IP: &str = "10.96.0.1";
-
-/// Where pods would reach the server: the gateway of the simulated nodes' network, for endpoints on a loopback
-/// address are not valid.
-const ADDRESS: &str = "172.18.0.1";
-const PORT: u16 = 6443;
-
 /// Where extension API servers and controllers look up whom to trust.
 const AUTHENTICATION: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
 
@@ -44,7 +36,9 @@ impl Registry {
 
     /// Makes those of the server's own objects that are not there, as far as their kinds are served.
     pub fn create_own_service(&self) {
-        let port = json!({"name": "https", "port": PORT, "protocol": "TCP"});
+        let network = &self.settings.network;
+        let (address, own) = network.server;
+        let port = json!({"name": "https", "port": own, "protocol": "TCP"});
         self.create_own(
             "",
             "services",
@@ -52,9 +46,9 @@ impl Registry {
                 "kind": "Service", "apiVersion": "v1",
                 "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"component": "apiserver", "provider": "kubernetes"}},
                 "spec": {
-                    "clusterIP": API_SERVER_IP,
+                    "clusterIP": network.at(1),
                     "ipFamilyPolicy": "SingleStack",
-                    "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": PORT}],
+                    "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": own}],
                     "sessionAffinity": "None",
                     "type": "ClusterIP",
                 },
@@ -67,7 +61,7 @@ impl Registry {
             json!({
                 "kind": "Endpoints", "apiVersion": "v1",
                 "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
-                "subsets": [{"addresses": [{"ip": ADDRESS}], "ports": [port]}],
+                "subsets": [{"addresses": [{"ip": address}], "ports": [port]}],
             }),
         );
         self.create_own(
@@ -76,8 +70,8 @@ impl Registry {
             json!({
                 "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
                 "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": NAME}},
-                "addressType": "IPv4",
-                "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": true}}],
+                "addressType": if address.is_ipv4() { "IPv4" } else { "IPv6" },
+                "endpoints": [{"addresses": [address], "conditions": {"ready": true}}],
                 "ports": [port],
             }),
         );

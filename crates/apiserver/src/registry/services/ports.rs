@@ -11,10 +11,6 @@ use crate::model::fields::Fields as _;
 use crate::model::service::{needs_health_check, needs_node_ports};
 use crate::validation::Path;
 
-/// The ports of nodes that Services may have.
-const FIRST: i64 = 30000;
-/// How many there are.
-const COUNT: u32 = 2768;
 /// A dry run shows ports after this one.
 const DRY: i64 = 32768;
 
@@ -111,10 +107,10 @@ impl Taking<'_, '_> {
         if self.had.contains(&port) {
             return Ok(port);
         }
-        let last = FIRST + i64::from(COUNT) - 1;
+        let (first, last) = self.range();
         let checked = !self.given.dry_run;
-        let why = if checked && !(FIRST..=last).contains(&port) {
-            format!("provided port is not in the valid range. The range of valid ports is {FIRST}-{last}")
+        let why = if checked && !(first..=last).contains(&port) {
+            format!("provided port is not in the valid range. The range of valid ports is {first}-{last}")
         } else if self.taken.contains(&port) || self.is_used(port) {
             "provided port is already allocated".to_owned()
         } else {
@@ -124,13 +120,22 @@ impl Taking<'_, '_> {
         Err(FieldError::invalid(path, &Value::from(port), why))
     }
 
+    /// The first and the last of the ports of nodes that Services may have.
+    fn range(&self) -> (i64, i64) {
+        let ports = &self.given.registry.settings.network.node_ports;
+        (i64::from(*ports.start()), i64::from(*ports.end()))
+    }
+
     fn next(&mut self, path: Path<'_>) -> Result<i64, FieldError> {
         let port = if self.given.dry_run {
             Some(self.taken.last().copied().unwrap_or(DRY) + 1)
         } else {
-            let at = |offset: u32| FIRST + i64::from(offset);
+            let (first, last) = self.range();
+            let at = |offset: u32| first + i64::from(offset);
             let free = |port: i64| !self.taken.contains(&port) && !self.had.contains(&port) && !self.is_used(port);
-            self.given.first_free(COUNT, |offset| free(at(offset))).map(at)
+            self.given
+                .first_free(u32::try_from(last - first + 1).unwrap_or_default(), |offset| free(at(offset)))
+                .map(at)
         };
         let Some(port) = port else {
             let why = "failed to allocate a nodePort: range is full";
