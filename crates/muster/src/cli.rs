@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use muster_apiserver::webhook::hosts::ServiceHost;
 use muster_cluster::{DelayRange, parse_duration};
 use muster_runtime::manager::CONCURRENT_SYNCS;
 
 use crate::bench::manager::arguments::BenchManager;
 use crate::controller_manager::flags::Flags;
+use crate::envtest::install::Envtest;
 use crate::explain;
 use crate::shadow::ShadowCommand;
 
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     /// Look at what `controller-manager --shadow` has seen
     #[command(subcommand)]
     Shadow(ShadowCommand),
+    /// Make a folder of programs for KUBEBUILDER_ASSETS, with which the test suites of Go operators run on this server
+    Envtest(Envtest),
     /// Measure, on an embedded cluster or a real one
     #[command(subcommand)]
     Bench(Bench),
@@ -82,6 +86,9 @@ Examples:
 
   # No controller of ours: run your own controller manager against it
   muster up --controllers ''
+
+  # A webhook that runs on this machine, whose configuration names the Service default/hook
+  muster up --webhook-service-host default/hook=127.0.0.1:9443
 
   # A second user, who may do what roles say
   echo s3cret,alice,u1,devs > tokens.csv
@@ -155,6 +162,11 @@ pub(crate) struct Up {
     /// A file of bearer tokens to accept besides that of the kubeconfig, one `token,user,uid,"group1,group2"` a line
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
+
+    /// Where the webhook of a Service is, in place of the Service's endpoints: for one that runs outside of the cluster; may
+    /// be repeated
+    #[arg(long = "webhook-service-host", value_name = "NAMESPACE/NAME=HOST:PORT")]
+    pub(crate) webhook_hosts: Vec<ServiceHost>,
 
     /// Draw names, uids and delays from this seed, so that a run can be repeated; by chance where absent
     #[arg(long, value_name = "N")]

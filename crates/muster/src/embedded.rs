@@ -9,9 +9,11 @@ use anyhow::{Context as _, Result};
 use muster_apiserver::access::{User, authorizer};
 use muster_apiserver::certificates::Authority;
 use muster_apiserver::generator::Generator;
+use muster_apiserver::kinds::{self, Kind};
 use muster_apiserver::serve::{self, serve};
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
+use muster_apiserver::webhook::hosts::Hosts;
 use muster_apiserver::{ApiServer, Options as ServerOptions};
 use muster_cluster::embedded::{self, Clients, known_controllers};
 use muster_cluster::{Capacity, DelayRange, Options as ClusterOptions};
@@ -34,11 +36,14 @@ pub(crate) struct Settings {
     pub(crate) nodes: u32,
     pub(crate) pod_startup: DelayRange,
     pub(crate) pod_shutdown: Duration,
+    pub(crate) namespace_grace: Duration,
     pub(crate) controllers: BTreeSet<Name>,
     pub(crate) concurrency: Concurrency,
     pub(crate) seed: Option<u64>,
     pub(crate) retention: Retention,
     pub(crate) authorization: authorizer::Mode,
+    /// Where webhooks are that name a Service.
+    pub(crate) webhook_hosts: Hosts,
     /// Whose bearer tokens are accepted.
     pub(crate) tokens: HashMap<String, Arc<User>>,
 }
@@ -49,11 +54,13 @@ impl Default for Settings {
             nodes: 3,
             pod_startup: DelayRange::ZERO,
             pod_shutdown: Duration::ZERO,
+            namespace_grace: Duration::ZERO,
             controllers: known_controllers().into_iter().collect(),
             concurrency: Concurrency::default(),
             seed: None,
             retention: Retention::default(),
             authorization: authorizer::Mode::default(),
+            webhook_hosts: Hosts::default(),
             tokens: HashMap::new(),
         }
     }
@@ -95,11 +102,17 @@ impl Server {
         let mut options = ServerOptions::system().context("this machine gives no randomness")?;
         options.retention = settings.retention;
         options.authorization = settings.authorization;
+        options.settings.webhook_hosts = settings.webhook_hosts.clone();
         options.tokens = settings.tokens.clone();
         if let Some(seed) = settings.seed {
             options.generator = Generator::seeded(seed);
         }
-        let server = ApiServer::new(options);
+        Ok(Self::with(settings, kinds::all(), options))
+    }
+
+    /// A server of some kinds, made as its own options say; of the settings only nodes and controllers are heeded.
+    pub(crate) fn with(settings: &Settings, kinds: Vec<Arc<dyn Kind>>, options: ServerOptions) -> Self {
+        let server = ApiServer::with_kinds(kinds, options);
         let requests = Arc::new(Requests::default());
         // The server keeps objects as JSON: within a process that is the shortest way.
         let options = ClientOptions { user_agent: "muster".to_owned(), protobuf: false, ..ClientOptions::default() };
@@ -107,7 +120,12 @@ impl Server {
         let counted = |sender| Client::in_process(Counted::new(server.service(), sender, &requests), &options);
         let (controllers, cluster) = (counted(Sender::Controllers), counted(Sender::Cluster));
         let seed = settings.seed.unwrap_or_else(|| u64::from(std::process::id()));
-        Ok(Self { client, controllers, cluster, requests, server, settings: settings.clone(), seed })
+        Self { client, controllers, cluster, requests, server, settings: settings.clone(), seed }
+    }
+
+    /// Tells others whose client certificates are credentials here.
+    pub(crate) fn publish_client_ca(&self, pem: &str) {
+        self.server.registry().publish_client_ca(pem);
     }
 
     /// Lets others in, by HTTPS on this listener.
@@ -126,6 +144,7 @@ impl Server {
             nodes: settings.nodes,
             pod_startup: settings.pod_startup,
             pod_shutdown: settings.pod_shutdown,
+            namespace_grace: settings.namespace_grace,
             seed,
             simulate: settings.nodes > 0,
             controllers: settings.controllers.clone(),

@@ -8,6 +8,7 @@ mod bench;
 mod cli;
 mod controller_manager;
 mod embedded;
+mod envtest;
 mod explain;
 mod follow;
 mod kubeconfig;
@@ -35,7 +36,11 @@ use crate::shadow::ShadowCommand;
 const STACK: usize = 16 << 20;
 
 fn main() -> ExitCode {
-    let (arguments, ignored) = match controller_manager::arguments::prepare(std::env::args_os()) {
+    let called: Vec<_> = std::env::args_os().collect();
+    if let Some(program) = envtest::Program::called(&called) {
+        return program.main(called);
+    }
+    let (arguments, ignored) = match controller_manager::arguments::prepare(called) {
         Ok(prepared) => prepared,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -82,6 +87,7 @@ fn main() -> ExitCode {
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Bench(Bench::Manager(arguments)) => bench::manager::run(arguments).await,
+            Command::Envtest(arguments) => envtest::install::install(arguments),
             Command::Shadow(_) | Command::Completions { .. } => Ok(()),
         }
     });

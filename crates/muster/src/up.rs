@@ -53,6 +53,7 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
         nodes: arguments.nodes,
         pod_startup: arguments.pod_startup,
         pod_shutdown: arguments.pod_shutdown,
+        namespace_grace: Duration::ZERO,
         controllers,
         concurrency: arguments.concurrency,
         seed: arguments.seed,
@@ -61,6 +62,7 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
             AuthorizationMode::Rbac => authorizer::Mode::Rbac,
             AuthorizationMode::AlwaysAllow => authorizer::Mode::AlwaysAllow,
         },
+        webhook_hosts: arguments.webhook_hosts.iter().cloned().collect(),
         tokens: arguments.token_auth_file.as_deref().map(read_tokens).transpose()?.unwrap_or_default(),
     };
     let server = Server::new(&settings)?;

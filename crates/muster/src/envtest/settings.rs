@@ -1,0 +1,294 @@
+//! What the flags of kube-apiserver mean for the embedded server.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
+
+use anyhow::{Context as _, Result, bail};
+use muster_apiserver::access::authentication::token_file;
+use muster_apiserver::access::tokens::keys::{PublicKey, SigningKey};
+use muster_apiserver::access::{User, authorizer, tokens};
+use muster_apiserver::admission::plugins::{Named, Plugins};
+use muster_apiserver::kinds::{self, Kind};
+use muster_apiserver::registry::services::network::Network;
+use muster_apiserver::registry::settings::Settings;
+use muster_apiserver::tls::Tls;
+use muster_apiserver::webhook::hosts::ServiceHost;
+use muster_cluster::parse_duration;
+
+use super::files;
+use super::flags::Given;
+
+/// The names of all feature gates, one a line.
+const GATES: &str = include_str!("feature-gates.txt");
+/// What kube-apiserver listens on where nobody says otherwise.
+const PORT: u16 = 6443;
+/// The pair of files in `--cert-dir`.
+const PAIR: [&str; 2] = ["apiserver.crt", "apiserver.key"];
+
+/// Where the server listens.
+pub(super) fn address(given: &Given) -> Result<SocketAddr> {
+    let ip = match given.text("bind-address") {
+        Some(ip) => ip.parse().context("--bind-address")?,
+        None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    };
+    let port = match given.text("secure-port") {
+        Some(port) => port.parse().ok().filter(|port| *port > 0).with_context(|| {
+            format!("--secure-port {port}: expected a port from 1 to 65535; it cannot be switched off with 0")
+        })?,
+        None => PORT,
+    };
+    Ok(SocketAddr::new(ip, port))
+}
+
+/// The certificate that the server shows, and whose certificates it takes of clients.
+pub(super) fn tls(given: &Given, address: SocketAddr) -> Result<Tls> {
+    let only_1_3 = match given.text("tls-min-version") {
+        None | Some("" | "VersionTLS10" | "VersionTLS11" | "VersionTLS12") => false,
+        Some("VersionTLS13") => true,
+        Some(other) => {
+            bail!("--tls-min-version {other}: expected VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13")
+        }
+    };
+    let (what, certificate, key) = pair(given, address)?;
+    let tls = match files::named(given, "client-ca-file")? {
+        Some(authorities) => {
+            let file = given.text("client-ca-file").unwrap_or_default();
+            // What is wrong with the authorities is told apart from what is wrong with the pair.
+            let sound = Tls::from_pem(&certificate, &key, only_1_3).context(what)?;
+            drop(sound);
+            Tls::from_pem_for(&certificate, &key, only_1_3, &authorities)
+                .with_context(|| format!("--client-ca-file {file}: expected PEM of certificates"))?
+        }
+        None => Tls::from_pem(&certificate, &key, only_1_3).context(what)?,
+    };
+    Ok(tls)
+}
+
+/// The certificate and its key, and where they are from: the files that are named, else those of `--cert-dir`, which
+/// are made where they are missing.
+fn pair(given: &Given, address: SocketAddr) -> Result<(String, Vec<u8>, Vec<u8>)> {
+    let named = ["tls-cert-file", "tls-private-key-file"].map(|flag| given.text(flag).filter(|file| !file.is_empty()));
+    match named {
+        [Some(certificate), Some(key)] => {
+            let what = format!("--tls-cert-file {certificate}, --tls-private-key-file {key}");
+            return Ok((what, files::read("tls-cert-file", certificate)?, files::read("tls-private-key-file", key)?));
+        }
+        [None, None] => {}
+        [certificate, _] => {
+            let missing = if certificate.is_some() { "--tls-private-key-file" } else { "--tls-cert-file" };
+            bail!("--tls-cert-file and --tls-private-key-file are given together or not at all; {missing} is missing");
+        }
+    }
+    let made = || Tls::generate_pem(&crate::embedded::addresses(address)).context("the server's certificate");
+    let Some(folder) = given.text("cert-dir").filter(|folder| !folder.is_empty()) else {
+        let (certificate, key) = made()?;
+        return Ok(("the server's certificate".to_owned(), certificate.into_bytes(), key.into_bytes()));
+    };
+    let folder = Path::new(folder);
+    let [certificate, key] = PAIR.map(|name| folder.join(name));
+    let what = format!("--cert-dir {}: {} and {}", folder.display(), PAIR[0], PAIR[1]);
+    if !certificate.exists() && !key.exists() {
+        let (certificate_pem, key_pem) = made()?;
+        let write = || -> io::Result<()> {
+            fs::create_dir_all(folder)?;
+            fs::write(&certificate, &certificate_pem)?;
+            write_secret(&key, &key_pem)
+        };
+        write().with_context(|| format!("{what}: cannot be made"))?;
+    }
+    Ok((what, files::read("cert-dir", &certificate)?, files::read("cert-dir", &key)?))
+}
+
+/// Writes a file that only its owner can read.
+fn write_secret(path: &Path, text: &str) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_bytes())
+}
+
+/// How tokens of service accounts are signed, and whose are accepted.
+pub(super) fn service_account_tokens(given: &Given) -> Result<tokens::Options> {
+    let mut options = tokens::Options::default();
+    if let Some((first, others)) = given.all("service-account-issuer").split_first() {
+        options.issuers = (first.clone(), others.to_vec());
+    }
+    for issuer in given.all("service-account-issuer") {
+        if issuer.is_empty() {
+            bail!("--service-account-issuer: found an empty one, expected a text that identifies the issuer");
+        }
+    }
+    options.audiences = given.list("api-audiences").map(str::to_owned).collect();
+    options.keys_uri = given.text("service-account-jwks-uri").map(str::to_owned);
+    options.longest = match given.text("service-account-max-token-expiration").map(parse_duration).transpose() {
+        Ok(longest) => {
+            longest.filter(|longest| !longest.is_zero()).and_then(|longest| longest.as_secs().try_into().ok())
+        }
+        Err(error) => return Err(error).context("--service-account-max-token-expiration"),
+    };
+    let flag = "service-account-signing-key-file";
+    if let Some(file) = given.text(flag).filter(|file| !file.is_empty()) {
+        let key = SigningKey::from_pem(&files::text(flag, file)?).with_context(|| format!("--{flag} {file}"))?;
+        options.signing = Some(key);
+    }
+    let flag = "service-account-key-file";
+    for file in given.all(flag).iter().filter(|file| !file.is_empty()) {
+        let keys = PublicKey::all_from_pem(&files::text(flag, file)?).with_context(|| format!("--{flag} {file}"))?;
+        options.accepted.extend(keys);
+    }
+    Ok(options)
+}
+
+/// The users of the token file.
+pub(super) fn users(given: &Given) -> Result<HashMap<String, Arc<User>>> {
+    let flag = "token-auth-file";
+    let Some(file) = given.text(flag).filter(|file| !file.is_empty()) else { return Ok(HashMap::new()) };
+    token_file::read(&files::text(flag, file)?).with_context(|| format!("--{flag} {file}"))
+}
+
+/// Which requests are allowed: what any of the modes allows.
+pub(super) fn authorization(given: &Given) -> Result<authorizer::Mode> {
+    let mut mode = None;
+    for name in given.list("authorization-mode") {
+        let (one, rank) = match name {
+            "AlwaysAllow" => (authorizer::Mode::AlwaysAllow, 2),
+            // Nodes here are the server's own, and need no rights.
+            "RBAC" | "Node" => (authorizer::Mode::Rbac, 1),
+            "AlwaysDeny" => (authorizer::Mode::AlwaysDeny, 0),
+            "ABAC" | "Webhook" => bail!("--authorization-mode {name}: this mode is not here; there are {MODES}"),
+            _ => bail!("--authorization-mode {name}: there is no such mode; expected {MODES}"),
+        };
+        if mode.is_none_or(|(_, known)| rank > known) {
+            mode = Some((one, rank));
+        }
+    }
+    let configured = given.text("authorization-config").is_some();
+    let default = if configured { authorizer::Mode::Rbac } else { authorizer::Mode::AlwaysAllow };
+    Ok(mode.map_or(default, |(mode, _)| mode))
+}
+
+const MODES: &str = "RBAC, Node, AlwaysAllow, AlwaysDeny";
+
+/// What the server is told of its cluster.
+pub(super) fn settings(given: &Given, address: SocketAddr) -> Result<Settings> {
+    let mut settings = Settings { plugins: plugins(given)?, network: network(given, address)?, ..Settings::default() };
+    gates(given)?;
+    let duration = |flag: &str| given.text(flag).map(parse_duration).transpose().with_context(|| format!("--{flag}"));
+    settings.event_lifetime = duration("event-ttl")?;
+    let seconds = |flag: &str, default: i64| match given.text(flag) {
+        Some(text) => text.parse::<i64>().with_context(|| format!("--{flag} {text}")),
+        None => Ok(default),
+    };
+    let [not_ready, unreachable] = settings.toleration_seconds;
+    settings.toleration_seconds = [
+        seconds("default-not-ready-toleration-seconds", not_ready)?,
+        seconds("default-unreachable-toleration-seconds", unreachable)?,
+    ];
+    let shortest = seconds("min-request-timeout", 1800)?;
+    let shortest = u64::try_from(shortest).ok().filter(|seconds| *seconds > 0);
+    settings.shortest_watch = Duration::from_secs(shortest.context("--min-request-timeout: expected more than 0")?);
+    settings.webhook_hosts = given
+        .all("muster-webhook-service-host")
+        .iter()
+        .map(|text| text.parse::<ServiceHost>().context("--muster-webhook-service-host"))
+        .collect::<Result<_>>()?;
+    Ok(settings)
+}
+
+/// The plug-ins of admission that run.
+fn plugins(given: &Given) -> Result<Plugins> {
+    let mut plugins = Plugins::default();
+    let (on, off) = ("enable-admission-plugins", "disable-admission-plugins");
+    let enabled: BTreeSet<&str> = given.list(on).chain(given.list("admission-control")).collect();
+    for name in &enabled {
+        if let Named::Elsewhere(name) = name.parse().with_context(|| format!("--{on} {name}"))? {
+            tracing::warn!(
+                plugin = name,
+                "an admission plugin that is enabled is not here: it refuses and changes nothing"
+            );
+        }
+    }
+    for name in given.list(off) {
+        if enabled.contains(name) {
+            bail!("--{off} {name}: --{on} enables it");
+        }
+        if let Named::Here(plugin) = name.parse().with_context(|| format!("--{off} {name}"))? {
+            plugins.disable(plugin);
+        }
+    }
+    Ok(plugins)
+}
+
+/// Which addresses and ports Services are given, and where pods would reach the server.
+fn network(given: &Given, address: SocketAddr) -> Result<Network> {
+    let mut network = Network::default();
+    if let Some(range) = given.text("service-cluster-ip-range").filter(|range| !range.is_empty()) {
+        network = network.with_addresses(range).context("--service-cluster-ip-range")?;
+    }
+    if let Some(range) = given.text("service-node-port-range").filter(|range| !range.is_empty()) {
+        network = network.with_node_ports(range).context("--service-node-port-range")?;
+    }
+    let advertised =
+        given.text("advertise-address").map(str::parse::<IpAddr>).transpose().context("--advertise-address")?;
+    // Endpoints on a loopback address are not valid.
+    let usable = |ip: &IpAddr| !ip.is_loopback() && !ip.is_unspecified();
+    let ip = [advertised, Some(address.ip())].into_iter().flatten().find(usable).unwrap_or(network.server.0);
+    network.server = (ip, address.port());
+    Ok(network)
+}
+
+/// Checks the names and values of feature gates. None of them can be switched.
+fn gates(given: &Given) -> Result<()> {
+    let flag = "feature-gates";
+    for entry in given.list(flag) {
+        let expected = || format!("--{flag} {entry}: expected Gate=true or Gate=false");
+        let (name, value) = entry.strip_prefix("kube:").unwrap_or(entry).split_once('=').with_context(expected)?;
+        if !matches!(value.to_lowercase().as_str(), "true" | "false" | "t" | "f" | "1" | "0") {
+            bail!(expected());
+        }
+        if !GATES.lines().any(|known| known == name) {
+            bail!("--{flag} {entry}: there is no feature gate {name} in v1.36");
+        }
+    }
+    Ok(())
+}
+
+/// The kinds that are served, by `--runtime-config`.
+pub(super) fn kinds(given: &Given) -> Result<Vec<Arc<dyn Kind>>> {
+    let flag = "runtime-config";
+    let mut all = kinds::all();
+    let mut rules = Vec::new();
+    for entry in given.list(flag) {
+        let (key, value) = entry.split_once('=').unwrap_or((entry, "true"));
+        let on = match value.to_lowercase().as_str() {
+            "true" | "t" | "1" | "" => true,
+            "false" | "f" | "0" => false,
+            _ => bail!("--{flag} {entry}: expected true or false after {key}="),
+        };
+        let group = key.rsplit_once('/').map_or("", |(group, _)| group).split('/').next().unwrap_or_default();
+        if group != "api" && !all.iter().any(|kind| kind.resource().group == group) {
+            bail!("--{flag} {entry}: there is no group {group:?} here; expected api/all, v1, or GROUP/VERSION");
+        }
+        rules.push((key, on));
+    }
+    // What names one kind goes before its version, and that before all.
+    rules.sort_by_key(|(key, _)| key.matches('/').count() + usize::from(!key.starts_with("api/")));
+    all.retain(|kind| {
+        let resource = kind.resource();
+        let version = resource.api_version();
+        let whole = format!("{version}/{}", resource.plural);
+        let stable = if version.contains("alpha") {
+            "api/alpha"
+        } else if version.contains("beta") {
+            "api/beta"
+        } else {
+            "api/ga"
+        };
+        let means = |key: &str| key == "api/all" || key == stable || key == version || key == whole;
+        rules.iter().rev().find(|(key, _)| means(key)).is_none_or(|(_, on)| *on)
+    });
+    Ok(all)
+}
