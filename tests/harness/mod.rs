@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Completion, Trial};
 
-/// A test, and the program without which it cannot run.
+/// A test, and the program without which it cannot run: its name, or a whole command that has to succeed.
 pub(crate) struct Test {
     pub(crate) name: &'static str,
     pub(crate) needs: Option<&'static str>,
@@ -46,7 +46,15 @@ pub(crate) fn run(tests: &[Test]) -> ExitCode {
 }
 
 /// Why a program cannot be used, if it cannot.
-fn lack(program: &str) -> Option<String> {
-    let works = Command::new(program).arg("help").output().is_ok_and(|output| output.status.success());
-    (!works).then(|| format!("there is no {program} on the PATH"))
+fn lack(command: &str) -> Option<String> {
+    let mut words = command.split_whitespace();
+    let program = words.next()?;
+    let arguments: Vec<&str> = words.collect();
+    let arguments = if arguments.is_empty() { vec!["help"] } else { arguments };
+    // Nothing is fetched to find out.
+    match Command::new(program).args(arguments).env("GOPROXY", "off").output() {
+        Ok(output) if output.status.success() => None,
+        Ok(_) if program != command => Some(format!("{command} does not succeed")),
+        _ => Some(format!("there is no {program} on the PATH")),
+    }
 }
