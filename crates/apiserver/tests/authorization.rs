@@ -107,6 +107,19 @@ async fn where_all_is_allowed_a_credential_is_needed_still() {
     }
 }
 
+/// Contract: API-36
+#[tokio::test(start_paused = true)]
+async fn where_all_is_denied_only_masters_may_and_nobody_may_be_kept_out() {
+    let server = start_with(Options { authorization: Mode::AlwaysDeny, ..options() });
+    write(&server, "roles", "all", &json!({"rules": [rule("*", "*")]})).await;
+    write(&server, "rolebindings", "all", &binding("Role", "all")).await;
+    let refused = server.send("GET", "/api/v1/namespaces/default/pods", &[BOB], "").await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.json()["message"].as_str().is_some_and(|said| said.ends_with(": Everything is forbidden.")));
+    let server = start_with(Options { anonymous: Some(false), ..options() });
+    assert_eq!(server.send("GET", "/healthz", &[("Authorization", "")], "").await.status, 401);
+}
+
 fn rule(verb: &str, resource: &str) -> Value {
     json!({"apiGroups": [""], "resources": [resource], "verbs": [verb]})
 }

@@ -43,6 +43,21 @@ async fn every_namespace_is_furnished_and_refurnished() {
     assert_eq!(map["metadata"]["resourceVersion"], version, "what is right is left alone");
 }
 
+/// Contract: API-36
+#[tokio::test(start_paused = true)]
+async fn a_deleted_namespace_is_left_alone_for_as_long_as_is_said() {
+    let world = World::new(Options { namespace_grace: Duration::from_secs(5), ..quick(1) }).await;
+    world.post("/api/v1/namespaces", namespace("mine")).await;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    world.post("/api/v1/namespaces/mine/configmaps", map).await;
+    world.pass(1000).await;
+    world.delete("/api/v1/namespaces/mine", json!({})).await;
+    world.pass(4900).await;
+    assert!(world.find("/api/v1/namespaces/mine/configmaps/a").await.is_some(), "others may empty it");
+    world.pass(2000).await;
+    assert!(world.find("/api/v1/namespaces/mine").await.is_none());
+}
+
 /// Contract: API-20
 #[tokio::test(start_paused = true)]
 async fn deletion_empties_a_namespace_then_removes_it() {
