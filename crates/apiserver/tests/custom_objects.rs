@@ -55,6 +55,30 @@ fn causes(answer: &Answer) -> Vec<(String, String)> {
     told.iter().map(|cause| (text(cause, "field"), text(cause, "message"))).collect()
 }
 
+/// Contract: API-15, API-28
+#[tokio::test]
+async fn a_scale_may_be_written_whatever_its_version_is() {
+    let server = start();
+    define(&server, &json!([version("v1", true, &json!({"replicas": {"type": "integer"}}), &json!([]))])).await;
+    let paints = "/apis/example.com/v1/namespaces/default/paints";
+    let made = server.post(paints, &paint("example.com/v1", &json!({"replicas": 1}), None)).await.json();
+    let scale = |version: Value| {
+        json!({
+            "apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 3},
+            "metadata": {"name": "p", "namespace": "default", "resourceVersion": version},
+        })
+    };
+    let written = server.put(&format!("{paints}/p/scale"), &scale(Value::Null)).await;
+    assert_eq!((written.status, &written.json()["spec"]["replicas"]), (200, &json!(3)), "{}", written.json());
+    let old = made["metadata"]["resourceVersion"].clone();
+    assert_eq!(server.put(&format!("{paints}/p/scale"), &scale(old)).await.status, 409);
+    // Of the object itself the version is needed.
+    assert_eq!(
+        server.put(&format!("{paints}/p"), &paint("example.com/v1", &json!({"replicas": 4}), None)).await.status,
+        422
+    );
+}
+
 /// Contract: API-28, API-29
 #[tokio::test]
 async fn a_status_that_is_not_taken_leaves_its_default() {

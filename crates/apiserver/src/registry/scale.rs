@@ -100,8 +100,11 @@ impl Registry {
                     next.object_or_new("spec").insert("replicas".to_owned(), Value::from(replicas));
                 }
             }
-            let version = metadata(&scale).maybe_text("resourceVersion").map(Value::from);
-            set_metadata(&mut next, "resourceVersion", version);
+            let version = metadata(&scale).maybe_text("resourceVersion").filter(|version| !version.is_empty());
+            // The scale of a custom object may be written whatever its version is, which the object itself may not.
+            if version.is_some() || path.is_none() {
+                set_metadata(&mut next, "resourceVersion", version.map(Value::from));
+            }
             Ok(next)
         });
         let answer = changed.await?;
