@@ -60,6 +60,12 @@ impl Generator {
         name
     }
 
+    /// A number for another source of chance to begin with.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.with(Rng::random)
+    }
+
     /// A fraction in `[0, 1)`, for jitter.
     #[must_use]
     pub fn fraction(&self) -> f64 {

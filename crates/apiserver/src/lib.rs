@@ -48,7 +48,7 @@ use muster_objects::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch::Sender;
 
-use crate::access::authentication::Authenticator;
+use crate::access::authentication::{Authenticator, with_group};
 use crate::access::tokens::Issuer;
 use crate::access::tokens::jwt::SigningKey;
 use crate::access::{User, authorizer, bootstrap};
@@ -164,13 +164,20 @@ impl ApiServer {
     /// Answers requests of clients in the same process, who need no credential.
     #[must_use]
     pub fn service(&self) -> Service {
-        Service::new(Arc::clone(&self.shared), false)
+        Service::new(Arc::clone(&self.shared), Some(self.shared.authenticator.administrator()))
     }
 
     /// Answers requests of whoever their credentials say.
     #[must_use]
     pub fn guarded_service(&self) -> Service {
-        Service::new(Arc::clone(&self.shared), true)
+        Service::new(Arc::clone(&self.shared), None)
+    }
+
+    /// Answers requests of a client in the same process, who needs no credential to be this user, and is in the group of
+    /// all who have a name.
+    #[must_use]
+    pub fn service_as(&self, user: User) -> Service {
+        Service::new(Arc::clone(&self.shared), Some(Arc::new(with_group(user))))
     }
 
     /// The bearer token that grants everything.

@@ -140,7 +140,8 @@ impl Server {
             ..ManagerOptions::default()
         };
         let clients = Clients { cluster, manager };
-        let running = embedded::Embedded::start(&server, clients, authority, cluster_options, options).await?;
+        let running =
+            embedded::Embedded::start(&server, clients, authority.map(Arc::new), cluster_options, options).await?;
         Ok(Embedded { client, requests, running })
     }
 }

@@ -112,13 +112,13 @@ impl Shared {
 #[derive(Debug, Clone)]
 pub struct Service {
     shared: Arc<Shared>,
-    /// Whether a request must carry a credential to be the administrator's.
-    guarded: bool,
+    /// Whose requests they are; `None` where their credentials say.
+    caller: Option<Arc<User>>,
 }
 
 impl Service {
-    pub(crate) fn new(shared: Arc<Shared>, guarded: bool) -> Self {
-        Self { shared, guarded }
+    pub(crate) fn new(shared: Arc<Shared>, caller: Option<Arc<User>>) -> Self {
+        Self { shared, caller }
     }
 
     /// Answers one request.
