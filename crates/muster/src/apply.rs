@@ -5,11 +5,12 @@ use bytes::Bytes;
 use muster_apiserver::kinds;
 use muster_apiserver::model::{Model, Resource};
 use muster_runtime::client::{Client, ClientError};
+use serde::Serialize;
 
 use crate::manifest::Document;
 
 /// An object that the server has taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Applied {
     /// Its kind, such as `ReplicaSet`.
     pub(crate) kind: String,
@@ -18,6 +19,7 @@ pub(crate) struct Applied {
     /// Its name as the server stored it.
     pub(crate) name: String,
     /// The URL path of the object.
+    #[serde(skip)]
     pub(crate) path: String,
 }
 

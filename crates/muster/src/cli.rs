@@ -83,6 +83,9 @@ Examples:
   # No controller of ours: run your own controller manager against it
   muster up --controllers ''
 
+  # For a test suite: a line of JSON once it serves, and no cluster left behind when the suite is killed
+  muster up --listen 127.0.0.1:0 --output json --exit-with-parent
+
   # A second user, who may do what roles say
   echo s3cret,alice,u1,devs > tokens.csv
   muster up --token-auth-file tokens.csv
@@ -159,6 +162,16 @@ pub(crate) struct Up {
     /// Draw names, uids and delays from this seed, so that a run can be repeated; by chance where absent
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+
+    /// What standard output is for: people, or programs, for whom it has one JSON object a line and nothing else: first
+    /// `ready`, with kubeconfig, url, ca, token and pid (with `--until-ready` once all is available, with the workloads),
+    /// then what happens
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+
+    /// End when the process that started this one is gone, however it ended
+    #[arg(long)]
+    pub(crate) exit_with_parent: bool,
 }
 
 /// Which requests are allowed, as kube-apiserver spells it.
@@ -316,7 +329,7 @@ pub(crate) struct BenchRollouts {
 pub(crate) enum Output {
     /// For people
     Text,
-    /// One JSON object
+    /// For programs: JSON
     Json,
 }
 

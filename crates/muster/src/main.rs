@@ -12,6 +12,7 @@ mod explain;
 mod follow;
 mod kubeconfig;
 mod manifest;
+mod parent;
 mod progress;
 mod reason;
 mod requests;
