@@ -45,25 +45,21 @@ use std::io;
 use std::sync::Arc;
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
 use tokio::sync::watch::Sender;
 
 use crate::access::authentication::{Authenticator, with_group};
 use crate::access::tokens::Issuer;
 use crate::access::tokens::jwt::SigningKey;
-use crate::access::{User, authorizer, bootstrap};
-use crate::admission::{Admission, at_once};
+use crate::access::{User, authorizer};
 use crate::clock::Clock;
 use crate::generator::Generator;
 use crate::http::in_flight::InFlight;
 use crate::http::{Service, Shared};
 use crate::kinds::Kind;
 use crate::registry::Registry;
-use crate::registry::options::WriteOptions;
 use crate::storage::Retention;
 
-/// Namespaces that every cluster has from its start (API-20).
-pub const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+pub use crate::registry::first::NAMESPACES as FIRST_NAMESPACES;
 
 /// How a server is made.
 #[derive(Debug)]
@@ -141,12 +137,16 @@ impl ApiServer {
     /// A server of all kinds, with the first namespaces in it.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self::with_kinds(kinds::all(), options)
+        Self::with(kinds::all(), options, Registry::copy_first_objects)
     }
 
     /// A server of some kinds.
     #[must_use]
     pub fn with_kinds(kinds: Vec<Arc<dyn Kind>>, options: Options) -> Self {
+        Self::with(kinds, options, Registry::create_first_objects)
+    }
+
+    fn with(kinds: Vec<Arc<dyn Kind>>, options: Options, create_first: fn(&Registry)) -> Self {
         let Options { clock, generator, retention, authorization, .. } = options;
         let registry = Registry::new(kinds, clock, generator, retention, authorization);
         let in_flight = InFlight::new(options.most_in_flight, options.most_bytes_in_flight);
@@ -154,10 +154,7 @@ impl ApiServer {
         // Where everybody may do anything, nobody is let in without a name.
         let anonymous = authorization != authorizer::Mode::AlwaysAllow;
         let authenticator = Authenticator::new(options.token, options.tokens, issuer, anonymous);
-        create_first_namespaces(&registry);
-        registry.create_own_service();
-        create_first_roles(&registry);
-        registry.create_first_objects();
+        create_first(&registry);
         Self { shared: Arc::new(Shared::new(registry, authenticator, in_flight)) }
     }
 
@@ -207,40 +204,4 @@ impl ApiServer {
     pub(crate) fn stopping(&self) -> Sender<bool> {
         self.shared.stopping.clone()
     }
-}
-
-fn create_first_namespaces(registry: &Registry) {
-    let Some(namespaces) = registry.find("", "v1", "namespaces") else { return };
-    let options = own_options();
-    for name in FIRST_NAMESPACES {
-        let Value::Object(mut object) = json!({
-            "kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}, "spec": {}, "status": {},
-        }) else {
-            continue;
-        };
-        namespaces.kind.default(&mut object);
-        let mut warnings = Vec::new();
-        let created = registry.create(&namespaces, "", object, &options, Admission::OWN, &mut warnings);
-        if let Err(error) = at_once(created) {
-            tracing::error!(namespace = name, %error, "cannot create a first namespace");
-        }
-    }
-}
-
-fn create_first_roles(registry: &Registry) {
-    let options = own_options();
-    for first in bootstrap::objects() {
-        let Some(served) = registry.find(bootstrap::GROUP, "v1", first.plural) else { return };
-        let (mut warnings, namespace) = (Vec::new(), first.namespace);
-        let created = registry.create(&served, &namespace, first.object, &options, Admission::OWN, &mut warnings);
-        if let Err(error) = at_once(created) {
-            tracing::error!(kind = first.plural, %error, "cannot create a first role or binding");
-        }
-    }
-}
-
-/// The options of what the server writes on its own.
-fn own_options() -> WriteOptions {
-    let user = Arc::new(User::administrator());
-    WriteOptions { manager: "kube-apiserver".to_owned(), user, ..WriteOptions::default() }
 }

@@ -29,7 +29,6 @@ pub struct Cluster {
     pub(crate) connection: Connection,
     pub(crate) client: Client,
     /// Who signs certificates in it.
-    #[cfg_attr(not(feature = "socket"), allow(dead_code))]
     pub(crate) authority: Arc<Authority>,
     /// After how long without a write it is at rest.
     pub(crate) quiet: Duration,

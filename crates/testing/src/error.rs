@@ -59,11 +59,9 @@ pub enum Error {
         patience: Duration,
     },
     /// The server cannot listen.
-    #[cfg(feature = "socket")]
     #[error("the server cannot listen: {0}")]
     Listen(#[source] io::Error),
     /// The server's certificate could not be made.
-    #[cfg(feature = "socket")]
     #[error(transparent)]
     Tls(#[from] muster_apiserver::tls::TlsError),
 }

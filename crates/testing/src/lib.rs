@@ -48,6 +48,7 @@
 //! | Argument of the attribute | What it says | Without it |
 //! |---|---|---|
 //! | `nodes`, `controllers`, `pod_startup`, `pod_shutdown`, `authorization` | as the methods of [`Builder`] of these names | as there |
+//! | `crds = [Shop]` | custom resources, as [`Builder::crd`] | none |
 //! | `seed = 7` | what uids, generated names and delays are drawn from | 0 |
 //! | `seeds = 100` | runs the test for so many seeds, from `seed` on | 1 |
 //! | `paused = false` | lets time pass as on the wall | `true` |
@@ -72,13 +73,11 @@
 //!
 //! # Features
 //!
-//! | Feature | What it brings |
-//! |---|---|
-//! | `socket` | `Cluster::listen`: HTTPS on a port with a kubeconfig, for what is not in this process |
-//! | `faults` | `Builder::faults`: requests delayed, lost, refused, or acted on without an answer; watches cut, late or silent |
-//! | `webhooks` | calls of admission and conversion webhooks, which leave the process |
+//! `faults`, which is not on by default, brings `Builder::faults`: requests delayed, lost, refused, or acted on without an answer;
+//! watches cut, late or silent. Beside a project that has kube with its defaults there are 46 more crates to build without it, and
+//! 47 with it.
 //!
-//! None is on by default. As every library this one leaves the choice of Kubernetes' version to you: `k8s-openapi` with a feature
+//! As every library this one leaves the choice of Kubernetes' version to you: `k8s-openapi` with a feature
 //! such as `v1_36` belongs among your dependencies.
 
 mod builder;
@@ -88,7 +87,6 @@ mod error;
 mod objects;
 #[doc(hidden)]
 pub mod run;
-#[cfg(feature = "socket")]
 mod socket;
 
 pub use builder::{Builder, EPOCH};
@@ -100,7 +98,6 @@ pub use muster_cluster::embedded::known_controllers;
 #[cfg(feature = "faults")]
 pub use muster_simulation::faults::{Fault, Faults, Refusal, Rule, Verb};
 pub use muster_testing_macros::test;
-#[cfg(feature = "socket")]
 pub use socket::Endpoint;
 
 /// Who the clients of a cluster are to its faults ([`Rule::of`]).

@@ -22,7 +22,7 @@ pub mod definitions;
 pub mod delete;
 pub mod evictions;
 mod expiry;
-mod first;
+pub(crate) mod first;
 pub mod list;
 pub mod options;
 mod parameters;

@@ -17,6 +17,7 @@
 //! Objects are immutable JSON bytes; see [`Entry`].
 
 mod entry;
+mod stencil;
 mod table;
 mod wakers;
 mod watch;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub use entry::{Draft, Entry, LabelSet, Pieces, line};
+pub use stencil::Stencil;
 pub use table::Range;
 use table::Table;
 use wakers::Wakers;
