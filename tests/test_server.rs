@@ -1,6 +1,5 @@
 //! The fixtures of docs/test-server.md for other languages: that they run, and that the page shows them as they are.
 
-mod harness;
 mod outside;
 
 use std::fs;
