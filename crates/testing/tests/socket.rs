@@ -15,7 +15,8 @@ async fn a_client_finds_it_by_the_kubeconfig(cluster: &Cluster) {
     let namespaces: Api<Namespace> = Api::all(Client::try_from(config.clone()).unwrap());
     assert_eq!(namespaces.list(&ListParams::default()).await.unwrap().items.len(), 4);
 
-    let stranger = Config { auth_info: kube::config::AuthInfo::default(), ..config };
+    let mut stranger = config;
+    stranger.auth_info = kube::config::AuthInfo::default();
     let refused = Api::<Namespace>::all(Client::try_from(stranger).unwrap()).list(&ListParams::default()).await;
     assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 403), "{refused:?}");
 }
