@@ -41,6 +41,8 @@ const MODULES: &[&[&str]] = &[
     &["quota"],
     &["storage"],
     &["access"],
+    &["identity"],
+    &["disk", "snapshot"],
     &["codec"],
     &["registry", "admission", "webhook"],
     &["http"],

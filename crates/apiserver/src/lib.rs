@@ -23,15 +23,19 @@ pub mod certificates;
 pub mod clock;
 pub mod codec;
 pub mod custom;
+#[cfg(feature = "disk")]
+pub mod disk;
 pub mod field;
 pub mod generator;
 pub mod http;
+pub mod identity;
 pub mod kinds;
 pub mod model;
 pub mod quota;
 pub mod registry;
 pub mod schema;
 pub mod serve;
+pub mod snapshot;
 pub mod status;
 pub mod storage;
 pub mod tls;
@@ -42,7 +46,7 @@ pub mod yaml;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use muster_objects::time::Timestamp;
 use tokio::sync::watch::Sender;
@@ -55,9 +59,11 @@ use crate::clock::Clock;
 use crate::generator::Generator;
 use crate::http::in_flight::InFlight;
 use crate::http::{Service, Shared};
+use crate::identity::Identity;
 use crate::kinds::Kind;
 use crate::registry::Registry;
-use crate::storage::Retention;
+use crate::storage::disk::{Disk, Keeper, Stored};
+use crate::storage::{Retention, Storage};
 
 pub use crate::registry::first::NAMESPACES as FIRST_NAMESPACES;
 
@@ -96,7 +102,7 @@ impl Options {
             retention: Retention::default(),
             most_in_flight: MOST_IN_FLIGHT,
             most_bytes_in_flight: MOST_BYTES_IN_FLIGHT,
-            token: tls::random_token()?,
+            token: identity::random_token()?,
             tokens: HashMap::new(),
             authorization: authorizer::Mode::default(),
             service_account_key: None,
@@ -121,6 +127,19 @@ impl Options {
     }
 }
 
+/// What a server goes on with.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// The version of the last commit.
+    pub version: u64,
+    /// All objects.
+    pub stored: Vec<Stored>,
+    /// Who the cluster is: its token and its key for tokens are in the place of those of the options.
+    pub identity: Option<Identity>,
+    /// Where the objects to come are kept; `None` is in memory alone.
+    pub disk: Option<Box<dyn Disk>>,
+}
+
 /// Requests at once, watches not counted, where the options do not say.
 const MOST_IN_FLIGHT: usize = 4096;
 
@@ -137,25 +156,51 @@ impl ApiServer {
     /// A server of all kinds, with the first namespaces in it.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self::with(kinds::all(), options, Registry::copy_first_objects)
+        let storage = Arc::new(Storage::new(1, options.retention));
+        Self::over(storage, kinds::all(), options, (None, None), Registry::copy_first_objects)
     }
 
     /// A server of some kinds.
     #[must_use]
     pub fn with_kinds(kinds: Vec<Arc<dyn Kind>>, options: Options) -> Self {
-        Self::with(kinds, options, Registry::create_first_objects)
+        let storage = Arc::new(Storage::new(1, options.retention));
+        Self::over(storage, kinds, options, (None, None), Registry::create_first_objects)
     }
 
-    fn with(kinds: Vec<Arc<dyn Kind>>, options: Options, create_first: fn(&Registry)) -> Self {
-        let Options { clock, generator, retention, authorization, .. } = options;
-        let registry = Registry::new(kinds, clock, generator, retention, authorization);
+    /// A server of all kinds that goes on with what was kept, and keeps what comes.
+    ///
+    /// # Errors
+    /// When a key is none, or the system gives no thread for the disk.
+    pub fn resume(mut options: Options, kept: Kept) -> io::Result<Self> {
+        let Kept { version, stored, identity, disk } = kept;
+        if let Some(identity) = &identity {
+            options.token.clone_from(&identity.token);
+            options.service_account_key = Some(identity.service_account_key()?);
+        }
+        let storage = Arc::new(Storage::new(1, options.retention));
+        storage.load(version, stored);
+        let keeper = disk.map(|disk| Keeper::start(&storage, disk)).transpose()?;
+        Ok(Self::over(storage, kinds::all(), options, (identity, keeper), Registry::copy_first_objects))
+    }
+
+    fn over(
+        storage: Arc<Storage>,
+        kinds: Vec<Arc<dyn Kind>>,
+        options: Options,
+        (identity, keeper): (Option<Identity>, Option<Keeper>),
+        create_first: fn(&Registry),
+    ) -> Self {
+        let generator = options.generator.going_on(storage.version());
+        let registry = Registry::new(kinds, options.clock, generator, storage, options.authorization);
         let in_flight = InFlight::new(options.most_in_flight, options.most_bytes_in_flight);
         let issuer = options.service_account_key.map_or_else(Issuer::default, Issuer::with_key);
         // Where everybody may do anything, nobody is let in without a name.
-        let anonymous = authorization != authorizer::Mode::AlwaysAllow;
+        let anonymous = options.authorization != authorizer::Mode::AlwaysAllow;
         let authenticator = Authenticator::new(options.token, options.tokens, issuer, anonymous);
-        create_first(&registry);
-        Self { shared: Arc::new(Shared::new(registry, authenticator, in_flight)) }
+        let shared = Shared::new(registry, authenticator, in_flight, identity, keeper);
+        shared.registry.resume();
+        create_first(&shared.registry);
+        Self { shared: Arc::new(shared) }
     }
 
     /// Answers requests of clients in the same process, who need no credential.
@@ -199,6 +244,12 @@ impl ApiServer {
     /// Ends all watches, for good.
     pub fn stop(&self) {
         self.shared.stopping.send_replace(true);
+    }
+
+    /// Writes to the disk what is still to be written, where there is one, and lets go of it. Later commits are never
+    /// answered.
+    pub fn let_go_of_disk(&self) {
+        drop(self.shared.keeper.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     pub(crate) fn stopping(&self) -> Sender<bool> {

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::generator::Generator;
 use crate::kinds::{self, flowcontrol};
 use crate::model::{Fields as _, Object, metadata};
-use crate::storage::{Range, Retention, Stencil};
+use crate::storage::{Range, Retention, Stencil, Storage};
 use crate::validation::scheduling::SYSTEM_CLASSES;
 
 /// Namespaces that every cluster has from its start (API-20).
@@ -76,8 +76,11 @@ impl Registry {
     /// Creates an object for the server itself, where the kind is served and it is not there yet.
     pub(super) fn create_own(&self, group: &str, plural: &str, object: Value) {
         let (Some(served), Value::Object(mut object)) = (self.find(group, "v1", plural), object) else { return };
+        let (namespace, name) = (metadata(&object).text("namespace").to_owned(), metadata(&object).text("name"));
+        if self.storage.get(served.id, &namespace, name).is_some() {
+            return;
+        }
         served.kind.default(&mut object);
-        let namespace = metadata(&object).text("namespace").to_owned();
         let (options, mut warnings) = (own(), Vec::new());
         match at_once(self.create(&served, &namespace, object, &options, Admission::OWN, &mut warnings)) {
             Err(error) if error.reason == "AlreadyExists" => {}
@@ -104,7 +107,8 @@ fn own() -> WriteOptions {
 fn stencils() -> Vec<(usize, Stencil)> {
     let made = Timestamp::from_seconds(MADE);
     let clock = Clock::starting_at(made.as_nanos());
-    let registry = Registry::new(kinds::all(), clock, Generator::seeded(0), Retention::default(), Mode::default());
+    let storage = Arc::new(Storage::new(1, Retention::default()));
+    let registry = Registry::new(kinds::all(), clock, Generator::seeded(0), storage, Mode::default());
     registry.create_first_objects();
     let catalogue = registry.catalogue();
     let mut first = Vec::new();
@@ -149,7 +153,8 @@ mod tests {
     async fn a_copy_is_what_would_have_been_created() {
         let registry = || {
             let clock = Clock::starting_at(1_700_000_000_000_000_000);
-            Registry::new(kinds::all(), clock, Generator::seeded(1), Retention::default(), Mode::default())
+            let storage = Arc::new(Storage::new(1, Retention::default()));
+            Registry::new(kinds::all(), clock, Generator::seeded(1), storage, Mode::default())
         };
         let (copied, created) = (registry(), registry());
         copied.copy_first_objects();
