@@ -12,8 +12,11 @@ use muster_runtime::manager::CONCURRENT_SYNCS;
 
 use crate::bench::manager::arguments::BenchManager;
 use crate::controller_manager::flags::Flags;
+use crate::data::DataFlags;
 use crate::explain;
+use crate::export::Export;
 use crate::shadow::ShadowCommand;
+use crate::snapshot::SnapshotCommand;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,6 +60,11 @@ pub(crate) enum Command {
     /// Look at what `controller-manager --shadow` has seen
     #[command(subcommand)]
     Shadow(ShadowCommand),
+    /// Save a cluster of `muster up` into a file, and bring it back
+    #[command(subcommand)]
+    Snapshot(SnapshotCommand),
+    /// Print what people made in a cluster, as YAML for another one
+    Export(Export),
     /// Measure, on an embedded cluster or a real one
     #[command(subcommand)]
     Bench(Bench),
@@ -90,7 +98,10 @@ Examples:
   echo s3cret,alice,u1,devs > tokens.csv
   muster up --token-auth-file tokens.csv
 
-The cluster lives in memory and ends with the process.";
+  # Keep it: the same cluster is there again after the process ends, however it ends
+  muster up --data-dir ~/clusters/one
+
+Without --data-dir the cluster lives in memory and ends with the process.";
 
 /// What `muster up` takes.
 #[derive(Debug, Args)]
@@ -104,9 +115,10 @@ pub(crate) struct Up {
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) nodes: u32,
 
-    /// The address the API server listens on; port 0 takes any free port
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443")]
-    pub(crate) listen: SocketAddr,
+    /// The address the API server listens on; port 0 takes any free port. Where absent, 127.0.0.1:6443, or the address of
+    /// the last start with `--data-dir`
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
 
     /// Where to write the kubeconfig (mode 0600)
     #[arg(long, value_name = "FILE", default_value = "muster.kubeconfig")]
@@ -150,6 +162,9 @@ pub(crate) struct Up {
     /// How many bytes of past versions it keeps at most, however short a time that is; at least 1048576
     #[arg(long, value_name = "BYTES", default_value_t = 512 << 20, value_parser = parse_history_bytes)]
     pub(crate) history_bytes: usize,
+
+    #[command(flatten)]
+    pub(crate) data: DataFlags,
 
     /// Which requests are allowed: those that roles and bindings allow, or all that come with a credential
     #[arg(long, value_enum, value_name = "MODE", default_value_t = AuthorizationMode::Rbac)]

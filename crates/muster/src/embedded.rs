@@ -12,7 +12,7 @@ use muster_apiserver::generator::Generator;
 use muster_apiserver::serve::{self, serve};
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
-use muster_apiserver::{ApiServer, Options as ServerOptions};
+use muster_apiserver::{ApiServer, Kept, Options as ServerOptions};
 use muster_cluster::embedded::{self, Clients, known_controllers};
 use muster_cluster::{Capacity, DelayRange, Options as ClusterOptions};
 use muster_runtime::client::{Client, Options as ClientOptions};
@@ -91,7 +91,7 @@ pub(crate) struct Endpoint {
 
 impl Server {
     /// A server that nobody can reach yet but through `client`.
-    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(settings: &Settings, kept: Kept) -> Result<Self> {
         let mut options = ServerOptions::system().context("this machine gives no randomness")?;
         options.retention = settings.retention;
         options.authorization = settings.authorization;
@@ -99,7 +99,7 @@ impl Server {
         if let Some(seed) = settings.seed {
             options.generator = Generator::seeded(seed);
         }
-        let server = ApiServer::new(options);
+        let server = ApiServer::resume(options, kept).context("the server")?;
         let requests = Arc::new(Requests::default());
         // The server keeps objects as JSON: within a process that is the shortest way.
         let options = ClientOptions { user_agent: "muster".to_owned(), protobuf: false, ..ClientOptions::default() };
@@ -108,6 +108,11 @@ impl Server {
         let (controllers, cluster) = (counted(Sender::Controllers), counted(Sender::Cluster));
         let seed = settings.seed.unwrap_or_else(|| u64::from(std::process::id()));
         Ok(Self { client, controllers, cluster, requests, server, settings: settings.clone(), seed })
+    }
+
+    /// What is kept on disk, to let go of it.
+    pub(crate) fn disk(&self) -> ApiServer {
+        self.server.clone()
     }
 
     /// Lets others in, by HTTPS on this listener.
@@ -149,7 +154,7 @@ impl Server {
 impl Embedded {
     /// A whole cluster in this process, with no socket.
     pub(crate) async fn start(settings: &Settings) -> Result<Self> {
-        Server::new(settings)?.start(None).await
+        Server::new(settings, Kept::default())?.start(None).await
     }
 
     /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.

@@ -7,8 +7,10 @@ mod apply;
 mod bench;
 mod cli;
 mod controller_manager;
+mod data;
 mod embedded;
 mod explain;
+mod export;
 mod follow;
 mod kubeconfig;
 mod manifest;
@@ -18,6 +20,7 @@ mod reason;
 mod requests;
 mod rollout;
 mod shadow;
+mod snapshot;
 mod up;
 mod usage;
 mod workload;
@@ -83,6 +86,8 @@ fn main() -> ExitCode {
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Bench(Bench::Manager(arguments)) => bench::manager::run(arguments).await,
+            Command::Snapshot(command) => snapshot::run(command).await,
+            Command::Export(arguments) => export::run(arguments).await,
             Command::Shadow(_) | Command::Completions { .. } => Ok(()),
         }
     });

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::future;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use muster_apiserver::access::authentication::token_file;
 use muster_apiserver::access::{User, authorizer};
-use muster_apiserver::certificates::Authority;
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_cluster::embedded::known_controllers;
@@ -27,11 +26,15 @@ use tokio::time::Instant;
 
 use crate::apply::{Applied, apply};
 use crate::cli::{AuthorizationMode, Up};
+use crate::data::Data;
 use crate::embedded::{Server, Settings, addresses};
 use crate::follow::Follow;
 use crate::parent::Parent;
 use crate::progress::{Display, Ending, Serving};
 use crate::{kubeconfig, manifest, reason};
+
+/// Where the server listens, where nothing says so.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
 
 /// How long after that what stands still is looked at again: of many pods that is a long list.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -59,7 +62,10 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     for file in &arguments.files {
         documents.extend(manifest::read(file)?);
     }
-    let listener = TcpListener::bind(arguments.listen).map_err(|e| cannot_listen(arguments.listen, &e))?;
+    let mut data = Data::open(&arguments.data)?;
+    let listen = arguments.listen.or(data.identity.address).unwrap_or(LISTEN);
+    let listener = TcpListener::bind(listen).map_err(|e| cannot_listen(listen, &e))?;
+    data.listens(listener.local_addr().context("the listener")?)?;
     let settings = Settings {
         nodes: arguments.nodes,
         pod_startup: arguments.pod_startup,
@@ -74,10 +80,11 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
         },
         tokens: arguments.token_auth_file.as_deref().map(read_tokens).transpose()?.unwrap_or_default(),
     };
-    let server = Server::new(&settings)?;
-    let authority = Authority::generate().context("the certificate authority")?;
-    let tls = Tls::signed_by(&authority, &addresses(arguments.listen))?;
-    let applied = apply(&server.client, documents).await?;
+    let authority = data.identity.authority().context("the certificate authority")?;
+    let server = Server::new(&settings, std::mem::take(&mut data.kept))?;
+    let disk = server.disk();
+    let tls = Tls::signed_by(&authority, &addresses(listen))?;
+    let applied = apply(&server.client, documents, data.goes_on).await?;
     let endpoint = server.listen(listener, &tls)?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
     let mut embedded = server.start(Some(authority)).await?;
@@ -100,6 +107,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     };
     embedded.stop().await;
     endpoint.close().await;
+    disk.let_go_of_disk();
     outcome
 }
 
