@@ -22,6 +22,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("apiserver", &["objects", "schema"]),
     ("cluster", &["objects", "schema", "machinery", "controllers", "runtime", "apiserver"]),
     ("simulation", &["objects", "machinery", "controllers", "inspect", "runtime", "apiserver", "cluster"]),
+    ("testing-macros", &[]),
+    ("testing", &["objects", "runtime", "apiserver", "cluster", "simulation", "testing-macros"]),
     ("muster", &["objects", "machinery", "controllers", "inspect", "runtime", "apiserver", "cluster", "simulation"]),
 ];
 
@@ -39,6 +41,8 @@ const MODULES: &[&[&str]] = &[
     &["quota"],
     &["storage"],
     &["access"],
+    &["identity"],
+    &["disk", "snapshot"],
     &["codec"],
     &["registry", "admission", "webhook"],
     &["http"],

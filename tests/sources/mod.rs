@@ -73,7 +73,7 @@ fn package(value: &Value) -> Package {
     let folder = manifest.parent().and_then(Path::file_name).expect("a manifest is in a folder");
     let targets = list(&value["targets"]).map(|target| Target {
         name: text(&target["name"]),
-        product: list(&target["kind"]).any(|kind| kind == "lib" || kind == "bin"),
+        product: list(&target["kind"]).any(|kind| kind == "lib" || kind == "bin" || kind == "proc-macro"),
         test: list(&target["kind"]).any(|kind| kind == "test"),
         root: PathBuf::from(text(&target["src_path"])),
     });

@@ -34,6 +34,15 @@ impl Generator {
         Ok(Self { rng: Mutex::new(rng) })
     }
 
+    /// The same for a run that goes on at a version: what it gave until then, it does not give again.
+    #[must_use]
+    pub fn going_on(self, version: u64) -> Self {
+        if version > 0 {
+            self.with(|rng| *rng = SmallRng::seed_from_u64(rng.random::<u64>() ^ version));
+        }
+        self
+    }
+
     /// A version 4 uuid in its canonical form.
     #[must_use]
     pub fn uid(&self) -> String {
@@ -58,6 +67,12 @@ impl Generator {
             }
         });
         name
+    }
+
+    /// A number for another source of chance to begin with.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.with(Rng::random)
     }
 
     /// A fraction in `[0, 1)`, for jitter.
@@ -92,6 +107,8 @@ mod tests {
         for _ in 0..20 {
             assert_eq!((a.uid(), a.name("n-")), (b.uid(), b.name("n-")));
         }
+        assert_eq!(Generator::seeded(7).going_on(0).uid(), Generator::seeded(7).uid());
+        assert_ne!(Generator::seeded(7).going_on(5).uid(), Generator::seeded(7).uid());
         let uid = a.uid();
         assert_eq!((uid.as_bytes()[14], uid.len()), (b'4', 36), "{uid}");
         assert!(matches!(uid.as_bytes()[19], b'8' | b'9' | b'a' | b'b'), "{uid}");

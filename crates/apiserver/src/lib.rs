@@ -23,15 +23,19 @@ pub mod certificates;
 pub mod clock;
 pub mod codec;
 pub mod custom;
+#[cfg(feature = "disk")]
+pub mod disk;
 pub mod field;
 pub mod generator;
 pub mod http;
+pub mod identity;
 pub mod kinds;
 pub mod model;
 pub mod quota;
 pub mod registry;
 pub mod schema;
 pub mod serve;
+pub mod snapshot;
 pub mod status;
 pub mod storage;
 pub mod tls;
@@ -42,28 +46,26 @@ pub mod yaml;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
 use tokio::sync::watch::Sender;
 
-use crate::access::authentication::Authenticator;
+use crate::access::authentication::{Authenticator, with_group};
 use crate::access::tokens::{self, Issuer};
-use crate::access::{User, authorizer, bootstrap};
-use crate::admission::{Admission, at_once};
+use crate::access::{User, authorizer};
 use crate::clock::Clock;
 use crate::generator::Generator;
 use crate::http::in_flight::InFlight;
 use crate::http::{Service, Shared};
+use crate::identity::Identity;
 use crate::kinds::Kind;
 use crate::registry::Registry;
-use crate::registry::options::WriteOptions;
 use crate::registry::settings::Settings;
-use crate::storage::Retention;
+use crate::storage::disk::{Disk, Keeper, Stored};
+use crate::storage::{Retention, Storage};
 
-/// Namespaces that every cluster has from its start (API-20).
-pub const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+pub use crate::registry::first::NAMESPACES as FIRST_NAMESPACES;
 
 /// How a server is made.
 #[derive(Debug)]
@@ -105,7 +107,7 @@ impl Options {
             retention: Retention::default(),
             most_in_flight: MOST_IN_FLIGHT,
             most_bytes_in_flight: MOST_BYTES_IN_FLIGHT,
-            token: tls::random_token()?,
+            token: identity::random_token()?,
             tokens: HashMap::new(),
             authorization: authorizer::Mode::default(),
             anonymous: None,
@@ -134,6 +136,19 @@ impl Options {
     }
 }
 
+/// What a server goes on with.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// The version of the last commit.
+    pub version: u64,
+    /// All objects.
+    pub stored: Vec<Stored>,
+    /// Who the cluster is: its token and its key for tokens are in the place of those of the options.
+    pub identity: Option<Identity>,
+    /// Where the objects to come are kept; `None` is in memory alone.
+    pub disk: Option<Box<dyn Disk>>,
+}
+
 /// Requests at once, watches not counted, where the options do not say.
 const MOST_IN_FLIGHT: usize = 4096;
 
@@ -150,36 +165,70 @@ impl ApiServer {
     /// A server of all kinds, with the first namespaces in it.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self::with_kinds(kinds::all(), options)
+        let storage = Arc::new(Storage::new(1, options.retention));
+        Self::over(storage, kinds::all(), options, (None, None), Registry::copy_first_objects)
     }
 
     /// A server of some kinds.
     #[must_use]
     pub fn with_kinds(kinds: Vec<Arc<dyn Kind>>, options: Options) -> Self {
-        let Options { clock, generator, retention, authorization, .. } = options;
-        let registry = Registry::new(kinds, clock, generator, retention, authorization, options.settings);
+        let storage = Arc::new(Storage::new(1, options.retention));
+        Self::over(storage, kinds, options, (None, None), Registry::create_first_objects)
+    }
+
+    /// A server of all kinds that goes on with what was kept, and keeps what comes.
+    ///
+    /// # Errors
+    /// When a key is none, or the system gives no thread for the disk.
+    pub fn resume(mut options: Options, kept: Kept) -> io::Result<Self> {
+        let Kept { version, stored, identity, disk } = kept;
+        if let Some(identity) = &identity {
+            options.token.clone_from(&identity.token);
+            options.service_account_tokens.signing = Some(identity.service_account_key()?);
+        }
+        let storage = Arc::new(Storage::new(1, options.retention));
+        storage.load(version, stored);
+        let keeper = disk.map(|disk| Keeper::start(&storage, disk)).transpose()?;
+        Ok(Self::over(storage, kinds::all(), options, (identity, keeper), Registry::copy_first_objects))
+    }
+
+    fn over(
+        storage: Arc<Storage>,
+        kinds: Vec<Arc<dyn Kind>>,
+        options: Options,
+        (identity, keeper): (Option<Identity>, Option<Keeper>),
+        create_first: fn(&Registry),
+    ) -> Self {
+        let generator = options.generator.going_on(storage.version());
+        let registry = Registry::new(kinds, options.clock, generator, storage, options.authorization, options.settings);
         let in_flight = InFlight::new(options.most_in_flight, options.most_bytes_in_flight);
         let issuer = Issuer::new(options.service_account_tokens);
         // Where everybody may do anything, nobody is let in without a name.
-        let anonymous = options.anonymous.unwrap_or(authorization != authorizer::Mode::AlwaysAllow);
+        let anonymous = options.anonymous.unwrap_or(options.authorization != authorizer::Mode::AlwaysAllow);
         let authenticator = Authenticator::new(options.token, options.tokens, issuer, anonymous);
-        create_first_namespaces(&registry);
-        registry.create_own_service();
-        create_first_roles(&registry);
-        registry.create_first_objects();
-        Self { shared: Arc::new(Shared::new(registry, authenticator, in_flight)) }
+        let shared = Shared::new(registry, authenticator, in_flight, identity, keeper);
+        shared.registry.resume();
+        create_first(&shared.registry);
+        Self { shared: Arc::new(shared) }
     }
 
     /// Answers requests of clients in the same process, who need no credential.
     #[must_use]
     pub fn service(&self) -> Service {
-        Service::new(Arc::clone(&self.shared), false)
+        Service::new(Arc::clone(&self.shared), Some(self.shared.authenticator.administrator()))
     }
 
     /// Answers requests of whoever their credentials say.
     #[must_use]
     pub fn guarded_service(&self) -> Service {
-        Service::new(Arc::clone(&self.shared), true)
+        Service::new(Arc::clone(&self.shared), None)
+    }
+
+    /// Answers requests of a client in the same process, who needs no credential to be this user, and is in the group of
+    /// all who have a name.
+    #[must_use]
+    pub fn service_as(&self, user: User) -> Service {
+        Service::new(Arc::clone(&self.shared), Some(Arc::new(with_group(user))))
     }
 
     /// The bearer token that grants everything.
@@ -206,43 +255,13 @@ impl ApiServer {
         self.shared.stopping.send_replace(true);
     }
 
+    /// Writes to the disk what is still to be written, where there is one, and lets go of it. Later commits are never
+    /// answered.
+    pub fn let_go_of_disk(&self) {
+        drop(self.shared.keeper.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     pub(crate) fn stopping(&self) -> Sender<bool> {
         self.shared.stopping.clone()
     }
-}
-
-fn create_first_namespaces(registry: &Registry) {
-    let Some(namespaces) = registry.find("", "v1", "namespaces") else { return };
-    let options = own_options();
-    for name in FIRST_NAMESPACES {
-        let Value::Object(mut object) = json!({
-            "kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}, "spec": {}, "status": {},
-        }) else {
-            continue;
-        };
-        namespaces.kind.default(&mut object);
-        let mut warnings = Vec::new();
-        let created = registry.create(&namespaces, "", object, &options, Admission::OWN, &mut warnings);
-        if let Err(error) = at_once(created) {
-            tracing::error!(namespace = name, %error, "cannot create a first namespace");
-        }
-    }
-}
-
-fn create_first_roles(registry: &Registry) {
-    let options = own_options();
-    for first in bootstrap::objects() {
-        let Some(served) = registry.find(bootstrap::GROUP, "v1", first.plural) else { return };
-        let (mut warnings, namespace) = (Vec::new(), first.namespace);
-        let created = registry.create(&served, &namespace, first.object, &options, Admission::OWN, &mut warnings);
-        if let Err(error) = at_once(created) {
-            tracing::error!(kind = first.plural, %error, "cannot create a first role or binding");
-        }
-    }
-}
-
-/// The options of what the server writes on its own.
-fn own_options() -> WriteOptions {
-    let user = Arc::new(User::administrator());
-    WriteOptions { manager: "kube-apiserver".to_owned(), user, ..WriteOptions::default() }
 }

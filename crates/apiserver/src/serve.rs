@@ -5,6 +5,7 @@
 //! ends watches first, lets other requests finish, then closes what is idle.
 
 mod idle;
+mod kubeconfig;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,7 @@ use tower::util::MapRequest;
 use tracing::debug;
 
 use self::idle::Counted;
+pub use self::kubeconfig::kubeconfig;
 use crate::ApiServer;
 use crate::tls::Tls;
 

@@ -1,6 +1,5 @@
 //! TLS: the server's certificate, and those of its clients (API-01, API-32).
 
-use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -255,18 +254,6 @@ fn server_config(
     let mut config = builder.with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
-}
-
-/// A bearer token from the system's randomness.
-///
-/// # Errors
-/// When the system has none.
-pub fn random_token() -> io::Result<String> {
-    use base64::Engine as _;
-    use rand::TryRngCore as _;
-    let mut bytes = [0_u8; 32];
-    rand::rngs::OsRng.try_fill_bytes(&mut bytes).map_err(io::Error::other)?;
-    Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
 #[cfg(test)]

@@ -27,6 +27,12 @@ impl DelayRange {
         self.max.is_zero()
     }
 
+    /// The longest of them.
+    #[must_use]
+    pub fn max(&self) -> Duration {
+        self.max
+    }
+
     /// The delay for a uniformly distributed 64-bit `draw`.
     #[must_use]
     pub fn pick(&self, draw: u64) -> Duration {

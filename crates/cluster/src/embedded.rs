@@ -8,7 +8,7 @@ use muster_apiserver::certificates::Authority;
 use muster_runtime::client::{Client, ClientError};
 use muster_runtime::manager::{self, CONTROLLERS, Manager, Name};
 use muster_runtime::shutdown::{self, Trigger};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::{JoinError, JoinSet};
 
 use crate::{Cluster, Options, controllers};
 
@@ -33,8 +33,8 @@ pub struct Clients {
 pub struct Embedded {
     server: ApiServer,
     cluster: Cluster,
-    /// None once it was seen to have ended.
-    manager: Option<JoinHandle<()>>,
+    /// Empty once it was seen to have ended.
+    manager: JoinSet<()>,
     stop: Trigger,
 }
 
@@ -47,7 +47,7 @@ impl Embedded {
     pub async fn start(
         server: &ApiServer,
         clients: Clients,
-        authority: Option<Authority>,
+        authority: Option<Arc<Authority>>,
         cluster: Options,
         manager: manager::Options,
     ) -> Result<Self, ClientError> {
@@ -58,36 +58,37 @@ impl Embedded {
         let is_controlled = !cluster.controllers.is_empty() || !manager.controllers.is_empty();
         server.registry().publish_component("controller-manager", is_controlled);
         let options = Options {
-            ca_pem: Some(authority.as_ref().map(Authority::pem).unwrap_or_default()),
-            authority: authority.map(|authority| Arc::new(authority) as Arc<_>),
+            ca_pem: Some(authority.as_ref().map(|authority| authority.pem()).unwrap_or_default()),
+            authority: authority.map(|authority| authority as Arc<_>),
             tokens: Some(Arc::new(server.clone())),
             ..cluster
         };
         let cluster = Cluster::start(clients.cluster, options).await?;
         let (stop, stopped) = shutdown::channel();
-        let manager = Some(tokio::spawn(Manager::new(&clients.manager, manager).run(stopped)));
-        Ok(Self { server: server.clone(), cluster, manager, stop })
+        let mut running = JoinSet::new();
+        running.spawn(Manager::new(&clients.manager, manager).run(stopped));
+        Ok(Self { server: server.clone(), cluster, manager: running, stop })
+    }
+
+    /// Its nodes.
+    #[must_use]
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
     }
 
     /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.
     pub async fn failed(&mut self) -> JoinError {
-        if let Some(manager) = &mut self.manager {
-            let ended = manager.await;
-            self.manager = None;
-            if let Err(error) = ended {
-                return error;
-            }
+        if let Some(Err(error)) = self.manager.join_next().await {
+            return error;
         }
         future::pending().await
     }
 
     /// Ends controllers, nodes and the server's watches, in that order.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.stop.stop();
-        if let Some(manager) = self.manager {
-            // A manager that panicked has nothing left to end.
-            let _ = manager.await;
-        }
+        // A manager that panicked has nothing left to end.
+        let _ = self.manager.join_next().await;
         self.cluster.stop().await;
         self.server.stop();
     }

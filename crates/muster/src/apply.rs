@@ -4,12 +4,13 @@ use anyhow::{Result, bail};
 use bytes::Bytes;
 use muster_apiserver::kinds;
 use muster_apiserver::model::{Model, Resource};
-use muster_runtime::client::{Client, ClientError};
+use muster_runtime::client::{Client, ClientError, PatchType};
+use serde::Serialize;
 
 use crate::manifest::Document;
 
 /// An object that the server has taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Applied {
     /// Its kind, such as `ReplicaSet`.
     pub(crate) kind: String,
@@ -18,6 +19,7 @@ pub(crate) struct Applied {
     /// Its name as the server stored it.
     pub(crate) name: String,
     /// The URL path of the object.
+    #[serde(skip)]
     pub(crate) path: String,
 }
 
@@ -32,12 +34,13 @@ impl Applied {
     }
 }
 
-/// Creates every object, namespaces first.
+/// Creates every object, namespaces first. One that is there already, where the cluster goes on with what was kept, is merged
+/// with what the document says.
 ///
 /// # Errors
 /// One error that lists what is wrong with each document that the server refused. The caller then ends the
 /// server, which nobody has seen, so that nothing stays half applied.
-pub(crate) async fn apply(client: &Client, documents: Vec<Document>) -> Result<Vec<Applied>> {
+pub(crate) async fn apply(client: &Client, documents: Vec<Document>, goes_on: bool) -> Result<Vec<Applied>> {
     let mut errors = Vec::new();
     let mut objects = Vec::new();
     for document in documents {
@@ -52,7 +55,7 @@ pub(crate) async fn apply(client: &Client, documents: Vec<Document>) -> Result<V
     objects.sort_by_key(|(resource, _)| resource.kind != "Namespace");
     let mut applied = Vec::new();
     for (resource, document) in objects {
-        match create(client, &resource, &document).await {
+        match create(client, &resource, &document, goes_on).await {
             Ok(object) => applied.push(object),
             Err(error) => errors.push(error),
         }
@@ -97,7 +100,7 @@ fn resource(document: &Document) -> Result<Resource, String> {
 }
 
 /// Creates one object, or says where in its file the fault lies.
-async fn create(client: &Client, resource: &Resource, document: &Document) -> Result<Applied, String> {
+async fn create(client: &Client, resource: &Resource, document: &Document, goes_on: bool) -> Result<Applied, String> {
     let namespace = match (resource.namespaced, document.text("/metadata/namespace")) {
         (false, _) => "",
         (true, "") => "default",
@@ -113,10 +116,13 @@ async fn create(client: &Client, resource: &Resource, document: &Document) -> Re
     }
     collection.push_str(&format!("/{}", resource.plural));
     let body = Bytes::from(document.value.to_string());
-    let answer = client
-        .post(&format!("{collection}?fieldValidation=Strict&fieldManager=muster"), body)
-        .await
-        .map_err(|error| refusal(document, &error))?;
+    let options = "?fieldValidation=Strict&fieldManager=muster";
+    let mut answer = client.post(&format!("{collection}{options}"), body.clone()).await;
+    if goes_on && answer.as_ref().is_err_and(ClientError::is_already_exists) {
+        let path = format!("{collection}/{}{options}", document.text("/metadata/name"));
+        answer = client.patch(&path, PatchType::Merge, body).await;
+    }
+    let answer = answer.map_err(|error| refusal(document, &error))?;
     let stored: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let name = stored.pointer("/metadata/name").and_then(|n| n.as_str()).unwrap_or_default().to_owned();
     Ok(Applied {

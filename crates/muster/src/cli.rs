@@ -13,9 +13,12 @@ use muster_runtime::manager::CONCURRENT_SYNCS;
 
 use crate::bench::manager::arguments::BenchManager;
 use crate::controller_manager::flags::Flags;
+use crate::data::DataFlags;
 use crate::envtest::install::Envtest;
 use crate::explain;
+use crate::export::Export;
 use crate::shadow::ShadowCommand;
+use crate::snapshot::SnapshotCommand;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,6 +64,11 @@ pub(crate) enum Command {
     Shadow(ShadowCommand),
     /// Make a folder of programs for KUBEBUILDER_ASSETS, with which the test suites of Go operators run on this server
     Envtest(Envtest),
+    /// Save a cluster of `muster up` into a file, and bring it back
+    #[command(subcommand)]
+    Snapshot(SnapshotCommand),
+    /// Print what people made in a cluster, as YAML for another one
+    Export(Export),
     /// Measure, on an embedded cluster or a real one
     #[command(subcommand)]
     Bench(Bench),
@@ -89,12 +97,17 @@ Examples:
 
   # A webhook that runs on this machine, whose configuration names the Service default/hook
   muster up --webhook-service-host default/hook=127.0.0.1:9443
+  # For a test suite: a line of JSON once it serves, and no cluster left behind when the suite is killed
+  muster up --listen 127.0.0.1:0 --output json --exit-with-parent
 
   # A second user, who may do what roles say
   echo s3cret,alice,u1,devs > tokens.csv
   muster up --token-auth-file tokens.csv
 
-The cluster lives in memory and ends with the process.";
+  # Keep it: the same cluster is there again after the process ends, however it ends
+  muster up --data-dir ~/clusters/one
+
+Without --data-dir the cluster lives in memory and ends with the process.";
 
 /// What `muster up` takes.
 #[derive(Debug, Args)]
@@ -108,9 +121,10 @@ pub(crate) struct Up {
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) nodes: u32,
 
-    /// The address the API server listens on; port 0 takes any free port
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443")]
-    pub(crate) listen: SocketAddr,
+    /// The address the API server listens on; port 0 takes any free port. Where absent, 127.0.0.1:6443, or the address of
+    /// the last start with `--data-dir`
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
 
     /// Where to write the kubeconfig (mode 0600)
     #[arg(long, value_name = "FILE", default_value = "muster.kubeconfig")]
@@ -155,6 +169,9 @@ pub(crate) struct Up {
     #[arg(long, value_name = "BYTES", default_value_t = 512 << 20, value_parser = parse_history_bytes)]
     pub(crate) history_bytes: usize,
 
+    #[command(flatten)]
+    pub(crate) data: DataFlags,
+
     /// Which requests are allowed: those that roles and bindings allow, or all that come with a credential
     #[arg(long, value_enum, value_name = "MODE", default_value_t = AuthorizationMode::Rbac)]
     pub(crate) authorization_mode: AuthorizationMode,
@@ -171,6 +188,16 @@ pub(crate) struct Up {
     /// Draw names, uids and delays from this seed, so that a run can be repeated; by chance where absent
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+
+    /// What standard output is for: people, or programs, for whom it has one JSON object a line and nothing else: first
+    /// `ready`, with kubeconfig, url, ca, token and pid (with `--until-ready` once all is available, with the workloads),
+    /// then what happens
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+
+    /// End when the process that started this one is gone, however it ended
+    #[arg(long)]
+    pub(crate) exit_with_parent: bool,
 }
 
 /// Which requests are allowed, as kube-apiserver spells it.
@@ -328,7 +355,7 @@ pub(crate) struct BenchRollouts {
 pub(crate) enum Output {
     /// For people
     Text,
-    /// One JSON object
+    /// For programs: JSON
     Json,
 }
 
@@ -347,7 +374,7 @@ mod tests {
     fn defaults_are_those_of_the_help() {
         let Cli { command: Command::Up(up) } = Cli::parse_from(["muster", "up"]) else { panic!("up") };
         assert_eq!(up.nodes, 3);
-        assert_eq!(up.listen.to_string(), "127.0.0.1:6443");
+        assert_eq!(up.listen, None);
         assert_eq!(up.pod_startup, DelayRange::new(Duration::from_millis(200), Duration::from_millis(800)));
         assert_eq!(up.controllers, "*");
         assert_eq!(up.seed, None);

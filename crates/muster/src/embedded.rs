@@ -9,12 +9,11 @@ use anyhow::{Context as _, Result};
 use muster_apiserver::access::{User, authorizer};
 use muster_apiserver::certificates::Authority;
 use muster_apiserver::generator::Generator;
-use muster_apiserver::kinds::{self, Kind};
 use muster_apiserver::serve::{self, serve};
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::webhook::hosts::Hosts;
-use muster_apiserver::{ApiServer, Options as ServerOptions};
+use muster_apiserver::{ApiServer, Kept, Options as ServerOptions};
 use muster_cluster::embedded::{self, Clients, known_controllers};
 use muster_cluster::{Capacity, DelayRange, Options as ClusterOptions};
 use muster_runtime::client::{Client, Options as ClientOptions};
@@ -98,7 +97,7 @@ pub(crate) struct Endpoint {
 
 impl Server {
     /// A server that nobody can reach yet but through `client`.
-    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(settings: &Settings, kept: Kept) -> Result<Self> {
         let mut options = ServerOptions::system().context("this machine gives no randomness")?;
         options.retention = settings.retention;
         options.authorization = settings.authorization;
@@ -107,12 +106,12 @@ impl Server {
         if let Some(seed) = settings.seed {
             options.generator = Generator::seeded(seed);
         }
-        Ok(Self::with(settings, kinds::all(), options))
+        let server = ApiServer::resume(options, kept).context("the server")?;
+        Ok(Self::with(settings, server))
     }
 
-    /// A server of some kinds, made as its own options say; of the settings only nodes and controllers are heeded.
-    pub(crate) fn with(settings: &Settings, kinds: Vec<Arc<dyn Kind>>, options: ServerOptions) -> Self {
-        let server = ApiServer::with_kinds(kinds, options);
+    /// A server that was made before; of the settings only nodes and controllers are heeded.
+    pub(crate) fn with(settings: &Settings, server: ApiServer) -> Self {
         let requests = Arc::new(Requests::default());
         // The server keeps objects as JSON: within a process that is the shortest way.
         let options = ClientOptions { user_agent: "muster".to_owned(), protobuf: false, ..ClientOptions::default() };
@@ -126,6 +125,11 @@ impl Server {
     /// Tells others whose client certificates are credentials here.
     pub(crate) fn publish_client_ca(&self, pem: &str) {
         self.server.registry().publish_client_ca(pem);
+    }
+
+    /// What is kept on disk, to let go of it.
+    pub(crate) fn disk(&self) -> ApiServer {
+        self.server.clone()
     }
 
     /// Lets others in, by HTTPS on this listener.
@@ -159,7 +163,8 @@ impl Server {
             ..ManagerOptions::default()
         };
         let clients = Clients { cluster, manager };
-        let running = embedded::Embedded::start(&server, clients, authority, cluster_options, options).await?;
+        let running =
+            embedded::Embedded::start(&server, clients, authority.map(Arc::new), cluster_options, options).await?;
         Ok(Embedded { client, requests, running })
     }
 }
@@ -167,7 +172,7 @@ impl Server {
 impl Embedded {
     /// A whole cluster in this process, with no socket.
     pub(crate) async fn start(settings: &Settings) -> Result<Self> {
-        Server::new(settings)?.start(None).await
+        Server::new(settings, Kept::default())?.start(None).await
     }
 
     /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.

@@ -66,17 +66,14 @@ impl Follow {
         self.workloads.values().any(|workload| workload.progress.deadline_exceeded().is_some())
     }
 
-    /// How many workloads there are.
-    pub(crate) fn len(&self) -> usize {
-        self.workloads.len()
+    /// All workloads.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Applied, &Progress)> {
+        self.workloads.values().map(|workload| (&workload.applied, &workload.progress))
     }
 
     /// The workloads that are not complete.
     pub(crate) fn incomplete(&self) -> impl Iterator<Item = (&Applied, &Progress)> {
-        self.workloads
-            .values()
-            .filter(|workload| !workload.progress.is_complete())
-            .map(|workload| (&workload.applied, &workload.progress))
+        self.all().filter(|(_, progress)| !progress.is_complete())
     }
 
     /// Waits for the next change of one workload. Where there is none to follow, it waits for ever.

@@ -5,12 +5,8 @@ use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
-use base64::Engine as _;
-use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
-
-/// The name of the cluster, of its user and of the context in the file.
-const NAME: &str = "muster";
+use anyhow::Result;
+use muster_apiserver::serve::kubeconfig;
 
 /// Writes a kubeconfig for the server at `url`, readable by its owner only.
 ///
@@ -19,7 +15,7 @@ const NAME: &str = "muster";
 /// # Errors
 /// Where the file cannot be written.
 pub(crate) fn write(path: &Path, url: &str, ca_pem: &str, token: &str) -> Result<()> {
-    let text = serde_saphyr::to_string(&kubeconfig(url, ca_pem, token)).context("the kubeconfig as YAML")?;
+    let text = kubeconfig(url, ca_pem, token);
     let beside = path.with_extension(format!("{}.tmp", std::process::id()));
     let write = || -> std::io::Result<()> {
         let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
@@ -34,27 +30,10 @@ pub(crate) fn write(path: &Path, url: &str, ca_pem: &str, token: &str) -> Result
     })
 }
 
-fn kubeconfig(url: &str, ca_pem: &str, token: &str) -> Kubeconfig {
-    let cluster = Cluster {
-        server: Some(url.to_owned()),
-        certificate_authority_data: Some(base64::engine::general_purpose::STANDARD.encode(ca_pem)),
-        ..Cluster::default()
-    };
-    let user = AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() };
-    let context = Context { cluster: NAME.to_owned(), user: Some(NAME.to_owned()), ..Context::default() };
-    Kubeconfig {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Config".to_owned()),
-        clusters: vec![NamedCluster { name: NAME.to_owned(), cluster: Some(cluster), ..NamedCluster::default() }],
-        auth_infos: vec![NamedAuthInfo { name: NAME.to_owned(), auth_info: Some(user), ..NamedAuthInfo::default() }],
-        contexts: vec![NamedContext { name: NAME.to_owned(), context: Some(context), ..NamedContext::default() }],
-        current_context: Some(NAME.to_owned()),
-        ..Kubeconfig::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use kube::config::Kubeconfig;
+
     use super::*;
 
     /// Contract: API-01

@@ -7,17 +7,21 @@ mod apply;
 mod bench;
 mod cli;
 mod controller_manager;
+mod data;
 mod embedded;
 mod envtest;
 mod explain;
+mod export;
 mod follow;
 mod kubeconfig;
 mod manifest;
+mod parent;
 mod progress;
 mod reason;
 mod requests;
 mod rollout;
 mod shadow;
+mod snapshot;
 mod up;
 mod usage;
 mod workload;
@@ -88,6 +92,8 @@ fn main() -> ExitCode {
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Bench(Bench::Manager(arguments)) => bench::manager::run(arguments).await,
             Command::Envtest(arguments) => envtest::install::install(arguments),
+            Command::Snapshot(command) => snapshot::run(command).await,
+            Command::Export(arguments) => export::run(arguments).await,
             Command::Shadow(_) | Command::Completions { .. } => Ok(()),
         }
     });

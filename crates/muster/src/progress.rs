@@ -1,13 +1,20 @@
-//! What a person sees while workloads come up and are rolled: bars on a terminal, plain lines elsewhere.
+//! What is shown while workloads come up and are rolled: to a person bars on a terminal and plain lines elsewhere, to a
+//! program a JSON object a line.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use muster_cluster::embedded::known_controllers;
+use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::apply::Applied;
+use crate::cli::Output;
+use crate::follow::Follow;
 use crate::workload::Progress;
 
 /// How often a plain line may be printed for one workload: a rollout of thousands is not thousands of lines.
@@ -18,11 +25,45 @@ pub(crate) struct Display {
     kind: Kind,
     /// Since when a workload is on its way to what was last asked of it, and to which revision.
     begun: BTreeMap<String, (String, Instant)>,
+    serving: Option<Serving>,
 }
 
 enum Kind {
-    Bars { all: MultiProgress, bars: BTreeMap<String, ProgressBar> },
+    Bars {
+        all: MultiProgress,
+        bars: BTreeMap<String, ProgressBar>,
+    },
     Lines(BTreeMap<String, Line>),
+    /// What was told last of each workload.
+    Json(BTreeMap<String, &'static str>),
+}
+
+/// A cluster that can be reached.
+#[derive(Debug, Serialize)]
+pub(crate) struct Serving {
+    /// The path of the file.
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) url: String,
+    /// PEM of the certificate to trust.
+    pub(crate) ca: String,
+    /// The bearer token of its administrator.
+    pub(crate) token: String,
+    pub(crate) pid: u32,
+    pub(crate) version: &'static str,
+    pub(crate) nodes: u32,
+    pub(crate) controllers: Vec<&'static str>,
+    /// Whether it ends once its workloads are available, and counts as ready only then.
+    #[serde(skip)]
+    pub(crate) until_ready: bool,
+}
+
+/// Why a cluster ends with which nothing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It was asked to.
+    Signal,
+    /// The process that started it has ended.
+    ParentGone,
 }
 
 /// What is printed of one workload.
@@ -35,14 +76,87 @@ struct Line {
 }
 
 impl Display {
-    /// Bars where standard error is a terminal, else lines.
-    pub(crate) fn new() -> Self {
-        let kind = if std::io::stderr().is_terminal() {
-            Kind::Bars { all: MultiProgress::new(), bars: BTreeMap::new() }
-        } else {
-            Kind::Lines(BTreeMap::new())
+    /// For a person bars where standard error is a terminal, else lines.
+    pub(crate) fn new(output: Output) -> Self {
+        let kind = match output {
+            Output::Json => Kind::Json(BTreeMap::new()),
+            Output::Text if io::stderr().is_terminal() => {
+                Kind::Bars { all: MultiProgress::new(), bars: BTreeMap::new() }
+            }
+            Output::Text => Kind::Lines(BTreeMap::new()),
         };
-        Self { kind, begun: BTreeMap::new() }
+        Self { kind, begun: BTreeMap::new(), serving: None }
+    }
+
+    /// The cluster can be reached.
+    pub(crate) fn serving(&mut self, serving: Serving) {
+        match &self.kind {
+            Kind::Json(_) if serving.until_ready => {}
+            Kind::Json(_) => print("ready", &json!(serving)),
+            _ => self.say(&serving.greeting()),
+        }
+        self.serving = Some(serving);
+    }
+
+    /// The names of the controllers of the cluster that can be reached.
+    pub(crate) fn controllers(&self) -> &[&'static str] {
+        self.serving.as_ref().map_or(&[], |serving| &serving.controllers)
+    }
+
+    /// An object was taken by the server.
+    pub(crate) fn applied(&self, object: &Applied) {
+        match &self.kind {
+            Kind::Json(_) => print("applied", &json!(object)),
+            _ => self.say(&format!("applied: {}", object.title())),
+        }
+    }
+
+    /// All that was applied is available.
+    pub(crate) fn complete(&self, follow: &Follow, took: Duration) {
+        let seconds = took.as_secs_f64();
+        match (&self.kind, &self.serving) {
+            (Kind::Json(_), Some(serving)) => {
+                let workloads: Vec<Value> =
+                    follow.all().map(|(workload, progress)| with(&json!(workload), progress.json())).collect();
+                let came_to = json!({"workloads": workloads, "seconds": seconds});
+                match serving.until_ready {
+                    true => print("ready", &with(&json!(serving), came_to)),
+                    false if workloads.is_empty() => {}
+                    false => print("complete", &came_to),
+                }
+            }
+            _ => match follow.all().count() {
+                0 => {}
+                1 => self.say(&format!("ready: 1 workload available after {seconds:.1} s")),
+                many => self.say(&format!("ready: {many} workloads available after {seconds:.1} s")),
+            },
+        }
+    }
+
+    /// A workload stands still.
+    pub(crate) fn waiting(&self, workload: &Applied, reason: &str) {
+        match &self.kind {
+            Kind::Json(_) => print("waiting", &with(&json!(workload), json!({"reason": reason}))),
+            _ => self.say(&format!("{}: waiting: {reason}", workload.title())),
+        }
+    }
+
+    /// The cluster ends. A person knows why.
+    pub(crate) fn ending(&self, ending: Ending) {
+        if let Kind::Json(_) = self.kind {
+            let reason = match ending {
+                Ending::Signal => "signal",
+                Ending::ParentGone => "the parent process is gone",
+            };
+            print("stopping", &json!({"reason": reason}));
+        }
+    }
+
+    /// The program fails. A person reads why on standard error.
+    pub(crate) fn failed(&self, error: &anyhow::Error) {
+        if let Kind::Json(_) = self.kind {
+            print("error", &json!({"message": format!("{error:#}")}));
+        }
     }
 
     /// Shows how far a workload is.
@@ -72,41 +186,89 @@ impl Display {
                 // The ends of a rollout are told at once.
                 let pressing = progress.is_complete() || progress.deadline_exceeded().is_some();
                 match lines.get_mut(&title) {
-                    Some(line) if line.shown == words => line.waiting = None,
-                    Some(line) if !pressing && now - line.at < LINE_EVERY => line.waiting = Some(words),
+                    Some(last) if last.shown == words => last.waiting = None,
+                    Some(last) if !pressing && now - last.at < LINE_EVERY => last.waiting = Some(words),
                     _ => {
-                        println!("{title}: {words}");
+                        line(&format!("{title}: {words}"));
                         lines.insert(title, Line { shown: words, at: now, waiting: None });
                     }
+                }
+            }
+            Kind::Json(told) => {
+                let (event, more) = match progress.deadline_exceeded() {
+                    _ if took.is_some() => ("available", json!({"seconds": took.map(|took| took.as_secs_f64())})),
+                    Some(message) => ("deadline-exceeded", json!({"message": message})),
+                    None => ("", Value::Null),
+                };
+                if told.insert(title, event) != Some(event) && !event.is_empty() {
+                    print(event, &with(&with(&json!(workload), progress.json()), more));
                 }
             }
         }
     }
 
-    /// Prints a line without disturbing the bars.
-    pub(crate) fn say(&self, line: &str) {
+    /// Prints text without disturbing the bars.
+    fn say(&self, text: &str) {
         match &self.kind {
-            // A terminal that is gone cannot be told so.
-            Kind::Bars { all, .. } => all.suspend(|| println!("{line}")),
-            Kind::Lines(_) => println!("{line}"),
+            Kind::Bars { all, .. } => all.suspend(|| line(text)),
+            Kind::Lines(_) | Kind::Json(_) => line(text),
         }
     }
 
     /// Prints each line that waits, once it is time. Never returns.
     pub(crate) async fn catch_up(&mut self) {
         if let Kind::Lines(lines) = &mut self.kind {
-            while let Some((title, line)) =
-                lines.iter_mut().filter(|(_, line)| line.waiting.is_some()).min_by_key(|(_, line)| line.at)
+            while let Some((title, last)) =
+                lines.iter_mut().filter(|(_, last)| last.waiting.is_some()).min_by_key(|(_, last)| last.at)
             {
-                tokio::time::sleep_until(line.at + LINE_EVERY).await;
-                if let Some(words) = line.waiting.take() {
-                    println!("{title}: {words}");
-                    (line.shown, line.at) = (words, Instant::now());
+                tokio::time::sleep_until(last.at + LINE_EVERY).await;
+                if let Some(words) = last.waiting.take() {
+                    line(&format!("{title}: {words}"));
+                    (last.shown, last.at) = (words, Instant::now());
                 }
             }
         }
         std::future::pending::<()>().await;
     }
+}
+
+impl Serving {
+    /// What a person is told of it.
+    fn greeting(&self) -> String {
+        let Self { kubeconfig, url, version, .. } = self;
+        let running = match self.controllers.len() {
+            0 => "no controllers".to_owned(),
+            all if all == known_controllers().len() => "all controllers".to_owned(),
+            _ => self.controllers.join(", "),
+        };
+        let nodes = if self.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", self.nodes) };
+        let kubeconfig = kubeconfig.display();
+        let mut greeting =
+            format!("muster {version}: a Kubernetes cluster on {url}: {nodes}, {running}\nkubeconfig: {kubeconfig}");
+        if !self.until_ready {
+            greeting += &format!("\ntry: kubectl --kubeconfig {kubeconfig} get nodes    (Ctrl-C ends the cluster)");
+        }
+        greeting
+    }
+}
+
+/// Prints a line. Who has closed the other end does not want it.
+fn line(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
+/// Prints what happened, as one line.
+fn print(event: &str, what: &Value) {
+    line(&with(&json!({"event": event}), what.clone()).to_string());
+}
+
+/// An object with the members of another one after its own.
+fn with(object: &Value, more: Value) -> Value {
+    let mut object = object.clone();
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
+    }
+    object
 }
 
 fn bar(title: &str) -> ProgressBar {

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::future;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use muster_apiserver::access::authentication::token_file;
 use muster_apiserver::access::{User, authorizer};
-use muster_apiserver::certificates::Authority;
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_cluster::embedded::known_controllers;
@@ -26,10 +26,15 @@ use tokio::time::Instant;
 
 use crate::apply::{Applied, apply};
 use crate::cli::{AuthorizationMode, Up};
+use crate::data::Data;
 use crate::embedded::{Server, Settings, addresses};
 use crate::follow::Follow;
-use crate::progress::Display;
+use crate::parent::Parent;
+use crate::progress::{Display, Ending, Serving};
 use crate::{kubeconfig, manifest, reason};
+
+/// Where the server listens, where nothing says so.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
 
 /// How long after that what stands still is looked at again: of many pods that is a long list.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -40,15 +45,27 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Where a manifest is bad, the port cannot be had, a file cannot be written, or with `--until-ready` time ran out or
 /// a rollout exceeded its progress deadline.
 pub(crate) async fn up(arguments: &Up) -> Result<()> {
+    let mut display = Display::new(arguments.output);
+    let outcome = bring_up(arguments, &mut display).await;
+    if let Err(error) = &outcome {
+        display.failed(error);
+    }
+    outcome
+}
+
+async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     let begun = Instant::now();
     // From here on a signal asks for an orderly end; it is answered once there is something to end.
-    let mut signals = Signals::listen()?;
+    let mut end = End { signals: Signals::listen()?, parent: arguments.exit_with_parent.then(Parent::now) };
     let controllers = manager::select(&arguments.controllers, &known_controllers()).context("--controllers")?;
     let mut documents = Vec::new();
     for file in &arguments.files {
         documents.extend(manifest::read(file)?);
     }
-    let listener = TcpListener::bind(arguments.listen).map_err(|e| cannot_listen(arguments.listen, &e))?;
+    let mut data = Data::open(&arguments.data)?;
+    let listen = arguments.listen.or(data.identity.address).unwrap_or(LISTEN);
+    let listener = TcpListener::bind(listen).map_err(|e| cannot_listen(listen, &e))?;
+    data.listens(listener.local_addr().context("the listener")?)?;
     let settings = Settings {
         nodes: arguments.nodes,
         pod_startup: arguments.pod_startup,
@@ -65,23 +82,34 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
         webhook_hosts: arguments.webhook_hosts.iter().cloned().collect(),
         tokens: arguments.token_auth_file.as_deref().map(read_tokens).transpose()?.unwrap_or_default(),
     };
-    let server = Server::new(&settings)?;
-    let authority = Authority::generate().context("the certificate authority")?;
-    let tls = Tls::signed_by(&authority, &addresses(arguments.listen))?;
-    let applied = apply(&server.client, documents).await?;
+    let authority = data.identity.authority().context("the certificate authority")?;
+    let server = Server::new(&settings, std::mem::take(&mut data.kept))?;
+    let disk = server.disk();
+    let tls = Tls::signed_by(&authority, &addresses(listen))?;
+    let applied = apply(&server.client, documents, data.goes_on).await?;
     let endpoint = server.listen(listener, &tls)?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
-    greet(arguments, &settings, &endpoint.url);
-
     let mut embedded = server.start(Some(authority)).await?;
+    display.serving(Serving {
+        kubeconfig: std::path::absolute(&arguments.kubeconfig).context("--kubeconfig")?,
+        url: endpoint.url.clone(),
+        ca: tls.ca_pem().to_owned(),
+        token: endpoint.token.clone(),
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION"),
+        nodes: settings.nodes,
+        controllers: settings.controllers.iter().map(|controller| controller.name).collect(),
+        until_ready: arguments.until_ready,
+    });
     let client = embedded.client.clone();
     let outcome = tokio::select! {
         biased;
         error = embedded.failed() => Err(error),
-        outcome = run(arguments, &client, &applied, !settings.controllers.is_empty(), begun, &mut signals) => outcome,
+        outcome = run(arguments, &client, &applied, begun, display, &mut end) => outcome,
     };
     embedded.stop().await;
     endpoint.close().await;
+    disk.let_go_of_disk();
     outcome
 }
 
@@ -102,33 +130,18 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> anyhow::Error {
     }
 }
 
-fn greet(arguments: &Up, settings: &Settings, url: &str) {
-    let names: Vec<&str> = settings.controllers.iter().map(|c| c.name).collect();
-    let running = match names.len() {
-        0 => "no controllers".to_owned(),
-        all if all == known_controllers().len() => "all controllers".to_owned(),
-        _ => names.join(", "),
-    };
-    let nodes = if settings.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", settings.nodes) };
-    println!("muster {}: a Kubernetes cluster on {url}: {nodes}, {running}", env!("CARGO_PKG_VERSION"));
-    println!("kubeconfig: {}", arguments.kubeconfig.display());
-    if !arguments.until_ready {
-        println!("try: kubectl --kubeconfig {} get nodes    (Ctrl-C ends the cluster)", arguments.kubeconfig.display());
-    }
-}
-
 /// Shows progress until the workloads are available, time is up, or somebody ends it.
 async fn run(
     arguments: &Up,
     client: &Client,
     applied: &[Applied],
-    controlled: bool,
     begun: Instant,
-    signals: &mut Signals,
+    display: &mut Display,
+    end: &mut End,
 ) -> Result<()> {
-    let mut display = Display::new();
+    let controlled = !display.controllers().is_empty();
     for object in applied {
-        display.say(&format!("applied: {}", object.title()));
+        display.applied(object);
     }
     let mut follow = Follow::new(client.clone(), applied);
     let deadline = begun + arguments.timeout;
@@ -138,12 +151,7 @@ async fn run(
     loop {
         if follow.is_complete() && !told {
             told = true;
-            let seconds = begun.elapsed().as_secs_f64();
-            match follow.len() {
-                0 => {}
-                1 => display.say(&format!("ready: 1 workload available after {seconds:.1} s")),
-                many => display.say(&format!("ready: {many} workloads available after {seconds:.1} s")),
-            }
+            display.complete(&follow, begun.elapsed());
         }
         if arguments.until_ready && follow.is_complete() {
             return Ok(());
@@ -154,7 +162,10 @@ async fn run(
         }
         tokio::select! {
             biased;
-            () = signals.next() => return stopped(arguments),
+            ending = end.next() => {
+                display.ending(ending);
+                return stopped(arguments);
+            }
             () = tokio::time::sleep_until(deadline), if arguments.until_ready => {
                 let what = format!("not ready after {:?}", arguments.timeout);
                 return Err(not_ready(what, client, &follow, controlled).await);
@@ -164,7 +175,7 @@ async fn run(
                 look = Instant::now() + reason::STALLED;
             }
             () = tokio::time::sleep_until(look), if !follow.is_complete() => {
-                stalls.tell(client, &follow, controlled, &display).await;
+                stalls.tell(client, &follow, controlled, display).await;
                 look = Instant::now() + LOOK_AGAIN;
             }
             () = display.catch_up() => {}
@@ -183,9 +194,34 @@ impl Stalls {
             let reason = reason::reason(client, workload, progress, controlled).await;
             let title = workload.title();
             if self.0.get(&title) != Some(&reason) {
-                display.say(&format!("{title}: waiting: {reason}"));
+                display.waiting(workload, &reason);
                 self.0.insert(title, reason);
             }
+        }
+    }
+}
+
+/// What ends a cluster that nothing is wrong with.
+struct End {
+    signals: Signals,
+    /// The process that it lives no longer than.
+    parent: Option<Parent>,
+}
+
+impl End {
+    /// Waits for it.
+    async fn next(&mut self) -> Ending {
+        let parent = self.parent;
+        let gone = async {
+            match parent {
+                Some(parent) => parent.gone().await,
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.signals.next() => Ending::Signal,
+            () = gone => Ending::ParentGone,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What of an applied object counts as a workload, and how far it is.
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::apply::Applied;
 use crate::rollout::{Rollout, SeenStrategy, Sets};
@@ -48,6 +49,13 @@ impl Progress {
     pub(crate) fn is_complete(&self) -> bool {
         let up_to_date = self.rollout.as_ref().is_none_or(|rollout| rollout.updated == self.desired);
         self.observed && up_to_date && self.available == self.desired && self.current == self.desired
+    }
+
+    /// How far it is, for a program.
+    pub(crate) fn json(&self) -> Value {
+        let Self { desired, current, ready, available, .. } = self;
+        let revision = self.rollout.as_ref().map(|rollout| &rollout.revision);
+        json!({"desired": desired, "current": current, "ready": ready, "available": available, "revision": revision})
     }
 
     /// What the rollout's deadline was exceeded with, if it was (DEP-17).
@@ -150,8 +158,6 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
 
     fn seen(value: Value) -> Seen {

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use muster_objects::time::Timestamp;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose, SigningKey as _,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    PublicKeyData as _, SigningKey as _,
 };
 use rustls::pki_types::CertificateDer;
 use yasna::models::ObjectIdentifier;
@@ -66,7 +66,9 @@ pub fn usages() -> BTreeSet<&'static str> {
 
 /// A key with a certificate that others trust.
 pub struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
+    issuer: Issuer<'static, KeyPair>,
+    der: CertificateDer<'static>,
+    pem: String,
     own: x509::Certificate,
 }
 
@@ -96,26 +98,56 @@ impl Authority {
     /// # Errors
     /// [`rcgen::Error`] when the system's randomness or the cryptography fails.
     pub fn generate() -> Result<Self, rcgen::Error> {
+        let (params, key) = (Self::params()?, KeyPair::generate()?);
+        let certificate = params.self_signed(&key)?;
+        Self::of(certificate.der().clone(), certificate.pem(), Issuer::new(params, key))
+    }
+
+    /// One that was made before: its certificate and its key, as PEM.
+    ///
+    /// # Errors
+    /// [`rcgen::Error`] where they are none, or do not belong together.
+    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, rcgen::Error> {
+        let (block, _) = pem::first(certificate).ok_or(rcgen::Error::CouldNotParseCertificate)?;
+        let key = KeyPair::from_pem(key)?;
+        let spki = key.subject_public_key_info();
+        if !block.bytes.windows(spki.len()).any(|part| part == spki) {
+            return Err(rcgen::Error::CouldNotParseKeyPair);
+        }
+        Self::of(CertificateDer::from(block.bytes), certificate.to_owned(), Issuer::new(Self::params()?, key))
+    }
+
+    fn of(der: CertificateDer<'static>, pem: String, issuer: Issuer<'static, KeyPair>) -> Result<Self, rcgen::Error> {
+        let own = x509::certificate(&der).map_err(|_| rcgen::Error::CouldNotParseCertificate)?;
+        Ok(Self { issuer, der, pem, own })
+    }
+
+    /// What the certificate of every one of them says.
+    fn params() -> Result<CertificateParams, rcgen::Error> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name.push(DnType::CommonName, "muster-ca");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-        let own = x509::certificate(issuer.der()).map_err(|_| rcgen::Error::CouldNotParseCertificate)?;
-        Ok(Self { issuer, own })
+        Ok(params)
     }
 
     /// Its certificate, as PEM.
     #[must_use]
     pub fn pem(&self) -> String {
-        self.issuer.pem()
+        self.pem.clone()
+    }
+
+    /// Its key, as PEM.
+    #[must_use]
+    pub fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
     }
 
     /// Its certificate.
     #[must_use]
     pub fn der(&self) -> CertificateDer<'static> {
-        self.issuer.der().clone()
+        self.der.clone()
     }
 
     /// A certificate for a server that is reached by `localhost`, the loopback addresses, the names that a cluster's

@@ -14,6 +14,7 @@ mod aside;
 pub mod attributes;
 pub mod body;
 pub mod discovery;
+mod durable;
 pub mod in_flight;
 pub mod metrics;
 pub mod negotiate;
@@ -29,7 +30,7 @@ pub mod watch;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -48,11 +49,14 @@ use crate::access::impersonation::Impersonation;
 use crate::access::questions::Answers;
 use crate::admission::{Admission, Operation};
 use crate::codec::Format;
+use crate::identity::Identity;
 use crate::model::Name;
 use crate::model::Subresource;
 use crate::registry::options::{Query, WriteOptions};
 use crate::registry::{Registry, Served};
+use crate::snapshot;
 use crate::status::ApiError;
+use crate::storage::disk::Keeper;
 use crate::webhook::conversions::Conversions;
 use admission::in_time;
 use aside::aside_in_steps;
@@ -87,12 +91,22 @@ pub struct Shared {
     impersonation: Impersonation,
     /// What is being handled now.
     in_flight: InFlight,
+    /// Who the cluster is, where that is kept.
+    identity: Option<Identity>,
+    /// Writes to the disk, where there is one. When nobody shares it any more, all is written.
+    pub(crate) keeper: Mutex<Option<Keeper>>,
 }
 
 impl Shared {
     /// The parts of a server.
     #[must_use]
-    pub fn new(registry: Registry, authenticator: Authenticator, in_flight: InFlight) -> Self {
+    pub fn new(
+        registry: Registry,
+        authenticator: Authenticator,
+        in_flight: InFlight,
+        identity: Option<Identity>,
+        keeper: Option<Keeper>,
+    ) -> Self {
         let registry = Arc::new(registry);
         // Nobody has set it before.
         let _ = registry.webhooks.set(Arc::new(Conversions::new(&registry)));
@@ -103,6 +117,8 @@ impl Shared {
             authenticator,
             impersonation: Impersonation::default(),
             in_flight,
+            identity,
+            keeper: Mutex::new(keeper),
         }
     }
 }
@@ -111,13 +127,13 @@ impl Shared {
 #[derive(Debug, Clone)]
 pub struct Service {
     shared: Arc<Shared>,
-    /// Whether a request must carry a credential to be the administrator's.
-    guarded: bool,
+    /// Whose requests they are; `None` where their credentials say.
+    caller: Option<Arc<User>>,
 }
 
 impl Service {
-    pub(crate) fn new(shared: Arc<Shared>, guarded: bool) -> Self {
-        Self { shared, guarded }
+    pub(crate) fn new(shared: Arc<Shared>, caller: Option<Arc<User>>) -> Self {
+        Self { shared, caller }
     }
 
     /// Answers one request.
@@ -153,7 +169,7 @@ impl Service {
     {
         let begun = Instant::now();
         let Some(_slot) = self.shared.in_flight.request() else { return self.too_many() };
-        let (mut response, labels) = self.route(user, parts, target, query, body).await;
+        let (mut response, labels) = self.route_durably(user, parts, &target, query, body).await;
         // Small ones are not worth counting: there are no more of them than there are requests and connections.
         let size = response.body().held();
         if size >= COUNTED_ANSWER {
@@ -179,7 +195,7 @@ impl Service {
         &self,
         user: &Arc<User>,
         parts: &Parts,
-        target: Target<'_>,
+        target: &Target<'_>,
         query: Query,
         body: B,
     ) -> (Response<Body>, Labels)
@@ -205,12 +221,12 @@ impl Service {
             Target::Resource(group, _, path) if path.beyond => {
                 (discovery::nothing(registry, group, headers, &query), labels("other", &none, ""))
             }
-            Target::Other(parts_of_path) => (self.other(&parts_of_path, parts, &query), labels("get", &none, "")),
+            Target::Other(parts_of_path) => (self.other(parts_of_path, parts, &query), labels("get", &none, "")),
             Target::Resource(group, version, path) => {
-                let bound = bindings(registry, group, version, &path);
+                let bound = bindings(registry, group, version, path);
                 let binds = bound.is_some();
                 let Some(served) = bound.or_else(|| registry.find(group, version, path.resource)) else {
-                    let response = match self.review(user, (group, version), &path, parts, body, &query).await {
+                    let response = match self.review(user, (group, version), path, parts, body, &query).await {
                         Some(response) => response,
                         None => discovery::nothing(registry, group, headers, &query),
                     };
@@ -218,7 +234,7 @@ impl Service {
                 };
                 let plural = &served.resource().plural;
                 let routed = match &parts.method {
-                    method if !binds => resources::route(&served, &path, method, &query),
+                    method if !binds => resources::route(&served, path, method, &query),
                     &Method::POST => Ok((Some(Subresource::Binding), Verb::Create)),
                     _ => Err(ApiError::method_not_allowed()),
                 };
@@ -228,7 +244,7 @@ impl Service {
                 };
                 if let Some(subresource) = subresource.filter(|subresource| subresource.connects()) {
                     let labels = labels("connect", plural, subresource.name());
-                    return (self.connect(user, &served, &path, subresource, &query).await, labels);
+                    return (self.connect(user, &served, path, subresource, &query).await, labels);
                 }
                 let labels = labels(verb.word(), plural, subresource.map_or("", Subresource::name));
                 let body = if reads { Ok((Bytes::new(), None)) } else { self.read(parts, body).await };
@@ -237,8 +253,16 @@ impl Service {
                     Err(Unread::TooMany) => self.too_many(),
                     Ok((body, _hold)) => {
                         let shared = &self.shared;
-                        let request =
-                            resources::Request { shared, served: &served, user, path, parts, query, subresource, verb };
+                        let request = resources::Request {
+                            shared,
+                            served: &served,
+                            user,
+                            path: *path,
+                            parts,
+                            query,
+                            subresource,
+                            verb,
+                        };
                         let waits = served.kind.custom().is_some_and(|custom| custom.family().calls_out());
                         aside_in_steps(waits || body.len() >= aside::LONG_BODY, request.handle(&body)).await
                     }
@@ -417,6 +441,13 @@ impl Service {
                 let text = self.shared.metrics.text(&self.shared.registry);
                 respond::bytes(200, metrics::TEXT, text)
             }
+            ["muster", "snapshot"] => match &self.shared.identity {
+                Some(identity) => {
+                    let pieces = snapshot::of_storage(&self.shared.registry.storage, identity);
+                    respond::with_body(200, "application/gzip", Body::stream(futures::stream::iter(pieces)))
+                }
+                None => respond::no_such_page(),
+            },
             ["openapi", "v3"] => openapi::index(&self.shared.registry),
             ["openapi", "v3", rest @ ..] => {
                 openapi::document(&self.shared.registry, &rest.join("/"), &parts.headers, query)

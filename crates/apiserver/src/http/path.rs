@@ -1,7 +1,7 @@
 //! Paths: what a URL is about.
 
 /// A path below a group and version, taken apart.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourcePath<'a> {
     /// The namespace, where the path names one.
     pub namespace: Option<&'a str>,

@@ -204,6 +204,18 @@ impl Resource {
         Model { group: &self.group, version: &self.version, kind: &self.kind }
     }
 
+    /// The name of the table that holds the objects.
+    #[must_use]
+    pub fn table(&self) -> String {
+        Self::table_of(&self.group, &self.plural)
+    }
+
+    /// The same, by group and plural name.
+    #[must_use]
+    pub fn table_of(group: &str, plural: &str) -> String {
+        format!("{group}/{plural}")
+    }
+
     /// `v1` or `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> String {

@@ -82,7 +82,9 @@ impl Catalogue {
 
     fn with_at(mut self, kinds: Vec<Arc<dyn Kind>>, storage: &Storage, known: Option<ResourceId>) -> Self {
         for kind in kinds {
-            let id = self.place(kind.as_ref()).or(known).unwrap_or_else(|| storage.add_resource());
+            let add =
+                || storage.add_resource(&kind.resource().table(), |stored| super::kept_draft(kind.as_ref(), stored));
+            let id = self.place(kind.as_ref()).or(known).unwrap_or_else(add);
             self.served.push(Arc::new(Served { kind, id }));
         }
         let mut places: Vec<usize> = (0..self.served.len()).collect();

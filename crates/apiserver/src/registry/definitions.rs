@@ -25,8 +25,8 @@ use crate::custom::definition::{Definition, Names};
 use crate::custom::family::Family;
 use crate::kinds::custom::CustomKind;
 use crate::kinds::customresourcedefinition::CLEANUP;
-use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
+use crate::model::{Object, Resource};
 use crate::status::ApiError;
 use crate::storage::{Entry, Range};
 
@@ -202,7 +202,10 @@ impl Registry {
         let again = move || Definition::read(&source.object()).unwrap_or_default();
         let family = Arc::new(Family::new(definition, caller, again));
         // What was stored by another schema has to be read by this one.
-        let plain = before.is_none_or(|before| before.plain && family.stores_as(&before.family));
+        let plain = match before {
+            Some(before) => before.plain && family.stores_as(&before.family),
+            None => !self.storage.has_waiting(&Resource::table_of(&family.group, &family.names.plural)),
+        };
         let kinds = CustomKind::versions(&family, plain);
         let known = catalogue.served().iter().find(|served| {
             let own = served.kind.custom().map(CustomKind::family);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 
 use super::{Registry, Served};
-use crate::storage::{Entry, ResourceId};
+use crate::storage::{Entry, Range, ResourceId};
 
 /// How many notes one write looks at, at most.
 const AT_ONCE: usize = 16;
@@ -27,6 +27,17 @@ struct Note {
 }
 
 impl Registry {
+    /// Goes on with objects that were there before: kinds come back with their definitions, and what goes by itself goes
+    /// after a whole lifetime from now, as leases of etcd do.
+    pub fn resume(&self) {
+        for served in self.catalogue().served().iter().filter(|served| served.resource().lifetime.is_some()) {
+            let listed = self.storage.list(served.id, &Range::default(), None);
+            listed.into_iter().flat_map(|listed| listed.entries).for_each(|entry| self.note_expiry(served, &entry));
+        }
+        let definitions = self.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+        definitions.into_iter().for_each(|definitions| self.settle(&definitions, None));
+    }
+
     /// Notes a write of an object that goes by itself, and removes some whose time has come. One that was written again has
     /// another version than its note, and a later note.
     pub(super) fn note_expiry(&self, served: &Served, entry: &Entry) {

@@ -199,7 +199,9 @@ impl Registry {
             }
         }
         match self.storage.watch(served.id, selection.common(namespace), start_at) {
-            Ok(cursor) => Ok(Ok(Start { initial: entries, version: start_at, announce_end, cursor })),
+            Ok(cursor) => {
+                Ok(Ok(Start { initial: entries, version: start_at, announce_end, cursor: cursor.for_others() }))
+            }
             Err(oldest) => Ok(Err(ApiError::expired(format!("too old resource version: {start_at} ({oldest})")))),
         }
     }

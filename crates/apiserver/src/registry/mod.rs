@@ -22,7 +22,7 @@ pub mod definitions;
 pub mod delete;
 pub mod evictions;
 mod expiry;
-mod first;
+pub(crate) mod first;
 pub mod list;
 pub mod options;
 mod parameters;
@@ -55,7 +55,8 @@ use crate::model::{Object, Resource, Subresource};
 use crate::schema;
 use crate::schema::managed::Subject;
 use crate::status::{ApiError, GroupResource};
-use crate::storage::{Draft, Entry, ResourceId, Retention, Storage};
+use crate::storage::disk::Stored;
+use crate::storage::{Draft, Entry, ResourceId, Storage};
 pub use catalogue::Catalogue;
 use options::WriteOptions;
 use settings::Settings;
@@ -222,14 +223,7 @@ impl Served {
             custom.store(stored.to_mut()).map_err(ApiError::plain)?;
         }
         let object = stored.as_ref();
-        let mut fields = String::new();
-        for label in self.kind.indexed() {
-            if let Some(value) = self.kind.field(object, label) {
-                fields.extend(value.chars().filter(|c| *c != '\0'));
-            }
-            fields.push('\0');
-        }
-        let draft = Draft::new(object, fields, previous);
+        let draft = Draft::new(object, fields(self.kind.as_ref(), object), previous);
         // The reference stores protobuf, which is shorter than JSON.
         let stored = || codec::to_protobuf(&Value::Object(object.clone())).map_or(draft.size(), |bytes| bytes.len());
         if draft.size() > LARGEST_STORED && stored() > LARGEST_STORED {
@@ -237,6 +231,29 @@ impl Served {
         }
         Ok(draft)
     }
+}
+
+/// The values for field selectors.
+fn fields(kind: &dyn Kind, object: &Object) -> String {
+    let mut fields = String::new();
+    for label in kind.indexed() {
+        if let Some(value) = kind.field(object, label) {
+            fields.extend(value.chars().filter(|c| *c != '\0'));
+        }
+        fields.push('\0');
+    }
+    fields
+}
+
+/// An object of a kind as it was kept; `None` where that is no object.
+fn kept_draft(kind: &dyn Kind, stored: &Stored) -> Option<Draft> {
+    let read = || match schema::read_json(&stored.json) {
+        // Deeper than the first reader goes.
+        Ok(Value::Object(object)) => Some(object),
+        _ => None,
+    };
+    let object = serde_json::from_slice(&stored.json).ok().or_else(read)?;
+    Some(Draft::new(&object, fields(kind, &object), None))
 }
 
 /// The longest object that is stored, in bytes: etcd takes requests of 1.5 MiB, and needs some of that for the key.
@@ -293,17 +310,16 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of kinds over an empty storage. Discovery keeps their order within a group version.
+    /// A registry of kinds over a storage without tables. Discovery keeps their order within a group version.
     #[must_use]
     pub fn new(
         kinds: Vec<Arc<dyn Kind>>,
         clock: Clock,
         generator: Generator,
-        retention: Retention,
+        storage: Arc<Storage>,
         mode: authorizer::Mode,
         settings: Settings,
     ) -> Self {
-        let storage = Arc::new(Storage::new(1, retention));
         let catalogue = Catalogue::default().with(kinds, &storage);
         let table = |plural| catalogue.find("rbac.authorization.k8s.io", "v1", plural).map(|served| served.id);
         let tables = || {

@@ -212,15 +212,15 @@ impl Pieces {
 const SHARED_FROM: usize = 16 << 10;
 
 /// An object that is ready to be stored, but for its version.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Draft {
     pub(super) namespace: Arc<str>,
     pub(super) name: Arc<str>,
-    uid: Box<str>,
+    pub(super) uid: Box<str>,
     labels: LabelSet,
     fields: Box<str>,
     /// All of the JSON but the shared member, with nothing where the version's digits go.
-    json: Vec<u8>,
+    pub(super) json: Vec<u8>,
     /// Where in it the shared member was.
     cut: usize,
     /// A large member; empty where there is none.

@@ -14,21 +14,26 @@
 //! watcher that does not read (API-22): it falls behind until the history has moved on, and is ended.
 //! A list at an older version is the present with the later events undone.
 //!
-//! Objects are immutable JSON bytes; see [`Entry`].
+//! Objects are immutable JSON bytes; see [`Entry`]. Where they are kept on a disk too, [`disk`] says what that changes.
 
+pub mod disk;
 mod entry;
+mod stencil;
 mod table;
 mod wakers;
 mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use disk::{Change, Queue, Stored, WriteError};
 pub use entry::{Draft, Entry, LabelSet, Pieces, line};
+pub use stencil::Stencil;
 pub use table::Range;
 use table::Table;
 use wakers::Wakers;
@@ -73,6 +78,16 @@ pub struct Storage {
     version: AtomicU64,
     /// How often it was put back to an earlier version.
     restores: AtomicU64,
+    /// Commits up to this version may be told to others: they are on disk, or there is none.
+    durable: AtomicU64,
+    /// How often commits were undone because the disk refused them.
+    undone: AtomicU64,
+    /// What it said last.
+    error: Mutex<Option<WriteError>>,
+    /// Told when `durable` has risen, or commits were undone.
+    risen: Notify,
+    /// Told when there is something to write.
+    filled: Condvar,
     retention: Retention,
 }
 
@@ -82,6 +97,10 @@ struct Inner {
     tables: BTreeMap<ResourceId, Table>,
     /// What happened last in tables that are no more, for the watches that end with them.
     ended: BTreeMap<ResourceId, Table>,
+    /// Objects of tables whose kinds are still to come.
+    waiting: BTreeMap<Arc<str>, Waiting>,
+    /// What is still to be written to a disk; `None` where there is none.
+    queue: Option<Queue>,
     /// The name of the next table.
     next: u32,
     /// All events that the tables' histories hold, oldest first: when, whose, and its size.
@@ -95,8 +114,21 @@ struct Inner {
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     at: Instant,
+    version: u64,
     resource: ResourceId,
     bytes: usize,
+}
+
+/// The objects of a table, with its name.
+pub type Named = (Arc<str>, Vec<Arc<Entry>>);
+
+/// Objects that have no table.
+#[derive(Debug)]
+enum Waiting {
+    /// As they were read from a disk.
+    Stored(Vec<Stored>),
+    /// As they were.
+    Objects(Vec<Arc<Entry>>),
 }
 
 impl Storage {
@@ -109,6 +141,8 @@ impl Storage {
                 version,
                 tables: BTreeMap::new(),
                 ended: BTreeMap::new(),
+                waiting: BTreeMap::new(),
+                queue: None,
                 next: 0,
                 timeline: VecDeque::new(),
                 bytes: 0,
@@ -116,27 +150,83 @@ impl Storage {
             }),
             version: AtomicU64::new(version),
             restores: AtomicU64::new(0),
+            durable: AtomicU64::new(u64::MAX),
+            undone: AtomicU64::new(0),
+            error: Mutex::default(),
+            risen: Notify::new(),
+            filled: Condvar::new(),
             retention,
         }
     }
 
-    /// A new table, without objects.
-    pub fn add_resource(&self) -> ResourceId {
+    /// Takes over objects that were kept, as of a version, before there is any table. What happened until then cannot be
+    /// seen.
+    pub fn load(&self, version: u64, stored: Vec<Stored>) {
+        let mut inner = self.lock();
+        (inner.version, inner.compacted) = (version, version);
+        for object in stored {
+            let waiting = inner.waiting.entry(Arc::clone(&object.table)).or_insert(Waiting::Stored(Vec::new()));
+            if let Waiting::Stored(objects) = waiting {
+                objects.push(object);
+            }
+        }
+        self.version.store(version, Ordering::Release);
+    }
+
+    /// Whether there are objects that wait for a table of this name.
+    #[must_use]
+    pub fn has_waiting(&self, table: &str) -> bool {
+        self.lock().waiting.contains_key(table)
+    }
+
+    /// A new table, with the objects that wait for one of its name. `read` reads their JSON.
+    pub fn add_resource(&self, name: &str, read: impl Fn(&Stored) -> Option<Draft> + Sync) -> ResourceId {
         let mut inner = self.lock();
         let id = ResourceId(inner.next);
         inner.next += 1;
-        let table = Table::since(inner.version);
+        let mut table = Table::since(name.into(), inner.version);
+        match inner.waiting.remove(name) {
+            None => {}
+            Some(Waiting::Stored(stored)) => {
+                read_all(stored, read).into_iter().for_each(|entry| table.insert(Arc::new(entry)));
+            }
+            Some(Waiting::Objects(objects)) => {
+                if let Some(queue) = &mut inner.queue {
+                    queue.bring_back(&table.name, &objects);
+                }
+                objects.into_iter().for_each(|entry| table.insert(entry));
+            }
+        }
+        if table.len() > 0 {
+            table.changes.fetch_add(1, Ordering::Release);
+        }
         inner.tables.insert(id, table);
         id
+    }
+
+    /// All tables by name, with their objects, at one version.
+    #[must_use]
+    pub fn everything(&self) -> (u64, Vec<Named>) {
+        let inner = self.lock();
+        let tables = inner.tables.values().map(|table| (Arc::clone(&table.name), table.objects())).collect();
+        (inner.version, tables)
     }
 
     /// Removes a table with its objects; watches of it end, once they have seen what happened before.
     pub fn remove_resource(&self, resource: ResourceId) {
         let mut inner = self.lock();
-        let Some(table) = inner.tables.remove(&resource) else { return };
+        let Some(mut table) = inner.tables.remove(&resource) else { return };
         let wakers = table.wakers.clone();
+        match &mut inner.queue {
+            Some(queue) => {
+                if queue.push_removed(resource, Arc::clone(&table.name), wakers.all().collect()) {
+                    self.filled.notify_one();
+                }
+            }
+            None => table.clear(),
+        }
         // What is left of its history goes with the rest.
-        inner.ended.insert(resource, table.ended());
+        inner.ended.insert(resource, table);
         drop(inner);
         wakers.wake_all();
     }
@@ -258,7 +348,8 @@ impl Storage {
         Ok(Listed { version: version.unwrap_or(inner.version), entries, remaining })
     }
 
-    /// A cursor that sees every event after version `after` of the objects of a resource that have something in common.
+    /// A cursor that sees every event after version `after` of the objects of a resource that have something in common, be it
+    /// on disk or not: see [`Cursor::for_others`].
     ///
     /// # Errors
     /// The newest version that can no longer be seen, when `after` is before it.
@@ -281,7 +372,8 @@ impl Storage {
     /// Forgets all history: what has not been read by now can be read no more, as after a compaction.
     pub fn compact(&self) {
         let mut inner = self.lock();
-        while inner.forget_oldest() {}
+        let durable = self.durable.load(Ordering::Acquire);
+        while inner.timeline.front().is_some_and(|oldest| oldest.version <= durable) && inner.forget_oldest() {}
     }
 
     /// Puts everything back to what it was at `version`, as from a backup: later versions are given again, to other
@@ -294,7 +386,8 @@ impl Storage {
         if version < inner.compacted {
             return Err(inner.compacted);
         }
-        if version > inner.version {
+        // What is on a disk does not go back.
+        if version > inner.version || inner.queue.is_some() {
             return Err(inner.version);
         }
         for table in inner.tables.values_mut() {
@@ -317,13 +410,20 @@ impl Storage {
         let bytes = event.size();
         inner.version = event.version;
         let mut woken = Vec::new();
-        if let Some(table) = inner.table_mut(resource) {
+        let Inner { tables, queue, timeline, .. } = &mut *inner;
+        timeline.push_back(Moment { at: now, version: event.version, resource, bytes });
+        if let Some(table) = tables.get_mut(&resource) {
             woken = table.wakers.watching(&event);
             table.changes.fetch_add(1, Ordering::Release);
+            if let Some(queue) = queue {
+                let change = Change::of(&table.name, &event);
+                if queue.push(change, std::mem::take(&mut woken)) {
+                    self.filled.notify_one();
+                }
+            }
             table.append(Arc::new(event));
         }
         inner.bytes += bytes;
-        inner.timeline.push_back(Moment { at: now, resource, bytes });
         self.forget(&mut inner, now);
         self.version.store(inner.version, Ordering::Release);
         drop(inner);
@@ -334,7 +434,9 @@ impl Storage {
     fn forget(&self, inner: &mut Inner, now: Instant) {
         while let Some(oldest) = inner.timeline.front().copied() {
             let expired = now.duration_since(oldest.at) > self.retention.window;
-            if !expired && inner.bytes <= self.retention.bytes {
+            // What is not on disk may have to be undone.
+            let needed = oldest.version > self.durable.load(Ordering::Acquire);
+            if needed || (!expired && inner.bytes <= self.retention.bytes) {
                 break;
             }
             inner.forget_oldest();
@@ -346,6 +448,38 @@ impl Storage {
         // every later request would.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// As many objects are not worth a thread of their own.
+const FEW: usize = 2048;
+
+/// Reads what was kept, many on all processors.
+fn read_all(mut stored: Vec<Stored>, read: impl Fn(&Stored) -> Option<Draft> + Sync) -> Vec<Entry> {
+    let read_some = |part: Vec<Stored>| -> Vec<Entry> {
+        let read_one = |object: Stored| {
+            let draft = read(&object);
+            if draft.is_none() {
+                tracing::error!(table = &*object.table, name = &*object.name, "what was kept is no object");
+            }
+            Some(draft?.at(object.version, EventKind::Added))
+        };
+        part.into_iter().filter_map(read_one).collect()
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let size = stored.len().div_ceil(threads).max(FEW);
+    let mut parts = Vec::new();
+    while stored.len() > size {
+        parts.push(stored.split_off(stored.len() - size));
+    }
+    std::thread::scope(|scope| {
+        let others: Vec<_> = parts.into_iter().map(|part| scope.spawn(|| read_some(part))).collect();
+        let mut entries = read_some(stored);
+        for other in others {
+            // What panics there panics here.
+            entries.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        entries
+    })
 }
 
 /// The answer to a list.

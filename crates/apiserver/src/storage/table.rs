@@ -30,6 +30,8 @@ type Names = BTreeMap<Arc<str>, Arc<Entry>>;
 /// The objects of one resource.
 #[derive(Debug, Default)]
 pub(super) struct Table {
+    /// The name by which it is kept.
+    pub(super) name: Arc<str>,
     /// By namespace, in the order of the keys `namespace/name`; by name within.
     namespaces: Vec<(Arc<str>, Names)>,
     len: usize,
@@ -47,8 +49,8 @@ pub(super) struct Table {
 
 impl Table {
     /// A table that begins at a version.
-    pub(super) fn since(version: u64) -> Self {
-        Self { dropped: version, ..Self::default() }
+    pub(super) fn since(name: Arc<str>, version: u64) -> Self {
+        Self { name, dropped: version, ..Self::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -102,18 +104,24 @@ impl Table {
         self.dropped
     }
 
-    /// Copies into `out` the events after `after`, `most` at most; answers the version up to which all has been
-    /// looked at.
+    /// The version of the newest event.
+    pub(super) fn newest(&self) -> u64 {
+        self.history.back().map_or(self.dropped, |event| event.version)
+    }
+
+    /// Copies into `out` the events after `after` and up to `until`, `most` at most; answers the version up to which all
+    /// has been looked at.
     pub(super) fn events_after(
         &self,
         after: u64,
+        until: u64,
         common: &Common,
         most: usize,
         out: &mut Vec<Arc<Event>>,
     ) -> Option<u64> {
         let start = self.history.partition_point(|e| e.version <= after);
         let mut seen = None;
-        for event in self.history.range(start..).take(most) {
+        for event in self.history.range(start..).take(most).take_while(|event| event.version <= until) {
             seen = Some(event.version);
             if common.is_of(event) {
                 out.push(Arc::clone(event));
@@ -207,14 +215,30 @@ impl Table {
         self.find(namespace).map_or(0, |at| self.namespaces[at].1.len())
     }
 
-    /// What happened, without the objects.
-    pub(super) fn ended(self) -> Self {
-        Self { namespaces: Vec::new(), len: 0, ..self }
+    /// Takes all objects out, and leaves what happened.
+    pub(super) fn clear(&mut self) {
+        (self.namespaces, self.len) = (Vec::new(), 0);
+    }
+
+    /// All objects.
+    pub(super) fn objects(&self) -> Vec<Arc<Entry>> {
+        self.keys(&Range::default()).cloned().collect()
+    }
+
+    /// Undoes what happened last, as if it had not.
+    pub(super) fn undo_last(&mut self) -> Option<Arc<Event>> {
+        let event = self.history.pop_back()?;
+        match &event.previous {
+            Some(before) => self.insert(Arc::clone(before)),
+            None => self.remove(&event.entry.namespace, &event.entry.name),
+        }
+        self.changes.fetch_add(1, Release);
+        Some(event)
     }
 
     /// Whether nothing of what happened is left.
     pub(super) fn is_forgotten(&self) -> bool {
-        self.history.is_empty()
+        self.history.is_empty() && self.len == 0
     }
 
     /// A table of what there was at `version`, which has seen nothing happen.
@@ -224,7 +248,8 @@ impl Table {
         self.changes.fetch_add(1, Release);
         let (wakers, changes) = (self.wakers.clone(), Arc::clone(&self.changes));
         // Whoever has read what is given again ends, however far that has gone when it looks.
-        let mut then = Self { dropped: version, wakers, changes, era: self.era + 1, ..Self::default() };
+        let name = Arc::clone(&self.name);
+        let mut then = Self { name, dropped: version, wakers, changes, era: self.era + 1, ..Self::default() };
         for entry in entries {
             then.insert(entry);
         }

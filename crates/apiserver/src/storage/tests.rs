@@ -35,7 +35,7 @@ fn draft(namespace: &str, name: &str, value: u8, previous: Option<&Entry>) -> Dr
 
 fn storage(bytes: usize) -> Arc<Storage> {
     let storage = Storage::new(1, Retention { window: Duration::from_secs(300), bytes });
-    assert_eq!([storage.add_resource(), storage.add_resource()], [PODS, OTHERS]);
+    assert_eq!(["/pods", "/others"].map(|name| storage.add_resource(name, |_| None)), [PODS, OTHERS]);
     Arc::new(storage)
 }
 
@@ -359,7 +359,7 @@ async fn a_resource_that_is_removed_takes_its_objects_history_and_watches_along(
     storage.create(OTHERS, draft("a", "y", 1, None)).expect("the name is free");
     let mut seen = Vec::new();
     other.next(&mut seen).await.expect("the event is there");
-    let later = storage.add_resource();
+    let later = storage.add_resource("/later", |_| None);
     assert!(later != PODS && storage.watch(later, "", storage.version()).is_ok());
 }
 

@@ -133,7 +133,8 @@ impl Wakers {
         self.all().for_each(|waker| waker.notify.notify_waiters());
     }
 
-    fn all(&self) -> impl Iterator<Item = Arc<Waker>> {
+    /// All that somebody holds.
+    pub(super) fn all(&self) -> impl Iterator<Item = Arc<Waker>> {
         let by_value = [&self.namespaces, &self.names].into_iter().chain(self.fields.values());
         let held = by_value.flat_map(BTreeMap::values).filter_map(Weak::upgrade);
         std::iter::once(Arc::clone(&self.everything)).chain(held)

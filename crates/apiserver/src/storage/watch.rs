@@ -1,6 +1,7 @@
 //! Events, and cursors that follow them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::entry::{Entry, Pieces};
 use super::wakers::{Common, Waker};
@@ -83,6 +84,8 @@ pub struct Cursor {
     common: Common,
     /// Everything up to this version has been read.
     after: u64,
+    /// Whether it sees only what is on disk.
+    for_others: bool,
     waker: Arc<Waker>,
 }
 
@@ -97,7 +100,13 @@ impl Cursor {
         after: u64,
         waker: Arc<Waker>,
     ) -> Self {
-        Self { storage, resource, era, common, after, waker }
+        Self { storage, resource, era, common, after, for_others: false, waker }
+    }
+
+    /// The same for somebody outside the process: it sees an event only when nothing can undo it any more.
+    #[must_use]
+    pub fn for_others(self) -> Self {
+        Self { for_others: true, ..self }
     }
 
     /// The version up to which everything has been read.
@@ -143,11 +152,12 @@ impl Cursor {
             if self.after < self.waker.dropped() || self.after > inner.version || self.era != table.era {
                 return Err(Fallen(table.dropped()));
             }
-            match table.events_after(self.after, &self.common, BATCH, out) {
+            let durable = if self.for_others { self.storage.durable.load(Ordering::Acquire) } else { u64::MAX };
+            match table.events_after(self.after, durable, &self.common, BATCH, out) {
                 Some(seen) => self.after = seen,
-                None if ended => return Err(Fallen(inner.version)),
+                None if ended && table.newest() <= durable => return Err(Fallen(inner.version)),
                 None => {
-                    self.after = self.after.max(inner.version);
+                    self.after = self.after.max(inner.version.min(durable));
                     return Ok(());
                 }
             }

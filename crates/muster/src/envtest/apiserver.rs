@@ -4,9 +4,9 @@ use std::env;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use muster_apiserver::Options;
 use muster_apiserver::generator::Generator;
 use muster_apiserver::storage::Retention;
+use muster_apiserver::{ApiServer, Options};
 
 use super::extras::{self, Extras};
 use super::flags::{Given, Reference};
@@ -129,7 +129,7 @@ pub(super) async fn run(given: &Given, mut signals: Signals) -> Result<()> {
         seed: extras.seed,
         ..Settings::default()
     };
-    let server = Server::with(&wanted, kinds, options);
+    let server = Server::with(&wanted, ApiServer::with_kinds(kinds, options));
     if let Some(authorities) = files::named(given, "client-ca-file")? {
         server.publish_client_ca(&String::from_utf8_lossy(&authorities));
     }

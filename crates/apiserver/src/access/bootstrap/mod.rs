@@ -26,8 +26,6 @@ pub const GROUP: &str = "rbac.authorization.k8s.io";
 pub struct First {
     /// The plural name of its kind, which is of the group `rbac.authorization.k8s.io`.
     pub plural: &'static str,
-    /// The namespace; empty for a cluster's object.
-    pub namespace: String,
     /// The object.
     pub object: Object,
 }
@@ -85,7 +83,10 @@ impl First {
             "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
         });
         object.insert("metadata".to_owned(), about);
-        Self { plural, namespace: namespace.to_owned(), object }
+        if !namespace.is_empty() {
+            object.object_or_new("metadata").insert("namespace".to_owned(), json!(namespace));
+        }
+        Self { plural, object }
     }
 
     /// Adds a rule, a subject, or what is gathered.

@@ -223,8 +223,16 @@ impl SigningKey {
     /// # Errors
     /// When the system has no randomness.
     pub fn generate() -> io::Result<Self> {
+        Self::from_pkcs8(&Self::generate_pkcs8()?)
+    }
+
+    /// A new key, as PKCS #8 in DER.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn generate_pkcs8() -> io::Result<Vec<u8>> {
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
-        Self::from_pkcs8(document.map_err(|_| io::Error::other("the system gives no randomness"))?.as_ref())
+        Ok(document.map_err(|_| io::Error::other("the system gives no randomness"))?.as_ref().to_vec())
     }
 
     /// A key that was made before, as PKCS #8 in DER.

@@ -1,0 +1,216 @@
+//! A server whose commits are written to a disk, from outside: what it answers while the disk waits, refuses and is read
+//! again.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex};
+
+use futures::FutureExt as _;
+use muster_apiserver::generator::Generator;
+use muster_apiserver::storage::disk::{Change, Disk, Group, Stored, WriteError};
+use muster_apiserver::{ApiServer, Kept, Options};
+use serde_json::{Value, json};
+use support::Server;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// What a disk does with a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Mode {
+    #[default]
+    Takes,
+    Waits,
+    IsFull,
+}
+
+/// A disk in memory.
+#[derive(Debug, Clone, Default)]
+struct Fake(Arc<(Mutex<Inside>, Condvar)>);
+
+/// A table, a namespace and a name.
+type Key = (Arc<str>, Arc<str>, Arc<str>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    mode: Mode,
+    version: u64,
+    rows: BTreeMap<Key, Stored>,
+}
+
+impl Fake {
+    fn set(&self, mode: Mode) {
+        self.0.0.lock().unwrap().mode = mode;
+        self.0.1.notify_all();
+    }
+
+    /// A server that goes on with what is on the disk.
+    fn server(&self, seed: u64) -> Server {
+        let (version, stored) = {
+            let inside = self.0.0.lock().unwrap();
+            (inside.version, inside.rows.values().cloned().collect())
+        };
+        let mut options = Options::system().expect("randomness");
+        options.generator = Generator::seeded(seed);
+        let kept = Kept { version, stored, identity: None, disk: Some(Box::new(self.clone())) };
+        Server { api: ApiServer::resume(options, kept).expect("a thread"), handle: None }
+    }
+}
+
+impl Disk for Fake {
+    fn write(&mut self, group: &Group) -> Result<(), WriteError> {
+        let mut inside = self.0.0.lock().unwrap();
+        while inside.mode == Mode::Waits {
+            inside = self.0.1.wait(inside).unwrap();
+        }
+        if inside.mode == Mode::IsFull {
+            return Err(WriteError { message: "cannot write FILE: no space".to_owned(), full: true });
+        }
+        inside.version = group.version;
+        for change in &group.changes {
+            match change {
+                Change::Put(table, entry) => {
+                    let (table, namespace, name) =
+                        (Arc::clone(table), Arc::clone(&entry.namespace), Arc::clone(&entry.name));
+                    let json = entry.json().joined();
+                    let key = (Arc::clone(&table), Arc::clone(&namespace), Arc::clone(&name));
+                    inside.rows.insert(key, Stored { table, namespace, name, version: entry.version, json });
+                }
+                Change::Remove(table, namespace, name) => {
+                    inside.rows.remove(&(Arc::clone(table), Arc::clone(namespace), Arc::clone(name)));
+                }
+                Change::Drop(table) => inside.rows.retain(|(other, ..), _| other != table),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}})
+}
+
+/// Contract: API-24
+#[tokio::test]
+async fn nothing_is_answered_before_it_is_on_disk() {
+    let disk = Fake::default();
+    let server = disk.server(1);
+    assert_eq!(server.post(MAPS, &map("a")).await.status, 201);
+    disk.set(Mode::Waits);
+    let body = map("b");
+    let before = server.api.registry().storage.version();
+    let mut write = Box::pin(server.post(MAPS, &body));
+    while server.api.registry().storage.version() == before {
+        assert!((&mut write).now_or_never().is_none(), "it is not on disk");
+        tokio::task::yield_now().await;
+    }
+    let path = format!("{MAPS}/b");
+    let mut read = Box::pin(server.get(&path));
+    for _ in 0..100 {
+        assert!((&mut write).now_or_never().is_none(), "it is not on disk");
+        // It has seen it, and must not tell.
+        assert!((&mut read).now_or_never().is_none(), "what it tells is not on disk");
+        tokio::task::yield_now().await;
+    }
+    disk.set(Mode::Takes);
+    assert_eq!((write.await.status, read.await.status), (201, 200));
+}
+
+/// Contract: API-37
+#[tokio::test]
+async fn a_full_disk_refuses_writes_and_goes_on_reading() {
+    let disk = Fake::default();
+    let server = disk.server(1);
+    assert_eq!(server.post(MAPS, &map("a")).await.status, 201);
+    disk.set(Mode::IsFull);
+    for _ in 0..3 {
+        let refused = server.post(MAPS, &map("b")).await;
+        let said = refused.json();
+        let message = "etcdserver: mvcc: database space exceeded: cannot write FILE: no space";
+        assert_eq!((refused.status, said["message"].as_str(), &said["code"]), (500, Some(message), &json!(500)));
+        assert_eq!(server.delete(&format!("{MAPS}/a"), None).await.status, 500);
+        assert_eq!(server.get(&format!("{MAPS}/a")).await.status, 200);
+        assert_eq!(server.get(&format!("{MAPS}/b")).await.status, 404);
+    }
+    disk.set(Mode::Takes);
+    assert_eq!(server.post(MAPS, &map("b")).await.status, 201);
+    assert_eq!(disk.server(1).get(&format!("{MAPS}/b")).await.status, 200);
+}
+
+fn definition() -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"size": {"type": "integer"}}}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    })
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const THINGS: &str = "/apis/example.com/v1/namespaces/default/things";
+
+/// Contract: API-24, API-28
+#[tokio::test]
+async fn a_server_goes_on_with_what_was_there() {
+    let disk = Fake::default();
+    let server = disk.server(1);
+    assert_eq!(server.post(DEFINITIONS, &definition()).await.status, 201);
+    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "size": 3});
+    assert_eq!(server.post(THINGS, &thing).await.status, 201);
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]},
+    });
+    let services = "/api/v1/namespaces/default/services";
+    let given = server.post(services, &service).await.json();
+    let before = server.get(THINGS).await.json();
+    drop(server);
+
+    let server = disk.server(1);
+    let after = server.get(THINGS).await.json();
+    assert_eq!(after["items"], before["items"]);
+    let version = |list: &Value| list["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse::<u64>().ok());
+    assert!(version(&after) >= version(&before), "{after}");
+    assert_eq!(server.get(&format!("{services}/s")).await.json(), given);
+    // What is in use stays in use, and nothing is given twice.
+    let mut other = service.clone();
+    other["metadata"]["name"] = json!("other");
+    other["spec"]["clusterIP"] = given["spec"]["clusterIP"].clone();
+    assert_eq!(server.post(services, &other).await.status, 422);
+    let uid = |answer: Value| answer["metadata"]["uid"].as_str().map(str::to_owned);
+    let new = uid(server.post(MAPS, &map("new")).await.json()).expect("a uid");
+    let rows =
+        disk.0.0.lock().unwrap().rows.values().filter(|row| row.json.windows(36).any(|w| w == new.as_bytes())).count();
+    assert_eq!(rows, 1, "a seed does not give a uid twice");
+    let gone = server.get(&format!("{MAPS}?watch=1&resourceVersion=1&timeoutSeconds=1")).await;
+    assert!(String::from_utf8_lossy(&gone.body).contains("\"code\":410"), "{gone:?}");
+    let old = server.get(&format!("{MAPS}?resourceVersion=1&resourceVersionMatch=Exact")).await;
+    assert_eq!(old.status, 410);
+
+    // With the definition go the objects, for good.
+    assert_eq!(server.delete(&format!("{DEFINITIONS}/things.example.com"), None).await.status, 200);
+    drop(server);
+    let server = disk.server(1);
+    assert_eq!(server.get(THINGS).await.status, 404);
+    assert_eq!(server.post(DEFINITIONS, &definition()).await.status, 201);
+    assert_eq!(server.get(THINGS).await.json()["items"], json!([]));
+}
+
+/// Contract: API-37
+#[tokio::test]
+async fn a_definition_whose_deletion_is_refused_is_served_again_with_its_objects() {
+    let disk = Fake::default();
+    let server = disk.server(1);
+    assert_eq!(server.post(DEFINITIONS, &definition()).await.status, 201);
+    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "size": 3});
+    assert_eq!(server.post(THINGS, &thing).await.status, 201);
+    disk.set(Mode::IsFull);
+    assert_eq!(server.delete(&format!("{DEFINITIONS}/things.example.com"), None).await.status, 500);
+    assert_eq!(server.get(&format!("{THINGS}/t")).await.json()["size"], json!(3));
+    disk.set(Mode::Takes);
+    assert_eq!(server.post(MAPS, &map("a")).await.status, 201);
+    drop(server);
+    assert_eq!(disk.server(1).get(&format!("{THINGS}/t")).await.json()["size"], json!(3));
+}

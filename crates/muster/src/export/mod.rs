@@ -1,0 +1,151 @@
+//! `muster export`: what people made in a cluster, as YAML that `kubectl apply` takes on another one.
+//!
+//! ```text
+//!   API server (of a kubeconfig, or of a folder or a snapshot in memory) --> lists of all kinds --> clean --> sorted YAML
+//! ```
+
+mod clean;
+mod order;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use muster_apiserver::disk::Folder;
+use muster_apiserver::model::Object;
+use muster_apiserver::{ApiServer, Kept, Options, yaml};
+use muster_cluster::kinds::{Kind, Kinds};
+use muster_runtime::client::{Client, Options as ClientOptions, configuration};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::data;
+
+const EXAMPLES: &str = "\
+Examples:
+  # One namespace of the cluster that `muster up` started, to another cluster
+  muster export -n shop | kubectl --context staging apply -f -
+
+  # Everything that people made, of any cluster
+  muster export -A --kubeconfig ~/.kube/config -o cluster.yaml
+
+  # Of a cluster that is not running
+  muster export -A --data-dir ~/clusters/one
+  muster export -A --from backup.muster
+
+kubectl looks up all kinds before it applies anything: where the file has CustomResourceDefinitions and objects of
+them, apply it twice. Secrets are in it as they are.";
+
+/// What `muster export` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Export {
+    /// Only the objects of this namespace, and the namespace
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default", conflicts_with = "all_namespaces")]
+    namespace: String,
+
+    /// Everything: all namespaces, and what is in none
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+
+    /// The cluster to read
+    #[arg(long, value_name = "FILE", default_value = "muster.kubeconfig", conflicts_with_all = ["data_dir", "from"])]
+    kubeconfig: PathBuf,
+
+    /// The folder of a cluster that is not running
+    #[arg(long, value_name = "DIR", conflicts_with = "from")]
+    data_dir: Option<PathBuf>,
+
+    /// A file of `muster snapshot save`
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+
+    /// Where to write it; standard output where absent
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs `muster export`.
+///
+/// # Errors
+/// Where the cluster cannot be read, or the file not be written.
+pub(crate) async fn run(arguments: &Export) -> Result<()> {
+    let client = client(arguments).await?;
+    let text = export(&client, (!arguments.all_namespaces).then_some(&*arguments.namespace)).await?;
+    match &arguments.output {
+        Some(file) => fs::write(file, text).with_context(|| format!("{}", file.display())),
+        None => match io::stdout().write_all(text.as_bytes()) {
+            // Whoever reads has had enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => Ok(written?),
+        },
+    }
+}
+
+/// A client of the cluster; one that is not running is served in memory.
+async fn client(arguments: &Export) -> Result<Client> {
+    let (identity, contents) = match (&arguments.data_dir, &arguments.from) {
+        (Some(folder), _) => Folder::read(folder)?,
+        (None, Some(file)) => data::read(file)?,
+        (None, None) => {
+            let config = configuration(Some(&arguments.kubeconfig)).await?;
+            return Ok(Client::connect(&config, &ClientOptions { protobuf: false, ..ClientOptions::default() })?);
+        }
+    };
+    let options = Options::system().context("this machine gives no randomness")?;
+    let kept = Kept { version: contents.version, stored: contents.stored, identity: Some(identity), disk: None };
+    let server = ApiServer::resume(options, kept)?;
+    Ok(Client::in_process(server.service(), &ClientOptions { protobuf: false, ..ClientOptions::default() }))
+}
+
+/// Everything of a namespace, or of the cluster, as YAML.
+async fn export(client: &Client, namespace: Option<&str>) -> Result<String> {
+    let kinds = Kinds::discover(client).await.context("the server's kinds")?;
+    let mut objects: Vec<Object> = Vec::new();
+    for kind in preferred(&kinds) {
+        let is_namespace = &*kind.api_version == "v1" && &*kind.kind == "Namespace";
+        if !kind.collectable || clean::is_left_out(kind) || (namespace.is_some() && !kind.namespaced && !is_namespace) {
+            continue;
+        }
+        let mut path = kind.resource.collection(namespace.filter(|_| kind.namespaced));
+        if let (true, Some(namespace)) = (is_namespace, namespace) {
+            path.push_str(&format!("?fieldSelector=metadata.name%3D{namespace}"));
+        }
+        let answer = client.get(&path).await.with_context(|| format!("{} cannot be listed", kind.kind))?;
+        let list: List = serde_json::from_slice(&answer.body).with_context(|| format!("the list of {}", kind.kind))?;
+        for mut object in list.items {
+            // Items of a list do not say what they are.
+            object.insert("apiVersion".to_owned(), Value::from(&*kind.api_version));
+            object.insert("kind".to_owned(), Value::from(&*kind.kind));
+            objects.extend(clean::cleaned(object));
+        }
+    }
+    objects.sort_by_cached_key(order::place);
+    let mut text = String::new();
+    for object in objects {
+        text.push_str("---\n");
+        text.push_str(&yaml::to_string(&Value::Object(object)));
+    }
+    Ok(text)
+}
+
+#[derive(Deserialize)]
+struct List {
+    #[serde(default)]
+    items: Vec<Object>,
+}
+
+/// Each kind once: in its group's preferred version, or in the one that it has.
+fn preferred(kinds: &Kinds) -> impl Iterator<Item = &Kind> {
+    let mut chosen: BTreeMap<(&str, &str), &Kind> = BTreeMap::new();
+    for kind in kinds.iter() {
+        let place = chosen.entry((&kind.resource.group, &kind.resource.plural)).or_insert(kind);
+        if kind.preferred {
+            *place = kind;
+        }
+    }
+    chosen.into_values()
+}

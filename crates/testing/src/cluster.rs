@@ -1,0 +1,201 @@
+//! A running cluster: its clients, waiting for it, and its end.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, ListParams};
+use kube::{Client, Resource};
+use muster_apiserver::ApiServer;
+use muster_apiserver::access::{User, service_account};
+use muster_apiserver::certificates::Authority;
+use muster_cluster::embedded::Embedded;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
+
+use crate::builder::Builder;
+use crate::connection::Connection;
+use crate::error::Error;
+
+/// How often what is waited for is looked at, by tokio's clock.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A cluster in this process. Dropping it ends everything: its loops, its watches, and what its clients can ask.
+pub struct Cluster {
+    pub(crate) server: ApiServer,
+    pub(crate) embedded: Embedded,
+    pub(crate) connection: Connection,
+    pub(crate) client: Client,
+    /// Who signs certificates in it.
+    pub(crate) authority: Arc<Authority>,
+    /// After how long without a write it is at rest.
+    pub(crate) quiet: Duration,
+    pub(crate) patience: Duration,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Starts a cluster as [`Builder::default`] has it.
+    ///
+    /// # Errors
+    /// As [`Builder::start`].
+    pub async fn start() -> Result<Self, Error> {
+        Builder::default().start().await
+    }
+
+    /// A cluster of which more is to be said before its start.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A client that may do anything. Its namespace is `default`.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// A client of a user, who is in these groups and in `system:authenticated` and may do what roles say.
+    /// `system:serviceaccount:NAMESPACE:NAME` is a service account, and in the groups of one.
+    #[must_use]
+    pub fn client_as(&self, user: &str, groups: &[&str]) -> Client {
+        self.connection.of(self.server.service_as(self::user(user, groups))).client()
+    }
+
+    /// The same as [`Cluster::client`], that no fault strikes: for the test to look at what came of them.
+    #[cfg(feature = "faults")]
+    #[must_use]
+    pub fn observer(&self) -> Client {
+        self.connection.with_faults(None).client()
+    }
+
+    /// The server, for what no client can do: to forget or restore its history ([`ApiServer::registry`]).
+    #[must_use]
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// Changes how many simulated nodes there are: those that go are dead, and their pods with them. Has no effect in a
+    /// cluster that was started without nodes.
+    pub fn set_nodes(&self, nodes: u32) {
+        self.embedded.cluster().set_nodes(nodes);
+    }
+
+    /// Waits until an object is as it should be, and returns it; `None` where that is to be gone.
+    ///
+    /// # Errors
+    /// [`Error::Never`] with the object's last state, [`Error::Kube`] where it cannot be read.
+    pub async fn until<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        done: impl Fn(Option<&K>) -> bool,
+    ) -> Result<Option<K>, Error>
+    where
+        K: Clone + DeserializeOwned + Serialize + fmt::Debug,
+    {
+        let deadline = Instant::now() + self.patience;
+        let mut seen = None;
+        loop {
+            let version = self.server.registry().storage.version();
+            // What nobody wrote is as it was.
+            if seen != Some(version) {
+                seen = Some(version);
+                let object = api.get_opt(name).await?;
+                if done(object.as_ref()) {
+                    return Ok(object);
+                }
+            }
+            if Instant::now() >= deadline {
+                let last = serde_json::to_string(&api.get_opt(name).await?).map_err(Error::NoObject)?;
+                let kind = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
+                let what = format!("{kind} {name}");
+                return Err(Error::Never { what, patience: self.patience, last });
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits until the cluster has come to rest: nothing but Leases and Events has been written for as long as a pod
+    /// takes to start or to stop, and a second. It is made for paused time, in which that takes none.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] where it does not.
+    pub async fn settled(&self) -> Result<(), Error> {
+        let deadline = Instant::now() + self.patience;
+        let (mut writes, mut since) = (self.writes(), Instant::now());
+        while since.elapsed() < self.quiet {
+            if Instant::now() >= deadline {
+                return Err(Error::Busy { patience: self.patience });
+            }
+            sleep(LOOK_EVERY).await;
+            let now = self.writes();
+            if now != writes {
+                (writes, since) = (now, Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// How often anything but Leases and Events was written.
+    fn writes(&self) -> u64 {
+        let registry = self.server.registry();
+        let told = |plural: &str| plural == "leases" || plural == "events";
+        let catalogue = registry.catalogue();
+        let ids = catalogue.served().iter().filter(|served| !told(&served.resource().plural)).map(|served| served.id);
+        ids.map(|id| registry.storage.changes(id).load(std::sync::atomic::Ordering::Acquire)).sum()
+    }
+
+    /// The Events about an object, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Kube`].
+    pub async fn events_of<K: Resource>(&self, object: &K) -> Result<Vec<Event>, Error> {
+        let uid = object.meta().uid.as_deref().unwrap_or_default();
+        let about = ListParams::default().fields(&format!("involvedObject.uid={uid}"));
+        let mut events = Api::<Event>::all(self.client()).list(&about).await?.items;
+        events.sort_by_key(|event| event.metadata.creation_timestamp.clone());
+        Ok(events)
+    }
+}
+
+fn user(name: &str, groups: &[&str]) -> User {
+    let mut user = match service_account(name) {
+        Some((namespace, name)) => User::service_account(namespace, name),
+        None => User { name: name.to_owned(), ..User::default() },
+    };
+    user.groups.extend(groups.iter().map(|group| (*group).to_owned()));
+    user
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.connection.close();
+        self.server.stop();
+    }
+}
+
+/// What a test can be handed: the type of an argument of a function with [`macro@crate::test`].
+pub trait FromCluster<'c> {
+    /// Takes it from the test's cluster.
+    fn from_cluster(cluster: &'c Cluster) -> Self;
+}
+
+impl FromCluster<'_> for Client {
+    fn from_cluster(cluster: &Cluster) -> Self {
+        cluster.client()
+    }
+}
+
+impl<'c> FromCluster<'c> for &'c Cluster {
+    fn from_cluster(cluster: &'c Cluster) -> Self {
+        cluster
+    }
+}
