@@ -4,16 +4,23 @@
 //! without bounds (its memory limit) is a fault, and so is an answer that blames the server for what a client sent
 //! (API-22). Nothing is stored but what a target says.
 
+use std::io::Write as _;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
+use muster_apiserver::disk::{Contents, Engine};
 use muster_apiserver::http::Service;
+use muster_apiserver::snapshot::Snapshot;
+use muster_apiserver::storage::disk::Stored;
 use muster_apiserver::{ApiServer, Options};
 use muster_objects::time::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 const JSON: &str = "application/json";
@@ -109,6 +116,50 @@ pub fn schemas(data: &[u8]) {
     let Ok(schema) = serde_json::from_slice::<Value>(data) else { return };
     define(&schema);
     send(Method::POST, &format!("{THINGS}?dryRun=All"), JSON, thing("new").to_string().as_bytes());
+}
+
+/// A file that a cluster is kept in. The first byte says which: a snapshot as it is, the lines of one, or a file of data,
+/// some of whose bytes are others, four bytes saying where and one how. It is refused, or it is what was written.
+pub fn files(data: &[u8]) {
+    let [which, data @ ..] = data else { return };
+    match which % 3 {
+        0 => drop(Snapshot::read(data)),
+        1 => {
+            let mut lines = GzEncoder::new(Vec::new(), Compression::none());
+            lines.write_all(data).expect("memory");
+            drop(Snapshot::read(&*lines.finish().expect("memory")));
+        }
+        _ => changed(data),
+    }
+}
+
+fn changed(changes: &[u8]) {
+    static WRITTEN: OnceLock<(TempDir, Contents, Vec<u8>)> = OnceLock::new();
+    let (folder, contents, file) = WRITTEN.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stored = (0..20_u64).map(|index| Stored {
+            table: "configmaps".into(),
+            namespace: "default".into(),
+            name: format!("m{index}").into(),
+            version: index + 1,
+            json: thing(&"x".repeat(64 << (index % 8))).to_string().into(),
+        });
+        let contents = Contents { version: 20, stored: stored.collect() };
+        let path = folder.path().join("written");
+        Engine::create(&path, &contents, false).expect("a file");
+        let file = std::fs::read(&path).expect("the file");
+        (folder, contents, file)
+    });
+    let mut file = file.clone();
+    for change in changes.chunks_exact(5) {
+        let at = u32::from_le_bytes([change[0], change[1], change[2], change[3]]) as usize % file.len();
+        file[at] ^= change[4];
+    }
+    let path = folder.path().join("changed");
+    std::fs::write(&path, file).expect("a file");
+    if let Ok(read) = Engine::read(&path) {
+        assert_eq!((read.version, &read.stored), (contents.version, &contents.stored));
+    }
 }
 
 /// Gives the custom resource another schema, if that is one.

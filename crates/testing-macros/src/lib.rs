@@ -13,7 +13,7 @@ use crate::options::Options;
 
 /// Makes a test of an async function, whose arguments are a `kube::Client`, a `&Cluster`, or both.
 ///
-/// ```ignore
+/// ```text
 /// #[muster_testing::test(nodes = 3, controllers = "deployment,replicaset", seeds = 100)]
 /// async fn scales(client: kube::Client, cluster: &muster_testing::Cluster) -> Result<(), kube::Error> { .. }
 /// ```
