@@ -140,7 +140,7 @@ fn changed(changes: &[u8]) {
         let stored = (0..20_u64).map(|index| Stored {
             table: "configmaps".into(),
             namespace: "default".into(),
-            name: format!("m{index}").into(),
+            name: format!("m{index:02}").into(),
             version: index + 1,
             json: thing(&"x".repeat(64 << (index % 8))).to_string().into(),
         });
