@@ -42,16 +42,12 @@ fn main() {
     }
     let cores = available_parallelism().map_or(1, usize::from);
     println!("{cores} cores; medians of {STARTS} starts, {AT_ONCE} clusters at once in one process");
-    println!(
-        "{:<46} {:>9} {:>9} {:>12} {:>9} {:>12}",
-        "cluster", "start", "of CPU", "first write", "settled", "each of all"
-    );
+    println!("{:<46} {:>9} {:>12} {:>9} {:>12}", "cluster", "start", "first write", "settled", "each of all");
     for (kind, (name, builder)) in KINDS.into_iter().enumerate() {
-        let ((start, busy), write, settled) = starts(builder);
+        let (start, write, settled) = starts(builder);
         println!(
-            "{name:<46} {:>6.2} ms {:>6.2} ms {:>9.2} ms {:>6.2} ms {:>8.2} MiB",
+            "{name:<46} {:>6.2} ms {:>9.2} ms {:>6.2} ms {:>8.2} MiB",
             milliseconds(start),
-            milliseconds(busy),
             milliseconds(write),
             milliseconds(settled),
             mebibytes(memory_of(kind)) / AT_ONCE as f64,
@@ -67,16 +63,14 @@ fn memory_of(kind: usize) -> u64 {
     text.trim().parse().unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// The median time of a start, and what of it the CPU was busy with it; of a start and a write, and of a start until nothing
-/// more is being done.
-fn starts(builder: fn() -> Builder) -> ((Duration, Duration), Duration, Duration) {
-    let (mut starts, mut busy, mut writes, mut rests) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+/// The median time of a start, of a start and a write, and of a start until nothing more is being done.
+fn starts(builder: fn() -> Builder) -> (Duration, Duration, Duration) {
+    let (mut starts, mut writes, mut rests) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..STARTS {
         runtime().block_on(async {
-            let (begun, used) = (Instant::now(), cpu());
+            let begun = Instant::now();
             let cluster = builder().start().await.expect("a cluster");
             starts.push(begun.elapsed());
-            busy.push(cpu() - used);
             let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
             let mut map = ConfigMap::default();
             map.metadata.name = Some("first".to_owned());
@@ -86,7 +80,7 @@ fn starts(builder: fn() -> Builder) -> ((Duration, Duration), Duration, Duration
             rests.push(begun.elapsed());
         });
     }
-    ((median(starts), median(busy)), median(writes), median(rests))
+    (median(starts), median(writes), median(rests))
 }
 
 /// What so many take together, at rest. They are dropped in the end.
@@ -115,12 +109,6 @@ fn runtime() -> tokio::runtime::Runtime {
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
-}
-
-/// For how long this thread has had a CPU, which does not depend on what else the machine does.
-fn cpu() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(text.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or_default())
 }
 
 /// Resident memory in bytes.
