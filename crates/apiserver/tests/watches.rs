@@ -130,6 +130,10 @@ async fn too_old_is_an_error_event() {
     assert_eq!(event["object"]["reason"], "Expired");
     assert!(event["object"]["message"].as_str().expect("a message").starts_with("too old resource version: 5 ("));
     assert_eq!(watch.next().await, None);
+    let body = server.get(&format!("{MAPS}?watch=1&resourceVersion=5")).await.body;
+    let begin =
+        r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"#;
+    assert!(body.starts_with(begin.as_bytes()), "{body:?}");
 }
 
 /// Contract: API-22

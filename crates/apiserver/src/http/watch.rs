@@ -72,8 +72,14 @@ pub struct Watch {
 
 /// A stream with one ERROR event.
 pub fn failed(error: &ApiError, protobuf: bool) -> impl Stream<Item = Bytes> + Send + use<> {
-    let object = error.to_status().to_string();
-    futures::stream::iter([encoded(line("ERROR", object.as_bytes()), protobuf)])
+    futures::stream::iter([encoded(error_line(error), protobuf)])
+}
+
+/// The line of an ERROR event.
+fn error_line(error: &ApiError) -> Bytes {
+    let mut status = Vec::with_capacity(256);
+    codec::to_json(&mut status, &error.to_status(), false);
+    line("ERROR", &status)
 }
 
 /// An event's line as the client reads it.
@@ -253,7 +259,7 @@ impl Watch {
         if served.kind.custom().is_some() {
             let read = read.insert([object.clone()]);
             if let Err(error) = served.read(read) {
-                return line("ERROR", error.to_status().to_string().as_bytes());
+                return error_line(&error);
             }
         }
         let object = read.as_ref().map_or(object, |[read]| read);
