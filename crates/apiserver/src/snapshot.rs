@@ -264,9 +264,9 @@ impl<R: Read> Lines<R> {
             return Err(self.error(what));
         }
         // The end of the compressed data has a checksum of its own.
-        match self.text.read_to_end(&mut Vec::new()) {
+        match self.text.read(&mut [0]) {
             Ok(0) => Ok(()),
-            Ok(more) => Err(self.error(format!("{more} bytes follow on the end"))),
+            Ok(_) => Err(self.error("something follows on the end".to_owned())),
             Err(error) => Err(self.error(damaged(&error))),
         }
     }

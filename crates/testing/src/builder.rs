@@ -7,6 +7,7 @@ use kube::CustomResourceExt;
 use muster_apiserver::access::authorizer::Mode;
 use muster_apiserver::certificates::Authority;
 use muster_apiserver::generator::Generator;
+use muster_apiserver::identity::random_token;
 use muster_apiserver::{ApiServer, Options as ServerOptions};
 use muster_cluster::embedded::{Clients, Embedded, known_controllers};
 use muster_cluster::{DelayRange, Options as ClusterOptions};
@@ -145,6 +146,8 @@ impl Builder {
         let begin = timestamp(self.begin.unwrap_or_else(SystemTime::now));
         let mut options = ServerOptions::seeded(self.seed.unwrap_or_default(), begin);
         options.authorization = self.authorization;
+        // Whoever can reach a socket could guess the token of a seed, and no answer has it.
+        options.token = random_token().map_err(Error::NoRandomness)?;
         if self.seed.is_none() {
             options.generator = Generator::random().map_err(Error::NoRandomness)?;
         }

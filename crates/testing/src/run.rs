@@ -71,6 +71,7 @@ pub fn run<T: Outcome>(
     let only = number(SEED);
     let first = only.unwrap_or(run.seed);
     let count = if only.is_some() { 1 } else { number(SEEDS).unwrap_or(run.seeds) };
+    assert!(count > 0, "{name}: found 0 seeds, expected 1 or more (`seeds`, or {SEEDS})");
     for seed in (first..).take(usize::try_from(count).unwrap_or(usize::MAX)) {
         let begin = if run.paused { UNIX_EPOCH + EPOCH } else { SystemTime::now() };
         let cluster = build(Cluster::builder().seed(seed).begin(begin));

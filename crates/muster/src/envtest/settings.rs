@@ -155,9 +155,9 @@ pub(super) fn authorization(given: &Given) -> Result<authorizer::Mode> {
     for name in given.list("authorization-mode") {
         let (one, rank) = match name {
             "AlwaysAllow" => (authorizer::Mode::AlwaysAllow, 2),
-            // Nodes here are the server's own, and need no rights.
-            "RBAC" | "Node" => (authorizer::Mode::Rbac, 1),
-            "AlwaysDeny" => (authorizer::Mode::AlwaysDeny, 0),
+            "RBAC" => (authorizer::Mode::Rbac, 1),
+            // Nodes here are the server's own, and need no rights: it allows nobody else anything.
+            "AlwaysDeny" | "Node" => (authorizer::Mode::AlwaysDeny, 0),
             "ABAC" | "Webhook" => bail!("--authorization-mode {name}: this mode is not here; there are {MODES}"),
             _ => bail!("--authorization-mode {name}: there is no such mode; expected {MODES}"),
         };

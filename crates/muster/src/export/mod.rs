@@ -8,9 +8,10 @@ mod clean;
 mod order;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -76,13 +77,21 @@ pub(crate) async fn run(arguments: &Export) -> Result<()> {
     let client = client(arguments).await?;
     let text = export(&client, (!arguments.all_namespaces).then_some(&*arguments.namespace)).await?;
     match &arguments.output {
-        Some(file) => fs::write(file, text).with_context(|| format!("{}", file.display())),
+        Some(file) => write(file, &text).with_context(|| format!("{}", file.display())),
         None => match io::stdout().write_all(text.as_bytes()) {
             // Whoever reads has had enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => Ok(written?),
         },
     }
+}
+
+/// Writes a file that only its owner may read: there are Secrets in it.
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut out = options.write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    out.set_permissions(Permissions::from_mode(0o600))?;
+    out.write_all(text.as_bytes())
 }
 
 /// A client of the cluster; one that is not running is served in memory.
