@@ -12,9 +12,10 @@ use super::attributes::{Attributes, Operation, Seen};
 use super::chain::Chain;
 use super::configuration::Configuration;
 use super::reinvocation::Memory;
+use super::steps::{self, Write};
 use super::written::Form;
 use crate::cel::Authorizer;
-use crate::model::{Fields as _, Model, Object, Part, Resource, Subresource, metadata};
+use crate::model::{Fields as _, Model, Object, Resource, Subresource, metadata};
 use crate::registry::{Registry, Served, match_namespace};
 use crate::schema;
 use crate::status::ApiError;
@@ -67,84 +68,42 @@ impl<'a> Admission<'a> {
         Self(asked)
     }
 
-    /// Admits a creation.
+    /// Admits what is written, and completes it.
     ///
     /// # Errors
-    /// What a plug-in or a webhook has against it.
-    pub async fn create(
+    /// 404 for a missing namespace; what a plug-in or a webhook has against it.
+    pub async fn complete(
         &self,
-        registry: &Registry,
-        served: &Served,
+        write: &Write<'_>,
         object: &mut Object,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        super::create(registry, served, object)?;
+        super::lifecycle::create(write, object)?;
+        steps::complete(write, object)?;
         let Some(asked) = self.0 else { return Ok(()) };
-        let name = metadata(object).text("name").to_owned();
-        let chain = asked.chain(registry, Operation::Create, served, None, &name);
-        chain.change(object, warnings, |object| super::complete(registry, served, object)).await?;
-        match_namespace(served, object, asked.namespace)
+        let name = metadata(write.live.unwrap_or(object)).text("name").to_owned();
+        asked.chain_of_write(write, &name).change(object, warnings, |object| steps::complete(write, object)).await?;
+        match_namespace(write.served, object, asked.namespace)
     }
 
-    /// Admits an update of a part of an object.
+    /// Admits what is written as it will be stored; `generated` says that its name was.
     ///
     /// # Errors
-    /// What a webhook has against it.
-    pub async fn update(
+    /// What a plug-in, a policy or a webhook has against it.
+    pub async fn validate(
         &self,
-        registry: &Registry,
-        served: &Served,
-        part: Part,
-        object: &mut Object,
-        live: &Object,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), ApiError> {
-        let plug_ins = |object: &mut Object| {
-            super::update(registry, served, part, object, live);
-            Ok(())
-        };
-        plug_ins(object)?;
-        let Some(asked) = self.0 else { return Ok(()) };
-        let chain = asked.chain(registry, Operation::Update, served, Some(live), metadata(live).text("name"));
-        chain.change(object, warnings, plug_ins).await?;
-        match_namespace(served, object, asked.namespace)
-    }
-
-    /// Admits a new object as it will be stored; `generated` says that its name was.
-    ///
-    /// # Errors
-    /// What a policy or a webhook has against it.
-    pub async fn validate_create(
-        &self,
-        registry: &Registry,
-        served: &Served,
+        write: &Write<'_>,
         object: &Object,
         generated: bool,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
+        steps::check(write, object)?;
         let Some(asked) = self.0 else { return Ok(()) };
-        let mut chain = asked.chain(registry, Operation::Create, served, None, metadata(object).text("name"));
+        let mut chain = asked.chain_of_write(write, metadata(object).text("name"));
         if generated {
             // Nobody knew its name when the request came.
             chain.attributes.namespace = asked.namespace.to_owned();
         }
-        chain.validate(Some(object), warnings).await
-    }
-
-    /// Admits a changed object as it will be stored; `live` is what is there.
-    ///
-    /// # Errors
-    /// What a policy or a webhook has against it.
-    pub async fn validate_update(
-        &self,
-        registry: &Registry,
-        served: &Served,
-        object: &Object,
-        live: &Object,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), ApiError> {
-        let Some(asked) = self.0 else { return Ok(()) };
-        let chain = asked.chain(registry, Operation::Update, served, Some(live), metadata(object).text("name"));
         chain.validate(Some(object), warnings).await
     }
 
@@ -199,6 +158,11 @@ impl<'a> Admission<'a> {
 }
 
 impl<'a> Asked<'a> {
+    fn chain_of_write<'c>(&'c self, write: &Write<'c>, name: &str) -> Chain<'c> {
+        let operation = if write.live.is_some() { Operation::Update } else { Operation::Create };
+        self.chain(write.registry, operation, write.served, write.live, name)
+    }
+
     fn chain<'c>(
         &'c self,
         registry: &'c Registry,

@@ -1,26 +1,29 @@
 //! DefaultStorageClass and DefaultIngressClass: what names no class gets the one that is marked as the default.
 
-use super::stored;
+use super::{Write, stored};
 use crate::kinds::{ingress, storageclass};
 use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
 use crate::registry::Registry;
+use crate::status::ApiError;
 use crate::validation;
 
 /// Gives a claim a storage class.
-pub(super) fn complete_claim(registry: &Registry, claim: &mut Object) {
+pub(super) fn complete_claim(write: &Write<'_>, claim: &mut Object) -> Result<(), ApiError> {
     let old = validation::persistentvolumeclaim::CLASS_ANNOTATION;
     complete(claim, "storageClassName", old, || {
-        default_class(registry, "storage.k8s.io", "storageclasses", &storageclass::DEFAULT_CLASS_ANNOTATIONS)
+        default_class(write.registry, "storage.k8s.io", "storageclasses", &storageclass::DEFAULT_CLASS_ANNOTATIONS)
     });
+    Ok(())
 }
 
 /// Gives an Ingress a class.
-pub(super) fn complete_ingress(registry: &Registry, ingress: &mut Object) {
+pub(super) fn complete_ingress(write: &Write<'_>, ingress: &mut Object) -> Result<(), ApiError> {
     let marks = [ingress::DEFAULT_CLASS_ANNOTATION];
     complete(ingress, "ingressClassName", validation::ingress::CLASS_ANNOTATION, || {
-        default_class(registry, "networking.k8s.io", "ingressclasses", &marks)
+        default_class(write.registry, "networking.k8s.io", "ingressclasses", &marks)
     });
+    Ok(())
 }
 
 /// Sets a field of the spec, unless that is set, or the annotation that did its work before.

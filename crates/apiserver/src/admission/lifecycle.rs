@@ -1,5 +1,7 @@
 //! NamespaceLifecycle: nothing is created where there is no namespace, or in one that goes (API-20).
 
+use super::Write;
+use super::plugins::Plugin;
 use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
 use crate::registry::{Registry, Served};
@@ -8,8 +10,9 @@ use crate::status::{ApiError, GroupResource};
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-pub(super) fn create(registry: &Registry, served: &Served, object: &Object) -> Result<(), ApiError> {
-    if !served.resource().namespaced {
+pub(super) fn create(write: &Write<'_>, object: &Object) -> Result<(), ApiError> {
+    let Write { registry, served, live, .. } = *write;
+    if live.is_some() || !served.resource().namespaced || !registry.settings.plugins.run(Plugin::NamespaceLifecycle) {
         return Ok(());
     }
     let meta = metadata(object);

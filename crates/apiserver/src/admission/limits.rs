@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use muster_schema::quantity::Quantity;
 use serde_json::Value;
 
-use super::stored;
+use super::{Write, stored};
 use crate::field;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::pod::aggregate;
 use crate::model::{Object, ResourceList};
-use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 
 /// Tells what a pod was given.
@@ -22,8 +21,8 @@ const POD: &str = "Pod";
 const CLAIM: &str = "PersistentVolumeClaim";
 
 /// Gives the containers of a pod what they do not ask for, from which more may follow by default.
-pub(super) fn complete(registry: &Registry, served: &Served, pod: &mut Object) {
-    for range in ranges(registry, pod) {
+pub(super) fn complete(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError> {
+    for range in ranges(write, pod) {
         let defaults = |field: &str| -> BTreeMap<String, Value> {
             let limits = range.part("spec").items("limits").filter(|limit| limit.text("type") == CONTAINER);
             limits.flat_map(|limit| limit.part(field)).map(|(name, amount)| (name.clone(), amount.clone())).collect()
@@ -44,9 +43,10 @@ pub(super) fn complete(registry: &Registry, served: &Served, pod: &mut Object) {
             let text = format!("LimitRanger plugin set: {}", told.join("; "));
             let annotations = pod.object_or_new("metadata").object_or_new("annotations");
             annotations.insert(ANNOTATION.to_owned(), text.into());
-            served.kind.default(pod);
+            write.served.kind.default(pod);
         }
     }
+    Ok(())
 }
 
 /// Sets what a list of a container does not have; answers what that is.
@@ -61,12 +61,12 @@ fn give<'d>(container: &mut Object, field: &str, defaults: &'d BTreeMap<String, 
 }
 
 /// Holds a pod or a claim against the LimitRanges.
-pub(super) fn validate(registry: &Registry, served: &Served, object: &Object) -> Result<(), ApiError> {
+pub(super) fn validate(write: &Write<'_>, object: &Object) -> Result<(), ApiError> {
     let spec = object.part("spec");
-    for range in ranges(registry, object) {
+    for range in ranges(write, object) {
         let mut wrong = Vec::new();
         for limit in range.part("spec").items("limits") {
-            match (served.resource().kind.as_ref(), limit.text("type")) {
+            match (write.served.resource().kind.as_ref(), limit.text("type")) {
                 ("Pod", CONTAINER) => {
                     for container in spec.items("containers").chain(spec.items("initContainers")) {
                         Asked::of(container.part("resources")).check(limit, CONTAINER, &mut wrong);
@@ -81,14 +81,18 @@ pub(super) fn validate(registry: &Registry, served: &Served, object: &Object) ->
             }
         }
         if !wrong.is_empty() {
-            return Err(ApiError::forbidden(served.group_resource(), super::name_of(object), &field::join(wrong)));
+            return Err(write.forbidden(super::name_of(object), &field::join(wrong)));
         }
     }
     Ok(())
 }
 
-fn ranges(registry: &Registry, object: &Object) -> Vec<Object> {
-    stored(registry, "", "limitranges", metadata(object).text("namespace"), "")
+/// Those of the object's namespace; what is being deleted is held against none.
+fn ranges(write: &Write<'_>, object: &Object) -> Vec<Object> {
+    if write.ends() {
+        return Vec::new();
+    }
+    stored(write.registry, "", "limitranges", metadata(object).text("namespace"), "")
 }
 
 /// What a container, a pod or a claim asks for.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::stored;
+use super::{Write, stored};
 use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
 use crate::registry::{Registry, Served};
@@ -13,13 +13,13 @@ const GROUP: &str = "scheduling.k8s.io";
 const CLASSES: &str = "priorityclasses";
 
 /// Sets what a new pod's class says, or the default class.
-pub(super) fn create(registry: &Registry, served: &Served, pod: &mut Object) -> Result<(), ApiError> {
+pub(super) fn create(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError> {
     let name = super::name_of(pod).to_owned();
-    let forbidden = |why: &str| ApiError::forbidden(served.group_resource(), &name, why);
+    let forbidden = |why: &str| write.forbidden(&name, why);
     let spec = pod.object_or_new("spec");
     let class = match spec.text("priorityClassName") {
-        "" => default_class(registry),
-        class => match super::find(registry, GROUP, CLASSES, class) {
+        "" => default_class(write.registry),
+        class => match super::find(write.registry, GROUP, CLASSES, class) {
             Some(class) => Some(class),
             None => return Err(forbidden(&format!("no PriorityClass with name {class} was found"))),
         },
@@ -52,8 +52,8 @@ pub(super) fn create(registry: &Registry, served: &Served, pod: &mut Object) -> 
 }
 
 /// An update that leaves these out keeps them.
-pub(super) fn update(pod: &mut Object, old: &Object) {
-    let Some(before) = old.object("spec") else { return };
+pub(super) fn update(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError> {
+    let Some(before) = write.live.and_then(|old| old.object("spec")) else { return Ok(()) };
     let spec = pod.object_or_new("spec");
     for key in ["priority", "preemptionPolicy"] {
         if !spec.contains_key(key)
@@ -62,27 +62,23 @@ pub(super) fn update(pod: &mut Object, old: &Object) {
             spec.insert(key.to_owned(), value.clone());
         }
     }
+    Ok(())
 }
 
 /// Refuses a second default class.
-pub(super) fn validate_class(
-    registry: &Registry,
-    served: &Served,
-    class: &Object,
-    old: Option<&Object>,
-) -> Result<(), ApiError> {
-    let Some(default) = default_class(registry).filter(|_| class.flag("globalDefault")) else { return Ok(()) };
+pub(super) fn validate_class(write: &Write<'_>, class: &Object) -> Result<(), ApiError> {
+    let Some(default) = default_class(write.registry).filter(|_| class.flag("globalDefault")) else { return Ok(()) };
     let (name, default) = (metadata(class).text("name"), metadata(&default).text("name"));
-    if old.is_some() && name == default {
+    if write.live.is_some() && name == default {
         return Ok(());
     }
     let why = format!("PriorityClass {default} is already marked as default. Only one default can exist");
-    Err(ApiError::forbidden(served.group_resource(), name, &why))
+    Err(write.forbidden(name, &why))
 }
 
 /// Keeps the classes that every cluster has.
 pub(super) fn delete_class(served: &Served, name: &str) -> Result<(), ApiError> {
-    if SYSTEM_CLASSES.iter().all(|(system, ..)| *system != name) {
+    if super::kind(served) != (GROUP, CLASSES) || SYSTEM_CLASSES.iter().all(|(system, ..)| *system != name) {
         return Ok(());
     }
     let why = "this is a system priority class and cannot be deleted";

@@ -4,33 +4,28 @@
 use muster_schema::quantity::Quantity;
 use serde_json::Value;
 
+use super::Write;
 use crate::field::go_quote;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::pod::aggregate;
 use crate::model::{Object, Part};
-use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 
 const OS_LABEL: &str = "kubernetes.io/os";
 
-pub(super) fn validate(
-    registry: &Registry,
-    served: &Served,
-    part: Part,
-    pod: &Object,
-    old: &Object,
-) -> Result<(), ApiError> {
+pub(super) fn validate(write: &Write<'_>, pod: &Object) -> Result<(), ApiError> {
+    let (Some(old), part) = (write.live, write.part) else { return Ok(()) };
     let node_name = pod.part("spec").text("nodeName");
-    if !matches!(part, Part::Main | Part::Resize) || node_name.is_empty() || pod.get("spec") == old.get("spec") {
+    if node_name.is_empty() || pod.get("spec") == old.get("spec") {
         return Ok(());
     }
     let needed = needed_features(pod.part("spec"), old.part("spec"));
     if part == Part::Main && needed.is_empty() {
         return Ok(());
     }
-    let forbidden = |why: &str| ApiError::forbidden(served.group_resource(), metadata(pod).text("name"), why);
-    let nodes = registry.find("", "v1", "nodes");
-    let Some(node) = nodes.and_then(|nodes| registry.storage.get(nodes.id, "", node_name)) else {
+    let forbidden = |why: &str| write.forbidden(metadata(pod).text("name"), why);
+    let nodes = write.registry.find("", "v1", "nodes");
+    let Some(node) = nodes.and_then(|nodes| write.registry.storage.get(nodes.id, "", node_name)) else {
         return Err(forbidden(&format!("node {} not found", go_quote(node_name))));
     };
     let node = node.object();

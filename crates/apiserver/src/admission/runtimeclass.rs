@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
+use super::Write;
 use crate::model::fields::Fields as _;
 use crate::model::{Object, ResourceList};
-use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
 /// Sets overhead, node selector and tolerations of a new pod.
-pub(super) fn create(registry: &Registry, served: &Served, pod: &mut Object) -> Result<(), ApiError> {
-    let Some(class) = class_of(registry, served, pod)? else { return Ok(()) };
+pub(super) fn create(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError> {
+    let Some(class) = class_of(write, pod)? else { return Ok(()) };
     let name = super::name_of(pod).to_owned();
-    let forbidden = |why: &str| ApiError::forbidden(served.group_resource(), &name, why);
+    let forbidden = |why: &str| write.forbidden(&name, why);
     let spec = pod.object_or_new("spec");
     if let Some(overhead) = class.object("overhead") {
         if !spec.part("overhead").is_empty() && !same(spec.object("overhead"), overhead.object("podFixed")) {
@@ -43,26 +43,26 @@ pub(super) fn create(registry: &Registry, served: &Served, pod: &mut Object) -> 
 }
 
 /// Refuses an overhead that is not the class's.
-pub(super) fn validate(registry: &Registry, served: &Served, pod: &Object) -> Result<(), ApiError> {
-    let class = class_of(registry, served, pod)?;
+pub(super) fn validate(write: &Write<'_>, pod: &Object) -> Result<(), ApiError> {
+    let class = class_of(write, pod)?;
     let own = pod.part("spec").object("overhead");
     let why = match class.as_ref().and_then(|class| class.object("overhead")) {
         Some(overhead) if !same(own, overhead.object("podFixed")) => OTHER_OVERHEAD,
         None if own.is_some() => "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
         _ => return Ok(()),
     };
-    Err(ApiError::forbidden(served.group_resource(), super::name_of(pod), why))
+    Err(write.forbidden(super::name_of(pod), why))
 }
 
-fn class_of(registry: &Registry, served: &Served, pod: &Object) -> Result<Option<Object>, ApiError> {
+fn class_of(write: &Write<'_>, pod: &Object) -> Result<Option<Object>, ApiError> {
     let Some(name) = pod.part("spec").maybe_text("runtimeClassName") else { return Ok(None) };
     if name.is_empty() {
         return Err(ApiError::plain("resource name may not be empty"));
     }
-    let found = super::find(registry, "node.k8s.io", "runtimeclasses", name);
+    let found = super::find(write.registry, "node.k8s.io", "runtimeclasses", name);
     found.map(Some).ok_or_else(|| {
         let why = format!("pod rejected: RuntimeClass {} not found", crate::field::go_quote(name));
-        ApiError::forbidden(served.group_resource(), super::name_of(pod), &why)
+        write.forbidden(super::name_of(pod), &why)
     })
 }
 

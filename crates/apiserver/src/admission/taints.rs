@@ -5,19 +5,21 @@
 
 use serde_json::{Value, json};
 
+use super::Write;
 use crate::model::Object;
 use crate::model::fields::Fields as _;
+use crate::status::ApiError;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-pub(super) fn complete(node: &mut Object) {
+pub(super) fn complete(_: &Write<'_>, node: &mut Object) -> Result<(), ApiError> {
     let ready = node.object("status").is_some_and(|status| {
         status.items("conditions").any(|c| c.text("type") == "Ready" && c.text("status") == "True")
     });
     let spec = node.object_or_new("spec");
     let tainted = spec.items("taints").any(|t| t.text("key") == NOT_READY && t.text("effect") == "NoSchedule");
     if ready || tainted {
-        return;
+        return Ok(());
     }
     let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
     match spec.get_mut("taints") {
@@ -26,4 +28,5 @@ pub(super) fn complete(node: &mut Object) {
             spec.insert("taints".to_owned(), Value::Array(vec![taint]));
         }
     }
+    Ok(())
 }

@@ -2,15 +2,16 @@
 
 use serde_json::{Value, json};
 
+use super::Write;
 use crate::model::Object;
 use crate::model::fields::Fields as _;
-use crate::registry::Registry;
+use crate::status::ApiError;
 
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// Adds the two tolerations where the pod has none for the taint.
-pub(super) fn complete(registry: &Registry, pod: &mut Object) {
-    let seconds = registry.settings.toleration_seconds;
+pub(super) fn complete(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError> {
+    let seconds = write.registry.settings.toleration_seconds;
     let spec = pod.object_or_new("spec");
     let tolerated = |taint: &str| {
         spec.items("tolerations").any(|t| {
@@ -19,7 +20,7 @@ pub(super) fn complete(registry: &Registry, pod: &mut Object) {
     };
     let missing: Vec<(&str, i64)> = TAINTS.into_iter().zip(seconds).filter(|(taint, _)| !tolerated(taint)).collect();
     if missing.is_empty() {
-        return;
+        return Ok(());
     }
     let list = spec.entry("tolerations").or_insert_with(|| Value::Array(Vec::new()));
     if !list.is_array() {
@@ -30,4 +31,5 @@ pub(super) fn complete(registry: &Registry, pod: &mut Object) {
             json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
         }));
     }
+    Ok(())
 }

@@ -3,49 +3,55 @@
 use muster_schema::quantity::Quantity;
 use serde_json::Value;
 
+use super::Write;
 use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
-use crate::registry::{Registry, Served};
+use crate::registry::Registry;
 use crate::status::ApiError;
 use crate::validation::persistentvolumeclaim::CLASS_ANNOTATION;
 
-/// Holds claims until no pod uses them.
-pub(super) const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
-/// Holds volumes until no claim is bound to them.
-pub(super) const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
-/// Holds classes of attributes until no volume has them.
-pub(super) const ATTRIBUTES_FINALIZER: &str = "kubernetes.io/vac-protection";
+/// Holds a claim until no pod uses it.
+pub(super) fn protect_claim(_: &Write<'_>, claim: &mut Object) -> Result<(), ApiError> {
+    protect(claim, "kubernetes.io/pvc-protection")
+}
+
+/// Holds a volume until no claim is bound to it.
+pub(super) fn protect_volume(_: &Write<'_>, volume: &mut Object) -> Result<(), ApiError> {
+    protect(volume, "kubernetes.io/pv-protection")
+}
+
+/// Holds a class of attributes until no volume has them.
+pub(super) fn protect_attributes(_: &Write<'_>, class: &mut Object) -> Result<(), ApiError> {
+    protect(class, "kubernetes.io/vac-protection")
+}
 
 /// Adds a finalizer that is not there.
-pub(super) fn protect(object: &mut Object, finalizer: &str) {
+fn protect(object: &mut Object, finalizer: &str) -> Result<(), ApiError> {
     if metadata(object).strings("finalizers").any(|own| own == finalizer) {
-        return;
+        return Ok(());
     }
     let list = object.object_or_new("metadata").entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
     if let Some(list) = list.as_array_mut() {
         list.push(finalizer.into());
     }
+    Ok(())
 }
 
 /// Refuses that a claim grows which cannot.
-pub(super) fn validate_resize(
-    registry: &Registry,
-    served: &Served,
-    claim: &Object,
-    old: &Object,
-) -> Result<(), ApiError> {
+pub(super) fn validate_resize(write: &Write<'_>, claim: &Object) -> Result<(), ApiError> {
+    let Some(old) = write.live else { return Ok(()) };
     let size = |claim: &Object| Quantity::of(claim.part("spec").part("resources").part("requests").text("storage"));
     if !size(claim).compare(&size(old)).is_gt() {
         return Ok(());
     }
     let why = if old.part("status").text("phase") != "Bound" {
         "Only bound persistent volume claims can be expanded"
-    } else if !grows(registry, claim, old) {
+    } else if !grows(write.registry, claim, old) {
         "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
     } else {
         return Ok(());
     };
-    Err(ApiError::forbidden(served.group_resource(), super::name_of(claim), why))
+    Err(write.forbidden(super::name_of(claim), why))
 }
 
 /// Whether the class of a claim lets it grow.

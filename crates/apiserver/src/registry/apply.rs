@@ -78,7 +78,7 @@ impl Registry {
         for field in ["selfLink", "resourceVersion"] {
             set_metadata(&mut object, field, None);
         }
-        update.admission.create(self, served, &mut object, warnings).await?;
+        update.admission.complete(&self.creation(served, update.options), &mut object, warnings).await?;
         self.check_escalation(served, (update.namespace, update.name), update.options, &object, None)?;
         deduplicate_owners(&mut object, true, warnings);
         self.create_named(served, object, unmanaged, update.admission, warnings).await

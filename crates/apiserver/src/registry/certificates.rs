@@ -6,16 +6,11 @@ use super::{Registry, Served};
 use crate::access::User;
 use crate::model::{Fields as _, Object};
 
-/// Whether a kind is CertificateSigningRequest.
-pub(crate) fn are_requests(served: &Served) -> bool {
-    let resource = served.resource();
-    resource.group == "certificates.k8s.io" && resource.plural == "certificatesigningrequests"
-}
-
 impl Registry {
     /// Puts down who asks for a certificate, whatever the request says.
     pub(super) fn note_requester(&self, served: &Served, object: &mut Object, user: &User) {
-        if !are_requests(served) {
+        let resource = served.resource();
+        if resource.group != "certificates.k8s.io" || resource.plural != "certificatesigningrequests" {
             return;
         }
         let spec = object.object_or_new("spec");

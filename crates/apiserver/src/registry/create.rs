@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::options::WriteOptions;
 use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
-use crate::admission::Admission;
+use crate::admission::{Admission, Write};
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part};
 use crate::status::ApiError;
@@ -34,7 +34,8 @@ impl Registry {
         match_namespace(served, &mut object, namespace)?;
         deduplicate_owners(&mut object, false, warnings);
         served.update_managed_fields(None, &mut object, &options.manager, "", self.clock.now());
-        admission.create(self, served, &mut object, warnings).await?;
+        let write = self.creation(served, options);
+        admission.complete(&write, &mut object, warnings).await?;
         // Webhooks may have set them.
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
             set_metadata(&mut object, field, None);
@@ -57,6 +58,11 @@ impl Registry {
                 answer => return answer,
             }
         }
+    }
+
+    /// A creation, as admission is told of it.
+    pub(super) fn creation<'a>(&'a self, served: &'a Served, options: &'a WriteOptions) -> Write<'a> {
+        Write { registry: self, served, part: Part::Main, live: None, user: &options.user }
     }
 
     /// Creates under the object's name, or under one generated now.
@@ -92,8 +98,7 @@ impl Registry {
         }
         warnings.extend(served.kind.warnings(&object, None));
         served.kind.canonicalize(&mut object);
-        crate::admission::validate_create(self, served, &object)?;
-        admission.validate_create(self, served, &object, named, warnings).await?;
+        admission.validate(&self.creation(served, options), &object, named, warnings).await?;
 
         let namespace = metadata(&object).text("namespace").to_owned();
         if !options.dry_run && !matches!(version_of(&object)?, Version::Unsaid) {

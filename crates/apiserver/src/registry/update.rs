@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::options::WriteOptions;
 use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
-use crate::admission::{self, Admission};
+use crate::admission::{self, Admission, Write};
 use crate::kinds;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part};
@@ -103,7 +103,9 @@ impl Registry {
         check_name(&object, update.name)?;
         let now = self.clock.now();
         served.update_managed_fields(Some(live), &mut object, &update.options.manager, update.subresource, now);
-        update.admission.update(self, served, update.part, &mut object, live, warnings).await?;
+        let user = &update.options.user;
+        let write = Write { registry: self, served, part: update.part, live: Some(live), user };
+        update.admission.complete(&write, &mut object, warnings).await?;
         deduplicate_owners(&mut object, true, warnings);
         if update.part == Part::Main {
             let place = (update.namespace, update.name);
@@ -142,8 +144,7 @@ impl Registry {
             part => served.kind.part_warnings(part, &object),
         });
         served.kind.canonicalize(&mut object);
-        admission::validate_update(self, served, update.part, &object, live, &update.options.user)?;
-        update.admission.validate_update(self, served, &object, live, warnings).await?;
+        update.admission.validate(&write, &object, false, warnings).await?;
 
         if ends_deletion(served, &object, live) {
             if !update.options.dry_run {
@@ -193,7 +194,7 @@ impl Registry {
         set_metadata(&mut object, "resourceVersion", None);
         let now = self.clock.now();
         served.update_managed_fields(None, &mut object, &update.options.manager, update.subresource, now);
-        update.admission.create(self, served, &mut object, warnings).await?;
+        update.admission.complete(&self.creation(served, update.options), &mut object, warnings).await?;
         self.check_escalation(served, (update.namespace, update.name), update.options, &object, None)?;
         self.create_named(served, object, update.options, update.admission, warnings).await
     }
