@@ -15,8 +15,13 @@ struct Go<F> {
 }
 
 /// What Go escapes so that JSON may stand inside HTML.
-const HTML: [(&str, &str); 5] =
-    [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")];
+const HTML: [(char, &str); 5] =
+    [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
+
+/// Where the first character stands that Go escapes.
+fn first_of_html(text: &str) -> Option<(usize, (char, &'static str))> {
+    text.char_indices().find_map(|(at, c)| Some((at, *HTML.iter().find(|(plain, _)| *plain == c)?)))
+}
 
 macro_rules! same_as_inner {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
@@ -34,15 +39,10 @@ impl<F: Formatter> Formatter for Go<F> {
     }
     fn write_string_fragment<W: ?Sized + Write>(&mut self, to: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
-        let next = |rest: &str| {
-            let known = HTML.iter().filter(|_| self.for_html);
-            let places = known.filter_map(|(plain, escaped)| Some((rest.find(plain)?, plain.len(), escaped)));
-            places.min()
-        };
-        while let Some((at, length, escaped)) = next(rest) {
+        while let Some((at, (plain, escaped))) = self.for_html.then(|| first_of_html(rest)).flatten() {
             to.write_all(&rest.as_bytes()[..at])?;
             to.write_all(escaped.as_bytes())?;
-            rest = &rest[at + length..];
+            rest = &rest[at + plain.len_utf8()..];
         }
         to.write_all(rest.as_bytes())
     }
@@ -102,5 +102,13 @@ mod tests {
         write_for_html(&mut escaped, text, false);
         assert_eq!(String::from_utf8_lossy(&plain), "\"a<b>&amp;\u{2028}\u{2029}\\\"\"");
         assert_eq!(String::from_utf8_lossy(&escaped), r#""a\u003cb\u003e\u0026amp;\u2028\u2029\"""#);
+    }
+
+    /// A search of all that is left at each character would take hours.
+    #[test]
+    fn a_long_text_of_what_is_escaped_is_read_once() {
+        let mut escaped = Vec::new();
+        write_for_html(&mut escaped, &"<".repeat(2 << 20), false);
+        assert_eq!(escaped.len(), 6 * (2 << 20) + 2);
     }
 }
