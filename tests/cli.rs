@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use harness::tests;
+use outside::workloads::SET;
 use outside::{Cluster, MUSTER, muster, text, write};
 
 tests! {
@@ -29,18 +30,6 @@ tests! {
     an_interrupt_ends_it_cleanly,
     help_has_examples_and_completions_are_printed,
 }
-
-const SET: &str = "\
-apiVersion: apps/v1
-kind: ReplicaSet
-metadata: {name: web}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: nginx}]}
-";
 
 /// `up --until-ready` on a free port with pods that start at once.
 fn up(folder: &tempfile::TempDir, more: &[&str]) -> std::process::Output {
@@ -241,7 +230,7 @@ fn bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left() {
         ("syntax.yaml", "apiVersion: [\n".to_owned(), "syntax.yaml: document 1, line "),
         (
             "namespace.yaml",
-            SET.replace("{name: web}", "{name: web, namespace: nowhere}"),
+            SET.replace("{name: web, namespace: default}", "{name: web, namespace: nowhere}"),
             "namespaces \"nowhere\" not found",
         ),
         ("empty.yaml", "# nothing\n".to_owned(), "empty.yaml: found no object"),

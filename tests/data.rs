@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, ResourceExt as _};
-use outside::{MUSTER, muster, text};
+use outside::{MUSTER, kubectl, muster, text};
 
 tests! {
     nothing_acknowledged_is_lost_and_no_version_is_given_twice,
@@ -95,32 +95,9 @@ impl Drop for Kept {
     }
 }
 
-/// Runs kubectl and returns what it printed; a failure of it fails the test.
-fn kubectl(kubeconfig: &Path, folder: &Path, arguments: &[&str], stdin: &str) -> String {
-    use std::io::Write as _;
-    let mut child = Command::new("kubectl")
-        .arg("--kubeconfig")
-        .arg(kubeconfig)
-        .arg("--cache-dir")
-        .arg(folder.join("cache"))
-        .args(arguments)
-        .env_remove("KUBECONFIG")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("kubectl starts");
-    child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()).expect("kubectl reads");
-    let output = child.wait_with_output().expect("kubectl ends");
-    assert!(output.status.success(), "kubectl {arguments:?}:\n{}{}", text(&output.stdout), text(&output.stderr));
-    text(&output.stdout)
-}
-
 /// Runs kubectl, whatever comes of it.
 fn try_kubectl(kept: &Kept, arguments: &[&str]) -> std::process::Output {
-    let mut command = Command::new("kubectl");
-    command.arg("--kubeconfig").arg(kept.kubeconfig()).arg("--cache-dir").arg(kept.parent.path().join("cache"));
-    command.args(arguments).env_remove("KUBECONFIG").output().expect("kubectl runs")
+    outside::try_kubectl(&kept.kubeconfig(), kept.parent.path(), arguments, "")
 }
 
 async fn client(kubeconfig: &Path) -> Client {

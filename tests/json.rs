@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use harness::tests;
+use outside::workloads::SET;
 use outside::{MUSTER, muster, text, write};
 use serde_json::Value;
 
@@ -24,18 +25,6 @@ tests! {
 
 /// How long anything may take before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-const SET: &str = "\
-apiVersion: apps/v1
-kind: ReplicaSet
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: nginx}]}
-";
 
 /// A program whose output is read line by line.
 struct Lines {
@@ -127,9 +116,9 @@ fn events_of_workloads_are_lines() {
     let available = up.event("available");
     assert_eq!(
         (&available["name"], &available["available"], &available["desired"]),
-        (&"web".into(), &2.into(), &2.into())
+        (&"web".into(), &3.into(), &3.into())
     );
-    assert_eq!(up.event("complete")["workloads"][0]["available"], 2);
+    assert_eq!(up.event("complete")["workloads"][0]["available"], 3);
 }
 
 fn a_rollout_that_stalls_is_told_with_the_reason() {
@@ -146,7 +135,7 @@ fn a_rollout_that_stalls_is_told_with_the_reason() {
     let exceeded = up.event("deadline-exceeded");
     assert!(exceeded["message"].as_str().unwrap().contains("has timed out progressing"), "{exceeded}");
     let waiting = up.event("waiting");
-    assert!(waiting["reason"].as_str().unwrap().starts_with("0 of 2 available"), "{waiting}");
+    assert!(waiting["reason"].as_str().unwrap().starts_with("0 of 3 available"), "{waiting}");
 }
 
 fn until_ready_says_what_became_of_the_workloads() {
@@ -155,7 +144,7 @@ fn until_ready_says_what_became_of_the_workloads() {
     let mut up = Lines::up(&folder, &["--pod-startup", "0s", "-f", &file, "--until-ready"]);
     let ready = up.event("ready");
     let web = &ready["workloads"][0];
-    assert_eq!((&web["name"], &web["available"], &web["desired"]), (&"web".into(), &2.into(), &2.into()));
+    assert_eq!((&web["name"], &web["available"], &web["desired"]), (&"web".into(), &3.into(), &3.into()));
     assert!(ready["url"].as_str().unwrap().starts_with("https://127.0.0.1:") && ready["seconds"].is_f64(), "{ready}");
     assert_eq!(up.next(), None);
     assert_eq!(up.child.wait().unwrap().code(), Some(0));

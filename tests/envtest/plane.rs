@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::BufReader;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use crate::api::Api;
 use crate::certificates::{Authority, Pair};
-use crate::outside::{MUSTER, text, write};
+use crate::outside::{MUSTER, line_with, text, write};
 
 /// A folder for `KUBEBUILDER_ASSETS`, which goes when this is dropped.
 pub(crate) struct Assets(tempfile::TempDir);
@@ -60,16 +60,7 @@ impl Running {
 
     /// Reads its log up to a line that contains this, and gives that line.
     pub(crate) fn line_with(&mut self, text: &str) -> String {
-        let mut seen = String::new();
-        loop {
-            let mut line = String::new();
-            let read = self.log.read_line(&mut line).expect("the program's log");
-            assert!(read > 0, "the program ended without a line that contains {text:?}; it said:\n{seen}");
-            if line.contains(text) {
-                return line;
-            }
-            seen.push_str(&line);
-        }
+        line_with(&mut self.log, text)
     }
 
     /// Sends SIGTERM to its process group, as envtest does, and waits for its end.

@@ -6,7 +6,7 @@ pub mod manager;
 pub mod workloads;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
@@ -41,16 +41,7 @@ impl Cluster {
 
     /// Reads output up to a line that contains this, and gives that line.
     pub fn line_with(&mut self, text: &str) -> String {
-        let mut seen = String::new();
-        loop {
-            let mut line = String::new();
-            let read = self.stdout.read_line(&mut line).expect("the program's output");
-            assert!(read > 0, "the program ended without a line that contains {text:?}; it said:\n{seen}");
-            if line.contains(text) {
-                return line;
-            }
-            seen.push_str(&line);
-        }
+        line_with(&mut self.stdout, text)
     }
 
     /// Where the kubeconfig is.
@@ -60,40 +51,17 @@ impl Cluster {
 
     /// Runs kubectl and returns what it printed; a failure of it fails the test.
     pub fn kubectl(&self, arguments: &[&str]) -> String {
-        let output = self.try_kubectl(arguments, "");
-        assert!(
-            output.status.success(),
-            "kubectl {arguments:?} failed:\n{}{}",
-            text(&output.stdout),
-            text(&output.stderr)
-        );
-        text(&output.stdout)
+        self.kubectl_with(arguments, "")
     }
 
     /// Runs kubectl with this on its standard input.
     pub fn kubectl_with(&self, arguments: &[&str], stdin: &str) -> String {
-        let output = self.try_kubectl(arguments, stdin);
-        assert!(output.status.success(), "kubectl {arguments:?} failed:\n{}", text(&output.stderr));
-        text(&output.stdout)
+        kubectl(&self.kubeconfig(), self.folder.path(), arguments, stdin)
     }
 
     /// Runs kubectl, whatever comes of it.
     pub fn try_kubectl(&self, arguments: &[&str], stdin: &str) -> Output {
-        let mut child = Command::new("kubectl")
-            .arg("--kubeconfig")
-            .arg(self.kubeconfig())
-            // Its discovery cache would outlive the cluster.
-            .arg("--cache-dir")
-            .arg(self.folder.path().join("cache"))
-            .args(arguments)
-            .env_remove("KUBECONFIG")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("kubectl starts");
-        child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()).expect("kubectl reads");
-        child.wait_with_output().expect("kubectl ends")
+        try_kubectl(&self.kubeconfig(), self.folder.path(), arguments, stdin)
     }
 
     /// Sends the program a signal, such as `-STOP`.
@@ -116,6 +84,46 @@ impl Drop for Cluster {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Reads output up to a line that contains this, and gives that line.
+pub fn line_with(output: &mut impl BufRead, text: &str) -> String {
+    let mut seen = String::new();
+    loop {
+        let mut line = String::new();
+        let read = output.read_line(&mut line).expect("the program's output");
+        assert!(read > 0, "the program ended without a line that contains {text:?}; it said:\n{seen}");
+        if line.contains(text) {
+            return line;
+        }
+        seen.push_str(&line);
+    }
+}
+
+/// Runs kubectl with this on its standard input and returns what it printed; a failure of it fails the test.
+pub fn kubectl(kubeconfig: &Path, folder: &Path, arguments: &[&str], stdin: &str) -> String {
+    let output = try_kubectl(kubeconfig, folder, arguments, stdin);
+    assert!(output.status.success(), "kubectl {arguments:?}:\n{}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Runs kubectl, whatever comes of it. What it keeps of a cluster's kinds, which would outlive the cluster, it keeps in a
+/// folder.
+pub fn try_kubectl(kubeconfig: &Path, folder: &Path, arguments: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new("kubectl")
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .arg("--cache-dir")
+        .arg(folder.join("cache"))
+        .args(arguments)
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("kubectl starts");
+    child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()).expect("kubectl reads");
+    child.wait_with_output().expect("kubectl ends")
 }
 
 /// Runs the program to its end.
