@@ -272,9 +272,9 @@ impl SigningKey {
         };
         match label {
             "PRIVATE KEY" => {
-                let known = [(Algorithm::Es256, P256), (Algorithm::Es384, P384)]
+                let known = [Algorithm::Es256, Algorithm::Es384]
                     .into_iter()
-                    .find_map(|(algorithm, _)| Self::ecdsa(algorithm, der).ok());
+                    .find_map(|algorithm| Self::ecdsa(algorithm, der).ok());
                 Some(known.map_or_else(|| rsa(RsaKeyPair::from_pkcs8(der)), Ok))
             }
             "RSA PRIVATE KEY" => Some(rsa(RsaKeyPair::from_der(der))),
