@@ -1,7 +1,7 @@
 //! The kubeconfig that `muster up` writes, so that kubectl and every client find the cluster.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -10,24 +10,32 @@ use muster_apiserver::serve::kubeconfig;
 
 /// Writes a kubeconfig for the server at `url`, readable by its owner only.
 ///
-/// The file appears whole or not at all: it is written beside its place and moved there.
+/// A file appears whole or not at all: it is written beside its place and moved there.
 ///
 /// # Errors
 /// Where the file cannot be written.
 pub(crate) fn write(path: &Path, url: &str, ca_pem: &str, token: &str) -> Result<()> {
     let text = kubeconfig(url, ca_pem, token);
+    let written = match fs::canonicalize(path) {
+        // What is no file, such as /dev/null or a pipe, is written into.
+        Ok(place) if !place.is_file() => fs::write(place, &text),
+        // Of a link, what it leads to is replaced.
+        Ok(place) => replace(&place, &text),
+        Err(_) => replace(path, &text),
+    };
+    written.map_err(|e| anyhow::Error::new(e).context(format!("{}: the kubeconfig cannot be written", path.display())))
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension(format!("{}.tmp", std::process::id()));
-    let write = || -> std::io::Result<()> {
+    let write = || {
         let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         // `mode` is for a file that is new; one left over keeps its own.
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
         file.write_all(text.as_bytes())?;
         fs::rename(&beside, path)
     };
-    write().map_err(|e| {
-        let _ = fs::remove_file(&beside);
-        anyhow::Error::new(e).context(format!("{}: the kubeconfig cannot be written", path.display()))
-    })
+    write().inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
 #[cfg(test)]
@@ -52,6 +60,26 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains("secret"), "the token is there: {text}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_into_and_a_link_leads_to_what_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, file, link) = (folder.path().join("pipe"), folder.path().join("file"), folder.path().join("link"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        write(&pipe, "https://127.0.0.1:6443", "PEM", "secret").unwrap();
+        assert!(!fs::metadata(&pipe).unwrap().is_file());
+        assert!(reader.join().unwrap().contains("secret"));
+
+        fs::write(&file, "older").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, "https://127.0.0.1:6443", "PEM", "secret").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(fs::read_to_string(&file).unwrap().contains("secret"));
     }
 
     #[test]
