@@ -183,6 +183,35 @@ async fn a_token_expires_and_is_for_its_audiences_and_its_server_only() {
     assert_eq!(with(&same, &long).await, 401, "a server has a key of its own");
 }
 
+/// Contract: API-32
+#[tokio::test(start_paused = true)]
+async fn a_token_of_a_secret_that_is_marked_invalid_is_refused() {
+    let server = start();
+    let account = server.post(&format!("{CORE}/serviceaccounts"), &json!({"metadata": {"name": "robot"}})).await.json();
+    let uid = account["metadata"]["uid"].as_str().expect("a uid");
+    let token = server.api.token_for_secret("default", ("robot", uid), "kept").expect("a token");
+    let annotations = json!({"kubernetes.io/service-account.name": "robot", "kubernetes.io/service-account.uid": uid});
+    let secret = json!({
+        "metadata": {"name": "kept", "annotations": annotations},
+        "type": "kubernetes.io/service-account-token", "data": {"token": STANDARD.encode(&token)},
+    });
+    let made = server.post(&format!("{CORE}/secrets"), &secret).await;
+    assert_eq!(made.status, 201, "{}", made.json());
+    let label = "kubernetes.io/legacy-token-invalid-since";
+    for (value, expected) in
+        [(json!("2027-01-15"), 401), (json!(""), 201), (json!("2027-01-15"), 401), (json!(null), 201)]
+    {
+        let labelled = json!({"metadata": {"labels": {label: value}}});
+        assert_eq!(server.merge(&format!("{CORE}/secrets/kept"), &labelled).await.status, 200);
+        assert_eq!(with(&server, &token).await, expected, "{value}");
+        let review = json!({"spec": {"token": token}});
+        let review = server.post("/apis/authentication.k8s.io/v1/tokenreviews", &review).await.json();
+        let why = "the token in secret default/kept for service account default/robot has been marked invalid";
+        let said = review["status"]["error"].as_str().unwrap_or_default().contains(why);
+        assert_eq!(said, expected == 401, "{review}");
+    }
+}
+
 /// The request of a user, PEM, and its key.
 fn request(name: &str, organization: &str) -> (String, String) {
     let key = KeyPair::generate().expect("a key");

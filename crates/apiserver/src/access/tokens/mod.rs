@@ -23,6 +23,8 @@ use keys::{PublicKey, SigningKey};
 pub const ISSUER: &str = "https://kubernetes.default.svc";
 /// Who signed the tokens that are kept in Secrets.
 const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
+/// The label of a Secret whose token is not to be accepted any more, since the date that it tells.
+const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 /// Clocks may differ by this many seconds.
 const LEEWAY: i64 = 60;
 
@@ -348,22 +350,29 @@ fn check_kept(claims: &Object, token: &str, objects: &impl Objects) -> Result<Us
     let kept = kept.filter(|kept| !metadata(kept).contains_key("deletionTimestamp"));
     let kept = kept.ok_or("Token has been invalidated")?;
     let data = kept.object("data").map(|data| data.text("token")).unwrap_or_default();
-    if STANDARD.decode(data).is_ok_and(|data| data == token.as_bytes()) {
-        let account = objects.find("serviceaccounts", namespace, name);
-        let account = account.ok_or_else(|| format!("serviceaccounts {} not found", go_quote(name)))?;
-        if metadata(&account).contains_key("deletionTimestamp") {
-            return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
-        }
-        let present = metadata(&account).text("uid");
-        if present != uid {
-            return Err(format!("ServiceAccount UID ({present}) does not match claim ({uid})"));
-        }
-        return Ok(User {
-            name: claims.text("sub").to_owned(),
-            uid: uid.to_owned(),
-            groups: User::groups_of_service_account(namespace),
-            extra: BTreeMap::new(),
-        });
+    if !STANDARD.decode(data).is_ok_and(|data| data == token.as_bytes()) {
+        return Err("Token does not match server's copy".to_owned());
     }
-    Err("Token does not match server's copy".to_owned())
+    let account = objects.find("serviceaccounts", namespace, name);
+    let account = account.ok_or_else(|| format!("serviceaccounts {} not found", go_quote(name)))?;
+    if metadata(&account).contains_key("deletionTimestamp") {
+        return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
+    }
+    let present = metadata(&account).text("uid");
+    if present != uid {
+        return Err(format!("ServiceAccount UID ({present}) does not match claim ({uid})"));
+    }
+    if metadata(&kept).object("labels").is_some_and(|labels| !labels.text(INVALID_SINCE).is_empty()) {
+        return Err(format!(
+            "the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked invalid. Use \
+             tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label \
+             from the secret to temporarily allow use of this token"
+        ));
+    }
+    Ok(User {
+        name: claims.text("sub").to_owned(),
+        uid: uid.to_owned(),
+        groups: User::groups_of_service_account(namespace),
+        extra: BTreeMap::new(),
+    })
 }
