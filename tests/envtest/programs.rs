@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::{Command, Output};
 
 use crate::outside::{muster, text, write};
@@ -38,19 +38,46 @@ pub(crate) fn a_folder_is_filled_and_nothing_of_others_is_lost() {
     assert_eq!(names, ["etcd", "kube-apiserver", "kubectl"]);
     assert_eq!(fs::read(assets.join("kubectl")).expect("kubectl"), b"#!/bin/sh\n");
     assert!(install(&[]).status.success(), "what is there is ours");
-
+    let earlier = fs::read(assets.join("etcd")).expect("etcd");
     fs::remove_file(assets.join("etcd")).expect("a file of the folder");
-    write(&assets, "etcd", "somebody's");
-    let refused = install(&[]);
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        text(&refused.stderr).contains("etcd: a program of somebody else is there; --force"),
-        "{}",
-        text(&refused.stderr)
-    );
-    assert_eq!(fs::read(assets.join("etcd")).expect("etcd"), b"somebody's");
+    fs::write(assets.join("etcd"), [&earlier[..], b"of an earlier version"].concat()).expect("a file of the folder");
+    assert!(install(&[]).status.success(), "a program of another version is ours too");
+    assert_eq!(fs::metadata(assets.join("etcd")).expect("etcd").len(), earlier.len() as u64);
+
+    let refuses = |more: &[&str], name: &str| {
+        let refused = install(more);
+        assert_eq!(refused.status.code(), Some(1));
+        let said = text(&refused.stderr);
+        assert!(said.contains(&format!("{name}: a program of somebody else is there; --force")), "{said}");
+    };
+    // It speaks of us, and is none of ours.
+    let script = "#!/bin/sh\nMUSTER_ENVTEST='nodes=3' exec /opt/etcd \"$@\" # muster envtest\n";
+    fs::remove_file(assets.join("etcd")).expect("a file of the folder");
+    write(&assets, "etcd", script);
+    write(&assets, "etcd.new", "somebody's");
+    refuses(&[], "etcd");
+    assert_eq!(fs::read_to_string(assets.join("etcd")).expect("etcd"), script);
+    fs::remove_file(assets.join("etcd")).expect("a file of the folder");
+    symlink("/nowhere/etcd", assets.join("etcd")).expect("a link");
+    refuses(&[], "etcd");
     assert!(install(&["--force"]).status.success());
-    assert!(fs::metadata(assets.join("etcd")).expect("etcd").len() > 1_000_000);
+    assert_eq!(fs::symlink_metadata(assets.join("etcd")).expect("etcd").len(), earlier.len() as u64);
+    assert_eq!(fs::read(assets.join("etcd.new")).expect("a file"), b"somebody's");
+
+    // A link is replaced neither, and nothing else before that is known.
+    let other = write(folder.path(), "other-kubectl", "#!/bin/sh\n");
+    fs::remove_file(assets.join("kubectl")).expect("a file of the folder");
+    symlink(&other, assets.join("kubectl")).expect("a link");
+    fs::remove_file(assets.join("etcd")).expect("a file of the folder");
+    refuses(&[], "kubectl");
+    assert!(!assets.join("etcd").exists());
+    let place = assets.display().to_string();
+    let unnamed = muster(&["envtest", "--install", &place]);
+    assert!(unnamed.status.success() && assets.join("etcd").exists(), "{}", text(&unnamed.stderr));
+    assert_eq!(fs::read_link(assets.join("kubectl")).expect("a link").to_str(), Some(&*other));
+    assert!(install(&["--force"]).status.success());
+    assert_eq!(fs::read_link(assets.join("kubectl")).expect("a link").to_str(), Some(&*kubectl));
+    assert_eq!(fs::read_dir(&assets).expect("the folder").count(), 4, "and nothing is left over");
 
     let missing = muster(&["envtest", "--install", "/proc/none"]);
     assert_eq!(missing.status.code(), Some(1));
