@@ -63,7 +63,8 @@ impl Extras {
             extras.set(key, value).with_context(|| format!("{VARIABLE}: {key}={value}"))?;
         }
         for (flag, _) in FLAGS {
-            if let Some(value) = given.text(flag) {
+            // An empty one is something too: no controllers.
+            if let Some(value) = given.all(flag).last() {
                 let key = flag.strip_prefix(PREFIX).unwrap_or(flag);
                 extras.set(key, value).with_context(|| format!("--{flag}={value}"))?;
             }

@@ -9,7 +9,7 @@ use super::flags::Given;
 
 /// Reads the file that a flag names; `None` where it names none.
 pub(super) fn named(given: &Given, flag: &str) -> Result<Option<Vec<u8>>> {
-    given.text(flag).filter(|file| !file.is_empty()).map(|file| read(flag, file)).transpose()
+    given.text(flag).map(|file| read(flag, file)).transpose()
 }
 
 /// Reads a file of a flag.

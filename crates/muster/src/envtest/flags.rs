@@ -1,7 +1,7 @@
 //! The flags of a program of the reference: every one of them is taken, those that mean something here are said in the
 //! help, and one that is none is refused by its name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use clap::builder::ValueParser;
@@ -41,11 +41,7 @@ pub(super) struct Given {
 /// # Errors
 /// What is to be printed: the help that was asked for, or what is wrong.
 pub(super) fn parse(reference: Reference, arguments: Vec<OsString>) -> Result<Given, clap::Error> {
-    let matches =
-        command(reference).try_get_matches_from(arguments.into_iter().enumerate().filter_map(|(at, one)| {
-            // An empty argument is a flag of a template that was not rendered.
-            (at == 0 || !one.is_empty()).then(|| if at == 0 { one } else { normal(one, reference.single_dash) })
-        }))?;
+    let matches = command(reference).try_get_matches_from(normal(reference, arguments))?;
     Ok(Given {
         values: all(reference).filter_map(|(name, _)| values(&matches, name)).collect(),
         meant: reference.meant,
@@ -93,19 +89,32 @@ fn command(reference: Reference) -> Command {
     command
 }
 
-/// The name of a flag as the reference knows it, which takes `_` for `-`.
-fn normal(argument: OsString, single_dash: bool) -> OsString {
-    let Some(text) = argument.to_str() else { return argument };
-    let name = match text.strip_prefix("--") {
-        Some(name) => name,
-        None if single_dash && text.len() > 2 => match text.strip_prefix('-') {
-            Some(name) => name,
-            None => return argument,
-        },
-        None => return argument,
-    };
-    let (name, value) = name.split_at(name.find('=').unwrap_or(name.len()));
-    format!("--{}{value}", name.replace('_', "-")).into()
+/// The arguments with names of flags as the reference knows them, which takes `_` for `-`, and without those that are
+/// empty and no value: flags of a template that were not rendered.
+fn normal(reference: Reference, arguments: Vec<OsString>) -> Vec<OsString> {
+    let valued: BTreeSet<&str> = all(reference).filter(|(_, kind)| *kind != "bool").map(|(name, _)| name).collect();
+    let mut arguments = arguments.into_iter();
+    let mut normal: Vec<OsString> = arguments.next().into_iter().collect();
+    while let Some(argument) = arguments.next() {
+        let name = argument.to_str().and_then(|text| match text.strip_prefix("--") {
+            Some(name) => Some(name),
+            None if text == "-v" => Some("v"),
+            None if reference.single_dash && text.len() > 2 => text.strip_prefix('-'),
+            None => None,
+        });
+        let Some(name) = name else {
+            normal.extend(Some(argument).filter(|argument| !argument.is_empty()));
+            continue;
+        };
+        let (name, value) = name.split_at(name.find('=').unwrap_or(name.len()));
+        let name = name.replace('_', "-");
+        normal.push(format!("--{name}{value}").into());
+        // Its value is the next argument, whatever that is.
+        if value.is_empty() && valued.contains(&*name) {
+            normal.extend(arguments.next());
+        }
+    }
+    normal
 }
 
 /// What a value of a kind has to be.
@@ -122,7 +131,7 @@ fn parser(kind: &str) -> ValueParser {
         "duration" => check("a duration such as 1h30m or 500ms", |text| {
             parse_duration(text.strip_prefix('-').unwrap_or(text)).is_ok()
         }),
-        "ip" => check("an IP address", |text| text.parse::<std::net::IpAddr>().is_ok()),
+        "ip" => check("an IP address", |text| text.is_empty() || text.parse::<std::net::IpAddr>().is_ok()),
         _ => ValueParser::string(),
     }
 }
@@ -137,9 +146,9 @@ fn read_bool(text: &str) -> Option<bool> {
 }
 
 impl Given {
-    /// The value of a flag: the last one that was given.
+    /// The value of a flag: the last one that was given. An empty one is as none.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.all(name).last().map(String::as_str)
+        self.all(name).last().map(String::as_str).filter(|text| !text.is_empty())
     }
 
     /// All values of a flag that may be repeated.
@@ -206,6 +215,11 @@ mod tests {
         assert_eq!(all.without_effect(), ["--allow", "--gates", "--time", "--v"]);
         assert_eq!((all.switch("count"), all.text("count")), (None, None));
         assert_eq!(given(&["--allow=false"]).expect("flags").switch("allow"), Some(false));
+        let empty =
+            given(&["--name", "", "--allow", "", "--gates", "", "--where", "", "--own", "--a_b"]).expect("flags");
+        assert_eq!((empty.text("name"), empty.all("name")), (None, &[String::new()][..]), "it eats no flag");
+        assert_eq!((empty.switch("allow"), empty.list("gates").count(), empty.text("where")), (Some(true), 0, None));
+        assert_eq!(empty.text("own"), Some("--a_b"), "a value is left as it is");
         let dashed = Reference { single_dash: true, ..REFERENCE };
         let one = parse(dashed, ["etcd", "-name=x"].map(OsString::from).to_vec()).expect("flags");
         assert_eq!(one.text("name"), Some("x"));
@@ -220,6 +234,7 @@ mod tests {
             ("other", "unexpected argument 'other' found"),
             ("--count=x", "invalid value 'x' for '--count <int>': expected a whole number"),
             ("--allow=maybe", "invalid value 'maybe' for '--allow[=<bool>]': expected true or false"),
+            ("--count=", "'--count <int>': expected a whole number"),
             ("--time=soon", "'--time <duration>': expected a duration such as 1h30m or 500ms"),
             ("--where=here", "'--where <ip>': expected an IP address"),
         ] {

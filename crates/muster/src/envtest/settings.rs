@@ -47,7 +47,7 @@ pub(super) fn address(given: &Given) -> Result<SocketAddr> {
 /// The certificate that the server shows, and whose certificates it takes of clients.
 pub(super) fn tls(given: &Given, address: SocketAddr) -> Result<Tls> {
     let only_1_3 = match given.text("tls-min-version") {
-        None | Some("" | "VersionTLS10" | "VersionTLS11" | "VersionTLS12") => false,
+        None | Some("VersionTLS10" | "VersionTLS11" | "VersionTLS12") => false,
         Some("VersionTLS13") => true,
         Some(other) => {
             bail!("--tls-min-version {other}: expected VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13")
@@ -71,7 +71,7 @@ pub(super) fn tls(given: &Given, address: SocketAddr) -> Result<Tls> {
 /// The certificate and its key, and where they are from: the files that are named, else those of `--cert-dir`, which
 /// are made where they are missing.
 fn pair(given: &Given, address: SocketAddr) -> Result<(String, Vec<u8>, Vec<u8>)> {
-    let named = ["tls-cert-file", "tls-private-key-file"].map(|flag| given.text(flag).filter(|file| !file.is_empty()));
+    let named = ["tls-cert-file", "tls-private-key-file"].map(|flag| given.text(flag));
     match named {
         [Some(certificate), Some(key)] => {
             let what = format!("--tls-cert-file {certificate}, --tls-private-key-file {key}");
@@ -84,7 +84,7 @@ fn pair(given: &Given, address: SocketAddr) -> Result<(String, Vec<u8>, Vec<u8>)
         }
     }
     let made = || Tls::generate_pem(&crate::embedded::addresses(address)).context("the server's certificate");
-    let Some(folder) = given.text("cert-dir").filter(|folder| !folder.is_empty()) else {
+    let Some(folder) = given.text("cert-dir") else {
         let (certificate, key) = made()?;
         return Ok(("the server's certificate".to_owned(), certificate.into_bytes(), key.into_bytes()));
     };
@@ -130,7 +130,7 @@ pub(super) fn service_account_tokens(given: &Given) -> Result<tokens::Options> {
         Err(error) => return Err(error).context("--service-account-max-token-expiration"),
     };
     let flag = "service-account-signing-key-file";
-    if let Some(file) = given.text(flag).filter(|file| !file.is_empty()) {
+    if let Some(file) = given.text(flag) {
         let key = SigningKey::from_pem(&files::text(flag, file)?).with_context(|| format!("--{flag} {file}"))?;
         options.signing = Some(key);
     }
@@ -145,7 +145,7 @@ pub(super) fn service_account_tokens(given: &Given) -> Result<tokens::Options> {
 /// The users of the token file.
 pub(super) fn users(given: &Given) -> Result<HashMap<String, Arc<User>>> {
     let flag = "token-auth-file";
-    let Some(file) = given.text(flag).filter(|file| !file.is_empty()) else { return Ok(HashMap::new()) };
+    let Some(file) = given.text(flag) else { return Ok(HashMap::new()) };
     token_file::read(&files::text(flag, file)?).with_context(|| format!("--{flag} {file}"))
 }
 
@@ -225,10 +225,10 @@ fn plugins(given: &Given) -> Result<Plugins> {
 /// Which addresses and ports Services are given, and where pods would reach the server.
 fn network(given: &Given, address: SocketAddr) -> Result<Network> {
     let mut network = Network::default();
-    if let Some(range) = given.text("service-cluster-ip-range").filter(|range| !range.is_empty()) {
+    if let Some(range) = given.text("service-cluster-ip-range") {
         network = network.with_addresses(range).context("--service-cluster-ip-range")?;
     }
-    if let Some(range) = given.text("service-node-port-range").filter(|range| !range.is_empty()) {
+    if let Some(range) = given.text("service-node-port-range") {
         network = network.with_node_ports(range).context("--service-node-port-range")?;
     }
     let advertised =
