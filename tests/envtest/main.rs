@@ -23,6 +23,7 @@ harness::tests! {
     programs::bad_flags_are_refused_by_name,
     programs::etcd_is_healthy_and_stores_nothing,
     server::it_is_ready_at_once_and_ends_at_once,
+    server::a_file_says_what_needs_no_credential,
     server::certificates_are_users_and_groups,
     server::tokens_are_signed_by_the_given_key,
     server::garbage_and_namespaces_go_unless_asked_otherwise,

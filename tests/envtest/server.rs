@@ -29,6 +29,20 @@ pub(crate) fn it_is_ready_at_once_and_ends_at_once() {
 }
 
 /// Contract: API-36
+pub(crate) fn a_file_says_what_needs_no_credential() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\
+                anonymous:\n  enabled: true\n  conditions:\n  - path: /livez\n";
+    let file = crate::outside::write(folder.path(), "authentication.yaml", text);
+    let plane = Plane::start(&["--authentication-config", &file], "");
+    let nobody = plane.nobody();
+    assert_eq!(nobody.healthy("/livez"), Ok(()));
+    assert!(nobody.healthy("/healthz").is_err_and(|said| said.contains("401")), "{:?}", nobody.healthy("/healthz"));
+    assert_eq!(nobody.get(MAPS).expect_err("without a credential").code, 401);
+    assert!(plane.api.get(MAPS).is_ok());
+}
+
+/// Contract: API-36
 pub(crate) fn certificates_are_users_and_groups() {
     let plane = Plane::start(&[], "");
     plane.api.create(MAPS, &json!({"metadata": {"name": "a"}})).expect("a member of system:masters may");

@@ -51,7 +51,7 @@ use std::sync::{Arc, PoisonError};
 use muster_objects::time::Timestamp;
 use tokio::sync::watch::Sender;
 
-use crate::access::authentication::{Authenticator, with_group};
+use crate::access::authentication::{Anonymous, Authenticator, with_group};
 use crate::access::tokens::{self, Issuer};
 use crate::access::{User, authorizer};
 use crate::clock::Clock;
@@ -86,9 +86,9 @@ pub struct Options {
     pub tokens: HashMap<String, Arc<User>>,
     /// Which requests are allowed.
     pub authorization: authorizer::Mode,
-    /// Whether a request without a credential is handled, as that of nobody; where it does not say, unless everybody may
-    /// do anything.
-    pub anonymous: Option<bool>,
+    /// Which requests without a credential are handled, as those of nobody; where it does not say, all, unless everybody
+    /// may do anything.
+    pub anonymous: Option<Anonymous>,
     /// What it is told of its cluster.
     pub settings: Settings,
     /// How tokens of service accounts are issued and accepted.
@@ -204,7 +204,10 @@ impl ApiServer {
         let in_flight = InFlight::new(options.most_in_flight, options.most_bytes_in_flight);
         let issuer = Issuer::new(options.service_account_tokens);
         // Where everybody may do anything, nobody is let in without a name.
-        let anonymous = options.anonymous.unwrap_or(options.authorization != authorizer::Mode::AlwaysAllow);
+        let anonymous = options.anonymous.unwrap_or(match options.authorization {
+            authorizer::Mode::AlwaysAllow => Anonymous::Refused,
+            _ => Anonymous::Allowed,
+        });
         let authenticator = Authenticator::new(options.token, options.tokens, issuer, anonymous);
         let shared = Shared::new(registry, authenticator, in_flight, identity, keeper);
         shared.registry.resume();

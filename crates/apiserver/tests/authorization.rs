@@ -3,6 +3,7 @@
 mod support;
 
 use muster_apiserver::Options;
+use muster_apiserver::access::authentication::Anonymous;
 use muster_apiserver::access::authorizer::Mode;
 use serde_json::{Value, json};
 use support::{Server, options, start, start_with};
@@ -116,7 +117,7 @@ async fn where_all_is_denied_only_masters_may_and_nobody_may_be_kept_out() {
     let refused = server.send("GET", "/api/v1/namespaces/default/pods", &[BOB], "").await;
     assert_eq!(refused.status, 403);
     assert!(refused.json()["message"].as_str().is_some_and(|said| said.ends_with(": Everything is forbidden.")));
-    let server = start_with(Options { anonymous: Some(false), ..options() });
+    let server = start_with(Options { anonymous: Some(Anonymous::Refused), ..options() });
     assert_eq!(server.send("GET", "/healthz", &[("Authorization", "")], "").await.status, 401);
 }
 

@@ -136,6 +136,12 @@ pub struct Plugins {
 }
 
 impl Plugins {
+    /// These and no others.
+    #[must_use]
+    pub fn only(some: &BTreeSet<Plugin>) -> Self {
+        Self { off: HERE.iter().map(|(_, plugin)| *plugin).filter(|plugin| !some.contains(plugin)).collect() }
+    }
+
     /// Switches one off.
     pub fn disable(&mut self, plugin: Plugin) {
         self.off.insert(plugin);
@@ -159,6 +165,11 @@ mod tests {
             assert_eq!(name, format!("{plugin:?}"));
             assert_eq!(name.parse(), Ok(Named::Here(plugin)));
         }
+        let some = Plugins::only(&BTreeSet::from([Plugin::Priority]));
+        assert_eq!(
+            HERE.map(|(_, plugin)| plugin).into_iter().filter(|one| some.run(*one)).collect::<Vec<_>>(),
+            [Plugin::Priority]
+        );
         assert_eq!("PodSecurity".parse(), Ok(Named::Elsewhere("PodSecurity")));
         let said = "Nope".parse::<Named>().expect_err("no plug-in").to_string();
         assert!(said.starts_with("admission plugin \"Nope\" is unknown; known are AlwaysAdmit, "), "{said}");

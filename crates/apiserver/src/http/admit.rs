@@ -43,6 +43,7 @@ impl Service {
         }
         let registry = &self.shared.registry;
         self.shared.authenticator.user(
+            parts.uri.path(),
             &parts.headers,
             parts.extensions.get::<Holder>(),
             &**registry,

@@ -10,7 +10,7 @@ use muster_apiserver::{ApiServer, Options};
 
 use super::extras::{self, Extras};
 use super::flags::{Given, Reference};
-use super::{files, settings, tell_accepted};
+use super::{access, files, settings, tell_accepted};
 use crate::cli::Concurrency;
 use crate::embedded::{Server, Settings};
 use crate::up::Signals;
@@ -30,9 +30,12 @@ Examples:
 
 /// What the flags mean that have a meaning here.
 const MEANT: &[(&str, &str)] = &[
+    ("admission-control", "The plug-ins of admission that run, and no others: what the flags below were before"),
     ("advertise-address", "Where pods would reach the server: in the Endpoints of the Service kubernetes"),
     ("anonymous-auth", "Whether requests without a credential are those of system:anonymous, or else refused"),
     ("api-audiences", "For whom tokens have to be; those of --service-account-issuer where it is not given"),
+    ("authentication-config", "A file whose section `anonymous` says which requests need no credential"),
+    ("authorization-config", "A file that lists what --authorization-mode does"),
     ("authorization-mode", "RBAC, Node, AlwaysAllow or AlwaysDeny; several of them allow what any of them allows"),
     ("bind-address", "The address to listen on [default: 0.0.0.0]"),
     ("cert-dir", "The folder of apiserver.crt and apiserver.key, which are made there where they are missing"),
@@ -102,9 +105,8 @@ pub(super) async fn run(given: &Given, mut signals: Signals) -> Result<()> {
     let address = settings::address(given)?;
     let mut options = Options::system().context("this machine gives no randomness")?;
     options.tokens = settings::users(given)?;
-    options.authorization = settings::authorization(given)?;
-    // Where everybody may do anything, nobody is let in without a name, whatever the flag says.
-    options.anonymous = given.switch("anonymous-auth").filter(|allowed| !allowed);
+    options.authorization = access::authorization(given)?;
+    options.anonymous = access::anonymous(given)?;
     options.service_account_tokens = settings::service_account_tokens(given)?;
     options.settings = settings::settings(given, address)?;
     options.retention = Retention::default();

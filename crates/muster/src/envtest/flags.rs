@@ -151,6 +151,11 @@ impl Given {
         self.all(name).last().map(String::as_str).filter(|text| !text.is_empty())
     }
 
+    /// Whether a flag was given, be it an empty one.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
     /// All values of a flag that may be repeated.
     pub(super) fn all(&self, name: &str) -> &[String] {
         self.values.get(name).map(Vec::as_slice).unwrap_or_default()

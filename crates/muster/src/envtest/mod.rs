@@ -3,10 +3,11 @@
 //!
 //! ```text
 //!   muster envtest --install DIR -> install
-//!   kube-apiserver ... -> flags (those of the reference) -> settings (what they mean here) + extras -> apiserver
+//!   kube-apiserver ... -> flags (those of the reference) -> settings, access (what they mean here) + extras -> apiserver
 //!   etcd ...           -> flags (those of the reference) -> etcd
 //! ```
 
+mod access;
 mod apiserver;
 mod etcd;
 mod extras;

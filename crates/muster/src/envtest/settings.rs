@@ -10,7 +10,7 @@ use std::{fs, io};
 use anyhow::{Context as _, Result, bail};
 use muster_apiserver::access::authentication::token_file;
 use muster_apiserver::access::tokens::keys::{PublicKey, SigningKey};
-use muster_apiserver::access::{User, authorizer, tokens};
+use muster_apiserver::access::{User, tokens};
 use muster_apiserver::admission::plugins::{Named, Plugins};
 use muster_apiserver::kinds::{self, Kind};
 use muster_apiserver::registry::services::network::Network;
@@ -149,29 +149,6 @@ pub(super) fn users(given: &Given) -> Result<HashMap<String, Arc<User>>> {
     token_file::read(&files::text(flag, file)?).with_context(|| format!("--{flag} {file}"))
 }
 
-/// Which requests are allowed: what any of the modes allows.
-pub(super) fn authorization(given: &Given) -> Result<authorizer::Mode> {
-    let mut mode = None;
-    for name in given.list("authorization-mode") {
-        let (one, rank) = match name {
-            "AlwaysAllow" => (authorizer::Mode::AlwaysAllow, 2),
-            "RBAC" => (authorizer::Mode::Rbac, 1),
-            // Nodes here are the server's own, and need no rights: it allows nobody else anything.
-            "AlwaysDeny" | "Node" => (authorizer::Mode::AlwaysDeny, 0),
-            "ABAC" | "Webhook" => bail!("--authorization-mode {name}: this mode is not here; there are {MODES}"),
-            _ => bail!("--authorization-mode {name}: there is no such mode; expected {MODES}"),
-        };
-        if mode.is_none_or(|(_, known)| rank > known) {
-            mode = Some((one, rank));
-        }
-    }
-    let configured = given.text("authorization-config").is_some();
-    let default = if configured { authorizer::Mode::Rbac } else { authorizer::Mode::AlwaysAllow };
-    Ok(mode.map_or(default, |(mode, _)| mode))
-}
-
-const MODES: &str = "RBAC, Node, AlwaysAllow, AlwaysDeny";
-
 /// What the server is told of its cluster.
 pub(super) fn settings(given: &Given, address: SocketAddr) -> Result<Settings> {
     let mut settings = Settings { plugins: plugins(given)?, network: network(given, address)?, ..Settings::default() };
@@ -200,17 +177,26 @@ pub(super) fn settings(given: &Given, address: SocketAddr) -> Result<Settings> {
 
 /// The plug-ins of admission that run.
 fn plugins(given: &Given) -> Result<Plugins> {
-    let mut plugins = Plugins::default();
-    let (on, off) = ("enable-admission-plugins", "disable-admission-plugins");
-    let enabled: BTreeSet<&str> = given.list(on).chain(given.list("admission-control")).collect();
+    // The first is of old: the plug-ins that it names run, and no others.
+    let [only, on, off] = ["admission-control", "enable-admission-plugins", "disable-admission-plugins"];
+    if given.is_set(only) && (given.is_set(on) || given.is_set(off)) {
+        bail!("--{only}: --{on} or --{off} is given too, expected either");
+    }
+    let on = if given.is_set(only) { only } else { on };
+    // Nothing here is configured by it, which is told; it must be there all the same.
+    files::named(given, "admission-control-config-file")?;
+    let enabled: BTreeSet<&str> = given.list(on).collect();
+    let mut here = BTreeSet::new();
     for name in &enabled {
-        if let Named::Elsewhere(name) = name.parse().with_context(|| format!("--{on} {name}"))? {
-            tracing::warn!(
+        match name.parse().with_context(|| format!("--{on} {name}"))? {
+            Named::Here(plugin) => drop(here.insert(plugin)),
+            Named::Elsewhere(name) => tracing::warn!(
                 plugin = name,
                 "an admission plugin that is enabled is not here: it refuses and changes nothing"
-            );
+            ),
         }
     }
+    let mut plugins = if on == only { Plugins::only(&here) } else { Plugins::default() };
     for name in given.list(off) {
         if enabled.contains(name) {
             bail!("--{off} {name}: --{on} enables it");

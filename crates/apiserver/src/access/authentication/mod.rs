@@ -6,7 +6,7 @@
 
 pub mod token_file;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -39,6 +39,17 @@ pub enum Holder {
     Refused,
 }
 
+/// Which requests without a credential are handled, as those of nobody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Anonymous {
+    /// None.
+    Refused,
+    /// All.
+    Allowed,
+    /// Those of these paths.
+    AtPaths(BTreeSet<String>),
+}
+
 /// Recognises users by their credentials.
 #[derive(Debug)]
 pub struct Authenticator {
@@ -50,14 +61,14 @@ pub struct Authenticator {
     file: HashMap<String, Arc<User>>,
     /// Tokens of service accounts.
     pub issuer: Issuer,
-    /// Whether a request without a credential is handled at all.
-    anonymous: bool,
+    /// Which requests need no credential.
+    anonymous: Anonymous,
 }
 
 impl Authenticator {
     /// An authenticator that knows these tokens.
     #[must_use]
-    pub fn new(token: String, file: HashMap<String, Arc<User>>, issuer: Issuer, anonymous: bool) -> Self {
+    pub fn new(token: String, file: HashMap<String, Arc<User>>, issuer: Issuer, anonymous: Anonymous) -> Self {
         Self { token, administrator: Arc::new(User::administrator()), file, issuer, anonymous }
     }
 
@@ -73,18 +84,19 @@ impl Authenticator {
         Arc::clone(&self.administrator)
     }
 
-    /// Whether who shows no credential is let in, as nobody.
+    /// Whether who shows no credential is let in everywhere, as nobody.
     #[must_use]
     pub fn allows_anonymous(&self) -> bool {
-        self.anonymous
+        self.anonymous == Anonymous::Allowed
     }
 
-    /// Who sent a request.
+    /// Who sent a request to a path.
     ///
     /// # Errors
     /// 401.
     pub fn user(
         &self,
+        path: &str,
         headers: &HeaderMap,
         holder: Option<&Holder>,
         objects: &impl Objects,
@@ -101,8 +113,12 @@ impl Authenticator {
                 Ok(recognised) => Ok(recognised.user),
                 Err(_) => Err(ApiError::unauthorized()),
             },
-            None if refused || !self.anonymous => Err(ApiError::unauthorized()),
-            None => Ok(Arc::new(User::anonymous())),
+            None if refused => Err(ApiError::unauthorized()),
+            None => match &self.anonymous {
+                Anonymous::Refused => Err(ApiError::unauthorized()),
+                Anonymous::AtPaths(paths) if !paths.contains(path) => Err(ApiError::unauthorized()),
+                Anonymous::Allowed | Anonymous::AtPaths(_) => Ok(Arc::new(User::anonymous())),
+            },
         }
     }
 
