@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use crate::plane::{Assets, Plane, Running, free_port};
@@ -209,6 +209,8 @@ pub(crate) fn a_certificate_is_made_where_there_is_none() {
             format!("--cert-dir={}", certificates.display()),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={port}"),
+            "--advertise-address=192.0.2.7".to_owned(),
+            "--service-cluster-ip-range=10.3.0.0/24".to_owned(),
             "--v=2".to_owned(),
         ];
         let mut server = Running::start(&assets.program("kube-apiserver"), &arguments.map(OsString::from), &[]);
@@ -219,4 +221,17 @@ pub(crate) fn a_certificate_is_made_where_there_is_none() {
     let made = start();
     assert!(made[0].starts_with("-----BEGIN CERTIFICATE-----") && made[1].contains("PRIVATE KEY"), "{made:?}");
     assert_eq!(start(), made, "what is there is used");
+    let der: String = made[0].lines().skip(1).take_while(|line| !line.starts_with("---")).collect();
+    let der = STANDARD.decode(der).expect("base64");
+    let has = |tag: u8, name: &[u8]| {
+        let name = [&[tag, u8::try_from(name.len()).expect("a short name")], name].concat();
+        der.windows(name.len()).any(|window| window == name)
+    };
+    let service = "kubernetes.default.svc.cluster.local";
+    for name in ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", service] {
+        assert!(has(0x82, name.as_bytes()), "{name}");
+    }
+    for address in [[127, 0, 0, 1], [192, 0, 2, 7], [10, 3, 0, 1]] {
+        assert!(has(0x87, &address), "{address:?}");
+    }
 }

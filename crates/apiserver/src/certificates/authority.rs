@@ -156,10 +156,9 @@ impl Authority {
     /// # Errors
     /// [`rcgen::Error`] when the system's randomness or the cryptography fails.
     pub fn sign_server(&self, addresses: &[IpAddr]) -> Result<(rcgen::Certificate, KeyPair), rcgen::Error> {
-        let mut names: Vec<String> =
-            ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-                .map(str::to_owned)
-                .to_vec();
+        let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+        let of_the_service = ["", ".default", ".default.svc", ".default.svc.cluster.local"];
+        names.extend(of_the_service.map(|domain| format!("kubernetes{domain}")));
         for address in addresses.iter().filter(|a| !a.is_unspecified()) {
             let text = address.to_string();
             if !names.contains(&text) {

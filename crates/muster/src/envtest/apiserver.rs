@@ -109,6 +109,7 @@ pub(super) async fn run(given: &Given, mut signals: Signals) -> Result<()> {
     options.anonymous = access::anonymous(given)?;
     options.service_account_tokens = settings::service_account_tokens(given)?;
     options.settings = settings::settings(given, address)?;
+    let tls = settings::tls(given, address, &options.settings.network)?;
     options.retention = Retention::default();
     if let Some(most) = in_flight(given)? {
         options.most_in_flight = most;
@@ -117,7 +118,6 @@ pub(super) async fn run(given: &Given, mut signals: Signals) -> Result<()> {
         options.generator = Generator::seeded(seed);
     }
     let kinds = settings::kinds(given)?;
-    let tls = settings::tls(given, address)?;
     let listener = std::net::TcpListener::bind(address).with_context(|| {
         format!("--bind-address {} --secure-port {}: cannot be listened on", address.ip(), address.port())
     })?;

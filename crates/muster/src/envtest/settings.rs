@@ -45,7 +45,7 @@ pub(super) fn address(given: &Given) -> Result<SocketAddr> {
 }
 
 /// The certificate that the server shows, and whose certificates it takes of clients.
-pub(super) fn tls(given: &Given, address: SocketAddr) -> Result<Tls> {
+pub(super) fn tls(given: &Given, address: SocketAddr, network: &Network) -> Result<Tls> {
     let only_1_3 = match given.text("tls-min-version") {
         None | Some("VersionTLS10" | "VersionTLS11" | "VersionTLS12") => false,
         Some("VersionTLS13") => true,
@@ -53,7 +53,7 @@ pub(super) fn tls(given: &Given, address: SocketAddr) -> Result<Tls> {
             bail!("--tls-min-version {other}: expected VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13")
         }
     };
-    let (what, certificate, key) = pair(given, address)?;
+    let (what, certificate, key) = pair(given, address, network)?;
     let tls = match files::named(given, "client-ca-file")? {
         Some(authorities) => {
             let file = given.text("client-ca-file").unwrap_or_default();
@@ -70,7 +70,7 @@ pub(super) fn tls(given: &Given, address: SocketAddr) -> Result<Tls> {
 
 /// The certificate and its key, and where they are from: the files that are named, else those of `--cert-dir`, which
 /// are made where they are missing.
-fn pair(given: &Given, address: SocketAddr) -> Result<(String, Vec<u8>, Vec<u8>)> {
+fn pair(given: &Given, address: SocketAddr, network: &Network) -> Result<(String, Vec<u8>, Vec<u8>)> {
     let named = ["tls-cert-file", "tls-private-key-file"].map(|flag| given.text(flag));
     match named {
         [Some(certificate), Some(key)] => {
@@ -83,7 +83,12 @@ fn pair(given: &Given, address: SocketAddr) -> Result<(String, Vec<u8>, Vec<u8>)
             bail!("--tls-cert-file and --tls-private-key-file are given together or not at all; {missing} is missing");
         }
     }
-    let made = || Tls::generate_pem(&crate::embedded::addresses(address)).context("the server's certificate");
+    let made = || {
+        let mut addresses = crate::embedded::addresses(address);
+        // Where pods would reach it: at an address of its own, and by its Service.
+        addresses.extend([network.server.0, network.at(1).into()]);
+        Tls::generate_pem(&addresses).context("the server's certificate")
+    };
     let Some(folder) = given.text("cert-dir") else {
         let (certificate, key) = made()?;
         return Ok(("the server's certificate".to_owned(), certificate.into_bytes(), key.into_bytes()));

@@ -97,8 +97,9 @@ impl Network {
         1 << (32 - self.prefix)
     }
 
-    /// The address at a place.
-    pub(super) fn at(&self, offset: u32) -> Ipv4Addr {
+    /// The address at a place; that of the Service `kubernetes` is at 1.
+    #[must_use]
+    pub fn at(&self, offset: u32) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.first).wrapping_add(offset))
     }
 
