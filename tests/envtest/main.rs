@@ -21,6 +21,7 @@ harness::tests! {
     programs::a_folder_is_filled_and_nothing_of_others_is_lost,
     programs::the_help_has_every_flag_of_the_reference,
     programs::bad_flags_are_refused_by_name,
+    programs::what_has_no_effect_is_told,
     programs::etcd_is_healthy_and_stores_nothing,
     server::it_is_ready_at_once_and_ends_at_once,
     server::a_file_says_what_needs_no_credential,

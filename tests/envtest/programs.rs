@@ -185,6 +185,12 @@ pub(crate) fn bad_flags_are_refused_by_name() {
         (server, vec!["--authentication-config", &junk], format!("--authentication-config {junk}: ")),
         (server, vec!["--authorization-mode=RBAC,RBAC"], "--authorization-mode RBAC: found more than once".to_owned()),
         (server, vec!["--feature-gates=Nope=true"], "there is no feature gate Nope in v1.36".to_owned()),
+        (server, vec!["--feature-gates=WatchList=tRue"], "WatchList=tRue: expected Gate=true".to_owned()),
+        (
+            server,
+            vec!["--feature-gates=WatchList=false,kube:SidecarContainers=false"],
+            "--feature-gates kube:SidecarContainers=false: in v1.36 this feature is locked to true".to_owned(),
+        ),
         (server, vec!["--feature-gates=WatchList"], "--feature-gates WatchList: expected Gate=true".to_owned()),
         (server, vec!["--runtime-config=nope/v1=true"], "nope/v1=true: there is no group \"nope\" here".to_owned()),
         (server, vec!["--muster-nodes=-1"], "--muster-nodes=-1: expected a whole number of nodes".to_owned()),
@@ -199,6 +205,19 @@ pub(crate) fn bad_flags_are_refused_by_name() {
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{program} {arguments:?}: {said}");
         assert!(said.contains(&expected), "{program} {arguments:?}: {said}");
+    }
+}
+
+/// Contract: API-36
+pub(crate) fn what_has_no_effect_is_told() {
+    let gates = "--feature-gates=WatchList=false,AllAlpha=false,SidecarContainers=true,PodsAPI=false,PodsAPI=true";
+    // The last one ends it.
+    let flags =
+        [gates, "--audit-log-path=-", "--enable-admission-plugins=PodSecurity,Priority", "--client-ca-file=/none"];
+    let output = run(&Assets::install(), "kube-apiserver", &flags);
+    let said = text(&output.stderr);
+    for told in ["flags=\"--audit-log-path\"", "gates=\"PodsAPI=true,WatchList=false\"", "plugin=\"PodSecurity\""] {
+        assert_eq!(said.matches(told).count(), 1, "{told}: {said}");
     }
 }
 

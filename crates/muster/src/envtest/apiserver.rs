@@ -45,7 +45,7 @@ const MEANT: &[(&str, &str)] = &[
     ("disable-admission-plugins", "Plug-ins of admission that do not run, by commas"),
     ("enable-admission-plugins", "Plug-ins that run; those of the reference's default do anyway"),
     ("event-ttl", "How long Events stay [default: 1h]"),
-    ("feature-gates", "Names are checked; each gate is as it is by default in v1.36"),
+    ("feature-gates", "Checked, and told where they differ: each gate is as it is by default in v1.36"),
     ("max-mutating-requests-inflight", "Added to --max-requests-inflight"),
     ("max-requests-inflight", "How many requests are handled at once, with --max-mutating-requests-inflight"),
     ("min-request-timeout", "How many seconds a watch lasts at least that does not say [default: 1800]"),

@@ -137,7 +137,7 @@ fn parser(kind: &str) -> ValueParser {
 }
 
 /// A truth as Go reads it.
-fn read_bool(text: &str) -> Option<bool> {
+pub(super) fn read_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),

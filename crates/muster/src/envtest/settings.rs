@@ -1,6 +1,6 @@
 //! What the flags of kube-apiserver mean for the embedded server.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use muster_apiserver::webhook::hosts::ServiceHost;
 use muster_cluster::parse_duration;
 
 use super::files;
-use super::flags::Given;
+use super::flags::{Given, read_bool};
 
-/// The names of all feature gates, one a line.
+/// All feature gates, one a line: the name, the default, and whether it is locked to that.
 const GATES: &str = include_str!("feature-gates.txt");
 /// What kube-apiserver listens on where nobody says otherwise.
 const PORT: u16 = 6443;
@@ -231,18 +231,26 @@ fn network(given: &Given, address: SocketAddr) -> Result<Network> {
     Ok(network)
 }
 
-/// Checks the names and values of feature gates. None of them can be switched.
+/// Checks the names and values of feature gates. None of them can be switched, which is told of those that should be.
 fn gates(given: &Given) -> Result<()> {
     let flag = "feature-gates";
+    let mut switched = BTreeMap::new();
     for entry in given.list(flag) {
         let expected = || format!("--{flag} {entry}: expected Gate=true or Gate=false");
         let (name, value) = entry.strip_prefix("kube:").unwrap_or(entry).split_once('=').with_context(expected)?;
-        if !matches!(value.to_lowercase().as_str(), "true" | "false" | "t" | "f" | "1" | "0") {
-            bail!(expected());
+        let wanted = read_bool(value).with_context(expected)?;
+        let default = GATES.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let default = default.with_context(|| format!("--{flag} {entry}: there is no feature gate {name} in v1.36"))?;
+        let is_on = default.starts_with("true");
+        if wanted != is_on && default.ends_with("locked") {
+            bail!("--{flag} {entry}: in v1.36 this feature is locked to {is_on}");
         }
-        if !GATES.lines().any(|known| known == name) {
-            bail!("--{flag} {entry}: there is no feature gate {name} in v1.36");
-        }
+        switched.insert(name, (wanted, is_on));
+    }
+    switched.retain(|_, (wanted, is_on)| wanted != is_on);
+    if !switched.is_empty() {
+        let gates: Vec<String> = switched.iter().map(|(name, (wanted, _))| format!("{name}={wanted}")).collect();
+        tracing::warn!(gates = gates.join(","), "feature gates cannot be switched here: they are as by default");
     }
     Ok(())
 }
