@@ -161,6 +161,17 @@ pub(crate) fn bad_flags_are_refused_by_name() {
             vec!["--service-account-signing-key-file", &half],
             "expected PEM of a private key, found CERTIFICATE".to_owned(),
         ),
+        (
+            server,
+            vec!["--service-account-max-token-expiration=59m59s"],
+            "--service-account-max-token-expiration: found 3599s, expected 0, or one hour to 2^32 seconds".to_owned(),
+        ),
+        (
+            server,
+            vec!["--service-account-max-token-expiration=1193047h"],
+            "found 4294969200s, expected 0, or".to_owned(),
+        ),
+        (server, vec!["--service-account-max-token-expiration=-1h"], "max-token-expiration: ".to_owned()),
         (server, vec!["--token-auth-file", &tokens], format!("--token-auth-file {tokens}: line 1: ")),
         (server, vec!["--authorization-mode=Some"], "--authorization-mode Some: there is no such mode".to_owned()),
         (server, vec!["--authorization-mode=Webhook"], "Webhook: this mode is not here".to_owned()),

@@ -128,12 +128,14 @@ pub(super) fn service_account_tokens(given: &Given) -> Result<tokens::Options> {
     }
     options.audiences = given.list("api-audiences").map(str::to_owned).collect();
     options.keys_uri = given.text("service-account-jwks-uri").map(str::to_owned);
-    options.longest = match given.text("service-account-max-token-expiration").map(parse_duration).transpose() {
-        Ok(longest) => {
-            longest.filter(|longest| !longest.is_zero()).and_then(|longest| longest.as_secs().try_into().ok())
+    let flag = "service-account-max-token-expiration";
+    let longest = given.text(flag).map(parse_duration).transpose().with_context(|| format!("--{flag}"))?;
+    if let Some(longest) = longest.filter(|longest| !longest.is_zero()) {
+        if !(Duration::from_secs(3600)..=Duration::from_secs(1 << 32)).contains(&longest) {
+            bail!("--{flag}: found {longest:?}, expected 0, or one hour to 2^32 seconds");
         }
-        Err(error) => return Err(error).context("--service-account-max-token-expiration"),
-    };
+        options.longest = longest.as_secs().try_into().ok();
+    }
     let flag = "service-account-signing-key-file";
     if let Some(file) = given.text(flag) {
         let key = SigningKey::from_pem(&files::text(flag, file)?).with_context(|| format!("--{flag} {file}"))?;
