@@ -35,7 +35,7 @@ pub struct Builder {
     pod_shutdown: Duration,
     seed: Option<u64>,
     begin: Option<SystemTime>,
-    patience: Duration,
+    patience: Option<Duration>,
     authorization: Mode,
     objects: Vec<Result<Value, serde_json::Error>>,
     #[cfg(feature = "faults")]
@@ -52,7 +52,7 @@ impl Default for Builder {
             pod_shutdown,
             seed: None,
             begin: None,
-            patience: Duration::from_secs(60),
+            patience: None,
             authorization: Mode::default(),
             objects: Vec::new(),
             #[cfg(feature = "faults")]
@@ -101,10 +101,11 @@ impl Builder {
         Self { begin: Some(begin), ..self }
     }
 
-    /// How long [`Cluster::until`] and [`Cluster::settled`] wait, by tokio's clock; a minute by default.
+    /// How long [`Cluster::until`] and [`Cluster::settled`] wait, by tokio's clock; by default a minute, and what ten pods
+    /// take to start and to stop one after another.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+        Self { patience: Some(patience), ..self }
     }
 
     /// Whether roles decide what users may do, which is the default, or all who have a name may do anything. It is about
@@ -178,8 +179,10 @@ impl Builder {
         let clients = Clients { cluster: own("cluster"), manager: own("controllers") };
         let authority = Arc::new(Authority::generate().map_err(|error| Error::NoAuthority(error.into()))?);
         let embedded = Embedded::start(&server, clients, Some(Arc::clone(&authority)), cluster, manager).await?;
+        let (startup, shutdown) = (self.pod_startup.max(), self.pod_shutdown);
+        let usual = (startup + shutdown) * 10 + Duration::from_secs(60);
         // Longer than anything that was begun takes.
-        let quiet = self.pod_startup.max().max(self.pod_shutdown) + Duration::from_secs(1);
+        let quiet = startup.max(shutdown) + Duration::from_secs(1);
         Ok(Cluster {
             server,
             embedded,
@@ -187,7 +190,7 @@ impl Builder {
             connection,
             authority,
             quiet,
-            patience: self.patience,
+            patience: self.patience.unwrap_or(usual),
         })
     }
 }

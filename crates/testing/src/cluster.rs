@@ -22,6 +22,9 @@ use crate::error::Error;
 /// How often what is waited for is looked at, by tokio's clock.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// For how long nodes are left alone in a cluster at rest: they tell that they live every five minutes.
+const NODES_QUIET: Duration = Duration::from_secs(60);
+
 /// A cluster in this process. Dropping it ends everything: its loops, its watches, and what its clients can ask.
 pub struct Cluster {
     pub(crate) server: ApiServer,
@@ -123,34 +126,43 @@ impl Cluster {
         }
     }
 
-    /// Waits until the cluster has come to rest: nothing but Leases and Events has been written for as long as a pod
-    /// takes to start or to stop, and a second. It is made for paused time, in which that takes none.
+    /// Waits until the cluster has come to rest: nothing but Leases, Events and the heartbeats of nodes has been written
+    /// for as long as a pod takes to start or to stop, and a second. It is made for paused time, in which that takes none.
     ///
     /// # Errors
-    /// [`Error::Busy`] where it does not.
+    /// [`Error::Busy`] where something is written still when the patience is over.
     pub async fn settled(&self) -> Result<(), Error> {
-        let deadline = Instant::now() + self.patience;
-        let (mut writes, mut since) = (self.writes(), Instant::now());
-        while since.elapsed() < self.quiet {
-            if Instant::now() >= deadline {
+        let quiet = [self.quiet, self.quiet.min(NODES_QUIET)];
+        let begun = Instant::now();
+        let latest = begun + self.patience + quiet[0] + quiet[1];
+        let mut seen = self.writes().map(|writes| (writes, begun));
+        while seen.iter().zip(quiet).any(|((_, since), quiet)| since.elapsed() < quiet) {
+            if Instant::now() >= latest {
                 return Err(Error::Busy { patience: self.patience });
             }
-            sleep(LOOK_EVERY).await;
-            let now = self.writes();
-            if now != writes {
-                (writes, since) = (now, Instant::now());
+            sleep(LOOK_EVERY.max(self.quiet / 200)).await;
+            for (seen, writes) in seen.iter_mut().zip(self.writes()) {
+                if seen.0 != writes {
+                    *seen = (writes, Instant::now());
+                }
             }
         }
         Ok(())
     }
 
-    /// How often anything but Leases and Events was written.
-    fn writes(&self) -> u64 {
+    /// How often anything but Nodes, Leases and Events was written, and how often Nodes.
+    fn writes(&self) -> [u64; 2] {
         let registry = self.server.registry();
-        let told = |plural: &str| plural == "leases" || plural == "events";
-        let catalogue = registry.catalogue();
-        let ids = catalogue.served().iter().filter(|served| !told(&served.resource().plural)).map(|served| served.id);
-        ids.map(|id| registry.storage.changes(id).load(std::sync::atomic::Ordering::Acquire)).sum()
+        let mut writes = [0; 2];
+        for served in registry.catalogue().served() {
+            let count = match &*served.resource().plural {
+                "leases" | "events" => continue,
+                "nodes" => &mut writes[1],
+                _ => &mut writes[0],
+            };
+            *count += registry.storage.changes(served.id).load(std::sync::atomic::Ordering::Acquire);
+        }
+        writes
     }
 
     /// The Events about an object, oldest first.

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::jiff::SignedDuration;
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{CustomResource, CustomResourceExt, ResourceExt};
 use muster_testing::{Authorization, Cluster, Error};
 use schemars::JsonSchema;
@@ -155,6 +155,42 @@ async fn waiting_ends_and_says_what_was_there() {
         matches!(&never, Error::Never { what, last, .. } if what == "Deployment web" && last.contains("\"availableReplicas\":3")),
         "{never}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_settles_however_long_its_pods_take() {
+    for (startup, shutdown) in [(59, 0), (600, 0), (0, 600), (600, 600)] {
+        let (startup, shutdown) = (Duration::from_secs(startup), Duration::from_secs(shutdown));
+        let cluster = Cluster::builder().pod_startup(startup).pod_shutdown(shutdown).object(&web(3)).start().await;
+        let cluster = cluster.unwrap();
+        cluster.settled().await.unwrap();
+        let deployments: Api<Deployment> = Api::default_namespaced(cluster.client());
+        assert_eq!(available(deployments.get_opt("web").await.unwrap().as_ref()), Some(3));
+        // One pod after another.
+        let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:2"}]}}}});
+        deployments.patch("web", &PatchParams::default(), &Patch::Strategic(image)).await.unwrap();
+        cluster.settled().await.unwrap();
+        let pods = Api::<Pod>::all(cluster.client()).list(&ListParams::default()).await.unwrap().items;
+        let images = pods.iter().filter_map(|pod| pod.spec.as_ref()?.containers[0].image.as_deref());
+        assert_eq!(images.collect::<Vec<_>>(), ["nginx:2"; 3], "{startup:?}, {shutdown:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_written_to_on_and_on_is_busy() {
+    let cluster = Cluster::builder().patience(Duration::from_secs(5)).nodes(0).start().await.unwrap();
+    let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
+    let writer = tokio::spawn(async move {
+        loop {
+            let map = object(json!({"metadata": {"generateName": "a-"}}));
+            maps.create(&PostParams::default(), &map).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+    let busy = cluster.settled().await.unwrap_err();
+    assert!(matches!(busy, Error::Busy { patience } if patience == Duration::from_secs(5)), "{busy}");
+    writer.abort();
+    cluster.settled().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
