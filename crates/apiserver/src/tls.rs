@@ -6,12 +6,13 @@ use std::sync::Arc;
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 
 use crate::access::User;
 use crate::access::authentication::{Holder, with_group};
+use crate::certificates::trust::Trust;
+use crate::certificates::x509::Purpose;
 use crate::certificates::{Authority, x509};
 
 /// What can go wrong in making certificates.
@@ -23,9 +24,6 @@ pub enum TlsError {
     /// TLS refused them.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// Nobody could be recognised by such an authority's certificates.
-    #[error("cannot verify client certificates: {0}")]
-    Verifier(#[from] rustls::server::VerifierBuilderError),
     /// A file's PEM holds no certificate, or no private key.
     #[error("{what}: {source}")]
     Pem {
@@ -145,25 +143,26 @@ impl Tls {
 /// found afterwards, so that a wrong one is answered with 401.
 #[derive(Debug)]
 struct Clients {
-    trusted: Arc<dyn ClientCertVerifier>,
+    trust: Trust,
+    /// Whose certificates are asked for.
+    hints: Vec<DistinguishedName>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Clients {
     fn of(authorities: impl IntoIterator<Item = CertificateDer<'static>>) -> Result<Self, TlsError> {
         let provider = provider();
-        let mut roots = RootCertStore::empty();
-        for authority in authorities {
-            roots.add(authority)?;
-        }
         let algorithms = provider.signature_verification_algorithms;
-        let trusted = WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build()?;
-        Ok(Self { trusted, algorithms })
+        let mut trust = Trust::new(provider);
+        for authority in authorities {
+            trust.add(authority)?;
+        }
+        Ok(Self { hints: trust.subjects(), trust, algorithms })
     }
 
     fn holder(&self, own: &CertificateDer<'_>, between: &[CertificateDer<'_>]) -> Holder {
         let Ok(certificate) = x509::certificate(own) else { return Holder::Refused };
-        if self.trusted.verify_client_cert(own, between, UnixTime::now()).is_err() {
+        if self.trust.verify(own, between, Purpose::Client, UnixTime::now(), |_| Ok(())).is_err() {
             return Holder::Refused;
         }
         let uid = match certificate.subject.uids()[..] {
@@ -186,7 +185,7 @@ impl ClientCertVerifier for Clients {
         false
     }
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.trusted.root_hint_subjects()
+        &self.hints
     }
     fn verify_client_cert(
         &self,

@@ -4,6 +4,7 @@ pub mod authority;
 pub mod pair;
 pub mod pem;
 pub mod request;
+pub(crate) mod trust;
 pub mod x509;
 
 pub use authority::Authority;

@@ -18,6 +18,14 @@ const COMMON_NAME: &[u64] = &[2, 5, 4, 3];
 const UID: &[u64] = &[1, 3, 6, 1, 4, 1, 57683, 2];
 /// `subjectAltName`
 pub(super) const ALTERNATIVE_NAMES: &[u64] = &[2, 5, 29, 17];
+/// `keyUsage`
+const KEY_USAGE: &[u64] = &[2, 5, 29, 15];
+/// `basicConstraints`
+const BASIC_CONSTRAINTS: &[u64] = &[2, 5, 29, 19];
+/// `extKeyUsage`
+const PURPOSES: &[u64] = &[2, 5, 29, 37];
+/// The purpose that is every purpose.
+const ANY_PURPOSE: &[u64] = &[2, 5, 29, 37, 0];
 /// `subjectKeyIdentifier`
 pub(super) const KEY_IDENTIFIER: &[u64] = &[2, 5, 29, 14];
 
@@ -72,17 +80,45 @@ const TELETEX: Tag = Tag { tag_class: TagClass::Universal, tag_number: 20 };
 /// An extension, by its kind and value.
 pub(super) type Extension = (Vec<u64>, Vec<u8>);
 
+/// What a certificate is shown for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be a server.
+    Server,
+    /// To be a client.
+    Client,
+}
+
 /// What the server reads of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// Whose it is.
     pub subject: Name,
+    /// From when it is good.
+    pub from: Timestamp,
     /// Until when it is good.
     pub until: Timestamp,
     /// Its public key, with its kind, as they are written.
     pub public_key: Vec<u8>,
     /// The identifier of its key, where it has one.
     pub key_identifier: Option<Vec<u8>>,
+    /// Whether what its key has signed may be a certificate.
+    pub may_sign: bool,
+    /// What it is for; everything where it does not say.
+    purposes: Option<Vec<Vec<u64>>>,
+}
+
+impl Certificate {
+    /// Whether it may be shown for a purpose, or sign what is.
+    #[must_use]
+    pub fn is_for(&self, purpose: Purpose) -> bool {
+        let wanted = match purpose {
+            Purpose::Server => [1, 3, 6, 1, 5, 5, 7, 3, 1],
+            Purpose::Client => [1, 3, 6, 1, 5, 5, 7, 3, 2],
+        };
+        let purposes = self.purposes.as_deref();
+        purposes.is_none_or(|purposes| purposes.iter().any(|one| *one == wanted || one == ANY_PURPOSE))
+    }
 }
 
 /// Reads a certificate in DER.
@@ -93,14 +129,13 @@ pub fn certificate(der: &[u8]) -> ASN1Result<Certificate> {
     yasna::parse_der(der, |reader| {
         reader.read_sequence(|reader| {
             let certificate = reader.next().read_sequence(|reader| {
-                reader.read_optional(|reader| reader.read_tagged(Tag::context(0), |reader| reader.read_i64()))?;
+                let version =
+                    reader.read_optional(|reader| reader.read_tagged(Tag::context(0), |reader| reader.read_i64()))?;
                 reader.next().read_bigint_bytes()?;
                 reader.next().read_der()?;
                 reader.next().read_der()?;
-                let until = reader.next().read_sequence(|reader| {
-                    time(reader.next())?;
-                    time(reader.next())
-                })?;
+                let (from, until) =
+                    reader.next().read_sequence(|reader| Ok((time(reader.next())?, time(reader.next())?)))?;
                 let subject = name(reader.next())?;
                 let public_key = reader.next().read_der()?;
                 for unique in [1, 2] {
@@ -110,16 +145,44 @@ pub fn certificate(der: &[u8]) -> ASN1Result<Certificate> {
                 }
                 let extensions =
                     reader.read_optional(|reader| reader.read_tagged(Tag::context(3), extensions))?.unwrap_or_default();
-                let identifier = extensions.into_iter().find(|(kind, _)| kind == KEY_IDENTIFIER);
-                let key_identifier =
-                    identifier.map(|(_, value)| yasna::parse_der(&value, |reader| reader.read_bytes()));
-                Ok(Certificate { subject, until, public_key, key_identifier: key_identifier.transpose()? })
+                let key_identifier = value(&extensions, KEY_IDENTIFIER, |reader| reader.read_bytes())?;
+                let purposes = value(&extensions, PURPOSES, |reader| {
+                    reader.collect_sequence_of(|reader| Ok(components(&reader.read_oid()?)))
+                })?;
+                let may_sign = may_sign(version, &extensions)?;
+                Ok(Certificate { subject, from, until, public_key, key_identifier, may_sign, purposes })
             })?;
             reader.next().read_der()?;
             reader.next().read_bitvec_bytes()?;
             Ok(certificate)
         })
     })
+}
+
+/// Whether a certificate with these extensions is one of an authority: only since version 3 (2 as it is written) must that
+/// be said.
+fn may_sign(version: Option<i64>, extensions: &[Extension]) -> ASN1Result<bool> {
+    let is_authority = value(extensions, BASIC_CONSTRAINTS, |reader| {
+        reader.read_sequence(|reader| {
+            let is_authority = reader.read_default(false, |reader| reader.read_bool())?;
+            reader.read_optional(|reader| reader.read_i64())?;
+            Ok(is_authority)
+        })
+    })?;
+    let usage = value(extensions, KEY_USAGE, |reader| Ok(reader.read_bitvec_bytes()?.0))?.unwrap_or_default();
+    // The sixth bit, from the first on, is `keyCertSign`.
+    let usage_is_right = usage.iter().all(|byte| *byte == 0) || usage[0] & 0b100 != 0;
+    Ok(is_authority.unwrap_or(version != Some(2)) && usage_is_right)
+}
+
+/// The value of an extension of a kind, where there is one.
+fn value<T>(
+    extensions: &[Extension],
+    kind: &[u64],
+    read: impl FnOnce(BERReader<'_, '_>) -> ASN1Result<T>,
+) -> ASN1Result<Option<T>> {
+    let found = extensions.iter().find(|(own, _)| own == kind);
+    found.map(|(_, value)| yasna::parse_der(value, read)).transpose()
 }
 
 /// Reads a distinguished name.

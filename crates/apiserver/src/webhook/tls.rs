@@ -1,21 +1,19 @@
 //! TLS towards webhooks: whom they are trusted by, and what Go's client says of a certificate that it does not take.
 
-use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::certificates::x509;
 use muster_objects::time::Timestamp;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, InvalidMessage, RootCertStore, SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, InvalidMessage, SignatureScheme};
+
+use crate::certificates::trust::Trust;
+use crate::certificates::x509::Purpose;
 
 /// How a client speaks TLS that trusts some authorities, or those of the system.
 ///
@@ -23,37 +21,34 @@ use rustls::{
 /// That the authorities cannot be read.
 pub(super) fn config(authorities: Option<&[u8]>) -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    let mut trusted = Vec::new();
-    match authorities {
+    let trusted: Vec<_> = match authorities {
         Some(pem) => {
-            trusted.extend(CertificateDer::pem_slice_iter(pem).filter_map(Result::ok));
+            let trusted: Vec<_> = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
             if trusted.is_empty() {
                 return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
             }
+            trusted
         }
-        None => trusted.extend(rustls_native_certs::load_native_certs().certs),
-    }
-    roots.add_parsable_certificates(trusted.iter().cloned());
+        None => rustls_native_certs::load_native_certs().certs,
+    };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(rustls::ALL_VERSIONS)
         .map_err(|error| error.to_string())?;
-    // Nobody is trusted where no authority can be read.
-    let by_authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().ok();
-    let verifier = Arc::new(Verifier { by_authorities, trusted });
+    let algorithms = provider.signature_verification_algorithms;
+    let mut trust = Trust::new(provider);
+    for certificate in trusted {
+        // What cannot be read is passed over.
+        let _ = trust.add(certificate);
+    }
+    let verifier = Arc::new(Verifier { trust, algorithms });
     Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()))
 }
 
-/// Takes what authorities have signed, and, as Go does, a certificate that is itself among the trusted ones.
+/// Takes the certificates of servers that are trusted.
+#[derive(Debug)]
 struct Verifier {
-    by_authorities: Option<Arc<WebPkiServerVerifier>>,
-    trusted: Vec<CertificateDer<'static>>,
-}
-
-impl fmt::Debug for Verifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verifier").field("trusted", &self.trusted.len()).finish()
-    }
+    trust: Trust,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ServerCertVerifier for Verifier {
@@ -62,28 +57,12 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         name: &ServerName<'_>,
-        ocsp: &[u8],
+        _ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let unknown = Error::InvalidCertificate(CertificateError::UnknownIssuer);
-        let Some(by_authorities) = &self.by_authorities else { return Err(unknown) };
-        match by_authorities.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // An authority's own certificate is refused as a server's, and one of a server is no authority.
-            Err(Error::InvalidCertificate(CertificateError::Other(_) | CertificateError::UnknownIssuer))
-                if self.trusted.contains(certificate) =>
-            {
-                let parsed = ParsedCertificate::try_from(certificate)?;
-                let own = x509::certificate(certificate).map_err(|_| CertificateError::BadEncoding)?;
-                let seconds = u64::try_from(own.until.as_nanos() / 1_000_000_000).unwrap_or_default();
-                if seconds < now.as_secs() {
-                    let not_after = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-                    return Err(CertificateError::ExpiredContext { time: now, not_after }.into());
-                }
-                rustls::client::verify_server_name(&parsed, name)?;
-                Ok(ServerCertVerified::assertion())
-            }
-            outcome => outcome,
-        }
+        let names = |parsed: &ParsedCertificate<'_>| rustls::client::verify_server_name(parsed, name);
+        self.trust.verify(certificate, intermediates, Purpose::Server, now, names)?;
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -92,8 +71,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let Some(by_authorities) = &self.by_authorities else { return Err(Error::General("no authority".to_owned())) };
-        by_authorities.verify_tls12_signature(message, certificate, signed)
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -102,12 +80,11 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let Some(by_authorities) = &self.by_authorities else { return Err(Error::General("no authority".to_owned())) };
-        by_authorities.verify_tls13_signature(message, certificate, signed)
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        rustls::crypto::ring::default_provider().signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 
