@@ -96,6 +96,7 @@ fn a_failure_names_its_seed_and_is_repeated_by_it() {
     assert!(!passed && again.contains(line), "{again}");
     // Those before it have passed.
     assert!(run(&[("MUSTER_SEEDS", seed)]).0);
+    assert!(run(&[("MUSTER_SEEDS", "0")]).1.contains("found 0 seeds, expected 1 or more (`seeds`, or MUSTER_SEEDS)"));
     assert!(run(&[("MUSTER_SEED", "x")]).1.contains("MUSTER_SEED: found \"x\", expected a whole number"));
 }
 

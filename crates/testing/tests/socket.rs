@@ -20,3 +20,13 @@ async fn a_client_finds_it_by_the_kubeconfig(cluster: &Cluster) {
     let refused = Api::<Namespace>::all(Client::try_from(stranger).unwrap()).list(&ListParams::default()).await;
     assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 403), "{refused:?}");
 }
+
+#[tokio::test]
+async fn its_token_is_not_that_of_its_seed() {
+    let token = async || {
+        let cluster = Cluster::builder().seed(7).nodes(0).controllers("").start().await.unwrap();
+        cluster.listen().await.unwrap().token
+    };
+    let (one, other) = (token().await, token().await);
+    assert!(one.len() >= 32 && one != other, "whoever knows the seed knows the token: {one}, {other}");
+}
