@@ -11,7 +11,7 @@ use syn::{FnArg, ItemFn, ReturnType};
 
 use crate::options::Options;
 
-/// Makes a test of an async function, whose arguments are a `kube::Client`, a `&Cluster`, or both.
+/// Makes a test of an async function, whose arguments are a `&Cluster`, a `kube::Client`, and a `kube::Api` of any kind.
 ///
 /// ```text
 /// #[muster_testing::test(nodes = 3, controllers = "deployment,replicaset", seeds = 100)]

@@ -1,6 +1,6 @@
 //! What a cluster is to be like, and its start.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kube::CustomResourceExt;
@@ -191,6 +191,7 @@ impl Builder {
             authority,
             quiet,
             patience: self.patience.unwrap_or(usual),
+            tasks: Mutex::default(),
         })
     }
 }

@@ -1,11 +1,13 @@
 //! A running cluster: its clients, waiting for it, and its end.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
+use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Client, Resource};
 use muster_apiserver::ApiServer;
 use muster_apiserver::access::{User, service_account};
@@ -13,6 +15,7 @@ use muster_apiserver::certificates::Authority;
 use muster_cluster::embedded::Embedded;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::builder::Builder;
@@ -36,6 +39,8 @@ pub struct Cluster {
     /// After how long without a write it is at rest.
     pub(crate) quiet: Duration,
     pub(crate) patience: Duration,
+    /// What [`Cluster::run`] was given.
+    pub(crate) tasks: Mutex<JoinSet<()>>,
 }
 
 impl fmt::Debug for Cluster {
@@ -89,6 +94,15 @@ impl Cluster {
     /// cluster that was started without nodes.
     pub fn set_nodes(&self, nodes: u32) {
         self.embedded.cluster().set_nodes(nodes);
+    }
+
+    /// Runs a controller for as long as the cluster is there: what [`kube::runtime::Controller::run`] returns, or any other
+    /// stream whose items need no care.
+    ///
+    /// [`kube::runtime::Controller::run`]: https://docs.rs/kube/5/kube/runtime/struct.Controller.html#method.run
+    pub fn run(&self, controller: impl Stream + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.spawn(controller.for_each(|_| std::future::ready(())));
     }
 
     /// Waits until an object is as it should be, and returns it; `None` where that is to be gone.
@@ -209,5 +223,30 @@ impl FromCluster<'_> for Client {
 impl<'c> FromCluster<'c> for &'c Cluster {
     fn from_cluster(cluster: &'c Cluster) -> Self {
         cluster
+    }
+}
+
+/// Of objects in the namespace `default`, or of those in none.
+impl<K: Resource<DynamicType = (), Scope: Scope<K>>> FromCluster<'_> for Api<K> {
+    fn from_cluster(cluster: &Cluster) -> Self {
+        K::Scope::api(cluster.client())
+    }
+}
+
+/// Where objects of a kind are.
+pub trait Scope<K> {
+    /// A client of theirs.
+    fn api(client: Client) -> Api<K>;
+}
+
+impl<K: Resource<DynamicType = (), Scope = Self>> Scope<K> for NamespaceResourceScope {
+    fn api(client: Client) -> Api<K> {
+        Api::default_namespaced(client)
+    }
+}
+
+impl<K: Resource<DynamicType = (), Scope = Self>> Scope<K> for ClusterResourceScope {
+    fn api(client: Client) -> Api<K> {
+        Api::all(client)
     }
 }

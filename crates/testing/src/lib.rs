@@ -27,15 +27,15 @@
 //!
 //! # A test with a cluster of its own
 //!
-//! [`test`] makes a test of an async function. Its arguments are a [`kube::Client`], a `&`[`Cluster`], or both:
+//! [`test`] makes a test of an async function. Its arguments are a `&`[`Cluster`], a [`kube::Client`], and a [`kube::Api`] of any
+//! kind, whose objects are in the namespace `default` or in none; as many of them as it takes:
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kube::Api;
 //!
 //! #[muster_testing::test]
-//! async fn there_is_the_certificate_authority(client: kube::Client) -> Result<(), kube::Error> {
-//!     let maps: Api<ConfigMap> = Api::default_namespaced(client);
+//! async fn there_is_the_certificate_authority(maps: Api<ConfigMap>) -> Result<(), kube::Error> {
 //!     maps.get("kube-root-ca.crt").await.map(drop)
 //! }
 //!
@@ -54,7 +54,8 @@
 //! | `paused = false` | lets time pass as on the wall | `true` |
 //! | `timeout = 60` | after how many seconds, by tokio's clock, the test has failed | 3600 |
 //!
-//! Whatever else a test needs it says by a cluster that it starts on its own, with [`Cluster::builder`].
+//! A controller under test is run by [`Cluster::run`], beside those of the cluster, and [`Cluster::settled`] waits until neither it
+//! nor they have anything left to do. Whatever else a test needs it says by a cluster that it starts on its own, with [`Cluster::builder`].
 //!
 //! # Time
 //!

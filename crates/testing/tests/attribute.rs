@@ -29,6 +29,14 @@ async fn or_both_in_any_order(cluster: &Cluster, client: Client) {
     cluster.settled().await.unwrap();
 }
 
+#[muster::test(nodes = 2)]
+async fn or_an_api_of_a_kind(cluster: &Cluster, nodes: Api<Node>, maps: Api<ConfigMap>) {
+    cluster.settled().await.unwrap();
+    assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 2);
+    let map = ConfigMap { metadata: named("a"), ..Default::default() };
+    assert_eq!(maps.create(&Default::default(), &map).await.unwrap().metadata.namespace.as_deref(), Some("default"));
+}
+
 #[muster::test]
 async fn an_hour_takes_no_time(_client: Client) {
     let begun = std::time::Instant::now();

@@ -227,6 +227,7 @@ async fn dropping_it_ends_every_task_and_every_client() {
     let tasks = || Handle::current().metrics().num_alive_tasks();
     let before = tasks();
     let cluster = Cluster::builder().object(&web(3)).crd::<Shop>().start().await.unwrap();
+    cluster.run(futures::stream::pending::<()>());
     cluster.settled().await.unwrap();
     assert!(tasks() > before + 10, "{} tasks", tasks());
     let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
