@@ -3,8 +3,9 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use muster_apiserver::generator::Generator;
@@ -123,7 +124,7 @@ async fn a_full_disk_refuses_writes_and_goes_on_reading() {
     let server = disk.server(1);
     assert_eq!(server.post(MAPS, &map("a")).await.status, 201);
     disk.set(Mode::IsFull);
-    for _ in 0..3 {
+    for _ in 0..30 {
         let refused = server.post(MAPS, &map("b")).await;
         let said = refused.json();
         let message = "etcdserver: mvcc: database space exceeded: cannot write FILE: no space";
@@ -133,8 +134,43 @@ async fn a_full_disk_refuses_writes_and_goes_on_reading() {
         assert_eq!(server.get(&format!("{MAPS}/b")).await.status, 404);
     }
     disk.set(Mode::Takes);
+    recovered(&server).await;
     assert_eq!(server.post(MAPS, &map("b")).await.status, 201);
     assert_eq!(disk.server(1).get(&format!("{MAPS}/b")).await.status, 200);
+}
+
+/// Contract: API-37
+#[tokio::test]
+async fn reads_wait_for_no_disk_that_fails_however_many_write() {
+    let disk = Fake::default();
+    let server = disk.server(1);
+    assert_eq!(server.post(MAPS, &map("a")).await.status, 201);
+    disk.set(Mode::IsFull);
+    assert_eq!(server.post(MAPS, &map("b")).await.status, 500);
+    // The next try does not end: whoever waited for it would be idle for ever, and time would go on.
+    disk.set(Mode::Waits);
+    tokio::time::pause();
+    let mut answers = BTreeSet::new();
+    for round in 0..500 {
+        let (path, body) = (format!("{MAPS}/a"), map(&format!("c{}", round % 7)));
+        let answered = async { tokio::join!(server.post(MAPS, &body), server.get(&path), server.get(MAPS)) };
+        let answered = tokio::time::timeout(Duration::from_secs(3600), answered).await.ok();
+        answers.insert(answered.map(|(write, read, list)| {
+            (write.status, read.status, list.json()["items"].as_array().map_or(0, Vec::len))
+        }));
+    }
+    tokio::time::resume();
+    disk.set(Mode::Takes);
+    assert_eq!(answers, BTreeSet::from([Some((500, 200, 1))]));
+    recovered(&server).await;
+    assert_eq!(server.post(MAPS, &map("b")).await.status, 201);
+}
+
+/// Waits until the disk has been tried again.
+async fn recovered(server: &Server) {
+    while server.api.registry().storage.is_failing() {
+        tokio::task::yield_now().await;
+    }
 }
 
 fn definition() -> Value {
@@ -210,6 +246,7 @@ async fn a_definition_whose_deletion_is_refused_is_served_again_with_its_objects
     assert_eq!(server.delete(&format!("{DEFINITIONS}/things.example.com"), None).await.status, 500);
     assert_eq!(server.get(&format!("{THINGS}/t")).await.json()["size"], json!(3));
     disk.set(Mode::Takes);
+    recovered(&server).await;
     assert_eq!(server.post(MAPS, &map("a")).await.status, 201);
     drop(server);
     assert_eq!(disk.server(1).get(&format!("{THINGS}/t")).await.json()["size"], json!(3));

@@ -13,8 +13,6 @@ use super::path::Target;
 use super::{Service, respond};
 use crate::access::User;
 use crate::registry::options::Query;
-use crate::status::ApiError;
-use crate::storage::disk::WriteError;
 
 /// How often a read that has seen what was undone is done again.
 const READS: usize = 8;
@@ -47,16 +45,7 @@ impl Service {
         }
         match settled {
             Ok(()) => (response, labels),
-            Err(refused) => (respond::error(&unwritten(&refused), None), labels),
+            Err(refused) => (respond::error(&refused.into(), None), labels),
         }
     }
-}
-
-/// 500: the disk refused a write; in the words of the reference where it is full.
-fn unwritten(error: &WriteError) -> ApiError {
-    ApiError::plain(if error.full {
-        format!("etcdserver: mvcc: database space exceeded: {error}")
-    } else {
-        error.to_string()
-    })
 }

@@ -123,6 +123,7 @@ impl Registry {
                 Ok(Answer::Entry(entry))
             }
             Err(Refused::Exists(found)) => Err(taken(served, &name, generated, &found)),
+            Err(Refused::Unwritten(error)) => Err(error.into()),
             // A create is refused for nothing else.
             Err(Refused::Missing | Refused::Changed) => Err(ApiError::modified(served.group_resource(), &name)),
         }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::options::DeleteOptions;
-use super::{Answer, Registry, Served, set_metadata};
+use super::{Answer, Registry, Served, in_time, set_metadata};
 use crate::admission::{Admission, at_once};
 use crate::custom::conversion::{Caller, NoCaller};
 use crate::custom::definition::conditions::{self, Condition, Taken, accept, establish, remarks};
@@ -312,6 +312,6 @@ impl Registry {
             return Ok(Some(Answer::Object(object)));
         }
         let draft = served.draft(&object, Some(entry))?;
-        Ok(self.storage.update(served.id, draft, entry.version).ok().map(Answer::Entry))
+        Ok(in_time(self.storage.update(served.id, draft, entry.version))?.map(Answer::Entry))
     }
 }

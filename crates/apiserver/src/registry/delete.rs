@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::list::Page;
 use super::options::{DeleteOptions, ListOptions};
-use super::{Answer, Registry, Served, set_metadata};
+use super::{Answer, Registry, Served, in_time, set_metadata};
 use crate::admission::Admission;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Propagation};
@@ -123,13 +123,15 @@ impl Registry {
                 if entry.same_as(&draft) {
                     return Ok(Some(Deleted { answer: last, gone: false }));
                 }
-                let Ok(entry) = self.storage.update(served.id, draft, version) else { return Ok(None) };
+                let Some(entry) = in_time(self.storage.update(served.id, draft, version))? else { return Ok(None) };
                 return Ok(Some(Deleted { answer: Answer::Entry(entry), gone: false }));
             }
             Step::MarkAndRemove(object) => {
                 let draft = served.draft(&object, Some(entry))?;
                 if !entry.same_as(&draft) {
-                    let Ok(marked) = self.storage.update(served.id, draft, version) else { return Ok(None) };
+                    let Some(marked) = in_time(self.storage.update(served.id, draft, version))? else {
+                        return Ok(None);
+                    };
                     // As on the reference, the removal is asked about as well.
                     admission.delete(self, served, &marked, option, warnings).await?;
                     version = marked.version;
@@ -152,7 +154,7 @@ impl Registry {
             Err(Refused::Missing) if version != entry.version => {
                 Ok(Some(Deleted { answer: deleted_answer(served, entry, last), gone: true }))
             }
-            Err(_) => Ok(None),
+            refused => Ok(in_time(refused)?.and(None)),
         }
     }
 
@@ -279,10 +281,8 @@ impl Registry {
         if options.dry_run {
             return Ok(Some(Answer::Object(object)));
         }
-        match self.storage.update(served.id, served.draft(&object, Some(entry))?, entry.version) {
-            Ok(entry) => Ok(Some(Answer::Entry(entry))),
-            Err(_) => Ok(None),
-        }
+        let marked = self.storage.update(served.id, served.draft(&object, Some(entry))?, entry.version);
+        Ok(in_time(marked)?.map(Answer::Entry))
     }
 
     /// Deletes all objects that a list selects; answers the list.

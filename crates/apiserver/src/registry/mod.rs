@@ -55,8 +55,8 @@ use crate::model::{Object, Resource, Subresource};
 use crate::schema;
 use crate::schema::managed::Subject;
 use crate::status::{ApiError, GroupResource};
-use crate::storage::disk::Stored;
-use crate::storage::{Draft, Entry, ResourceId, Storage};
+use crate::storage::disk::{Stored, WriteError};
+use crate::storage::{Draft, Entry, Refused, ResourceId, Storage};
 pub use catalogue::Catalogue;
 use options::WriteOptions;
 use settings::Settings;
@@ -410,6 +410,26 @@ impl Objects for Registry {
     fn find(&self, plural: &str, namespace: &str, name: &str) -> Option<Object> {
         let served = Registry::find(self, "", "v1", plural)?;
         self.storage.get(served.id, namespace, name).map(|entry| entry.object())
+    }
+}
+
+/// What was committed; `None` where another write came in between, and the next attempt looks again.
+fn in_time(outcome: Result<Arc<Entry>, Refused>) -> Result<Option<Arc<Entry>>, ApiError> {
+    match outcome {
+        Ok(entry) => Ok(Some(entry)),
+        Err(Refused::Unwritten(error)) => Err(error.into()),
+        Err(Refused::Exists(_) | Refused::Missing | Refused::Changed) => Ok(None),
+    }
+}
+
+/// 500: the disk refuses a write; in the words of the reference where it is full.
+impl From<WriteError> for ApiError {
+    fn from(error: WriteError) -> Self {
+        Self::plain(if error.full {
+            format!("etcdserver: mvcc: database space exceeded: {error}")
+        } else {
+            error.to_string()
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::options::WriteOptions;
-use super::{Registry, Served};
+use super::{Registry, Served, in_time};
 use crate::field::{FieldError, aggregate};
 use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
@@ -79,9 +79,11 @@ impl Registry {
             let status = pod.object_or_new("status");
             status.remove("nominatedNodeName");
             set_condition(status, &json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null}), &now);
-            if options.dry_run
-                || self.storage.update(served.id, served.draft(&pod, Some(&entry))?, entry.version).is_ok()
-            {
+            if options.dry_run {
+                return Ok(());
+            }
+            let bound = self.storage.update(served.id, served.draft(&pod, Some(&entry))?, entry.version);
+            if in_time(bound)?.is_some() {
                 return Ok(());
             }
         }

@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::options::WriteOptions;
-use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
+use super::{
+    Answer, Registry, Served, Version, deduplicate_owners, in_time, match_namespace, set_metadata, version_of,
+};
 use crate::admission::{self, Admission, Write};
 use crate::kinds;
 use crate::model::fields::{Fields as _, metadata};
@@ -153,6 +155,7 @@ impl Registry {
                         self.service_is_gone(served, update.namespace, update.name);
                         self.restore_own(update.namespace, update.name);
                     }
+                    Err(Refused::Unwritten(error)) => return Err(error.into()),
                     Err(Refused::Changed | Refused::Exists(_)) => return Ok(None),
                 }
             }
@@ -170,17 +173,12 @@ impl Registry {
             drop(held);
             return Ok(Some(Answer::Object(served.rehearsed(object)?)));
         };
-        match self.storage.update(served.id, draft, entry.version) {
-            Ok(entry) => {
-                self.note_expiry(served, &entry);
-                if let Some(held) = held {
-                    held.settle(self, served, update.namespace);
-                }
-                Ok(Some(Answer::Entry(entry)))
-            }
-            // Gone in between: the next attempt says so.
-            Err(_) => Ok(None),
+        let Some(entry) = in_time(self.storage.update(served.id, draft, entry.version))? else { return Ok(None) };
+        self.note_expiry(served, &entry);
+        if let Some(held) = held {
+            held.settle(self, served, update.namespace);
         }
+        Ok(Some(Answer::Entry(entry)))
     }
 
     async fn create_by_update(

@@ -2,21 +2,34 @@
 //!
 //! ```text
 //!   commit (one lock) --> queue --> thread: one group, one write --> durable rises --> answers go, watchers wake
-//!                                                   \-> refused: everything after `durable` is undone, answers fail
+//!      ^                                            \-> refused: everything after `durable` is undone, answers fail
+//!      |                                                     |
+//!      \-- refused at once, until the disk takes, after a pause, what brings back what was before
 //! ```
 //!
 //! Nobody outside the process has seen what is undone: answers and watches wait for `durable`. Versions are not given
-//! again for it within the process, so that nothing here mistakes one write for another.
+//! again for it within the process, so that nothing here mistakes one write for another. There are no commits while the
+//! disk fails, so that reads wait for nothing: what there is was on disk before.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use super::table::Table;
 use super::wakers::Waker;
 use super::watch::{Event, EventKind};
 use super::{Entry, Inner, ResourceId, Storage, Waiting};
+
+/// How long a disk that failed is left alone; twice as long after each failure until it takes a commit again.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// No longer than this, unless a try takes long.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How many times longer than a try the pause after it is at least: it may read a long file whole.
+const PAUSE_PER_TRY: u32 = 4;
 
 /// What a storage is kept on.
 pub trait Disk: Send + fmt::Debug + 'static {
@@ -31,7 +44,7 @@ pub trait Disk: Send + fmt::Debug + 'static {
 }
 
 /// Changes that are written together, in this order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Group {
     /// The version that the storage has with them.
     pub version: u64,
@@ -86,7 +99,7 @@ pub struct Stored {
     pub json: bytes::Bytes,
 }
 
-/// By table, namespace and name; a table itself has neither.
+/// By table, namespace and name.
 type Key = (Arc<str>, Arc<str>, Arc<str>);
 
 /// What is still to be written.
@@ -95,14 +108,29 @@ pub(super) struct Queue {
     changes: Vec<Change>,
     /// Who watches what is in `changes`.
     woken: Vec<Arc<Waker>>,
-    /// What takes a group back that was refused: it may be on the disk all the same. It goes with the next one.
-    back: BTreeMap<Key, Change>,
     /// The tables whose removal is not on disk.
     removed: Vec<ResourceId>,
+    /// Why the disk did not take what it was given last. Until it takes `back` there is nothing else.
+    failing: Option<WriteError>,
+    /// What there was before what it refused, some of which may be on the disk all the same.
+    back: BTreeMap<Key, Change>,
     ending: bool,
 }
 
+/// What is written at once, and whom it concerns.
+#[derive(Debug)]
+struct Batch {
+    group: Group,
+    woken: Vec<Arc<Waker>>,
+    removed: Vec<ResourceId>,
+}
+
 impl Queue {
+    /// Why nothing can be committed now.
+    pub(super) fn failing(&self) -> Option<&WriteError> {
+        self.failing.as_ref()
+    }
+
     /// Adds a change and who is to hear of it once it is written; says whether it is the first.
     pub(super) fn push(&mut self, change: Change, woken: Vec<Arc<Waker>>) -> bool {
         self.changes.push(change);
@@ -116,28 +144,23 @@ impl Queue {
         self.push(Change::Drop(table), woken)
     }
 
-    /// A table that was gone is there again: whatever is on the disk, these are its objects.
-    pub(super) fn bring_back(&mut self, table: &Arc<str>, objects: &[Arc<Entry>]) {
-        self.back.remove(&key(&Change::Drop(Arc::clone(table))));
-        objects.iter().for_each(|entry| self.take_back(Change::Put(Arc::clone(table), Arc::clone(entry))));
+    fn bring_back(&mut self, change: Change) {
+        let key = match &change {
+            Change::Put(table, entry) => (Arc::clone(table), Arc::clone(&entry.namespace), Arc::clone(&entry.name)),
+            Change::Remove(table, namespace, name) => (Arc::clone(table), Arc::clone(namespace), Arc::clone(name)),
+            // Its objects are put back, each.
+            Change::Drop(_) => return,
+        };
+        self.back.insert(key, change);
     }
 
-    fn take_back(&mut self, change: Change) {
-        self.back.insert(key(&change), change);
-    }
-
-    fn take(&mut self, version: u64) -> (Group, Vec<Arc<Waker>>) {
-        let mut changes: Vec<Change> = std::mem::take(&mut self.back).into_values().collect();
-        changes.append(&mut self.changes);
-        (Group { version, changes }, std::mem::take(&mut self.woken))
-    }
-}
-
-fn key(change: &Change) -> Key {
-    match change {
-        Change::Put(table, entry) => (Arc::clone(table), Arc::clone(&entry.namespace), Arc::clone(&entry.name)),
-        Change::Remove(table, namespace, name) => (Arc::clone(table), Arc::clone(namespace), Arc::clone(name)),
-        Change::Drop(table) => (Arc::clone(table), "".into(), "".into()),
+    fn take(&mut self, version: u64) -> Batch {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.extend(std::mem::take(&mut self.back).into_values());
+        let mut woken = std::mem::take(&mut self.woken);
+        woken.sort_by_key(Arc::as_ptr);
+        woken.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        Batch { group: Group { version, changes }, woken, removed: self.removed.clone() }
     }
 }
 
@@ -159,7 +182,11 @@ impl Keeper {
         storage.durable.store(inner.version, Ordering::Release);
         drop(inner);
         let writes = Arc::clone(storage);
-        let thread = std::thread::Builder::new().name("disk".to_owned()).spawn(move || write_all(&writes, disk))?;
+        let thread = std::thread::Builder::new().name("disk".to_owned()).spawn(move || {
+            // What a panic leaves half done is the disk's, which is not used any more.
+            let outcome = catch_unwind(AssertUnwindSafe(|| write_all(&writes, disk)));
+            writes.is_left(outcome.is_err());
+        })?;
         Ok(Self { storage: Arc::clone(storage), thread: Some(thread) })
     }
 }
@@ -171,7 +198,7 @@ impl Drop for Keeper {
         }
         self.storage.filled.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has nothing left to write.
+            // It has said what it had to say.
             let _ = thread.join();
         }
     }
@@ -179,29 +206,39 @@ impl Drop for Keeper {
 
 /// Writes group after group.
 fn write_all(storage: &Storage, mut disk: Box<dyn Disk>) {
-    while let Some((group, woken)) = next_group(storage) {
-        match disk.write(&group) {
-            Ok(()) => storage.written(&group),
-            Err(error) => storage.refused(group, error),
+    let mut pause = FIRST_PAUSE;
+    while let Some(batch) = next_batch(storage, pause) {
+        let begun = Instant::now();
+        let outcome = disk.write(&batch.group);
+        match outcome {
+            Ok(()) => {
+                let commits = storage.written(&batch);
+                // What only brings back may fit where nothing else does.
+                pause = if commits { FIRST_PAUSE } else { pause };
+            }
+            Err(error) => {
+                if storage.refused(batch.group, error) {
+                    break;
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE).max(begun.elapsed() * PAUSE_PER_TRY);
+            }
         }
         storage.risen.notify_waiters();
-        woken.iter().for_each(|waker| waker.notify.notify_waiters());
+        batch.woken.iter().for_each(|waker| waker.notify.notify_waiters());
     }
     disk.close();
 }
 
-/// Waits for changes; `None` at the end.
-fn next_group(storage: &Storage) -> Option<(Group, Vec<Arc<Waker>>)> {
-    let mut inner = storage.lock();
+/// Waits for changes, or for the end of the pause of a disk that fails; `None` at the end.
+fn next_batch(storage: &Storage, pause: Duration) -> Option<Batch> {
+    let rests = |inner: &mut Inner| inner.queue.as_ref().is_some_and(|queue| queue.failing.is_some() && !queue.ending);
+    let waited = storage.filled.wait_timeout_while(storage.lock(), pause, rests);
+    let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
     loop {
         let version = inner.version;
         let queue = inner.queue.as_mut()?;
-        if !queue.changes.is_empty() {
-            let (group, mut woken) = queue.take(version);
-            drop(inner);
-            woken.sort_by_key(Arc::as_ptr);
-            woken.dedup_by(|a, b| Arc::ptr_eq(a, b));
-            return Some((group, woken));
+        if queue.failing.is_some() || !queue.changes.is_empty() {
+            return Some(queue.take(version));
         }
         if queue.ending {
             return None;
@@ -215,6 +252,12 @@ impl Storage {
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.durable.load(Ordering::Acquire) != u64::MAX
+    }
+
+    /// Whether the disk failed, so that nothing is committed for now.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.lock().queue.as_ref().is_some_and(|queue| queue.failing.is_some())
     }
 
     /// How often commits were undone because the disk refused them. To be asked before work whose end
@@ -252,53 +295,74 @@ impl Storage {
         }
     }
 
-    fn written(&self, group: &Group) {
+    /// Says whether it was commits; else it was what there had been before those that were refused.
+    fn written(&self, batch: &Batch) -> bool {
         let mut inner = self.lock();
-        for change in &group.changes {
-            let Change::Drop(table) = change else { continue };
-            inner.waiting.remove(table);
-            let Inner { ended, queue, .. } = &mut *inner;
-            let Some(queue) = queue else { continue };
-            queue.removed.retain(|id| {
-                let Some(ended) = ended.get_mut(id).filter(|ended| ended.name == *table) else { return true };
-                ended.clear();
-                false
-            });
+        let Inner { ended, queue: Some(queue), .. } = &mut *inner else { return true };
+        queue.removed.retain(|id| !batch.removed.contains(id));
+        for id in &batch.removed {
+            ended.get_mut(id).into_iter().for_each(Table::clear);
         }
-        self.durable.store(group.version, Ordering::Release);
+        self.durable.store(batch.group.version, Ordering::Release);
+        let commits = queue.failing.take().is_none();
+        if !commits {
+            tracing::info!("the disk takes writes again");
+            // What follows from what there is may have been refused, and is to be done now.
+            self.restores.fetch_add(1, Ordering::AcqRel);
+        }
+        commits
     }
 
-    /// Undoes everything after the last version that is on disk.
-    fn refused(&self, group: Group, error: WriteError) {
-        tracing::error!(%error, "the last writes are undone");
+    /// Undoes everything after the last version that is on disk, and refuses commits. Says whether it was the last try.
+    fn refused(&self, group: Group, error: WriteError) -> bool {
         let mut inner = self.lock();
         let inner = &mut *inner;
-        let Some(queue) = &mut inner.queue else { return };
-        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        let undone = inner.undo(self.durable.load(Ordering::Acquire));
+        let Some(queue) = &mut inner.queue else { return true };
+        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
         let (later, removed) = (std::mem::take(&mut queue.changes), std::mem::take(&mut queue.removed));
-        // What was to be taken back before, or is to be dropped, still is; of the rest, what was before is.
-        let mut back: BTreeMap<Key, Change> = BTreeMap::new();
-        for change in group.changes.into_iter().chain(later).chain(inner.undo(self.durable.load(Ordering::Acquire))) {
-            back.insert(key(&change), change);
+        if queue.failing.is_none() {
+            tracing::error!(%error, "the last writes are undone, and others are refused until the disk takes writes");
+            self.restores.fetch_add(1, Ordering::AcqRel);
+            self.undone.fetch_add(1, Ordering::AcqRel);
         }
-        let Some(queue) = &mut inner.queue else { return };
-        queue.back.append(&mut back);
+        let again = queue.failing.replace(error).is_some();
+        // What was to be brought back still is; of the rest, what was before is.
+        group.changes.into_iter().chain(later).chain(undone).for_each(|change| queue.bring_back(change));
         for gone in removed.iter().filter_map(|id| inner.ended.remove(id)) {
             let objects = gone.objects();
+            for entry in &objects {
+                queue.bring_back(Change::Put(Arc::clone(&gone.name), Arc::clone(entry)));
+            }
             // One of its name may have come since: what was committed to that is undone, and these are its objects.
             match inner.tables.values_mut().find(|table| table.name == gone.name) {
                 Some(table) => {
-                    queue.bring_back(&table.name, &objects);
                     objects.into_iter().for_each(|entry| table.insert(entry));
                     table.changes.fetch_add(1, Ordering::Release);
                 }
-                None => drop(inner.waiting.insert(Arc::clone(&gone.name), Waiting::Objects(objects))),
+                None => Waiting::add(&mut inner.waiting, &gone.name, objects),
             }
         }
-        self.restores.fetch_add(1, Ordering::AcqRel);
-        self.undone.fetch_add(1, Ordering::AcqRel);
         // What is there is what is on disk, under whatever version.
         self.durable.store(inner.version, Ordering::Release);
+        again && queue.ending
+    }
+
+    /// The thread has ended: nothing is written any more.
+    fn is_left(&self, panicked: bool) {
+        let message = if panicked {
+            "the thread that writes to the disk has panicked: nothing is written until the server is started again"
+        } else {
+            "the server has let go of its disk"
+        };
+        let error = WriteError { message: message.to_owned(), full: false };
+        if panicked {
+            tracing::error!("{message}");
+            self.refused(Group::default(), error);
+        } else if let Some(queue) = &mut self.lock().queue {
+            queue.failing.get_or_insert(error);
+        }
+        self.risen.notify_waiters();
     }
 }
 

@@ -68,6 +68,8 @@ pub enum Refused {
     Missing,
     /// An update or delete found another version than it was made from.
     Changed,
+    /// The disk refused what was committed before, and has to be written to again before it gets more.
+    Unwritten(WriteError),
 }
 
 /// The versioned map. All methods take one short lock.
@@ -131,6 +133,17 @@ enum Waiting {
     Objects(Vec<Arc<Entry>>),
 }
 
+impl Waiting {
+    /// Lets objects wait for a table.
+    fn add(all: &mut BTreeMap<Arc<str>, Self>, table: &Arc<str>, objects: Vec<Arc<Entry>>) {
+        match all.get_mut(table) {
+            Some(Self::Objects(waiting)) => waiting.extend(objects),
+            _ if objects.is_empty() => {}
+            _ => drop(all.insert(Arc::clone(table), Self::Objects(objects))),
+        }
+    }
+}
+
 impl Storage {
     /// A storage without tables. The first commit gets version `first`.
     #[must_use]
@@ -190,12 +203,7 @@ impl Storage {
             Some(Waiting::Stored(stored)) => {
                 read_all(stored, read).into_iter().for_each(|entry| table.insert(Arc::new(entry)));
             }
-            Some(Waiting::Objects(objects)) => {
-                if let Some(queue) = &mut inner.queue {
-                    queue.bring_back(&table.name, &objects);
-                }
-                objects.into_iter().for_each(|entry| table.insert(entry));
-            }
+            Some(Waiting::Objects(objects)) => objects.into_iter().for_each(|entry| table.insert(entry)),
         }
         if table.len() > 0 {
             table.changes.fetch_add(1, Ordering::Release);
@@ -218,10 +226,15 @@ impl Storage {
         let Some(mut table) = inner.tables.remove(&resource) else { return };
         let wakers = table.wakers.clone();
         match &mut inner.queue {
-            Some(queue) => {
+            Some(queue) if queue.failing().is_none() => {
                 if queue.push_removed(resource, Arc::clone(&table.name), wakers.all().collect()) {
                     self.filled.notify_one();
                 }
+            }
+            Some(_) => {
+                // Why it is removed has been undone, or is about to be looked at again.
+                Waiting::add(&mut inner.waiting, &table.name, table.objects());
+                table.clear();
             }
             None => table.clear(),
         }
@@ -274,16 +287,17 @@ impl Storage {
     /// Stores a new object.
     ///
     /// # Errors
-    /// [`Refused::Exists`] when the name is taken.
+    /// [`Refused::Exists`] when the name is taken; [`Refused::Unwritten`].
     pub fn create(&self, resource: ResourceId, draft: Draft) -> Result<Arc<Entry>, Refused> {
         let mut inner = self.lock();
         let version = inner.version + 1;
-        let table = inner.table_mut(resource).ok_or(Refused::Missing)?;
+        let table = inner.table(resource).ok_or(Refused::Missing)?;
         if let Some(found) = table.get(&draft.namespace, &draft.name) {
             return Err(Refused::Exists(Arc::clone(found)));
         }
+        inner.check_disk()?;
         let entry = Arc::new(draft.at(version, EventKind::Added));
-        table.insert(Arc::clone(&entry));
+        inner.table_mut(resource).ok_or(Refused::Missing)?.insert(Arc::clone(&entry));
         self.record(inner, resource, Event::added(Arc::clone(&entry)));
         Ok(entry)
     }
@@ -291,7 +305,7 @@ impl Storage {
     /// Replaces an object that is still at version `expected`.
     ///
     /// # Errors
-    /// [`Refused::Missing`] or [`Refused::Changed`].
+    /// [`Refused::Missing`], [`Refused::Changed`] or [`Refused::Unwritten`].
     pub fn update(&self, resource: ResourceId, draft: Draft, expected: u64) -> Result<Arc<Entry>, Refused> {
         let mut inner = self.lock();
         let previous = inner.expect(resource, &draft.namespace, &draft.name, expected)?;
@@ -306,7 +320,7 @@ impl Storage {
     /// of the removal.
     ///
     /// # Errors
-    /// [`Refused::Missing`] or [`Refused::Changed`].
+    /// [`Refused::Missing`], [`Refused::Changed`] or [`Refused::Unwritten`].
     pub fn delete(
         &self,
         resource: ResourceId,
@@ -520,8 +534,14 @@ impl Inner {
         match self.table(resource).and_then(|table| table.get(namespace, name)) {
             None => Err(Refused::Missing),
             Some(entry) if entry.version != version => Err(Refused::Changed),
-            Some(entry) => Ok(Arc::clone(entry)),
+            Some(entry) => self.check_disk().map(|()| Arc::clone(entry)),
         }
+    }
+
+    /// Refuses a commit that the disk would.
+    fn check_disk(&self) -> Result<(), Refused> {
+        let failing = self.queue.as_ref().and_then(Queue::failing);
+        failing.map_or(Ok(()), |error| Err(Refused::Unwritten(error.clone())))
     }
 }
 
