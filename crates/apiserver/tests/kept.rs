@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use muster_apiserver::access::User;
 use muster_apiserver::generator::Generator;
 use muster_apiserver::storage::disk::{Change, Disk, Group, Stored, WriteError};
 use muster_apiserver::{ApiServer, Kept, Options};
@@ -53,6 +54,7 @@ impl Fake {
         };
         let mut options = Options::system().expect("randomness");
         options.generator = Generator::seeded(seed);
+        options.tokens.insert("of-robot".to_owned(), Arc::new(User { name: "robot".to_owned(), ..User::default() }));
         let kept = Kept { version, stored, identity: None, disk: Some(Box::new(self.clone())) };
         Server { api: ApiServer::resume(options, kept).expect("a thread"), handle: None }
     }
@@ -115,6 +117,44 @@ async fn nothing_is_answered_before_it_is_on_disk() {
     }
     disk.set(Mode::Takes);
     assert_eq!((write.await.status, read.await.status), (201, 200));
+}
+
+/// Contract: API-24, API-37
+#[tokio::test]
+async fn nobody_is_let_in_or_turned_away_by_what_is_not_on_disk() {
+    const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "robot"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "robot"}],
+    });
+    let path = format!("{BINDINGS}/robot");
+    let disk = Fake::default();
+    let server = disk.server(1);
+    let robot = [("Authorization", "Bearer of-robot")];
+    for (bound, before) in [(false, 403), (true, 200)] {
+        assert_eq!(server.send("GET", MAPS, &robot, "").await.status, before);
+        disk.set(Mode::Waits);
+        let version = server.api.registry().storage.version();
+        let mut write = Box::pin(async {
+            if bound { server.delete(&path, None).await } else { server.post(BINDINGS, &binding).await }
+        });
+        while server.api.registry().storage.version() == version {
+            assert!((&mut write).now_or_never().is_none(), "it is not on disk");
+            tokio::task::yield_now().await;
+        }
+        let mut read = Box::pin(server.send("GET", MAPS, &robot, ""));
+        for _ in 0..100 {
+            assert!((&mut write).now_or_never().is_none(), "it is not on disk");
+            assert!((&mut read).now_or_never().is_none(), "why it is answered so is not on disk");
+            tokio::task::yield_now().await;
+        }
+        disk.set(Mode::IsFull);
+        assert_eq!((write.await.status, read.await.status), (500, before));
+        disk.set(Mode::Takes);
+        recovered(&server).await;
+        assert!(bound || server.post(BINDINGS, &binding).await.status == 201);
+    }
 }
 
 /// Contract: API-37

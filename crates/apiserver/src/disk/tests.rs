@@ -256,13 +256,13 @@ async fn a_full_disk_undoes_what_it_refuses_and_takes_more_when_there_is_space()
     let keeper = Keeper::start(&storage, Box::new(engine)).expect("a thread");
     let table = storage.add_resource("/things", |_| None);
     let first = storage.create(table, draft("first", "1")).expect("a new name");
-    assert_eq!(storage.settled(storage.undone()).await, Ok(()));
+    assert_eq!(storage.settled(storage.undone(), storage.version()).await, Ok(()));
 
     memory.0.full.store(true, Ordering::Relaxed);
     let mut watch = storage.watch(table, "", first.version).expect("the present").for_others();
     let (undone, restores) = (storage.undone(), storage.restores());
     storage.create(table, draft("second", &"2".repeat(100_000))).expect("it is not known to fail");
-    let error = storage.settled(undone).await.expect_err("the disk is full");
+    let error = storage.settled(undone, storage.version()).await.expect_err("the disk is full");
     assert!(error.full && error.message.contains("cannot write state"), "{error}");
     assert!(storage.restores() > restores, "who reads storage reads it anew");
     for _ in 0..3 {
@@ -273,7 +273,7 @@ async fn a_full_disk_undoes_what_it_refuses_and_takes_more_when_there_is_space()
         assert_eq!(storage.update(table, draft("first", "2"), first.version).expect_err("it fails"), refused);
         assert_eq!(storage.delete(table, "n", "first", first.version).expect_err("it fails"), refused);
         // A read waits for nothing.
-        assert_eq!(storage.settled(storage.undone()).now_or_never(), Some(Ok(())));
+        assert_eq!(storage.settled(storage.undone(), storage.version()).now_or_never(), Some(Ok(())));
     }
     let mut seen = Vec::new();
     watch.read(&mut seen).expect("nothing is gone");
@@ -283,7 +283,7 @@ async fn a_full_disk_undoes_what_it_refuses_and_takes_more_when_there_is_space()
     recovered(&storage).await;
     let undone = storage.undone();
     let third = storage.create(table, draft("third", "3")).expect("a new name");
-    assert_eq!(storage.settled(undone).await, Ok(()));
+    assert_eq!(storage.settled(undone, storage.version()).await, Ok(()));
     watch.read(&mut seen).expect("nothing is gone");
     assert_eq!(seen.iter().map(|event| event.version).collect::<Vec<_>>(), [third.version]);
     drop(keeper);
@@ -303,7 +303,7 @@ async fn a_sync_that_fails_refuses_and_what_it_may_have_left_is_taken_back() {
     memory.0.unsynced.store(true, Ordering::Relaxed);
     let undone = storage.undone();
     storage.create(table, draft("lost", "1")).expect("a new name");
-    assert!(!storage.settled(undone).await.expect_err("it is not on disk").full);
+    assert!(!storage.settled(undone, storage.version()).await.expect_err("it is not on disk").full);
     // What was refused is on the medium, until that is found to take writes.
     assert_eq!(Memory::of(&memory.bytes()).open().expect("a whole file").1.stored.len(), 1);
     memory.0.unsynced.store(false, Ordering::Relaxed);
@@ -314,7 +314,7 @@ async fn a_sync_that_fails_refuses_and_what_it_may_have_left_is_taken_back() {
     memory.0.unsynced.store(true, Ordering::Relaxed);
     let undone = storage.undone();
     storage.create(table, draft("lost", "2")).expect("a new name");
-    storage.settled(undone).await.expect_err("it is not on disk");
+    storage.settled(undone, storage.version()).await.expect_err("it is not on disk");
     memory.0.unsynced.store(false, Ordering::Relaxed);
     // The end does not wait for the end of a pause.
     drop(keeper);
@@ -339,10 +339,10 @@ async fn a_disk_that_panics_refuses_what_waits_for_it_and_all_that_comes() {
     let keeper = Keeper::start(&storage, Box::new(Broken)).expect("a thread");
     let undone = storage.undone();
     storage.create(table, draft("a", "1")).expect("a new name");
-    let error = storage.settled(undone).await.expect_err("it is not on disk");
+    let error = storage.settled(undone, storage.version()).await.expect_err("it is not on disk");
     assert!(error.message.contains("the thread that writes to the disk has panicked"), "{error}");
     assert_eq!(storage.count(table), 0);
-    assert_eq!(storage.settled(storage.undone()).now_or_never(), Some(Ok(())), "reads go on");
+    assert_eq!(storage.settled(storage.undone(), storage.version()).now_or_never(), Some(Ok(())), "reads go on");
     assert_eq!(storage.create(table, draft("a", "1")).expect_err("nobody writes"), Refused::Unwritten(error));
     drop(keeper);
 }
@@ -355,7 +355,7 @@ async fn a_table_whose_removal_is_refused_comes_back_with_its_objects() {
     let keeper = Keeper::start(&storage, Box::new(engine)).expect("a thread");
     let (others, table) = (storage.add_resource("/others", |_| None), storage.add_resource("/things", |_| None));
     let first = storage.create(table, draft("first", "1")).expect("a new name");
-    assert_eq!(storage.settled(storage.undone()).await, Ok(()));
+    assert_eq!(storage.settled(storage.undone(), storage.version()).await, Ok(()));
 
     memory.0.full.store(true, Ordering::Relaxed);
     let undone = storage.undone();
@@ -363,13 +363,13 @@ async fn a_table_whose_removal_is_refused_comes_back_with_its_objects() {
     storage.remove_resource(table);
     // Whether this comes before what is refused or after it: the definition is there again, and serves its kind.
     let again = storage.add_resource("/things", |_| None);
-    storage.settled(undone).await.expect_err("the disk is full");
+    storage.settled(undone, storage.version()).await.expect_err("the disk is full");
     assert_eq!((storage.get(again, "n", "first"), storage.count(again), storage.count(others)), (Some(first), 1, 0));
 
     memory.0.full.store(false, Ordering::Relaxed);
     recovered(&storage).await;
     storage.create(others, draft("other", "2")).expect("a new name");
-    assert_eq!(storage.settled(storage.undone()).await, Ok(()));
+    assert_eq!(storage.settled(storage.undone(), storage.version()).await, Ok(()));
     drop(keeper);
     let names: Vec<_> = names(&memory.open().expect("a whole file").1).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["/others/other", "/things/first"]);
@@ -383,7 +383,7 @@ async fn a_table_whose_removal_is_refused_waits_with_its_objects_for_whoever_ser
     let keeper = Keeper::start(&storage, Box::new(engine)).expect("a thread");
     let (others, table) = (storage.add_resource("/others", |_| None), storage.add_resource("/things", |_| None));
     let first = storage.create(table, draft("first", "1")).expect("a new name");
-    assert_eq!(storage.settled(storage.undone()).await, Ok(()));
+    assert_eq!(storage.settled(storage.undone(), storage.version()).await, Ok(()));
 
     memory.0.full.store(true, Ordering::Relaxed);
     let undone = storage.undone();
@@ -398,7 +398,7 @@ async fn a_table_whose_removal_is_refused_waits_with_its_objects_for_whoever_ser
     recovered(&storage).await;
     // Others write before anybody looks at the definitions.
     storage.create(others, draft("other", "1")).expect("a new name");
-    assert_eq!(storage.settled(storage.undone()).await, Ok(()));
+    assert_eq!(storage.settled(storage.undone(), storage.version()).await, Ok(()));
     let again = storage.add_resource("/things", |_| None);
     assert_eq!(storage.get(again, "n", "first"), Some(first));
     drop(keeper);
@@ -414,11 +414,11 @@ async fn a_table_that_is_removed_while_the_disk_fails_keeps_its_objects() {
     let keeper = Keeper::start(&storage, Box::new(engine)).expect("a thread");
     let table = storage.add_resource("/things", |_| None);
     let first = storage.create(table, draft("first", "1")).expect("a new name");
-    assert_eq!(storage.settled(storage.undone()).await, Ok(()));
+    assert_eq!(storage.settled(storage.undone(), storage.version()).await, Ok(()));
     memory.0.full.store(true, Ordering::Relaxed);
     let undone = storage.undone();
     storage.create(table, draft("second", "1")).expect("a new name");
-    storage.settled(undone).await.expect_err("the disk is full");
+    storage.settled(undone, storage.version()).await.expect_err("the disk is full");
     // Whoever does this saw a deletion that is undone.
     storage.remove_resource(table);
     memory.0.full.store(false, Ordering::Relaxed);
@@ -446,6 +446,29 @@ impl crate::storage::disk::Disk for Gate {
         let takes = self.0.send(()).is_ok_and(|()| self.1.recv().unwrap_or_default());
         if takes { Ok(()) } else { Err(WriteError { message: "the test refuses".to_owned(), full: false }) }
     }
+}
+
+/// Contract: API-24
+#[tokio::test]
+async fn a_commit_on_disk_is_not_refused_with_a_later_one() {
+    let (gate, enters, says) = Gate::new();
+    let storage = Arc::new(storage());
+    let table = storage.add_resource("/things", |_| None);
+    let keeper = Keeper::start(&storage, Box::new(gate)).expect("a thread");
+    let undone = storage.undone();
+    let first = storage.create(table, draft("first", "1")).expect("a new name");
+    enters.recv().expect("the first group");
+    let second = storage.create(table, draft("second", "1")).expect("a new name");
+    says.send(true).expect("it waits");
+    enters.recv().expect("the second group");
+    says.send(false).expect("it waits");
+    while storage.undone() == undone {
+        tokio::task::yield_now().await;
+    }
+    // Both look only now.
+    assert_eq!(storage.settled(undone, first.version).await, Ok(()));
+    assert!(storage.settled(undone, second.version).await.is_err());
+    drop((says, enters, keeper));
 }
 
 /// Contract: API-37
@@ -494,7 +517,7 @@ async fn a_watch_sees_nothing_that_is_not_on_disk() {
     let mut seen = Vec::new();
     others.next(&mut seen).await.expect("nothing is gone");
     assert_eq!(seen.len(), 1);
-    assert_eq!(storage.settled(0).await, Ok(()));
+    assert_eq!(storage.settled(0, storage.version()).await, Ok(()));
     drop(keeper);
 }
 

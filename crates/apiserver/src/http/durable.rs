@@ -1,51 +1,78 @@
 //! Nothing leaves the server before it is on disk: the one place where answers wait for that (API-24).
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response};
 use http_body_util::Empty;
 
 use super::body::Body;
-use super::metrics::Labels;
 use super::path::Target;
-use super::{Service, respond};
-use crate::access::User;
+use super::{Handled, Service, respond};
 use crate::registry::options::Query;
+use crate::storage::disk::WriteError;
 
-/// How often a read that has seen what was undone is done again.
+/// How often a read that has seen what was undone is done again. While the disk fails there is nothing to see, so that it
+/// has to fail anew each time.
 const READS: usize = 8;
 
+/// The version of the object that an answer shows, where a request has written it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written(pub(super) u64);
+
 impl Service {
-    /// Routes a request, and waits until all that its answer may tell of is on disk. A write whose commit the disk refused
-    /// is answered with why; a read is done again.
-    pub(super) async fn route_durably<B>(
-        &self,
-        user: &Arc<User>,
+    /// Handles a request, and waits until all that its answer may tell of is on disk: that somebody may not send it as well,
+    /// for roles and accounts are objects too. A write that the disk refused is answered with why; a read is done again,
+    /// and so is the question whether its sender may.
+    pub(super) async fn handle_durably<'s, B>(
+        &'s self,
         parts: &Parts,
+        path: &str,
         target: &Target<'_>,
         query: Query,
         body: B,
-    ) -> (Response<Body>, Labels)
+    ) -> Handled<'s>
     where
         B: http_body::Body<Data = Bytes>,
     {
-        let storage = &self.shared.registry.storage;
-        let undone = storage.undone();
         let reads = matches!(parts.method, Method::GET | Method::HEAD);
-        let again = (reads && storage.is_kept()).then(|| query.clone());
-        let (mut response, mut labels) = self.route(user, parts, target, query, body).await;
-        let mut settled = storage.settled(undone).await;
+        let again = (reads && self.shared.registry.storage.is_kept()).then(|| query.clone());
+        let (mut handled, mut settled) = self.handle_once(parts, path, target, query, body).await;
         for _ in 0..READS {
             let (Err(_), Some(query)) = (&settled, &again) else { break };
-            let undone = storage.undone();
-            (response, labels) = self.route(user, parts, target, query.clone(), Empty::new()).await;
-            settled = storage.settled(undone).await;
+            (handled, settled) = self.handle_once(parts, path, target, query.clone(), Empty::new()).await;
         }
-        match settled {
-            Ok(()) => (response, labels),
-            Err(refused) => (respond::error(&refused.into(), None), labels),
+        if let Err(refused) = settled {
+            handled.response = respond::error(&refused.into(), None);
         }
+        handled
     }
+
+    async fn handle_once<'s, B>(
+        &'s self,
+        parts: &Parts,
+        path: &str,
+        target: &Target<'_>,
+        query: Query,
+        body: B,
+    ) -> (Handled<'s>, Result<(), WriteError>)
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        let registry = &self.shared.registry;
+        let storage = &registry.storage;
+        let (undone, before) = (storage.undone(), storage.version());
+        registry.settle_restored();
+        let handled = self.handle(parts, path, target, query, body).await;
+        // Before its own write there is all that it has seen; others may have written since.
+        let written = handled.response.extensions().get::<Written>().map(|written| written.0);
+        let seen = written.filter(|version| *version > before).unwrap_or_else(|| storage.version());
+        let settled = storage.settled(undone, seen).await;
+        (handled, settled)
+    }
+}
+
+/// The answer of a write that shows what it has written.
+pub(super) fn written(mut response: Response<Body>, version: u64) -> Response<Body> {
+    response.extensions_mut().insert(Written(version));
+    response
 }

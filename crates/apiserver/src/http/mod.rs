@@ -61,7 +61,7 @@ use crate::webhook::conversions::Conversions;
 use admission::in_time;
 use aside::aside_in_steps;
 use body::Body;
-use in_flight::{Hold, InFlight};
+use in_flight::{Hold, InFlight, Slot};
 use metrics::{Labels, Metrics};
 use negotiate::{Offer, Output};
 use path::Target;
@@ -123,6 +123,13 @@ impl Shared {
     }
 }
 
+/// A request that was handled.
+struct Handled<'a> {
+    response: Response<Body>,
+    /// What it is counted as, and its place among those in flight; none where it was refused before.
+    routed: Option<(Labels, Slot<'a>)>,
+}
+
 /// Answers requests. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Service {
@@ -145,10 +152,20 @@ impl Service {
         let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let target = path::parse(&path);
-        let mut response = match self.admit(&parts, &path, &target, &query) {
-            Ok(user) => self.handle(&user, &parts, target, query, body).await,
-            Err(error) => respond::error(&error, negotiate::output(&parts.headers, &query, Offer::Value).ok()),
-        };
+        let begun = Instant::now();
+        let Handled { mut response, routed } = self.handle_durably(&parts, &path, &target, query, body).await;
+        if let Some((labels, _slot)) = routed {
+            // Small ones are not worth counting: there are no more of them than there are requests and connections.
+            let size = response.body().held();
+            if size >= COUNTED_ANSWER {
+                match self.shared.in_flight.bytes(size) {
+                    Some(hold) => response.body_mut().hold(hold),
+                    None => response = self.too_many(),
+                }
+            }
+            let labels = Labels { code: response.status().as_u16(), ..labels };
+            self.shared.metrics.request(labels, begun.elapsed());
+        }
         if let Some(warning) = authentication::warning(&parts.headers) {
             respond::warn(&mut response, &[warning.to_owned()]);
         }
@@ -156,31 +173,29 @@ impl Service {
     }
 
     /// Answers a request of somebody who may send it, unless there are too many.
-    async fn handle<B>(
-        &self,
-        user: &Arc<User>,
+    async fn handle<'s, B>(
+        &'s self,
         parts: &Parts,
-        target: Target<'_>,
+        path: &str,
+        target: &Target<'_>,
         query: Query,
         body: B,
-    ) -> Response<Body>
+    ) -> Handled<'s>
     where
         B: http_body::Body<Data = Bytes>,
     {
-        let begun = Instant::now();
-        let Some(_slot) = self.shared.in_flight.request() else { return self.too_many() };
-        let (mut response, labels) = self.route_durably(user, parts, &target, query, body).await;
-        // Small ones are not worth counting: there are no more of them than there are requests and connections.
-        let size = response.body().held();
-        if size >= COUNTED_ANSWER {
-            match self.shared.in_flight.bytes(size) {
-                Some(hold) => response.body_mut().hold(hold),
-                None => response = self.too_many(),
+        let user = match self.admit(parts, path, target, &query) {
+            Ok(user) => user,
+            Err(error) => {
+                let output = negotiate::output(&parts.headers, &query, Offer::Value).ok();
+                return Handled { response: respond::error(&error, output), routed: None };
             }
-        }
-        let labels = Labels { code: response.status().as_u16(), ..labels };
-        self.shared.metrics.request(labels, begun.elapsed());
-        response
+        };
+        let Some(slot) = self.shared.in_flight.request() else {
+            return Handled { response: self.too_many(), routed: None };
+        };
+        let (response, labels) = self.route(&user, parts, target, query, body).await;
+        Handled { response, routed: Some((labels, slot)) }
     }
 
     /// There is too much in flight.

@@ -14,7 +14,7 @@ use super::negotiate::{self, Offer, Output};
 use super::path::ResourcePath;
 use super::table::Include;
 use super::watch::{Wanted, Watch, failed};
-use super::{Shared, respond};
+use super::{Shared, durable, respond};
 use crate::access::questions::Answers;
 use crate::access::{User, tokens};
 use crate::admission::{Admission, Asked, Operation};
@@ -569,7 +569,12 @@ impl Request<'_> {
     }
 
     fn object(&self, code: u16, answer: &Answer, output: Output) -> Result<Response<Body>, ApiError> {
-        respond::object(self.registry(), self.served, code, answer, output, self.query.get("includeObject"))
+        let include = self.query.get("includeObject");
+        let response = respond::object(self.registry(), self.served, code, answer, output, include)?;
+        Ok(match answer {
+            Answer::Entry(entry) if self.verb != Verb::Get => durable::written(response, entry.version),
+            _ => response,
+        })
     }
 
     fn registry(&self) -> &crate::registry::Registry {

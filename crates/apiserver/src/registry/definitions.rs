@@ -70,17 +70,16 @@ struct Looked {
 }
 
 impl Registry {
-    /// Looks at all definitions again where storage has been put back to an earlier version.
-    pub(super) fn settle_restored(&self) {
+    /// Looks at all definitions again where storage has been put back to an earlier version. Every request begins with this,
+    /// and waits for one that does it already.
+    pub fn settle_restored(&self) {
         let restores = self.storage.restores();
-        // Who holds this looks at them already.
-        if self.definitions.known.try_lock().is_err()
-            || self.definitions.restores.swap(restores, Ordering::AcqRel) == restores
-        {
+        if self.definitions.restores.load(Ordering::Acquire) == restores {
             return;
         }
         let definitions = self.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
         definitions.into_iter().for_each(|definitions| self.settle(&definitions, None));
+        self.definitions.restores.fetch_max(restores, Ordering::AcqRel);
     }
 
     /// Does what follows from a write to a kind: to definitions, or to objects of one that is on its way out.

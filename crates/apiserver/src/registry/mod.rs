@@ -358,7 +358,6 @@ impl Registry {
     /// The kind at `group/version`, `plural`.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
-        self.settle_restored();
         self.catalogue().find(group, version, plural).cloned()
     }
 

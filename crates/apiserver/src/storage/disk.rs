@@ -117,6 +117,17 @@ pub(super) struct Queue {
     ending: bool,
 }
 
+/// What was undone.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// How often anything was, with this.
+    undone: u64,
+    /// Everything after this version.
+    after: u64,
+    /// Why.
+    error: WriteError,
+}
+
 /// What is written at once, and whom it concerns.
 #[derive(Debug)]
 struct Batch {
@@ -267,16 +278,15 @@ impl Storage {
         self.undone.load(Ordering::Acquire)
     }
 
-    /// Waits until everything that is committed now is on disk: what an answer says may depend on all of it. `undone` is what
-    /// there was before the work began. Where there is no disk, nothing is waited for.
+    /// Waits until everything up to a version is on disk, after which work has seen nothing. `undone` is what there was before
+    /// the work began. Where there is no disk, nothing is waited for.
     ///
     /// # Errors
     /// Where something that the work has seen was undone.
-    pub async fn settled(&self, undone: u64) -> Result<(), WriteError> {
+    pub async fn settled(&self, undone: u64, seen: u64) -> Result<(), WriteError> {
         if !self.is_kept() {
             return Ok(());
         }
-        let version = self.version();
         loop {
             let risen = self.risen.notified();
             tokio::pin!(risen);
@@ -285,10 +295,13 @@ impl Storage {
             // In this order: it is undone before it is durable.
             let durable = self.durable.load(Ordering::Acquire);
             if self.undone() != undone {
-                let error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
-                return Err(error.clone().unwrap_or(WriteError { message: "the disk failed".to_owned(), full: false }));
+                let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(refusal) = &*refusal else { return Ok(()) };
+                // Of what was undone before the last time, nobody knows.
+                let was_on_disk = refusal.undone == undone + 1 && seen <= refusal.after;
+                return if was_on_disk { Ok(()) } else { Err(refusal.error.clone()) };
             }
-            if version <= durable {
+            if seen <= durable {
                 return Ok(());
             }
             risen.await;
@@ -317,12 +330,14 @@ impl Storage {
     fn refused(&self, group: Group, error: WriteError) -> bool {
         let mut inner = self.lock();
         let inner = &mut *inner;
-        let undone = inner.undo(self.durable.load(Ordering::Acquire));
+        let durable = self.durable.load(Ordering::Acquire);
+        let undone = inner.undo(durable);
         let Some(queue) = &mut inner.queue else { return true };
-        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
         let (later, removed) = (std::mem::take(&mut queue.changes), std::mem::take(&mut queue.removed));
         if queue.failing.is_none() {
             tracing::error!(%error, "the last writes are undone, and others are refused until the disk takes writes");
+            let refusal = Refusal { undone: self.undone() + 1, after: durable, error: error.clone() };
+            *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
             self.restores.fetch_add(1, Ordering::AcqRel);
             self.undone.fetch_add(1, Ordering::AcqRel);
         }

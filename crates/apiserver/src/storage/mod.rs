@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use disk::{Change, Queue, Stored, WriteError};
+use disk::{Change, Queue, Refusal, Stored, WriteError};
 pub use entry::{Draft, Entry, LabelSet, Pieces, line};
 pub use stencil::Stencil;
 pub use table::Range;
@@ -84,8 +84,8 @@ pub struct Storage {
     durable: AtomicU64,
     /// How often commits were undone because the disk refused them.
     undone: AtomicU64,
-    /// What it said last.
-    error: Mutex<Option<WriteError>>,
+    /// What was undone last.
+    refusal: Mutex<Option<Refusal>>,
     /// Told when `durable` has risen, or commits were undone.
     risen: Notify,
     /// Told when there is something to write.
@@ -165,7 +165,7 @@ impl Storage {
             restores: AtomicU64::new(0),
             durable: AtomicU64::new(u64::MAX),
             undone: AtomicU64::new(0),
-            error: Mutex::default(),
+            refusal: Mutex::default(),
             risen: Notify::new(),
             filled: Condvar::new(),
             retention,
