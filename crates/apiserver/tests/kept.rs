@@ -10,11 +10,14 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use muster_apiserver::access::User;
 use muster_apiserver::generator::Generator;
+use muster_apiserver::identity::Identity;
+use muster_apiserver::snapshot::Snapshot;
 use muster_apiserver::storage::disk::{Change, Disk, Group, Stored, WriteError};
 use muster_apiserver::{ApiServer, Kept, Options};
 use serde_json::{Value, json};
 use support::Server;
 
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// What a disk does with a group.
@@ -48,6 +51,10 @@ impl Fake {
 
     /// A server that goes on with what is on the disk.
     fn server(&self, seed: u64) -> Server {
+        self.server_of(seed, None)
+    }
+
+    fn server_of(&self, seed: u64, identity: Option<Identity>) -> Server {
         let (version, stored) = {
             let inside = self.0.0.lock().unwrap();
             (inside.version, inside.rows.values().cloned().collect())
@@ -55,7 +62,7 @@ impl Fake {
         let mut options = Options::system().expect("randomness");
         options.generator = Generator::seeded(seed);
         options.tokens.insert("of-robot".to_owned(), Arc::new(User { name: "robot".to_owned(), ..User::default() }));
-        let kept = Kept { version, stored, identity: None, disk: Some(Box::new(self.clone())) };
+        let kept = Kept { version, stored, identity, disk: Some(Box::new(self.clone())) };
         Server { api: ApiServer::resume(options, kept).expect("a thread"), handle: None }
     }
 }
@@ -122,13 +129,13 @@ async fn nothing_is_answered_before_it_is_on_disk() {
 /// Contract: API-24, API-37
 #[tokio::test]
 async fn nobody_is_let_in_or_turned_away_by_what_is_not_on_disk() {
-    const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "robot"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "robot"}],
     });
-    let path = format!("{BINDINGS}/robot");
+    let bindings = format!("{RBAC}/clusterrolebindings");
+    let path = format!("{bindings}/robot");
     let disk = Fake::default();
     let server = disk.server(1);
     let robot = [("Authorization", "Bearer of-robot")];
@@ -137,7 +144,7 @@ async fn nobody_is_let_in_or_turned_away_by_what_is_not_on_disk() {
         disk.set(Mode::Waits);
         let version = server.api.registry().storage.version();
         let mut write = Box::pin(async {
-            if bound { server.delete(&path, None).await } else { server.post(BINDINGS, &binding).await }
+            if bound { server.delete(&path, None).await } else { server.post(&bindings, &binding).await }
         });
         while server.api.registry().storage.version() == version {
             assert!((&mut write).now_or_never().is_none(), "it is not on disk");
@@ -153,8 +160,45 @@ async fn nobody_is_let_in_or_turned_away_by_what_is_not_on_disk() {
         assert_eq!((write.await.status, read.await.status), (500, before));
         disk.set(Mode::Takes);
         recovered(&server).await;
-        assert!(bound || server.post(BINDINGS, &binding).await.status == 201);
+        assert!(bound || server.post(&bindings, &binding).await.status == 201);
     }
+}
+
+/// Contract: API-37
+#[tokio::test]
+async fn a_snapshot_is_for_masters_and_only_to_be_read() {
+    let identity = Some(Identity::generate().expect("randomness"));
+    let server = Fake::default().server_of(1, identity);
+    let (grant, path) = (wildcard(), "/muster/snapshot");
+    let [role, binding] = ["clusterroles", "clusterrolebindings"].map(|kind| format!("{RBAC}/{kind}"));
+    assert_eq!(server.post(&role, &grant[0]).await.status, 201);
+    assert_eq!(server.post(&binding, &grant[1]).await.status, 201);
+    let robot = [("Authorization", "Bearer of-robot")];
+    assert_eq!(server.send("GET", "/metrics", &robot, "").await.status, 200, "any path is granted");
+    let refused = server.send("GET", path, &robot, "").await;
+    let said = "User \"robot\" cannot get path \"/muster/snapshot\": only the group system:masters may";
+    let message = refused.json()["message"].as_str().map(str::to_owned).unwrap_or_default();
+    assert!(refused.status == 403 && message.contains(said), "{refused:?}");
+    for method in ["POST", "PUT", "PATCH", "DELETE", "HEAD"] {
+        assert_eq!(server.send(method, path, &[], "").await.status, 405, "{method}");
+    }
+    let snapshot = Snapshot::read(&server.get(path).await.body[..]).expect("a whole snapshot");
+    assert!(snapshot.stored.iter().any(|stored| &*stored.name == "kube-system"));
+}
+
+/// A role that may send anything to any path, and its binding to the robot.
+fn wildcard() -> [Value; 2] {
+    let api = "rbac.authorization.k8s.io/v1";
+    let rules = json!([{"nonResourceURLs": ["*"], "verbs": ["*"]}]);
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "paths"});
+    let robot = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "robot"}]);
+    [
+        json!({"apiVersion": api, "kind": "ClusterRole", "metadata": {"name": "paths"}, "rules": rules}),
+        json!({
+            "apiVersion": api, "kind": "ClusterRoleBinding", "metadata": {"name": "paths"},
+            "roleRef": role, "subjects": robot,
+        }),
+    ]
 }
 
 /// Contract: API-37

@@ -30,9 +30,9 @@ Examples:
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
-  # Into a folder, with its identity: kubeconfigs of the old cluster are good for it
+  # Into a folder, with its identity: kubeconfigs of the old cluster are good for it, where it listens on the same address
   muster snapshot restore backup.muster --data-dir ~/clusters/two
-  muster up --data-dir ~/clusters/two
+  muster up --data-dir ~/clusters/two --listen 127.0.0.1:6443
 
   # The same in one step, or in memory
   muster up --from backup.muster --data-dir ~/clusters/two
@@ -53,7 +53,7 @@ pub(crate) struct Save {
     /// The file to write; one that is there is replaced once the new one is whole
     file: PathBuf,
 
-    /// The running cluster: a kubeconfig of `muster up`, whose user may get the path /muster/snapshot
+    /// The running cluster: a kubeconfig of `muster up`, whose user is in the group system:masters
     #[arg(long, value_name = "FILE", default_value = "muster.kubeconfig", conflicts_with = "data_dir")]
     kubeconfig: PathBuf,
 

@@ -44,6 +44,7 @@ use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
 use crate::access::User;
+use crate::access::attributes::{Attributes, forbidden};
 use crate::access::authentication::{self, Authenticator};
 use crate::access::impersonation::Impersonation;
 use crate::access::questions::Answers;
@@ -236,7 +237,7 @@ impl Service {
             Target::Resource(group, _, path) if path.beyond => {
                 (discovery::nothing(registry, group, headers, &query), labels("other", &none, ""))
             }
-            Target::Other(parts_of_path) => (self.other(parts_of_path, parts, &query), labels("get", &none, "")),
+            Target::Other(parts_of_path) => (self.other(user, parts_of_path, parts, &query), labels("get", &none, "")),
             Target::Resource(group, version, path) => {
                 let bound = bindings(registry, group, version, path);
                 let binds = bound.is_some();
@@ -439,7 +440,7 @@ impl Service {
         respond::text(200, text)
     }
 
-    fn other(&self, path: &[&str], parts: &Parts, query: &Query) -> Response<Body> {
+    fn other(&self, user: &User, path: &[&str], parts: &Parts, query: &Query) -> Response<Body> {
         let plain = |value: &serde_json::Value| {
             respond::value(200, value, Output { format: Format::Json, pretty: true, transform: None })
         };
@@ -457,6 +458,12 @@ impl Service {
                 respond::bytes(200, metrics::TEXT, text)
             }
             ["muster", "snapshot"] => match &self.shared.identity {
+                Some(_) if parts.method != Method::GET => respond::error(&ApiError::method_not_allowed(), None),
+                // The keys that make anybody somebody else are in it.
+                Some(_) if !user.may_do_anything() => {
+                    let attributes = Attributes::Path { verb: "get".into(), path: "/muster/snapshot" };
+                    respond::error(&forbidden(user, &attributes, "only the group system:masters may"), None)
+                }
                 Some(identity) => {
                     let pieces = snapshot::of_storage(&self.shared.registry.storage, identity);
                     respond::with_body(200, "application/gzip", Body::stream(futures::stream::iter(pieces)))
