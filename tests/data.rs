@@ -323,7 +323,10 @@ fn a_cluster_goes_through_a_file_into_another_folder() {
     assert!(text(&again.stderr).contains("is not empty: it has "), "{}", text(&again.stderr));
     std::fs::remove_dir_all(kept.folder()).expect("it is stopped");
     std::fs::rename(&other, kept.folder()).expect("they are beside each other");
-    kept.start(&[]);
+    // Where it listens is not in the file.
+    let address = std::fs::read_to_string(kept.folder().join("identity.json")).expect("a file");
+    assert!(!address.contains("\"address\""), "{address}");
+    kept.start(&["--listen", "127.0.0.1:0"]);
     assert_eq!(picture(&kept), before);
 
     // A folder can be saved too; a file that was cut is refused with its name and the line.

@@ -53,6 +53,12 @@ impl Identity {
         })
     }
 
+    /// The same wherever it listens.
+    #[must_use]
+    pub fn without_address(self) -> Self {
+        Self { address: None, ..self }
+    }
+
     /// The cluster's authority.
     ///
     /// # Errors

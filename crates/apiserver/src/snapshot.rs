@@ -23,7 +23,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::identity::Identity;
-use crate::storage::disk::Stored;
+use crate::storage::disk::{LAST_VERSION, Stored};
 use crate::storage::{Entry, Storage};
 
 const FORMAT: &str = "muster-snapshot";
@@ -37,7 +37,7 @@ const LONGEST_LINE: u64 = 64 << 20;
 /// What a snapshot holds.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Who the cluster is.
+    /// Who the cluster is, but for where it listens: that is not for a file to say.
     pub identity: Identity,
     /// The version at which the objects are what they are.
     pub version: u64,
@@ -72,8 +72,13 @@ impl Snapshot {
         }
         let cluster: ClusterLine = lines.next("who the cluster is")?;
         let identity = Identity::from_json(cluster.identity.get().as_bytes())
-            .map_err(|error| lines.error(format!("identity: {error}")))?;
+            .map_err(|error| lines.error(format!("identity: {error}")))?
+            .without_address();
         let version = cluster.resource_version;
+        if version > LAST_VERSION {
+            let what = format!("resourceVersion: found {version}, expected {LAST_VERSION} at most");
+            return Err(lines.error(what));
+        }
         let mut stored = Vec::new();
         let mut table: Arc<str> = "".into();
         loop {
@@ -97,7 +102,7 @@ impl Snapshot {
     /// Its file, in pieces.
     pub fn write(&self) -> impl Iterator<Item = Bytes> + use<'_> {
         let rows = self.stored.iter().map(|stored| (&*stored.table, stored.version, stored.json.clone()));
-        pieces(&self.identity.to_json(), self.version, rows)
+        pieces(&self.identity, self.version, rows)
     }
 }
 
@@ -107,15 +112,16 @@ pub(crate) fn of_storage(storage: &Storage, identity: &Identity) -> impl Iterato
     let rows = tables.into_iter().flat_map(|(table, entries)| {
         entries.into_iter().map(move |entry| (Arc::clone(&table), entry.version, Entry::json(&entry).joined()))
     });
-    pieces(&identity.to_json(), version, rows)
+    pieces(identity, version, rows)
 }
 
 fn pieces<T: AsRef<str>, R: Iterator<Item = (T, u64, Bytes)>>(
-    identity: &str,
+    identity: &Identity,
     version: u64,
     rows: R,
 ) -> impl Iterator<Item = Bytes> + use<T, R> {
     let head = json!({"format": FORMAT, "version": VERSION}).to_string();
+    let identity = identity.clone().without_address().to_json();
     let cluster = format!("{{\"resourceVersion\":{version},\"identity\":{identity}}}");
     let mut rows = rows.fuse();
     let mut before = Vec::from([cluster, head]);

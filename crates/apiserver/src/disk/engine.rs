@@ -11,7 +11,7 @@ use redb::{Builder, Database, Durability, ReadableDatabase as _, ReadableTable a
 
 use super::backend::Backend;
 use super::{DiskError, rows};
-use crate::storage::disk::{Change, Disk, Group, Stored, WriteError};
+use crate::storage::disk::{Change, Disk, Group, LAST_VERSION, Stored, WriteError};
 
 /// Objects, as [`rows`] says.
 const OBJECTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("objects");
@@ -260,12 +260,15 @@ fn last(database: &Database) -> Result<(u64, bool), redb::Error> {
 
 fn contents(database: &Database) -> Result<Contents, redb::Error> {
     let (version, open) = last(database)?;
+    if version > LAST_VERSION {
+        return Err(redb::Error::Corrupted(format!("its version is {version}, expected {LAST_VERSION} at most")));
+    }
     let mut contents = Contents { version, stored: Vec::new() };
     let transaction = database.begin_read()?;
     let mut table = Arc::from("");
     for row in transaction.open_table(OBJECTS)?.iter()? {
         let (key, value) = row?;
-        let read = rows::read(key.value(), value.value(), &mut table);
+        let read = rows::read(key.value(), value.value(), version, &mut table);
         contents.stored.push(read.map_err(redb::Error::Corrupted)?);
     }
     if open {

@@ -37,11 +37,12 @@ pub(super) fn value(key: &[u8], version: u64, json: &[&[u8]]) -> Vec<u8> {
     value
 }
 
-/// Reads a row. Where many of one table follow on each other, they share its name by `last`.
+/// Reads a row of a file that has version `newest`. Where many of one table follow on each other, they share its name by
+/// `last`.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn read(key: &[u8], value: &[u8], last: &mut Arc<str>) -> Result<Stored, String> {
+pub(super) fn read(key: &[u8], value: &[u8], newest: u64, last: &mut Arc<str>) -> Result<Stored, String> {
     let Some((head, json)) = value.split_at_checked(HEAD) else {
         return Err(format!("a row of {} bytes is shorter than its checksum and version", value.len()));
     };
@@ -56,6 +57,10 @@ pub(super) fn read(key: &[u8], value: &[u8], last: &mut Arc<str>) -> Result<Stor
     else {
         return Err(format!("the key {} has not the three parts of one", shown()));
     };
+    let version = head[SUM..].try_into().map_or(0, u64::from_le_bytes);
+    if version > newest {
+        return Err(format!("{} has version {version}, and the whole has {newest}", shown()));
+    }
     if **last != *table {
         *last = table.into();
     }
@@ -63,7 +68,7 @@ pub(super) fn read(key: &[u8], value: &[u8], last: &mut Arc<str>) -> Result<Stor
         table: Arc::clone(last),
         namespace: namespace.into(),
         name: name.into(),
-        version: head[SUM..].try_into().map_or(0, u64::from_le_bytes),
+        version,
         json: Bytes::copy_from_slice(json),
     })
 }

@@ -567,6 +567,33 @@ fn a_folder_is_one_processs_and_says_what_is_wrong_with_it() {
     assert!(matches!(empty, DiskError::Empty { .. }), "{empty}");
 }
 
+fn text_of(snapshot: &[u8]) -> String {
+    let mut text = String::new();
+    io::Read::read_to_string(&mut flate2::read::GzDecoder::new(snapshot), &mut text).expect("text");
+    text
+}
+
+/// Contract: API-37
+#[test]
+fn a_version_that_leaves_no_room_for_more_is_refused() {
+    let stored = |version| Stored {
+        table: "/things".into(),
+        namespace: "n".into(),
+        name: "a".into(),
+        version,
+        json: Bytes::from_static(b"{}"),
+    };
+    for (contents, said) in [
+        (Contents { version: u64::MAX, stored: Vec::new() }, "its version is 18446744073709551615, expected 46116"),
+        (Contents { version: 5, stored: vec![stored(6)] }, "/things/n/a has version 6, and the whole has 5"),
+    ] {
+        let memory = Memory::default();
+        Engine::create_on(Path::new("state"), memory.medium(), &contents, true).expect("nothing refuses");
+        let error = memory.open().expect_err("it is wrong");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
 /// Contract: API-37
 #[test]
 fn a_snapshot_comes_back_whole_and_any_change_of_it_is_refused_with_the_line() {
@@ -579,6 +606,12 @@ fn a_snapshot_comes_back_whole_and_any_change_of_it_is_refused_with_the_line() {
         json: Bytes::from(json!({"metadata": {"name": name, "namespace": "n"}}).to_string()),
     };
     let identity = Identity::generate().expect("randomness");
+    // Where a server listens is not for a file to say.
+    let mut elsewhere = identity.clone();
+    elsewhere.address = "203.0.113.1:80".parse().ok();
+    let file =
+        Snapshot { identity: elsewhere.clone(), version: 9, stored: Vec::new() }.write().flatten().collect::<Vec<u8>>();
+    assert!(!text_of(&file).contains("203.0.113.1"));
     let snapshot = Snapshot { identity, version: 9, stored: vec![stored("a", 3), stored("b", 9)] };
     let file: Vec<u8> = snapshot.write().flatten().collect();
     let read = Snapshot::read(&file[..]).expect("what was written");
@@ -601,14 +634,25 @@ fn a_snapshot_comes_back_whole_and_any_change_of_it_is_refused_with_the_line() {
         use std::io::Write as _;
         let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         out.write_all(text.as_bytes()).expect("memory");
-        Snapshot::read(&out.finish().expect("memory")[..]).map(|_| ()).map_err(|error| error.to_string())
+        Snapshot::read(&out.finish().expect("memory")[..]).map(|read| read.identity).map_err(|error| error.to_string())
     };
-    let mut text = String::new();
-    io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&file[..]), &mut text).expect("text");
-    assert_eq!(repacked(&text), Ok(()));
+    let text = text_of(&file);
+    assert_eq!(repacked(&text), Ok(snapshot.identity.clone()));
+    let addressed = text.replacen(&snapshot.identity.to_json(), &elsewhere.to_json(), 1);
+    let (lines, end) = addressed.split_at(addressed.find("{\"objects\"").expect("the end"));
+    assert_ne!(addressed, text);
+    let mut sum = flate2::Crc::new();
+    sum.update(lines.as_bytes());
+    let sealed = format!("{lines}{}{:08x}\"}}\n", &end[..end.len() - 11], sum.sum());
+    assert_eq!(repacked(&sealed), Ok(snapshot.identity.clone()));
     for (from, to, said) in [
         ("muster-snapshot", "something", "line 1: the format is \"something\", expected \"muster-snapshot\""),
         ("\"version\":1}", "\"version\":2}", "line 1: the format has version 2, and this version of muster knows 1"),
+        (
+            "\"resourceVersion\":9,\"identity\"",
+            "\"resourceVersion\":18446744073709551615,\"identity\"",
+            "line 2: resourceVersion: found 18446744073709551615, expected 4611686018427387903 at most",
+        ),
         ("\"name\":\"a\"", "\"name\":\"c\"", "line 5: the checksum of all lines is "),
         ("\"objects\":2", "\"objects\":3", "line 5: 3 objects were written, and 2 are here"),
         (

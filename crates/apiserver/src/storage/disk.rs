@@ -31,6 +31,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How many times longer than a try the pause after it is at least: it may read a long file whole.
 const PAUSE_PER_TRY: u32 = 4;
 
+/// No version that is read is higher than this, so that those to come are numbers too: a watch counts in 63 bits.
+pub const LAST_VERSION: u64 = u64::MAX / 4;
+
 /// What a storage is kept on.
 pub trait Disk: Send + fmt::Debug + 'static {
     /// Writes a group of changes. When it returns they are there, all of them, whatever becomes of the process.
