@@ -38,7 +38,9 @@ impl Folder {
     /// [`DiskError`].
     pub fn open(path: &Path, syncs: bool) -> Result<(Self, Engine, Contents), DiskError> {
         let lock = Self::take(path)?;
-        if !Self::is_filled(path)? {
+        let filled = Self::is_filled(path)?;
+        Self::close_to_others(path)?;
+        if !filled {
             let identity = Identity::generate().map_err(DiskError::io(path))?;
             let (folder, engine) = Self::fill(path, lock, identity, &Contents::default(), syncs)?;
             return Ok((folder, engine, Contents::default()));
@@ -48,7 +50,7 @@ impl Folder {
         Ok((Self { path: path.to_owned(), identity, _lock: lock }, engine, contents))
     }
 
-    /// Reads a folder, and changes nothing in it.
+    /// Reads a folder, and changes no file in it.
     ///
     /// # Errors
     /// [`DiskError`].
@@ -80,6 +82,7 @@ impl Folder {
             let found = found.to_string_lossy().into_owned();
             return Err(DiskError::Occupied { folder: path.to_owned(), found });
         }
+        Self::close_to_others(path)?;
         Self::fill(path, lock, identity, contents, syncs)
     }
 
@@ -95,7 +98,8 @@ impl Folder {
         write_whole(&self.path, IDENTITY, &self.identity.to_json())
     }
 
-    /// The format comes last: where it is, all is.
+    /// The objects come last: where they are, all is. Where they are only beside their place, and the format is there, all is
+    /// but for that.
     fn fill(
         path: &Path,
         lock: File,
@@ -106,8 +110,8 @@ impl Folder {
         let (beside, state) = (path.join(NEW_STATE), path.join(STATE));
         Engine::create(&beside, contents, syncs)?;
         write_whole(path, IDENTITY, &identity.to_json())?;
-        fs::rename(&beside, &state).map_err(DiskError::io(&state))?;
         write_whole(path, FORMAT_FILE, &format!("{FORMAT_NAME} {FORMAT}\n"))?;
+        put_in_place(&beside, &state).map_err(DiskError::io(&state))?;
         let (engine, _) = Engine::open(&state, syncs)?;
         Ok((Self { path: path.to_owned(), identity, _lock: lock }, engine))
     }
@@ -117,7 +121,12 @@ impl Folder {
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        let new: Vec<&Path> =
+            path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
         builder.recursive(true).create(path).map_err(DiskError::io(path))?;
+        for parent in new.into_iter().filter_map(Path::parent) {
+            sync_folder(parent).map_err(DiskError::io(parent))?;
+        }
         let file = path.join(LOCK);
         let mut lock = private().create(true).truncate(false).open(&file).map_err(DiskError::io(&file))?;
         match lock.try_lock() {
@@ -134,6 +143,23 @@ impl Folder {
         Ok(lock)
     }
 
+    /// Lets nobody else into a folder that is there: keys are in it.
+    #[cfg(unix)]
+    fn close_to_others(path: &Path) -> Result<(), DiskError> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(path).map_err(DiskError::io(path))?.permissions().mode() & 0o777;
+        if mode & 0o077 == 0 {
+            return Ok(());
+        }
+        let closed = fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700));
+        closed.map_err(|source| DiskError::Open { folder: path.to_owned(), mode, source })
+    }
+
+    #[cfg(not(unix))]
+    fn close_to_others(_: &Path) -> Result<(), DiskError> {
+        Ok(())
+    }
+
     /// Whether a cluster is in the folder. One that was never finished is none.
     fn is_filled(path: &Path) -> Result<bool, DiskError> {
         let foreign = |found: String| DiskError::Foreign { folder: path.to_owned(), found };
@@ -142,13 +168,13 @@ impl Folder {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let others = fs::read_dir(path).map_err(DiskError::io(path))?.filter_map(Result::ok);
-                for other in others.map(|entry| entry.file_name()).filter(|name| name != LOCK) {
-                    // A process that ended while it made the folder has left these, and nobody was told of them.
-                    if !path.join(STATE).exists() && UNFINISHED.iter().any(|name| other == *name) {
-                        fs::remove_file(path.join(&other)).map_err(DiskError::io(path.join(&other)))?;
-                        continue;
-                    }
+                let others: Vec<_> = others.map(|entry| entry.file_name()).filter(|name| name != LOCK).collect();
+                if let Some(other) = others.iter().find(|other| UNFINISHED.iter().all(|name| *other != name)) {
                     return Err(foreign(format!("{} is there, and {FORMAT_FILE} is not", other.display())));
+                }
+                // A process that ended while it made the folder has left these, and nobody was told of them.
+                for other in others {
+                    fs::remove_file(path.join(&other)).map_err(DiskError::io(path.join(&other)))?;
                 }
                 return Ok(false);
             }
@@ -161,6 +187,11 @@ impl Folder {
                 return Err(DiskError::Newer { folder: path.to_owned(), found, known: FORMAT });
             }
             _ => return Err(foreign(format!("{} says {:?}", file.display(), text.trim_end()))),
+        }
+        let (beside, state) = (path.join(NEW_STATE), path.join(STATE));
+        if beside.exists() && !state.exists() {
+            // It ended before it gave the last file its name.
+            put_in_place(&beside, &state).map_err(DiskError::io(&state))?;
         }
         match [IDENTITY, STATE].into_iter().find(|name| !path.join(name).exists()) {
             Some(missing) => Err(foreign(format!("{missing} is missing"))),
@@ -183,6 +214,18 @@ fn private() -> OpenOptions {
     options
 }
 
+/// Gives a file its name, for good.
+fn put_in_place(beside: &Path, place: &Path) -> io::Result<()> {
+    fs::rename(beside, place)?;
+    place.parent().map_or(Ok(()), sync_folder)
+}
+
+/// The names in a folder are on the disk.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    let here = Path::new(".");
+    File::open(if folder.as_os_str().is_empty() { here } else { folder })?.sync_all()
+}
+
 /// Writes a file that is there whole, or as it was.
 fn write_whole(folder: &Path, name: &str, text: &str) -> Result<(), DiskError> {
     let (place, beside) = (folder.join(name), folder.join(format!("{name}.tmp")));
@@ -190,8 +233,7 @@ fn write_whole(folder: &Path, name: &str, text: &str) -> Result<(), DiskError> {
         let mut file = private().create(true).truncate(true).open(&beside)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, &place)?;
-        File::open(folder)?.sync_all()
+        put_in_place(&beside, &place)
     };
     write().map_err(DiskError::io(&place))
 }

@@ -61,6 +61,16 @@ pub enum DiskError {
         /// The first thing in it.
         found: String,
     },
+    /// Others may look into it.
+    #[error("{} has mode {mode:04o}: keys are to be in it, and its mode cannot be changed to 0700; name a folder of your own", folder.display())]
+    Open {
+        /// The folder.
+        folder: PathBuf,
+        /// Its mode.
+        mode: u32,
+        /// Why.
+        source: io::Error,
+    },
     /// It should have something in it.
     #[error("{} holds no cluster: {} is missing", folder.display(), folder.join("format").display())]
     Empty {

@@ -547,6 +547,11 @@ fn a_folder_is_one_processs_and_says_what_is_wrong_with_it() {
     for file in ["lock", "format", "identity.json", "state.redb"] {
         assert_eq!(mode(&path.join(file)), 0o600, "{file}");
     }
+    // A folder that was made by hand, or came out of an archive.
+    let set_mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+    set_mode(0o755);
+    drop(Folder::open(&path, false).expect("it is there"));
+    assert_eq!(mode(&path), 0o700);
     let occupied = Folder::create(&path, identity, &Contents::default(), false).expect_err("it is not empty");
     assert!(matches!(occupied, DiskError::Occupied { .. }), "{occupied}");
 
@@ -561,8 +566,10 @@ fn a_folder_is_one_processs_and_says_what_is_wrong_with_it() {
     let foreign = parent.path().join("foreign");
     std::fs::create_dir(&foreign).expect("a folder");
     std::fs::write(foreign.join("precious.txt"), "x").expect("a file");
+    let before = mode(&foreign);
     let error = Folder::open(&foreign, false).expect_err("it is somebody else's");
     assert!(error.to_string().contains("precious.txt is there"), "{error}");
+    assert_eq!(mode(&foreign), before);
     let empty = Folder::read(parent.path()).expect_err("there is nothing");
     assert!(matches!(empty, DiskError::Empty { .. }), "{empty}");
 }
@@ -571,6 +578,35 @@ fn text_of(snapshot: &[u8]) -> String {
     let mut text = String::new();
     io::Read::read_to_string(&mut flate2::read::GzDecoder::new(snapshot), &mut text).expect("text");
     text
+}
+
+/// Contract: API-37
+#[test]
+fn a_folder_whose_making_was_ended_anywhere_can_be_used() {
+    let parent = tempfile::tempdir().expect("a temporary folder");
+    let whole = parent.path().join("whole");
+    let contents = Contents { version: 7, stored: Vec::new() };
+    let identity = Identity::generate().expect("randomness");
+    drop(Folder::create(&whole, identity.clone(), &contents, false).expect("a new folder"));
+    // In the order in which they are made; the last is renamed from beside its place.
+    let steps = ["lock", "state.redb.tmp", "identity.json", "format"];
+    for made in 0..=steps.len() {
+        let path = parent.path().join(format!("ended-{made}"));
+        std::fs::create_dir(&path).expect("a folder");
+        for name in &steps[..made] {
+            std::fs::copy(whole.join(name.trim_end_matches(".tmp")), path.join(name)).expect("a file");
+        }
+        let (folder, engine, found) = Folder::open(&path, false).expect("nobody was told of it");
+        let is_whole = made == steps.len();
+        assert_eq!((folder.identity == identity, found.version >= 7), (is_whole, is_whole), "{made}");
+        assert!(!path.join("state.redb.tmp").exists());
+        drop((folder, engine));
+    }
+    // Of what may be a cluster nothing is removed.
+    std::fs::remove_file(whole.join("format")).expect("a file");
+    let error = Folder::open(&whole, false).expect_err("its format is not known");
+    assert!(error.to_string().contains("format is not"), "{error}");
+    assert!(whole.join("state.redb").exists() && whole.join("identity.json").exists());
 }
 
 /// Contract: API-37
