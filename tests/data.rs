@@ -24,6 +24,7 @@ tests! {
     a_cluster_goes_through_a_file_into_another_folder: "kubectl",
     what_is_exported_applies_on_another_cluster: "kubectl",
     what_cannot_be_opened_is_named,
+    manifests_are_kept_all_or_none,
 }
 
 /// A `muster up --data-dir` with its kubeconfig beside the folder.
@@ -408,4 +409,38 @@ fn what_cannot_be_opened_is_named() {
     assert!(said.contains(&format!("{} is corrupt at offset ", state.display())), "{said}");
     assert!(said.contains("muster snapshot restore"), "{said}");
     assert!(std::fs::read(&state).expect("a file") == bytes, "nothing is changed");
+}
+
+/// Contract: API-37
+fn manifests_are_kept_all_or_none() {
+    let mut kept = Kept::new(&["--nodes", "0", "--controllers", ""]);
+    kept.stop();
+    let manifest = kept.parent.path().join("both.yaml");
+    let file = manifest.to_string_lossy().into_owned();
+    let map = |name: &str| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n");
+    std::fs::write(&manifest, map("good") + &map("Bad")).expect("a file");
+    let (folder, kubeconfig) = (kept.folder().to_string_lossy().into_owned(), kept.kubeconfig());
+    let kubeconfig = kubeconfig.to_string_lossy().into_owned();
+    let arguments = ["up", "--data-dir", &folder, "--listen", "127.0.0.1:0", "--kubeconfig", &kubeconfig, "-f", &file];
+    let refused = muster(&arguments);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("nothing was applied"), "{}", text(&refused.stderr));
+    kept.start(&[]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let names = |kubeconfig: &Path| {
+        runtime.block_on(async {
+            let api: Api<ConfigMap> = Api::namespaced(client(kubeconfig).await, "default");
+            let list = api.list(&kube::api::ListParams::default()).await.expect("a list");
+            list.items.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>()
+        })
+    };
+    let found = names(&kept.kubeconfig());
+    assert!(!found.iter().any(|name| name == "good"), "{found:?}");
+    kept.stop();
+    std::fs::write(&manifest, map("good") + &map("better")).expect("a file");
+    kept.start(&["-f", &file]);
+    kept.kill();
+    kept.start(&[]);
+    let found = names(&kept.kubeconfig());
+    assert!(["good", "better"].iter().all(|wanted| found.iter().any(|name| name == wanted)), "{found:?}");
 }

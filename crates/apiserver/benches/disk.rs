@@ -63,6 +63,7 @@ fn open(path: &Path, syncs: bool) -> ApiServer {
         stored: contents.stored,
         identity: Some(folder.identity.clone()),
         disk: Some(Box::new(engine)),
+        held: false,
     };
     ApiServer::resume(Options::system().expect("randomness"), kept).expect("a server")
 }

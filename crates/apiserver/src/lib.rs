@@ -46,7 +46,7 @@ pub mod yaml;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use muster_objects::time::Timestamp;
 use tokio::sync::watch::Sender;
@@ -62,7 +62,7 @@ use crate::identity::Identity;
 use crate::kinds::Kind;
 use crate::registry::Registry;
 use crate::registry::settings::Settings;
-use crate::storage::disk::{Disk, Keeper, Stored};
+use crate::storage::disk::{Disk, Keeper, Stored, WriteError};
 use crate::storage::{Retention, Storage};
 
 pub use crate::registry::first::NAMESPACES as FIRST_NAMESPACES;
@@ -147,6 +147,8 @@ pub struct Kept {
     pub identity: Option<Identity>,
     /// Where the objects to come are kept; `None` is in memory alone.
     pub disk: Option<Box<dyn Disk>>,
+    /// Whether nothing is written to it before [`ApiServer::write_to_disk`].
+    pub held: bool,
 }
 
 /// Requests at once, watches not counted, where the options do not say.
@@ -166,39 +168,45 @@ impl ApiServer {
     #[must_use]
     pub fn new(options: Options) -> Self {
         let storage = Arc::new(Storage::new(1, options.retention));
-        Self::over(storage, kinds::all(), options, (None, None), Registry::copy_first_objects)
+        Self::over(storage, kinds::all(), options, None).begin(Registry::copy_first_objects)
     }
 
     /// A server of some kinds.
     #[must_use]
     pub fn with_kinds(kinds: Vec<Arc<dyn Kind>>, options: Options) -> Self {
         let storage = Arc::new(Storage::new(1, options.retention));
-        Self::over(storage, kinds, options, (None, None), Registry::create_first_objects)
+        Self::over(storage, kinds, options, None).begin(Registry::create_first_objects)
     }
 
     /// A server of all kinds that goes on with what was kept, and keeps what comes.
     ///
     /// # Errors
-    /// When a key is none, or the system gives no thread for the disk.
+    /// When a key or an object is none, with nothing written, or the system gives no thread for the disk.
     pub fn resume(mut options: Options, kept: Kept) -> io::Result<Self> {
-        let Kept { version, stored, identity, disk } = kept;
+        let Kept { version, stored, identity, disk, held } = kept;
         if let Some(identity) = &identity {
             options.token.clone_from(&identity.token);
             options.service_account_tokens.signing = Some(identity.service_account_key()?);
         }
         let storage = Arc::new(Storage::new(1, options.retention));
         storage.load(version, stored);
-        let keeper = disk.map(|disk| Keeper::start(&storage, disk)).transpose()?;
-        Ok(Self::over(storage, kinds::all(), options, (identity, keeper), Registry::copy_first_objects))
+        let keeper = disk.map(|disk| Keeper::hold(&storage, disk)).transpose()?;
+        let server = Self::over(storage, kinds::all(), options, identity);
+        *server.keeper() = keeper;
+        server.registry().resume();
+        let unreadable = server.registry().storage.unreadable();
+        if !unreadable.is_empty() {
+            let what = format!("what is kept as {} is no object", unreadable.join(", "));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let server = server.begin(Registry::copy_first_objects);
+        if !held {
+            server.keeper().iter().for_each(Keeper::begin);
+        }
+        Ok(server)
     }
 
-    fn over(
-        storage: Arc<Storage>,
-        kinds: Vec<Arc<dyn Kind>>,
-        options: Options,
-        (identity, keeper): (Option<Identity>, Option<Keeper>),
-        create_first: fn(&Registry),
-    ) -> Self {
+    fn over(storage: Arc<Storage>, kinds: Vec<Arc<dyn Kind>>, options: Options, identity: Option<Identity>) -> Self {
         let generator = options.generator.going_on(storage.version());
         let registry = Registry::new(kinds, options.clock, generator, storage, options.authorization, options.settings);
         let in_flight = InFlight::new(options.most_in_flight, options.most_bytes_in_flight);
@@ -209,10 +217,16 @@ impl ApiServer {
             _ => Anonymous::Allowed,
         });
         let authenticator = Authenticator::new(options.token, options.tokens, issuer, anonymous);
-        let shared = Shared::new(registry, authenticator, in_flight, identity, keeper);
-        shared.registry.resume();
-        create_first(&shared.registry);
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(Shared::new(registry, authenticator, in_flight, identity)) }
+    }
+
+    fn begin(self, create_first: fn(&Registry)) -> Self {
+        create_first(self.registry());
+        self
+    }
+
+    fn keeper(&self) -> MutexGuard<'_, Option<Keeper>> {
+        self.shared.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers requests of clients in the same process, who need no credential.
@@ -258,10 +272,22 @@ impl ApiServer {
         self.shared.stopping.send_replace(true);
     }
 
-    /// Writes to the disk what is still to be written, where there is one, and lets go of it. Later commits are never
-    /// answered.
+    /// Writes to the disk what was held back, where there is one, and from now on whatever comes.
+    ///
+    /// # Errors
+    /// What the disk has against it; then nothing was written.
+    pub async fn write_to_disk(&self) -> Result<(), WriteError> {
+        let storage = &self.registry().storage;
+        let (undone, version) = (storage.undone(), storage.version());
+        self.keeper().iter().for_each(Keeper::begin);
+        storage.settled(undone, version).await
+    }
+
+    /// Writes to the disk what is still to be written, where there is one, and lets go of it: later commits are refused, and
+    /// what is still held back is dropped.
     pub fn let_go_of_disk(&self) {
-        drop(self.shared.keeper.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let keeper = self.keeper().take();
+        drop(keeper);
     }
 
     pub(crate) fn stopping(&self) -> Sender<bool> {

@@ -55,15 +55,16 @@ impl Fake {
     }
 
     fn server_of(&self, seed: u64, identity: Option<Identity>) -> Server {
-        let (version, stored) = {
-            let inside = self.0.0.lock().unwrap();
-            (inside.version, inside.rows.values().cloned().collect())
-        };
         let mut options = Options::system().expect("randomness");
         options.generator = Generator::seeded(seed);
         options.tokens.insert("of-robot".to_owned(), Arc::new(User { name: "robot".to_owned(), ..User::default() }));
-        let kept = Kept { version, stored, identity, disk: Some(Box::new(self.clone())) };
-        Server { api: ApiServer::resume(options, kept).expect("a thread"), handle: None }
+        Server { api: ApiServer::resume(options, self.kept(identity)).expect("a thread"), handle: None }
+    }
+
+    fn kept(&self, identity: Option<Identity>) -> Kept {
+        let inside = self.0.0.lock().unwrap();
+        let (version, stored) = (inside.version, inside.rows.values().cloned().collect());
+        Kept { version, stored, identity, disk: Some(Box::new(self.clone())), held: false }
     }
 }
 
@@ -199,6 +200,52 @@ fn wildcard() -> [Value; 2] {
             "roleRef": role, "subjects": robot,
         }),
     ]
+}
+
+/// Contract: API-24
+#[tokio::test]
+async fn a_row_that_is_no_object_is_named_and_nothing_is_written() {
+    let disk = Fake::default();
+    let server = disk.server(1);
+    assert_eq!(server.post(MAPS, &map("a")).await.status, 201);
+    assert_eq!(server.post(MAPS, &map("b")).await.status, 201);
+    drop(server);
+    let (key, version) = {
+        let mut inside = disk.0.0.lock().unwrap();
+        let row = inside.rows.values_mut().find(|row| &*row.name == "b").expect("what was written");
+        row.json = bytes::Bytes::from_static(b"[]");
+        let key = format!("{}/default/b", row.table);
+        (key, inside.version)
+    };
+    let kept = disk.kept(None);
+    let error = ApiServer::resume(Options::system().expect("randomness"), kept).expect_err("it is no object");
+    assert_eq!(error.to_string(), format!("what is kept as {key} is no object"));
+    assert_eq!(disk.0.0.lock().unwrap().version, version);
+}
+
+/// Contract: API-37
+#[tokio::test]
+async fn what_is_held_back_is_written_at_once_or_never() {
+    let disk = Fake::default();
+    for lets in [false, true] {
+        let kept = Kept { held: true, ..disk.kept(None) };
+        let api = ApiServer::resume(Options::system().expect("randomness"), kept).expect("a thread");
+        let server = Server { api, handle: None };
+        assert_eq!(server.post(MAPS, &map("a")).await.status, 201, "nothing is waited for");
+        assert_eq!(disk.0.0.lock().unwrap().rows.len(), 0);
+        if lets {
+            assert_eq!(server.api.write_to_disk().await, Ok(()));
+        }
+        drop(server);
+        assert_eq!(disk.0.0.lock().unwrap().rows.values().any(|row| &*row.name == "a"), lets);
+    }
+    disk.set(Mode::IsFull);
+    let kept = Kept { held: true, ..disk.kept(None) };
+    let api = ApiServer::resume(Options::system().expect("randomness"), kept).expect("a thread");
+    let server = Server { api, handle: None };
+    assert_eq!(server.post(MAPS, &map("b")).await.status, 201, "nothing is waited for");
+    assert!(server.api.write_to_disk().await.is_err_and(|error| error.full));
+    assert_eq!(server.get(&format!("{MAPS}/b")).await.status, 404);
 }
 
 /// Contract: API-37

@@ -32,7 +32,7 @@ pub(crate) struct DataFlags {
 /// A cluster that is to be started.
 #[derive(Debug)]
 pub(crate) struct Data {
-    /// Its objects, and where they are kept.
+    /// Its objects, and where they are kept: from when the manifests are applied.
     pub(crate) kept: Kept,
     /// Who it is.
     pub(crate) identity: Identity,
@@ -71,6 +71,7 @@ impl Data {
             stored: contents.stored,
             identity: Some(identity.clone()),
             disk: engine.map(|engine| Box::new(engine) as Box<_>),
+            held: true,
         };
         Ok(Self { kept, identity, goes_on, folder })
     }

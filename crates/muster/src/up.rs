@@ -2,7 +2,7 @@
 //!
 //! The order is what keeps promises: manifests are read before anything starts, objects are created before
 //! anybody else can reach the server, and only then is the kubeconfig written. Whatever fails before that
-//! point leaves nothing behind.
+//! point leaves nothing behind, in the folder of `--data-dir` neither: it is written to once all objects are created.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -87,6 +87,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     let disk = server.disk();
     let tls = Tls::signed_by(&authority, &addresses(listen))?;
     let applied = apply(&server.client, documents, data.goes_on).await?;
+    disk.write_to_disk().await.context("nothing was applied")?;
     let endpoint = server.listen(listener, &tls)?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
     let mut embedded = server.start(Some(authority)).await?;

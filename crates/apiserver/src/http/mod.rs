@@ -106,7 +106,6 @@ impl Shared {
         authenticator: Authenticator,
         in_flight: InFlight,
         identity: Option<Identity>,
-        keeper: Option<Keeper>,
     ) -> Self {
         let registry = Arc::new(registry);
         // Nobody has set it before.
@@ -119,7 +118,7 @@ impl Shared {
             impersonation: Impersonation::default(),
             in_flight,
             identity,
-            keeper: Mutex::new(keeper),
+            keeper: Mutex::default(),
         }
     }
 }

@@ -117,6 +117,8 @@ pub(super) struct Queue {
     failing: Option<WriteError>,
     /// What there was before what it refused, some of which may be on the disk all the same.
     back: BTreeMap<Key, Change>,
+    /// The version on disk, while nothing is written yet.
+    held: Option<u64>,
     ending: bool,
 }
 
@@ -191,9 +193,19 @@ impl Keeper {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(storage: &Arc<Storage>, disk: Box<dyn Disk>) -> std::io::Result<Self> {
+        let keeper = Self::hold(storage, disk)?;
+        keeper.begin();
+        Ok(keeper)
+    }
+
+    /// The same, but that nothing is written, and nothing waits for that, before [`Keeper::begin`]. Where that never is,
+    /// nothing ever was.
+    ///
+    /// # Errors
+    /// As by [`Keeper::start`].
+    pub fn hold(storage: &Arc<Storage>, disk: Box<dyn Disk>) -> std::io::Result<Self> {
         let mut inner = storage.lock();
-        inner.queue = Some(Queue::default());
-        storage.durable.store(inner.version, Ordering::Release);
+        inner.queue = Some(Queue { held: Some(inner.version), ..Queue::default() });
         drop(inner);
         let writes = Arc::clone(storage);
         let thread = std::thread::Builder::new().name("disk".to_owned()).spawn(move || {
@@ -202,6 +214,14 @@ impl Keeper {
             writes.is_left(outcome.is_err());
         })?;
         Ok(Self { storage: Arc::clone(storage), thread: Some(thread) })
+    }
+
+    /// Writes what was held back, and from now on whatever comes.
+    pub fn begin(&self) {
+        if let Some(version) = self.storage.lock().queue.as_mut().and_then(|queue| queue.held.take()) {
+            self.storage.durable.store(version, Ordering::Release);
+        }
+        self.storage.filled.notify_all();
     }
 }
 
@@ -251,7 +271,7 @@ fn next_batch(storage: &Storage, pause: Duration) -> Option<Batch> {
     loop {
         let version = inner.version;
         let queue = inner.queue.as_mut()?;
-        if queue.failing.is_some() || !queue.changes.is_empty() {
+        if queue.held.is_none() && (queue.failing.is_some() || !queue.changes.is_empty()) {
             return Some(queue.take(version));
         }
         if queue.ending {

@@ -101,6 +101,8 @@ struct Inner {
     ended: BTreeMap<ResourceId, Table>,
     /// Objects of tables whose kinds are still to come.
     waiting: BTreeMap<Arc<str>, Waiting>,
+    /// The keys of what was kept and is no object.
+    unreadable: Vec<String>,
     /// What is still to be written to a disk; `None` where there is none.
     queue: Option<Queue>,
     /// The name of the next table.
@@ -155,6 +157,7 @@ impl Storage {
                 tables: BTreeMap::new(),
                 ended: BTreeMap::new(),
                 waiting: BTreeMap::new(),
+                unreadable: Vec::new(),
                 queue: None,
                 next: 0,
                 timeline: VecDeque::new(),
@@ -186,6 +189,12 @@ impl Storage {
         self.version.store(version, Ordering::Release);
     }
 
+    /// The keys of what was kept and is no object: `table/namespace/name`.
+    #[must_use]
+    pub fn unreadable(&self) -> Vec<String> {
+        self.lock().unreadable.clone()
+    }
+
     /// Whether there are objects that wait for a table of this name.
     #[must_use]
     pub fn has_waiting(&self, table: &str) -> bool {
@@ -201,7 +210,12 @@ impl Storage {
         match inner.waiting.remove(name) {
             None => {}
             Some(Waiting::Stored(stored)) => {
-                read_all(stored, read).into_iter().for_each(|entry| table.insert(Arc::new(entry)));
+                for entry in read_all(stored, read) {
+                    match entry {
+                        Ok(entry) => table.insert(Arc::new(entry)),
+                        Err(key) => inner.unreadable.push(key),
+                    }
+                }
             }
             Some(Waiting::Objects(objects)) => objects.into_iter().for_each(|entry| table.insert(entry)),
         }
@@ -467,17 +481,18 @@ impl Storage {
 /// As many objects are not worth a thread of their own.
 const FEW: usize = 2048;
 
-/// Reads what was kept, many on all processors.
-fn read_all(mut stored: Vec<Stored>, read: impl Fn(&Stored) -> Option<Draft> + Sync) -> Vec<Entry> {
-    let read_some = |part: Vec<Stored>| -> Vec<Entry> {
+/// Reads what was kept, many on all processors; of what is no object, the key.
+fn read_all(mut stored: Vec<Stored>, read: impl Fn(&Stored) -> Option<Draft> + Sync) -> Vec<Result<Entry, String>> {
+    let read_some = |part: Vec<Stored>| -> Vec<_> {
         let read_one = |object: Stored| {
-            let draft = read(&object);
-            if draft.is_none() {
-                tracing::error!(table = &*object.table, name = &*object.name, "what was kept is no object");
-            }
-            Some(draft?.at(object.version, EventKind::Added))
+            let draft = read(&object).ok_or_else(|| {
+                let key = format!("{}/{}/{}", object.table, object.namespace, object.name);
+                tracing::error!(key, "what was kept is no object");
+                key
+            });
+            Ok(draft?.at(object.version, EventKind::Added))
         };
-        part.into_iter().filter_map(read_one).collect()
+        part.into_iter().map(read_one).collect()
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let size = stored.len().div_ceil(threads).max(FEW);

@@ -105,7 +105,7 @@ async fn client(arguments: &Export) -> Result<Client> {
         }
     };
     let options = Options::system().context("this machine gives no randomness")?;
-    let kept = Kept { version: contents.version, stored: contents.stored, identity: Some(identity), disk: None };
+    let kept = Kept { version: contents.version, stored: contents.stored, identity: Some(identity), ..Kept::default() };
     let server = ApiServer::resume(options, kept)?;
     Ok(Client::in_process(server.service(), &ClientOptions { protobuf: false, ..ClientOptions::default() }))
 }
