@@ -21,7 +21,8 @@ const LAST: &str = "last";
 
 /// How much of the file redb may keep in memory, in bytes. All of it is in memory once already.
 const CACHE: usize = 16 << 20;
-/// A file that is longer than this, in bytes, and more than half empty, is made shorter at the start.
+/// A file that is longer than this, in bytes, more than half empty, and four times as long as its objects, is made shorter at
+/// the start.
 const LONG: u64 = 64 << 20;
 
 /// How far versions jump where the file was not closed in order: those of writes that the disk had refused before may have
@@ -106,7 +107,8 @@ impl Engine {
     pub(super) fn open_on(file: &Path, medium: Medium, syncs: bool) -> Result<(Self, Contents), DiskError> {
         let (backend, mut database, contents) = read(file, medium().map_err(DiskError::io(file))?, syncs)?;
         backend.release().map_err(DiskError::io(file))?;
-        if is_mostly_empty(&database, &backend) {
+        let bytes: usize = contents.stored.iter().map(|stored| stored.json.len()).sum();
+        if is_mostly_empty(&database, &backend, bytes as u64) {
             // It goes on as it is where that fails.
             let _ = database.compact();
         }
@@ -277,7 +279,8 @@ fn contents(database: &Database) -> Result<Contents, redb::Error> {
     Ok(contents)
 }
 
-fn is_mostly_empty(database: &Database, backend: &Backend) -> bool {
+/// Whether a file of so many bytes of objects is long for them. Pages are half full at least, and counting them reads most.
+fn is_mostly_empty(database: &Database, backend: &Backend, bytes: u64) -> bool {
     let used = || -> Result<u64, redb::Error> {
         let transaction = database.begin_write()?;
         let stats = transaction.stats()?;
@@ -285,7 +288,7 @@ fn is_mostly_empty(database: &Database, backend: &Backend) -> bool {
         Ok(stats.allocated_pages() * u64::try_from(stats.page_size()).unwrap_or(u64::MAX))
     };
     let length = backend.len().unwrap_or_default();
-    length > LONG && used().is_ok_and(|used| used < length / 2)
+    length > LONG && bytes < length / 4 && used().is_ok_and(|used| used < length / 2)
 }
 
 /// What opens a file that only its owner may read.
