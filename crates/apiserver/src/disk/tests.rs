@@ -360,7 +360,7 @@ async fn a_table_whose_removal_is_refused_comes_back_with_its_objects() {
     memory.0.full.store(true, Ordering::Relaxed);
     let undone = storage.undone();
     storage.create(table, draft("second", "2")).expect("a new name");
-    storage.remove_resource(table);
+    storage.remove_resource(table, storage.undone());
     // Whether this comes before what is refused or after it: the definition is there again, and serves its kind.
     let again = storage.add_resource("/things", |_| None);
     storage.settled(undone, storage.version()).await.expect_err("the disk is full");
@@ -387,10 +387,10 @@ async fn a_table_whose_removal_is_refused_waits_with_its_objects_for_whoever_ser
 
     memory.0.full.store(true, Ordering::Relaxed);
     let undone = storage.undone();
-    storage.remove_resource(table);
+    storage.remove_resource(table, storage.undone());
     // One of its name comes and goes, and has nothing.
     let between = storage.add_resource("/things", |_| None);
-    storage.remove_resource(between);
+    storage.remove_resource(between, storage.undone());
     while storage.undone() == undone {
         tokio::task::yield_now().await;
     }
@@ -408,7 +408,7 @@ async fn a_table_whose_removal_is_refused_waits_with_its_objects_for_whoever_ser
 
 /// Contract: API-37
 #[tokio::test]
-async fn a_table_that_is_removed_while_the_disk_fails_keeps_its_objects() {
+async fn a_table_that_is_removed_for_what_is_undone_keeps_its_objects() {
     let (memory, engine) = Memory::create();
     let storage = Arc::new(storage());
     let keeper = Keeper::start(&storage, Box::new(engine)).expect("a thread");
@@ -420,9 +420,12 @@ async fn a_table_that_is_removed_while_the_disk_fails_keeps_its_objects() {
     storage.create(table, draft("second", "1")).expect("a new name");
     storage.settled(undone, storage.version()).await.expect_err("the disk is full");
     // Whoever does this saw a deletion that is undone.
-    storage.remove_resource(table);
+    storage.remove_resource(table, undone);
+    let again = storage.add_resource("/things", |_| None);
+    assert_eq!(storage.get(again, "n", "first"), Some(Arc::clone(&first)));
     memory.0.full.store(false, Ordering::Relaxed);
     recovered(&storage).await;
+    storage.remove_resource(again, undone);
     let again = storage.add_resource("/things", |_| None);
     assert_eq!(storage.get(again, "n", "first"), Some(first));
     drop(keeper);
@@ -480,13 +483,13 @@ async fn a_removal_on_disk_takes_only_the_objects_of_its_own_table() {
     let keeper = Keeper::start(&storage, Box::new(gate)).expect("a thread");
     storage.create(others, draft("other", "1")).expect("a new name");
     enters.recv().expect("the first group");
-    storage.remove_resource(first);
+    storage.remove_resource(first, storage.undone());
     let second = storage.add_resource("/things", |_| None);
     let kept = storage.create(second, draft("kept", "1")).expect("a new name");
     says.send(true).expect("it waits");
     enters.recv().expect("the removal of the first, and what is in the second");
     let undone = storage.undone();
-    storage.remove_resource(second);
+    storage.remove_resource(second, storage.undone());
     says.send(true).expect("it waits");
     enters.recv().expect("the removal of the second");
     says.send(false).expect("it waits");

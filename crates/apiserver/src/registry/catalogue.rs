@@ -49,28 +49,27 @@ impl Catalogue {
     }
 
     /// With other kinds in the place of those of a group and plural name; they take over the objects. Where none comes, the
-    /// objects go, unless they are to be kept for kinds that come later.
+    /// objects go where they are `gone`, by what was undone when that was looked at; else they are kept for kinds that come
+    /// later.
     pub(super) fn replacing(
         &self,
         group: &str,
         plural: &str,
         kinds: Vec<Arc<dyn Kind>>,
-        keep: bool,
+        gone: Option<u64>,
         storage: &Storage,
     ) -> Self {
-        let (gone, kept): (Vec<_>, Vec<_>) = self.served.iter().cloned().partition(|served| {
+        let (before, kept): (Vec<_>, Vec<_>) = self.served.iter().cloned().partition(|served| {
             let resource = served.resource();
             resource.group == group && resource.plural == plural
         });
         let mut parked = self.parked.clone();
         let place = (group.to_owned(), plural.to_owned());
-        let known = parked.remove(&place).or_else(|| gone.first().map(|old| old.id));
-        match known {
-            Some(id) if kinds.is_empty() && keep => {
-                parked.insert(place, id);
-            }
-            Some(id) if kinds.is_empty() => storage.remove_resource(id),
-            _ => {}
+        let known = parked.remove(&place).or_else(|| before.first().map(|old| old.id));
+        match (known.filter(|_| kinds.is_empty()), gone) {
+            (Some(id), None) => drop(parked.insert(place, id)),
+            (Some(id), Some(undone)) => storage.remove_resource(id, undone),
+            (None, _) => {}
         }
         Self { served: kept, by_path: Vec::new(), parked }.with_at(kinds, storage, known)
     }

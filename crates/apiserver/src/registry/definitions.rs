@@ -165,10 +165,12 @@ impl Registry {
                 return;
             }
         }
+        let undone = self.storage.undone();
         if self.storage.get(definitions.id, "", name).is_none()
             && let Some(serving) = known.remove(name).and_then(|known| known.serving)
         {
-            self.serve(&serving.family.group, &serving.family.names.plural, Vec::new());
+            let Family { group, names, .. } = &*serving.family;
+            self.replace_kinds(group, &names.plural, Vec::new(), Some(undone));
         }
     }
 
@@ -210,7 +212,7 @@ impl Registry {
             let own = served.kind.custom().map(CustomKind::family);
             own.is_some_and(|own| own.definition == family.definition)
         });
-        self.replace_kinds(&family.group, &family.names.plural, kinds, true);
+        self.replace_kinds(&family.group, &family.names.plural, kinds, None);
         if let Some(known) = known.filter(|_| !same) {
             // They show what the kind was.
             self.storage.end_watches(known.id);

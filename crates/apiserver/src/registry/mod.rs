@@ -362,16 +362,12 @@ impl Registry {
     }
 
     /// Serves other kinds in the place of those of a group and plural name, and no kind where there are none. Those that
-    /// come take over the objects of those that go; where none comes, the objects go, and watches of them end.
-    pub fn serve(&self, group: &str, plural: &str, kinds: Vec<Arc<dyn Kind>>) {
-        self.replace_kinds(group, plural, kinds, false);
-    }
-
-    /// As [`Registry::serve`], but that the objects stay where no kind comes.
-    fn replace_kinds(&self, group: &str, plural: &str, kinds: Vec<Arc<dyn Kind>>, keep: bool) {
+    /// come take over the objects of those that go; where none comes, the objects are kept for kinds that come later, or go
+    /// where they are `gone`, by what was undone when that was looked at: then watches of them end.
+    fn replace_kinds(&self, group: &str, plural: &str, kinds: Vec<Arc<dyn Kind>>, gone: Option<u64>) {
         let mut place = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
         let before = Arc::clone(&place);
-        let after = Arc::new(before.replacing(group, plural, kinds, keep, &self.storage));
+        let after = Arc::new(before.replacing(group, plural, kinds, gone, &self.storage));
         *place = Arc::clone(&after);
         drop(place);
         apiservices::follow(self, group, &before, &after);

@@ -234,19 +234,20 @@ impl Storage {
         (inner.version, tables)
     }
 
-    /// Removes a table with its objects; watches of it end, once they have seen what happened before.
-    pub fn remove_resource(&self, resource: ResourceId) {
+    /// Removes a table with its objects; watches of it end, once they have seen what happened before. `undone` is what there
+    /// was when it was looked why: where more is undone by now, the objects wait for a table of its name.
+    pub fn remove_resource(&self, resource: ResourceId, undone: u64) {
         let mut inner = self.lock();
         let Some(mut table) = inner.tables.remove(&resource) else { return };
         let wakers = table.wakers.clone();
         match &mut inner.queue {
-            Some(queue) if queue.failing().is_none() => {
+            Some(queue) if queue.failing().is_none() && self.undone() == undone => {
                 if queue.push_removed(resource, Arc::clone(&table.name), wakers.all().collect()) {
                     self.filled.notify_one();
                 }
             }
             Some(_) => {
-                // Why it is removed has been undone, or is about to be looked at again.
+                // Why it is removed may have been undone, and is looked at again.
                 Waiting::add(&mut inner.waiting, &table.name, table.objects());
                 table.clear();
             }

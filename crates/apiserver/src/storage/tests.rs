@@ -351,7 +351,7 @@ async fn a_resource_that_is_removed_takes_its_objects_history_and_watches_along(
     cursor.next(&mut seen).await.expect("the event is there");
     let waiting = tokio::spawn(async move { cursor.next(&mut Vec::new()).await });
     tokio::task::yield_now().await;
-    storage.remove_resource(PODS);
+    storage.remove_resource(PODS, storage.undone());
     assert!(waiting.await.expect("no panic").is_err(), "the watch ends");
     assert_eq!((storage.count(PODS), storage.get(PODS, "a", "x")), (0, None));
     assert_eq!(storage.create(PODS, draft("a", "x", 1, None)).err(), Some(Refused::Missing));
