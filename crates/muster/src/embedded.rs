@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use muster_apiserver::access::{User, authorizer};
 use muster_apiserver::certificates::Authority;
 use muster_apiserver::generator::Generator;
+use muster_apiserver::registry::services::network::Network;
 use muster_apiserver::serve::{self, serve};
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
@@ -193,9 +194,11 @@ impl Endpoint {
     }
 }
 
-/// The addresses that the server's certificate has to be good for.
-pub(crate) fn addresses(listen: SocketAddr) -> Vec<IpAddr> {
+/// The addresses that the server's certificate has to be good for: where it listens, and where pods would reach it, at an
+/// address of its own and by its Service.
+pub(crate) fn addresses(listen: SocketAddr, network: &Network) -> Vec<IpAddr> {
     let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    addresses.extend([network.server.0, network.at(1).into()]);
     if !listen.ip().is_unspecified() && !addresses.contains(&listen.ip()) {
         addresses.push(listen.ip());
     }

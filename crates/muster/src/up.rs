@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use muster_apiserver::access::authentication::token_file;
 use muster_apiserver::access::{User, authorizer};
+use muster_apiserver::registry::services::network::Network;
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_cluster::embedded::known_controllers;
@@ -85,7 +86,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     let authority = data.identity.authority().context("the certificate authority")?;
     let server = Server::new(&settings, std::mem::take(&mut data.kept))?;
     let disk = server.disk();
-    let tls = Tls::signed_by(&authority, &addresses(listen))?;
+    let tls = Tls::signed_by(&authority, &addresses(listen, &Network::default()))?;
     let applied = apply(&server.client, documents, data.goes_on).await?;
     disk.write_to_disk().await.context("nothing was applied")?;
     let endpoint = server.listen(listener, &tls)?;

@@ -84,9 +84,7 @@ fn pair(given: &Given, address: SocketAddr, network: &Network) -> Result<(String
         }
     }
     let made = || {
-        let mut addresses = crate::embedded::addresses(address);
-        // Where pods would reach it: at an address of its own, and by its Service.
-        addresses.extend([network.server.0, network.at(1).into()]);
+        let addresses = crate::embedded::addresses(address, network);
         Tls::generate_pem(&addresses).context("the server's certificate")
     };
     let Some(folder) = given.text("cert-dir") else {
