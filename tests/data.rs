@@ -315,6 +315,9 @@ fn a_cluster_goes_through_a_file_into_another_folder() {
     let file = kept.parent.path().join("saved").to_string_lossy().into_owned();
     let saved = muster(&["snapshot", "save", &file, "--kubeconfig", &kept.kubeconfig().to_string_lossy()]);
     assert!(saved.status.success(), "{}", text(&saved.stderr));
+    let device = muster(&["snapshot", "save", "/dev/null", "--kubeconfig", &kept.kubeconfig().to_string_lossy()]);
+    assert_eq!(device.status.code(), Some(1));
+    assert!(text(&device.stderr).contains("/dev/null: is there and is no file"), "{}", text(&device.stderr));
     kept.stop();
     let other = kept.parent.path().join("other").to_string_lossy().into_owned();
     let restored = muster(&["snapshot", "restore", &file, "--data-dir", &other]);

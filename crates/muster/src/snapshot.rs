@@ -87,6 +87,11 @@ pub(crate) async fn run(command: &SnapshotCommand) -> Result<()> {
 
 async fn save(arguments: &Save) -> Result<()> {
     let Save { file, kubeconfig, data_dir } = arguments;
+    // Of a link, what it leads to is replaced.
+    let file = &fs::canonicalize(file).unwrap_or_else(|_| file.clone());
+    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+        bail!("{}: is there and is no file, so that it cannot be replaced; name another", file.display());
+    }
     let beside = file.with_extension(format!("{}.tmp", std::process::id()));
     let written = async {
         let mut options = OpenOptions::new();
