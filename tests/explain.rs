@@ -19,6 +19,7 @@ tests! {
     where_no_controller_runs_it_says_what_one_would_do,
     what_cannot_be_explained_says_why,
     a_manager_explains_itself_to_whom_the_api_server_lets,
+    a_manager_tells_what_its_last_syncs_were,
     without_a_bearer_token_a_manager_says_nothing: "kubectl",
 }
 
@@ -249,6 +250,47 @@ fn a_manager_explains_itself_to_whom_the_api_server_lets() {
     let token = fs::read_to_string(&config).expect("a kubeconfig");
     let token = token.split_once("token:").expect("a token").1.lines().next().expect("a line").trim().trim_matches('"');
     assert!(token.len() > 10 && !leader.manager.log().contains(token), "the token is not logged");
+}
+
+/// Contract: FR-01, FR-02
+fn a_manager_tells_what_its_last_syncs_were() {
+    let (cluster, folder) = cluster("");
+    let config = cluster.kubeconfig();
+    let manager = Asked::start(&cluster, "starting workers");
+    let certificate = manager.certificate();
+    let web = [&manager.asked(&certificate, "rs/web")[..], &["--history"]].concat();
+
+    let told = says(&config, &web, "{\"availableReplicas\":3,");
+    for words in [
+        "ReplicaSet default/web\n  Source:  the manager that leads, at ",
+        "  create 3 pods, in ",
+        "    woken    by ReplicaSet web added at ",
+        "    saw      itself at ",
+        "    RS-09    0 of 3 wanted pods are there: 3 are missing\n    expects  3 creations, 0 deletions\n    create   3 Pods, web-",
+        "    status   ReplicaSet web: at ",
+        "    again    when something changes\n",
+    ] {
+        assert!(told.contains(words), "no {words:?} in:\n{told}");
+    }
+
+    let told = json(&config, &web);
+    assert_eq!((&told["kind"], &told["object"]["name"]), (&"History".into(), &"web".into()));
+    let syncs = told["syncs"].as_array().expect("a list");
+    let created = syncs.iter().find(|sync| sync["summary"] == "create 3 pods").expect("a sync that creates");
+    let writes = created["writes"].as_array().expect("a list");
+    let creates =
+        writes.iter().filter(|write| write["action"] == "create" && write["answer"]["ok"]["version"].is_string());
+    assert_eq!(creates.count(), 3, "{created}");
+    assert_eq!(created["woken"][0]["event"]["change"], "added");
+
+    let of_no_time = json(&config, &[&web[..], &["--since", "0s"]].concat());
+    assert!(of_no_time.get("syncs").is_none(), "{of_no_time}");
+    let other = [&manager.asked(&certificate, "deploy/site")[..], &["--history"]].concat();
+    says(&config, &other, "DEP-24   complete: 3 of 3 pods are updated and all available");
+
+    let wrong = wrong_token(&config, folder.path());
+    refused(&explain(&wrong, &web), 1, &["Unauthorized", &manager.url]);
+    refused(&explain(&config, &["rs/web", "--history"]), 2, &["--manager"]);
 }
 
 /// Contract: CM-06

@@ -6,7 +6,7 @@
 //! Locks are taken in one order: pods, ReplicaSets, Deployments, books. The queue's own lock is taken last and
 //! alone.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use muster_controllers::deployment::{
@@ -14,6 +14,7 @@ use muster_controllers::deployment::{
 };
 use muster_controllers::plan::Resource as PlanResource;
 use muster_inspect::explain::{Explanation, Memory, Role, Source};
+use muster_inspect::history::{Ended, History};
 use muster_machinery::{Cache, Change};
 use muster_objects::{
     Deployment, Pod, ReplicaSet,
@@ -22,8 +23,9 @@ use muster_objects::{
 };
 
 use crate::{
+    history::event,
     informer::{Handler, Informers, Store, WatchedResource},
-    shell::{Context, Shell},
+    shell::{Caches, Context, Shell},
     workers::{Controller, Queue, Synced},
 };
 
@@ -52,7 +54,7 @@ impl DeploymentController {
             pods: informers.of(&pods).store(),
             sets: informers.of(&sets).store(),
             deployments: informers.of(&deployments).store(),
-            shell: Shell::new(context, QUEUE, Books::new()),
+            shell: Shell::new(context, PlanResource::DEPLOYMENTS.kind, QUEUE, Books::new()),
         });
         informers.of(&pods).add_handler(PodHandler(Arc::clone(&inner)));
         informers.of(&sets).add_handler(SetHandler(Arc::clone(&inner)));
@@ -82,6 +84,11 @@ impl DeploymentController {
     pub(crate) fn is_synced(&self) -> bool {
         let Inner { pods, sets, deployments, .. } = &*self.inner;
         pods.is_synced() && sets.is_synced() && deployments.is_synced()
+    }
+
+    /// What the recorder knows of `key`; `None` if nothing is recorded.
+    pub(crate) fn history(&self, key: &ObjectKey, role: Role, since: Option<Duration>) -> Option<History> {
+        self.inner.shell.history(key, since, Source::Manager { role })
     }
 
     /// What a sync of `key` would see and do now; `None` if the Deployment does not exist.
@@ -116,6 +123,10 @@ impl Controller for DeploymentController {
     fn expire(&self, now: Moment) {
         self.inner.shell.expire(now);
     }
+
+    fn ended(&self, key: &ObjectKey, ended: Ended<'_>) {
+        self.inner.shell.ended(key, ended);
+    }
 }
 
 impl Inner {
@@ -123,10 +134,15 @@ impl Inner {
     ///
     /// A cache may be ahead of its handlers. They will queue the key once more and count nothing, so there is
     /// no waiting for them.
-    fn begin(&self, key: &ObjectKey) -> Begin {
+    fn begin(&self, key: &ObjectKey) -> (Begin, Caches<3>) {
         let failures = self.shell.queue().num_requeues(key);
         self.at_one_moment(|deployments, sets, pods, books, now| {
-            books.begin(key, deployments, sets, pods, failures, now)
+            let caches = [
+                (PlanResource::PODS.kind, pods.newest()),
+                (PlanResource::REPLICA_SETS.kind, sets.newest()),
+                (PlanResource::DEPLOYMENTS.kind, deployments.newest()),
+            ];
+            (books.begin(key, deployments, sets, pods, failures, now), caches)
         })
     }
 
@@ -151,11 +167,11 @@ impl Handler<Pod> for PodHandler {
             let pods = self.0.pods.read();
             let sets = self.0.sets.read();
             let deployments = self.0.deployments.read();
-            for change in changes {
-                pod_changed(change, &pods, &sets, &deployments, |effect| effects.push(effect));
+            for (at, change) in changes.iter().enumerate() {
+                pod_changed(change, &pods, &sets, &deployments, |effect| effects.push((at, effect)));
             }
         }
-        self.0.shell.note(effects);
+        self.0.shell.note(effects, |at| event(PlanResource::PODS.kind, &changes[at]));
     }
 }
 
@@ -166,17 +182,17 @@ impl Handler<ReplicaSet> for SetHandler {
         let mut effects = Vec::with_capacity(changes.len());
         {
             let deployments = self.0.deployments.read();
-            for change in changes {
-                replica_set_changed(change, &deployments, |effect| effects.push(effect));
+            for (at, change) in changes.iter().enumerate() {
+                replica_set_changed(change, &deployments, |effect| effects.push((at, effect)));
             }
         }
-        for effect in &effects {
+        for (_, effect) in &effects {
             if let Effect::Overlap { set, owners } = effect {
                 let deployments: Vec<String> = owners.iter().map(ToString::to_string).collect();
                 tracing::error!(replicaset = %set, ?deployments, "user error! more than one Deployment selects it");
             }
         }
-        self.0.shell.note(effects);
+        self.0.shell.note(effects, |at| event(PlanResource::REPLICA_SETS.kind, &changes[at]));
     }
 
     fn reached(&mut self, version: ResourceVersion) {
@@ -189,10 +205,10 @@ struct DeploymentHandler(Arc<Inner>);
 impl Handler<Deployment> for DeploymentHandler {
     fn changed(&mut self, changes: &[Change<Deployment>]) {
         let mut effects = Vec::with_capacity(changes.len());
-        for change in changes {
-            deployment_changed(change, |effect| effects.push(effect));
+        for (at, change) in changes.iter().enumerate() {
+            deployment_changed(change, |effect| effects.push((at, effect)));
         }
-        self.0.shell.note(effects);
+        self.0.shell.note(effects, |at| event(PlanResource::DEPLOYMENTS.kind, &changes[at]));
     }
 
     fn reached(&mut self, version: ResourceVersion) {

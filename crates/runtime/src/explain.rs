@@ -7,11 +7,14 @@
 //!
 //! An explanation changes nothing: it uses a copy of the books of that one object.
 
+use std::time::Duration;
+
 use muster_controllers::{
     deployment, plan,
     replicaset::{self, Owners, ReplicaOwner},
 };
 use muster_inspect::explain::{Explanation, Role, Source};
+use muster_inspect::history::History;
 use muster_machinery::{Cache, Cached};
 use muster_objects::{Deployment, Pod, ReplicaSet, ReplicationController, meta::ObjectKey, time::Moment};
 
@@ -82,6 +85,9 @@ pub enum NotExplained {
     /// The caches of this manager are not filled yet.
     #[error("the caches of the {} are not filled yet", .0.controller().name)]
     NotSynced(Kind),
+    /// This manager was told to keep no history.
+    #[error("this manager keeps no history (--history-bytes=0)")]
+    NotRecorded,
     /// A request to the API server failed.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -120,6 +126,29 @@ impl Explainer {
             }
         };
         found.ok_or_else(|| NotExplained::NotFound { kind, key: key.clone() })
+    }
+}
+
+impl Explainer {
+    /// What the controller of `kind` did for an object in its last syncs, those that ended within `since`.
+    ///
+    /// # Errors
+    /// If the controller does not run, or nothing is recorded.
+    pub fn history(
+        &self,
+        kind: Kind,
+        key: &ObjectKey,
+        role: Role,
+        since: Option<Duration>,
+    ) -> Result<History, NotExplained> {
+        let told = match kind {
+            Kind::Deployment => self.deployments.as_ref().map(|controller| controller.history(key, role, since)),
+            Kind::ReplicaSet => self.replicasets.as_ref().map(|controller| controller.history(key, role, since)),
+            Kind::ReplicationController => {
+                self.replicationcontrollers.as_ref().map(|controller| controller.history(key, role, since))
+            }
+        };
+        told.ok_or(NotExplained::NotRun(kind))?.ok_or(NotExplained::NotRecorded)
     }
 }
 

@@ -19,6 +19,7 @@ pub mod election;
 pub mod events;
 pub mod executor;
 pub mod explain;
+pub mod history;
 pub mod informer;
 pub mod manager;
 pub mod metrics;

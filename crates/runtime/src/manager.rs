@@ -16,6 +16,7 @@ use crate::{
     deployment::DeploymentController,
     events,
     explain::Explainer,
+    history::{HISTORY_BYTES, Recording},
     informer::{Informers, WatchedResource},
     metrics::Metrics,
     process::{of_the_same, pass_on_panic, watch_over},
@@ -110,6 +111,8 @@ pub struct Options {
     pub min_resync_period: Duration,
     /// How long the syncs in flight have to finish after a stop (CM-07).
     pub shutdown_timeout: Duration,
+    /// How many bytes of what its syncs did are kept; 0 for none.
+    pub history_bytes: usize,
     /// What all jitter is drawn from.
     pub seed: u64,
 }
@@ -124,6 +127,7 @@ impl Default for Options {
             burst_replicas: 500,
             min_resync_period: Duration::from_secs(12 * 3600),
             shutdown_timeout: Duration::from_secs(10),
+            history_bytes: HISTORY_BYTES,
             seed: 0,
         }
     }
@@ -164,7 +168,8 @@ impl Manager {
         let metrics = Metrics::new(client.clock());
         let (sink, sender) = events::channel(&writer, &metrics, client.clock());
         let informers = Informers::new(client.clone(), options.min_resync_period, random.random()).counted_by(&metrics);
-        let context = Context { client: client.clone(), writer, events: sink, metrics };
+        let recording = Recording::new(options.history_bytes, client.clock());
+        let context = Context { client: client.clone(), writer, events: sink, metrics, recording };
         let mut manager = Self {
             context,
             informers,

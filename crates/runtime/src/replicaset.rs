@@ -5,7 +5,7 @@
 //!
 //! Locks are taken in one order: pods, owners, books. The queue's own lock is taken last and alone.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use muster_controllers::plan::Resource as PlanResource;
@@ -13,6 +13,7 @@ use muster_controllers::replicaset::{
     Begin, Books, Effect, Owners, ReplicaOwner, ReplicaSync, owner_changed, pod_changed,
 };
 use muster_inspect::explain::{Explanation, Memory, Role, Source};
+use muster_inspect::history::{Ended, History};
 use muster_machinery::{Cache, Cached, Change};
 use muster_objects::{
     Pod,
@@ -21,8 +22,9 @@ use muster_objects::{
 };
 
 use crate::{
+    history::event,
     informer::{Handler, Informers, Store, WatchedResource},
-    shell::{Context, Shell},
+    shell::{Caches, Context, Shell},
     workers::{Controller, Queue, Synced},
 };
 
@@ -55,7 +57,7 @@ where
         let inner = Arc::new(Inner {
             pods: informers.of::<Pod>(&WatchedResource::pods()).store(),
             owners: informers.of::<O>(resource).store(),
-            shell: Shell::new(context, O::IDENTITY.queue, Books::new(O::IDENTITY)),
+            shell: Shell::new(context, O::IDENTITY.resource.kind, O::IDENTITY.queue, Books::new(O::IDENTITY)),
             burst,
         });
         informers.of::<Pod>(&WatchedResource::pods()).add_handler(PodHandler(Arc::clone(&inner)));
@@ -82,6 +84,11 @@ where
     #[must_use]
     pub(crate) fn is_synced(&self) -> bool {
         self.inner.pods.is_synced() && self.inner.owners.is_synced()
+    }
+
+    /// What the recorder knows of `key`; `None` if nothing is recorded.
+    pub(crate) fn history(&self, key: &ObjectKey, role: Role, since: Option<Duration>) -> Option<History> {
+        self.inner.shell.history(key, since, Source::Manager { role })
     }
 
     /// What a sync of `key` would see and do now; `None` if the object does not exist. At most `most` places of the
@@ -126,6 +133,10 @@ where
     fn expire(&self, now: Moment) {
         self.inner.shell.expire(now);
     }
+
+    fn ended(&self, key: &ObjectKey, ended: Ended<'_>) {
+        self.inner.shell.ended(key, ended);
+    }
 }
 
 impl<O> Inner<O>
@@ -133,8 +144,13 @@ where
     O: ReplicaOwner + Cached,
     Cache<O>: Owners<O>,
 {
-    async fn begin(&self, key: &ObjectKey) -> Begin<O> {
-        self.at_one_moment(|owners, pods, books, now| books.begin(key, owners, pods, self.burst, now)).await
+    async fn begin(&self, key: &ObjectKey) -> (Begin<O>, Caches<2>) {
+        self.at_one_moment(|owners, pods, books, now| {
+            let caches =
+                [(PlanResource::PODS.kind, pods.newest()), (O::IDENTITY.resource.kind, Owners::newest(owners))];
+            (books.begin(key, owners, pods, self.burst, now), caches)
+        })
+        .await
     }
 
     /// Looks at the caches and the books at one moment.
@@ -166,18 +182,18 @@ where
         let mut effects = Vec::with_capacity(changes.len() * 2);
         {
             let owners = self.0.owners.read();
-            for change in changes {
-                pod_changed(change, &*owners, |effect| effects.push(effect));
+            for (at, change) in changes.iter().enumerate() {
+                pod_changed(change, &*owners, |effect| effects.push((at, effect)));
             }
         }
-        for effect in &effects {
+        for (_, effect) in &effects {
             if let Effect::Overlap { pod, owners } = effect {
                 let owners: Vec<String> = owners.iter().map(ToString::to_string).collect();
                 let kind = O::IDENTITY.resource.kind;
                 tracing::error!(%pod, kind, ?owners, "user error! more than one owner selects this pod");
             }
         }
-        self.0.shell.note(effects);
+        self.0.shell.note(effects, |at| event(PlanResource::PODS.kind, &changes[at]));
     }
 
     fn reached(&mut self, version: ResourceVersion) {
@@ -194,10 +210,10 @@ where
 {
     fn changed(&mut self, changes: &[Change<O>]) {
         let mut effects = Vec::with_capacity(changes.len());
-        for change in changes {
-            owner_changed(change, |effect| effects.push(effect));
+        for (at, change) in changes.iter().enumerate() {
+            owner_changed(change, |effect| effects.push((at, effect)));
         }
-        self.0.shell.note(effects);
+        self.0.shell.note(effects, |at| event(O::IDENTITY.resource.kind, &changes[at]));
     }
 
     fn reached(&mut self, version: ResourceVersion) {

@@ -10,13 +10,23 @@
 //! Locks are short and none is held across an await. Caches are locked before the books, never after them,
 //! and the queue's own lock is taken last and alone.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use muster_controllers::{
     begin::Begin,
     deployment,
-    plan::{Announcement, Expectation, Failure, Outcome, Owner, Remark, Requeue, Resource, SyncSteps, Verdict},
+    plan::{
+        Announcement, Expectation, Failure, Outcome, Owner, Remark, Requeue, Resource, StatusWrite, SyncSteps as _,
+        Verdict, Written,
+    },
     replicaset::{self, Enqueue},
+};
+use muster_inspect::{
+    explain::Source,
+    history::{Account, Accountable, Answered, Ended, History, Woken},
 };
 use muster_machinery::Remedy;
 use muster_objects::{
@@ -28,7 +38,8 @@ use crate::{
     client::Client,
     clock::Clock,
     events::EventSink,
-    executor::{self, Ledger},
+    executor::{self, Ledger, Request},
+    history::{Recording, Told},
     metrics::Metrics,
     workers::{Queue, Synced},
     writer::Writer,
@@ -45,7 +56,12 @@ pub struct Context {
     pub events: EventSink,
     /// Where it counts.
     pub metrics: Metrics,
+    /// Where it tells what it does.
+    pub recording: Recording,
 }
+
+/// The versions of caches, each with its kind.
+pub(crate) type Caches<const N: usize> = [(&'static str, ResourceVersion); N];
 
 /// What a controller remembers between syncs, as far as its shell writes into it and asks of it.
 pub(crate) trait Books: Send + 'static {
@@ -93,14 +109,17 @@ pub(crate) struct Shell<B> {
     writer: Arc<dyn Writer>,
     events: EventSink,
     metrics: Metrics,
+    recording: Recording,
+    /// The kind of what it controls.
+    kind: &'static str,
     clock: Clock,
     /// Wall time by the server's clock (B-11).
     server_now: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
 impl<B: Books> Shell<B> {
-    /// A shell around `books` with a queue of that name.
-    pub(crate) fn new(context: &Context, name: &'static str, books: B) -> Self {
+    /// A shell around the `books` of owners of `kind`, with a queue of that name.
+    pub(crate) fn new(context: &Context, kind: &'static str, name: &'static str, books: B) -> Self {
         let clock = context.client.clock();
         let client = context.client.clone();
         Self {
@@ -109,6 +128,8 @@ impl<B: Books> Shell<B> {
             writer: Arc::clone(&context.writer),
             events: context.events.clone(),
             metrics: context.metrics.clone(),
+            recording: context.recording.clone(),
+            kind,
             clock,
             server_now: Box::new(move || client.server_now()),
         }
@@ -129,16 +150,17 @@ impl<B: Books> Shell<B> {
         (self.lock(), self.clock.moment())
     }
 
-    /// Runs one sync from its beginning to its end.
-    pub(crate) async fn sync<S, D: SyncSteps>(
+    /// Runs one sync from its beginning to its end. `caches` are the versions of the caches that it begins with.
+    pub(crate) async fn sync<S, D: Accountable, const N: usize>(
         &self,
         key: &ObjectKey,
-        begin: Begin<S>,
+        (begin, caches): (Begin<S>, Caches<N>),
         decide: impl FnOnce(S) -> D,
     ) -> Synced {
+        self.tell_beginning(key, &begin, &caches);
         match begin {
             Begin::Ready(snapshot) => {
-                let mut sync = decide(snapshot);
+                let mut sync = Told::new(decide(snapshot), &self.recording, (self.kind, key));
                 let verdict = executor::perform(&mut sync, &*self.writer, self, &self.server_now).await;
                 if verdict.error.is_none() && !sync.puts_counts_off() {
                     self.lock().status_is_up_to_date(key);
@@ -164,18 +186,54 @@ impl<B: Books> Shell<B> {
         }
     }
 
+    fn tell_beginning<S>(&self, key: &ObjectKey, begin: &Begin<S>, caches: &[(&'static str, ResourceVersion)]) {
+        if !self.recording.is_on() {
+            return;
+        }
+        let (wall, subject) = (self.server_now(), (self.kind, key));
+        self.recording.with(|recorder, now| {
+            recorder.began(subject, caches, now, wall);
+            let account = match begin {
+                Begin::Ready(_) => return,
+                Begin::Gone => Account::gone(),
+                Begin::Stale { resource, wrote, read, remedy } => Account::behind(*resource, *wrote, *read, *remedy),
+                Begin::InvalidSelector(error) => Account::unselecting(error),
+            };
+            recorder.found(subject, None, account);
+        });
+    }
+
+    /// A sync has ended, and its key is queued again as this says.
+    pub(crate) fn ended(&self, key: &ObjectKey, ended: Ended<'_>) {
+        self.recording.with(|recorder, now| recorder.ended((self.kind, key), ended, now));
+    }
+
+    /// What the recorder knows of an object.
+    pub(crate) fn history(&self, key: &ObjectKey, since: Option<Duration>, source: Source) -> Option<History> {
+        let wall = self.server_now();
+        self.recording.with(|recorder, now| recorder.told((self.kind, key), since, source, now, wall))
+    }
+
     /// Applies the effects of handlers in their order: an expectation is lowered before the key is queued whose sync
-    /// checks it.
-    pub(crate) fn note(&self, effects: Vec<B::Effect>) {
-        let enqueued: Vec<Enqueue> = {
+    /// checks it. With each effect comes the place of its change, of which `cause` says what it was.
+    pub(crate) fn note(&self, effects: Vec<(usize, B::Effect)>, cause: impl Fn(usize) -> Woken) {
+        let enqueued: Vec<(usize, Enqueue)> = {
             let (mut books, now) = self.books();
-            effects.into_iter().filter_map(|effect| books.note(effect, now)).collect()
+            effects.into_iter().filter_map(|(at, effect)| Some((at, books.note(effect, now)?))).collect()
         };
         if enqueued.is_empty() {
             return;
         }
+        self.recording.with(|recorder, now| {
+            for (at, enqueue) in &enqueued {
+                match enqueue {
+                    Enqueue::Now(key) => recorder.woken((self.kind, key), cause(*at), now),
+                    Enqueue::After(key, delay) => recorder.due((self.kind, key), Woken::Timer, now + *delay),
+                }
+            }
+        });
         self.queue.with(|queue, now| {
-            for enqueue in enqueued {
+            for (_, enqueue) in enqueued {
                 match enqueue {
                     Enqueue::Now(key) => queue.add(key, now),
                     Enqueue::After(key, delay) => queue.add_after(key, delay, now),
@@ -188,6 +246,10 @@ impl<B: Books> Shell<B> {
     pub(crate) fn caught_up(&self, resource: Resource, version: ResourceVersion) {
         let woken = self.lock().caught_up(resource, version);
         if !woken.is_empty() {
+            self.recording.with(|recorder, now| {
+                let cause = Woken::Cache { kind: resource.kind, version };
+                woken.iter().for_each(|key| recorder.woken((self.kind, key), cause.clone(), now));
+            });
             self.queue.add(woken);
         }
     }
@@ -202,6 +264,7 @@ impl<B: Books> Shell<B> {
         let expired = self.lock().expired(now);
         for key in expired {
             tracing::warn!(%key, "the caches have not caught up with the last write for long");
+            self.recording.with(|recorder, now| recorder.woken((self.kind, &key), Woken::Expired, now));
             self.queue.add_rate_limited(key, None);
         }
     }
@@ -212,6 +275,24 @@ impl<B: Books> Shell<B> {
 }
 
 impl<B: Books> Ledger for Shell<B> {
+    fn moment(&self) -> Moment {
+        self.recording.moment()
+    }
+
+    fn answered(&self, owner: &Owner, request: Request<'_>, began: Moment, answer: Result<Option<&Written>, &Failure>) {
+        self.recording.with(|recorder, now| {
+            let Request { action, resource, name } = request;
+            let name = answer.ok().flatten().map_or(name, |written| &written.name);
+            let answer = answer.map(|written| written.and_then(|written| written.resource_version));
+            let answered = Answered { action, kind: resource.kind, name, took: now.saturating_since(began), answer };
+            recorder.answered((self.kind, &owner.key), answered, now);
+        });
+    }
+
+    fn wrote_status(&self, owner: &Owner, write: &StatusWrite) {
+        self.recording.with(|recorder, _| recorder.status((self.kind, &owner.key), write.status.to_string()));
+    }
+
     fn expect(&self, owner: &Owner, expectation: &Expectation) {
         let (mut books, now) = self.books();
         books.expect(owner, expectation, now);

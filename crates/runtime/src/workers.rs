@@ -11,6 +11,7 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture, pin_mut};
 use muster_controllers::plan::{Requeue, Verdict};
+use muster_inspect::history::Ended;
 use muster_machinery::{WorkQueue, queue::Place};
 use muster_objects::{meta::ObjectKey, time::Moment};
 use tokio::{sync::Notify, task::JoinSet};
@@ -59,6 +60,9 @@ pub trait Controller: Send + Sync + 'static {
 
     /// The deadline may have passed.
     fn expire(&self, _now: Moment) {}
+
+    /// A sync of the key has ended. Called before it can begin again, with the queue locked.
+    fn ended(&self, _key: &ObjectKey, _ended: Ended<'_>) {}
 }
 
 impl<C: Controller> Controller for Arc<C> {
@@ -72,6 +76,10 @@ impl<C: Controller> Controller for Arc<C> {
 
     fn expire(&self, now: Moment) {
         (**self).expire(now);
+    }
+
+    fn ended(&self, key: &ObjectKey, ended: Ended<'_>) {
+        (**self).ended(key, ended);
     }
 }
 
@@ -225,19 +233,25 @@ impl Queue {
                             let cap = at_most.unwrap_or(muster_machinery::queue::MAX_DELAY);
                             // What the server asks for counts before what we would do by ourselves (CM-03).
                             let floor = verdict.error.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
-                            queue.add_rate_limited_between(key.clone(), floor, cap, now);
+                            let pause = queue.add_rate_limited_between(key.clone(), floor, cap, now);
+                            controller.ended(&key, Ended::Backoff(pause, verdict.error.as_ref()));
                         }
-                        Requeue::None => queue.forget(&key),
+                        Requeue::None => {
+                            queue.forget(&key);
+                            controller.ended(&key, Ended::Done);
+                        }
                         Requeue::After(delay) => {
                             queue.forget(&key);
                             queue.add_after(key.clone(), delay, now);
+                            controller.ended(&key, Ended::Again(delay));
                         }
                     }
                 }
-                Ok(Synced::PutOff) => {}
+                Ok(Synced::PutOff) => controller.ended(&key, Ended::PutOff),
                 Err(panic) => {
                     tracing::error!(%key, panic = panic_message(&*panic), "sync panicked");
-                    queue.add_rate_limited(key.clone(), now);
+                    let pause = queue.add_rate_limited(key.clone(), now);
+                    controller.ended(&key, Ended::Panicked(pause));
                 }
             }
             queue.done(&key, now);

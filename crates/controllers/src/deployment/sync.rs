@@ -47,6 +47,12 @@ impl DeploymentSync {
         Self { snapshot, owner, decision: None, verdict, counts_wait: false, began }
     }
 
+    /// What it looks at, and what it has decided, until that is done.
+    #[must_use]
+    pub fn seen(&self) -> (&Snapshot, Option<&Decision>) {
+        (&self.snapshot, self.decision.as_ref())
+    }
+
     fn manage(&mut self, claims: &ClaimOutcome, now: Timestamp) -> Next {
         let decision = decide(&self.snapshot, claims);
         let mut plan = decision.plan(now);

@@ -35,6 +35,12 @@ impl<O: ReplicaOwner> ReplicaSync<O> {
         Self { snapshot, owner, claims, outcome, requeue, counts_wait: false, began }
     }
 
+    /// What it looks at, and the claims that it has settled.
+    #[must_use]
+    pub fn seen(&self) -> (&Snapshot<O>, &ClaimOutcome) {
+        (&self.snapshot, &self.claims)
+    }
+
     fn manage(&mut self, now: Timestamp) -> Next {
         let plan = decide(&self.snapshot, &self.claims, now);
         if !plan.is_quiet() {

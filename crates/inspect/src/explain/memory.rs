@@ -127,6 +127,6 @@ impl From<Place> for Queued {
 }
 
 /// In milliseconds: less is noise.
-pub(super) fn seconds(duration: Duration) -> f64 {
+pub(crate) fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000.0).round() / 1_000.0
 }

@@ -33,11 +33,15 @@ use muster_controllers::deployment;
 use muster_controllers::plan::Resource;
 use muster_controllers::replicaset::{ReplicaOwner, Snapshot};
 
+pub(crate) use memory::seconds;
 pub use memory::{Expectations, Memory, Queued, Written};
 pub use next::{Again, Changes, Expects, NextSync, Reason, Write};
+pub(crate) use ranking::short;
 pub use ranking::{DecidedBy, Place, Ranking};
+pub(crate) use replicas::replica_reasons;
 pub use replicas::{PodCounts, Replicas, ReplicasSpec};
 pub use rollout::{Bounds, Change, Condition, Progress, Rollout, RolloutSpec, Set, SetCounts};
+pub(crate) use rollout_reasons::rollout_account;
 
 /// The version of the JSON.
 pub const FORMAT: u32 = 1;

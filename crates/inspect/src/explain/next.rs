@@ -41,7 +41,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    pub(super) fn new(rule: &str, text: impl Into<String>) -> Self {
+    pub(crate) fn new(rule: &str, text: impl Into<String>) -> Self {
         Self { rule: rule.to_owned(), text: text.into() }
     }
 }
@@ -73,6 +73,7 @@ pub struct Expects {
     /// How many creations.
     pub creations: u32,
     /// The names of the objects to be deleted.
+    #[serde(default)]
     pub deletions: Vec<String>,
 }
 
@@ -106,12 +107,7 @@ impl NextSync {
             summary,
             why,
             writes: writes(claims, plan),
-            expects: plan.expectation.as_ref().map(|expectation| match expectation {
-                Expectation::Creations(count) => Expects { creations: *count, deletions: Vec::new() },
-                Expectation::Deletions(keys) => {
-                    Expects { creations: 0, deletions: keys.iter().map(|key| key.name.to_string()).collect() }
-                }
-            }),
+            expects: Expects::of(plan),
             // The other remarks are among the reasons, or only feed metrics.
             remarks: plan.remarks.iter().filter(|it| **it == Remark::InexactHash).map(ToString::to_string).collect(),
             status: plan
@@ -124,6 +120,18 @@ impl NextSync {
                 Requeue::RateLimited { .. } => Again::Backoff,
             },
         }
+    }
+}
+
+impl Expects {
+    /// What a plan's writes are to show.
+    pub(crate) fn of(plan: &Plan) -> Option<Self> {
+        plan.expectation.as_ref().map(|expectation| match expectation {
+            Expectation::Creations(count) => Self { creations: *count, deletions: Vec::new() },
+            Expectation::Deletions(keys) => {
+                Self { creations: 0, deletions: keys.iter().map(|key| key.name.to_string()).collect() }
+            }
+        })
     }
 }
 

@@ -183,7 +183,7 @@ fn age(time: Option<Timestamp>, now: Timestamp) -> String {
 }
 
 /// A duration in its two largest units: `2h17m`.
-pub(super) fn short(duration: Duration) -> String {
+pub(crate) fn short(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0 => format!("{}ms", duration.as_millis()),

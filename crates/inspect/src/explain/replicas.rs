@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::memory::seconds;
 use super::next::{NextSync, Reason};
 use super::ranking::{Ranking, short};
-use muster_controllers::plan::{ClaimAction, ClaimPlan, Plan, Step};
+use muster_controllers::plan::{ClaimAction, ClaimOutcome, ClaimPlan, Plan, Step};
 use muster_controllers::replicaset::decide::claimed_pods;
 use muster_controllers::replicaset::{Expected, ReplicaOwner, Snapshot, counting::Need, preview, status::Counts};
 
@@ -104,12 +104,33 @@ impl Replicas {
 
 /// Goes through the rules in the order of the decision; what was decided is read from the plan.
 fn next<O: ReplicaOwner>(snapshot: &Snapshot<O>, claimed: usize, claims: &ClaimPlan, plan: &Plan) -> NextSync {
-    let wanted = snapshot.owner.replicas();
-    let there = format!("{claimed} of {wanted} wanted pods are there");
+    let (summary, reasons) = reasons(snapshot, claimed, plan);
     let mut why = Vec::new();
     if !claims.is_empty() {
         why.push(Reason::new("RS-06", "what the selector matches is adopted, what it matches no more is released"));
     }
+    why.extend(reasons);
+    let summary = match claims.patches.len() {
+        0 => summary,
+        1 => format!("settle 1 claim, then {summary}"),
+        many => format!("settle {many} claims, then {summary}"),
+    };
+    NextSync::of(claims, plan, summary, why)
+}
+
+/// What a plan does that was made after the claims, and why.
+pub(crate) fn replica_reasons<O: ReplicaOwner>(
+    snapshot: &Snapshot<O>,
+    claims: &ClaimOutcome,
+    plan: &Plan,
+) -> (String, Vec<Reason>) {
+    reasons(snapshot, claimed_pods(snapshot, claims).len(), plan)
+}
+
+fn reasons<O: ReplicaOwner>(snapshot: &Snapshot<O>, claimed: usize, plan: &Plan) -> (String, Vec<Reason>) {
+    let wanted = snapshot.owner.replicas();
+    let there = format!("{claimed} of {wanted} wanted pods are there");
+    let mut why = Vec::new();
     let (need, cut) = Need::of(claimed, wanted, snapshot.burst);
     let pods = |count: u32| format!("{count} pod{}", if count == 1 { "" } else { "s" });
     let deleted = u32::try_from(plan.deletions().count()).unwrap_or(u32::MAX);
@@ -141,12 +162,7 @@ fn next<O: ReplicaOwner>(snapshot: &Snapshot<O>, claimed: usize, claims: &ClaimP
     if cut && !plan.is_quiet() {
         why.push(Reason::new("CM-02", format!("one sync creates or deletes at most {}", snapshot.burst)));
     }
-    let summary = match claims.patches.len() {
-        0 => summary,
-        1 => format!("settle 1 claim, then {summary}"),
-        many => format!("settle {many} claims, then {summary}"),
-    };
-    NextSync::of(claims, plan, summary, why)
+    (summary, why)
 }
 
 fn count(pods: usize) -> i64 {

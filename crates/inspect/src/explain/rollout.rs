@@ -212,7 +212,7 @@ impl Rollout {
             next: NextSync::of(
                 &claims,
                 &plan,
-                summary(snapshot, &claims, &decision),
+                summary(snapshot, claims.patches.len(), &decision),
                 reasons(snapshot, &decision, &after),
             ),
             progress: Progress {

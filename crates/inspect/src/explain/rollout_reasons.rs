@@ -1,6 +1,6 @@
 //! Why a Deployment's sync does what it does, and what blocks the rollout where it does nothing.
 
-use muster_objects::{Deployment, DeploymentStatus, ReplicaSet, Strategy};
+use muster_objects::{Deployment, DeploymentStatus, ReplicaSet, Strategy, Timestamp};
 
 use super::next::Reason;
 use super::rollout::is_created;
@@ -12,12 +12,12 @@ use muster_controllers::deployment::scaling;
 use muster_controllers::deployment::sets::{Sets, is_reported, taken};
 use muster_controllers::deployment::update::SetUpdate;
 use muster_controllers::deployment::{Decision, Snapshot, Stage, conditions};
-use muster_controllers::plan::{ClaimPlan, Step};
+use muster_controllers::plan::Step;
 
 /// What the sync does, in a few words.
-pub(super) fn summary(snapshot: &Snapshot, claims: &ClaimPlan, decision: &Decision) -> String {
+pub(super) fn summary(snapshot: &Snapshot, claims: usize, decision: &Decision) -> String {
     let mut parts = Vec::new();
-    match claims.patches.len() {
+    match claims {
         0 => {}
         1 => parts.push("settle 1 claim".to_owned()),
         many => parts.push(format!("settle {many} claims")),
@@ -56,6 +56,11 @@ pub(super) fn summary(snapshot: &Snapshot, claims: &ClaimPlan, decision: &Decisi
         Stage::RollingBack(_) | Stage::Scaling | Stage::Stuck => "nothing",
     };
     idle.to_owned()
+}
+
+/// What a decision does that was made after the claims, and why.
+pub(crate) fn rollout_account(snapshot: &Snapshot, decision: &Decision, now: Timestamp) -> (String, Vec<Reason>) {
+    (summary(snapshot, 0, decision), reasons(snapshot, decision, &decision.reported(now)))
 }
 
 /// The reasons, the kind of the sync first.

@@ -227,7 +227,9 @@ impl<B> tower::Service<Request<B>> for Service {
         async move {
             let (path, authorization) = (head.uri.path(), head.headers.get(header::AUTHORIZATION));
             Ok(match (path.strip_prefix("/explain/"), &explaining) {
-                (Some(rest), Some(explaining)) => explaining.answer(&head.method, rest, authorization).await,
+                (Some(rest), Some(explaining)) => {
+                    explaining.answer(&head.method, rest, head.uri.query().unwrap_or_default(), authorization).await
+                }
                 _ => health.answer(&head.method, path, head.uri.query().unwrap_or_default()),
             })
         }

@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, ValueEnum, value_parser};
 use http::Uri;
 use muster_cluster::parse_duration;
 use muster_machinery::election::Config;
+use muster_runtime::history::HISTORY_BYTES;
 
 use super::logging::{self, Format};
 use crate::cli::Concurrency;
@@ -28,6 +29,10 @@ pub(crate) struct Flags {
     /// How many pods one sync creates or deletes at most
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = value_parser!(u32).range(1..))]
     pub(crate) burst_replicas: u32,
+
+    /// How many bytes of what its syncs were are kept for `muster explain --history`; 0 for none
+    #[arg(long, value_name = "BYTES", default_value_t = HISTORY_BYTES)]
+    pub(crate) history_bytes: usize,
 
     /// Every object is looked at again after this long at the earliest, twice as long at the latest; 0 for never
     #[arg(long, value_name = "DURATION", default_value = "12h", value_parser = parse_duration)]

@@ -57,6 +57,7 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
         burst_replicas: flags.burst_replicas,
         min_resync_period: flags.min_resync_period,
         shutdown_timeout: flags.controller_shutdown_timeout,
+        history_bytes: flags.history_bytes,
         seed: identity::seed(),
     };
     let config = connection(flags).await?;

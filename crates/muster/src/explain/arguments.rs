@@ -1,10 +1,12 @@
 //! What `muster explain` takes.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _};
 use http::Uri;
+use muster_cluster::parse_duration;
 use muster_objects::names::is_dns1123_subdomain;
 
 use super::target::Target;
@@ -24,6 +26,9 @@ Examples:
   # What the running manager thinks, with what it remembers
   kubectl -n kube-system port-forward deployment/muster-controller-manager 10257 &
   muster explain rs web --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
+
+  # What it did in the last ten minutes, and what it waited for
+  muster explain rs web --history --since 10m --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
 
 Without --manager it lists the namespace and decides for itself, by the same code: expectations, the stale-cache record,
 backoff and queue are a running manager's and not known then. With it, your own token goes to the manager, which asks the
@@ -47,6 +52,14 @@ pub(crate) struct Arguments {
     /// The cluster and who you are in it; else what KUBECONFIG names, else ~/.kube/config, else the pod's service account
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+
+    /// Tell what its last syncs were instead: their causes, waits, plans and writes. A running manager knows
+    #[arg(long, requires = "manager")]
+    pub(super) history: bool,
+
+    /// Of them only those of this last time
+    #[arg(long, value_name = "DURATION", requires = "history", value_parser = parse_duration)]
+    pub(super) since: Option<Duration>,
 
     /// How to print it
     #[arg(short = 'o', long, value_enum, default_value_t = Output::Text, value_name = "FORMAT")]

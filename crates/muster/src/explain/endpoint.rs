@@ -1,9 +1,11 @@
-//! `/explain/{resource}/{namespace}/{name}`: what this manager sees of an object and would do, as JSON.
+//! `/explain/{resource}/{namespace}/{name}`: what this manager sees of an object and would do, as JSON; with
+//! `?history=true` what it did, at most `&since=SECONDS` ago.
 //!
 //! It names objects, so that not everybody who reaches the port may ask: [`Door`] has the API server decide. A few
 //! questions are answered at a time and the rest refused, so that nobody's curiosity is in the way of a sync.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -46,9 +48,10 @@ impl Explaining {
         &self,
         method: &Method,
         rest: &str,
+        query: &str,
         authorization: Option<&HeaderValue>,
     ) -> Response<Full<Bytes>> {
-        match self.explained(method, rest, authorization).await {
+        match self.explained(method, rest, query, authorization).await {
             Ok(json) => response(StatusCode::OK, json),
             Err(refused) => status(&refused),
         }
@@ -58,6 +61,7 @@ impl Explaining {
         &self,
         method: &Method,
         rest: &str,
+        query: &str,
         authorization: Option<&HeaderValue>,
     ) -> Result<Bytes, ApiError> {
         if *method != Method::GET {
@@ -67,17 +71,22 @@ impl Explaining {
             let known = Kind::ALL.map(|kind| kind.resource().plural).join(", ");
             refusal(404, "NotFound", format!("expected /explain/RESOURCE/NAMESPACE/NAME; resources are {known}"))
         })?;
+        let question = Question::of(query).map_err(|said| refusal(400, "BadRequest", said))?;
         let _turn = self.turns.try_acquire().map_err(|_| {
             refusal(429, "TooManyRequests", format!("{AT_A_TIME} questions are being answered, try again in a moment"))
         })?;
         self.door.pass(authorization, kind, &key).await?;
-        let explained = self
-            .explainer
-            .explain(kind, &key, self.role(), MOST_PLACES)
-            .await
-            .map_err(|error| not_explained(&error))?;
-        tracing::debug!(kind = kind.resource().kind, %key, "explained");
-        let json = serde_json::to_vec(&explained);
+        let json = match question {
+            Question::Now => {
+                let explained = self.explainer.explain(kind, &key, self.role(), MOST_PLACES).await;
+                serde_json::to_vec(&explained.map_err(|error| not_explained(&error))?)
+            }
+            Question::History { since } => {
+                let told = self.explainer.history(kind, &key, self.role(), since);
+                told.map_err(|error| not_explained(&error))?.to_json().map(|json| json.to_string().into_bytes())
+            }
+        };
+        tracing::debug!(kind = kind.resource().kind, %key, ?question, "explained");
         json.map(Bytes::from).map_err(|error| refusal(500, "InternalError", error.to_string()))
     }
 
@@ -87,6 +96,37 @@ impl Explaining {
             Some(leading) if *leading.borrow() => Role::Leader,
             Some(_) => Role::Standby,
         }
+    }
+}
+
+/// What is asked of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    /// What would be done now.
+    Now,
+    /// What was done.
+    History { since: Option<Duration> },
+}
+
+impl Question {
+    /// # Errors
+    /// In words, where a parameter is not what it should be.
+    fn of(query: &str) -> Result<Self, String> {
+        let bad = |name: &str, value: &str, expected: &str| {
+            format!("query parameter {name:?}: found {value:?}, expected {expected}")
+        };
+        let (mut history, mut since) = (false, None);
+        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            match name {
+                "history" => history = value.parse().map_err(|_| bad(name, value, "true or false"))?,
+                "since" => {
+                    let seconds = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                    since = Some(seconds.ok_or_else(|| bad(name, value, "a number of seconds"))?);
+                }
+                _ => {}
+            }
+        }
+        Ok(if history { Self::History { since } } else { Self::Now })
     }
 }
 
@@ -102,7 +142,7 @@ fn not_explained(error: &NotExplained) -> ApiError {
     match error {
         // It is there, or the caller would not have come so far.
         NotExplained::NotFound { .. } => refusal(404, "NotFound", format!("{error} in the cache of this manager yet")),
-        NotExplained::NotRun(_) => refusal(404, "NotFound", error.to_string()),
+        NotExplained::NotRun(_) | NotExplained::NotRecorded => refusal(404, "NotFound", error.to_string()),
         NotExplained::NotSynced(_) => refusal(503, "ServiceUnavailable", error.to_string()),
         NotExplained::Client(_) => refusal(500, "InternalError", error.to_string()),
     }

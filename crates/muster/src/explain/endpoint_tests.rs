@@ -26,7 +26,7 @@ async fn told(response: Response<Full<Bytes>>) -> (u16, Value) {
 
 async fn asked(explaining: &Explaining, method: Method, rest: &str) -> (u16, Value) {
     let token = HeaderValue::from_static("Bearer token");
-    told(explaining.answer(&method, rest, Some(&token)).await).await
+    told(explaining.answer(&method, rest, "", Some(&token)).await).await
 }
 
 #[tokio::test]
@@ -48,6 +48,24 @@ async fn paths_that_name_no_object_are_not_found() {
         let (code, status) = asked(&explaining, Method::GET, rest).await;
         assert_eq!((code, &status["reason"], &status["kind"]), (404, &json!("NotFound"), &json!("Status")), "{rest}");
         assert!(status["message"].as_str().unwrap().contains("replicasets"), "{status}");
+    }
+}
+
+#[test]
+fn what_is_asked_is_in_the_query() {
+    let history = |since: Option<f64>| Question::History { since: since.map(Duration::from_secs_f64) };
+    for (query, question) in [
+        ("", Question::Now),
+        ("history=false&since=3", Question::Now),
+        ("other=1", Question::Now),
+        ("history=true", history(None)),
+        ("since=1.5&history=true", history(Some(1.5))),
+    ] {
+        assert_eq!(Question::of(query).expect(query), question);
+    }
+    for query in ["history=yes", "history=true&since=-1", "history=true&since=1m", "since=1e300"] {
+        let refused = Question::of(query).expect_err(query);
+        assert!(refused.contains("expected"), "{refused}");
     }
 }
 

@@ -34,7 +34,12 @@ pub(super) async fn ask(
     }
     let client = Client::connect(&ours, &Options::default()).map_err(|error| anyhow!("{error}"))?;
     let ObjectKey { namespace, name } = key;
-    let path = format!("/explain/{}/{namespace}/{name}", kind.resource().plural);
+    let question = match (arguments.history, arguments.since) {
+        (false, _) => String::new(),
+        (true, None) => "?history=true".to_owned(),
+        (true, Some(since)) => format!("?history=true&since={}", since.as_secs_f64()),
+    };
+    let path = format!("/explain/{}/{namespace}/{name}{question}", kind.resource().plural);
     let url = url.to_string();
     let url = url.trim_end_matches('/');
     match client.get(&path).await {

@@ -16,6 +16,7 @@ mod target;
 
 use anyhow::{Result, anyhow, bail};
 use muster_inspect::explain::{Explanation, FORMAT};
+use muster_inspect::history::{self, History};
 use muster_objects::meta::ObjectKey;
 use muster_runtime::client::{Client, Options, configuration};
 use muster_runtime::explain::{NotExplained, explain_afresh};
@@ -53,14 +54,17 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
 fn print(output: Output, told: &serde_json::Value) -> Result<()> {
     match output {
         Output::Json => println!("{}", serde_json::to_string_pretty(told)?),
-        Output::Text => match told.get("format").and_then(serde_json::Value::as_u64) {
-            Some(format) if format == u64::from(FORMAT) => {
-                print!("{}", serde_json::from_value::<Explanation>(told.clone())?);
+        Output::Text => {
+            match (told["kind"].as_str(), told["format"].as_u64().and_then(|format| format.try_into().ok())) {
+                (Some("History"), Some(history::FORMAT)) => {
+                    print!("{}", serde_json::from_value::<History>(told.clone())?);
+                }
+                (_, Some(FORMAT)) => print!("{}", serde_json::from_value::<Explanation>(told.clone())?),
+                (_, format) => {
+                    bail!("the manager explains in format {format:?}, this is a muster of format {FORMAT}; try -o json")
+                }
             }
-            format => {
-                bail!("the manager explains in format {format:?}, this is a muster of format {FORMAT}; try -o json")
-            }
-        },
+        }
     }
     Ok(())
 }

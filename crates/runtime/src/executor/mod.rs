@@ -15,7 +15,7 @@ use muster_controllers::plan::{Announcement, PatchType};
 use muster_machinery::SlowStart;
 use muster_objects::{
     meta::{ObjectKey, ResourceVersion},
-    time::Timestamp,
+    time::{Moment, Timestamp},
 };
 
 use crate::writer::{Write, Writer};
@@ -48,6 +48,35 @@ pub trait Ledger: Send + Sync {
 
     /// Something that was noticed while deciding.
     fn remark(&self, owner: &Owner, remark: &Remark);
+
+    /// The time, for how long an answer takes.
+    fn moment(&self) -> Moment {
+        Moment::ORIGIN
+    }
+
+    /// A request that was sent at `began` was answered; a read tells of no write.
+    fn answered(
+        &self,
+        _owner: &Owner,
+        _request: Request<'_>,
+        _began: Moment,
+        _answer: Result<Option<&Written>, &Failure>,
+    ) {
+    }
+
+    /// The owner's status was written.
+    fn wrote_status(&self, _owner: &Owner, _write: &StatusWrite) {}
+}
+
+/// A request that is sent for an owner.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// `create`, `delete`, `patch`, `adopt`, `release`, `status`; `read` for a second look.
+    pub action: &'static str,
+    /// The kind.
+    pub resource: &'a Resource,
+    /// The name; empty where the server chooses it.
+    pub name: &'a str,
 }
 
 /// Performs one sync to its end.
@@ -84,8 +113,7 @@ impl Run<'_> {
     /// Adopts and releases, with one look at the owner before the first adoption (RS-07, RS-08).
     async fn claim(self, plan: &ClaimPlan) -> ClaimOutcome {
         let permission = if plan.needs_permission() {
-            let read = self.writer.read(&self.owner.resource, &self.owner.key).await;
-            plan.permission(read.as_deref())
+            plan.permission(self.read(&self.owner.resource, &self.owner.key).await.as_deref())
         } else {
             Ok(())
         };
@@ -107,7 +135,11 @@ impl Run<'_> {
         if let (ClaimAction::Adopt, Some(why)) = (patch.action, refused) {
             return Err(patch.refused(why));
         }
-        self.patch(&patch.resource, &patch.key, None, ClaimPatch::PATCH_TYPE, &patch.body).await
+        let action = match patch.action {
+            ClaimAction::Adopt => "adopt",
+            ClaimAction::Release => "release",
+        };
+        self.patch(action, &patch.resource, &patch.key, None, ClaimPatch::PATCH_TYPE, &patch.body).await
     }
 
     /// The writes of a plan, up to the step that fails.
@@ -142,7 +174,7 @@ impl Run<'_> {
 
     /// Reads the owner, which the cache may still show as it was before its deletion (B-23).
     async fn confirm(self, plan: &Plan, outcome: &mut Outcome) {
-        let read = self.writer.read(&self.owner.resource, &self.owner.key).await;
+        let read = self.read(&self.owner.resource, &self.owner.key).await;
         match self.owner.is_wanted(read.as_deref()) {
             Ok(true) => {}
             Ok(false) => outcome.unconfirmed(plan.creations(), None),
@@ -156,7 +188,9 @@ impl Run<'_> {
         while let Some(size) = round.next_batch() {
             let write =
                 Write::Create { resource: &creation.resource, namespace: &creation.namespace, body: &creation.body };
-            let mut writes: FuturesUnordered<_> = (0..size).map(|_| self.writer.write(write)).collect();
+            let name = creation.name.as_deref().unwrap_or_default();
+            let request = Request { action: "create", resource: &creation.resource, name };
+            let mut writes: FuturesUnordered<_> = (0..size).map(|_| self.send(request, write)).collect();
             let mut ending = 0;
             while let Some(result) = writes.next().await {
                 let settled = creation.settle(&result);
@@ -182,7 +216,7 @@ impl Run<'_> {
     async fn look_at_holder(self, creation: &Creation, outcome: &mut Outcome) {
         let Creation { resource, namespace, name: Some(name), .. } = creation else { return };
         let key = ObjectKey { namespace: namespace.clone(), name: name.clone() };
-        let read = self.writer.read(resource, &key).await;
+        let read = self.read(resource, &key).await;
         match creation.holder(read.as_deref()) {
             Ok(holder) => {
                 if let Some(holder) = &holder {
@@ -215,7 +249,7 @@ impl Run<'_> {
             if !conflict {
                 return current.settle(&result);
             }
-            let read = self.writer.read(&current.resource, &current.key).await;
+            let read = self.read(&current.resource, &current.key).await;
             match current.after_conflict(read.as_deref()) {
                 AfterConflict::Again(again) => current = std::borrow::Cow::Owned(again),
                 AfterConflict::Leave { seen } => return current.settle_no_longer_owned(seen),
@@ -229,13 +263,13 @@ impl Run<'_> {
     async fn delete_as(self, deletion: &Deletion) -> Result<Written, Failure> {
         let options = deletion.options();
         let write = Write::Delete { resource: &deletion.resource, key: &deletion.key, options: &options };
-        self.writer.write(write).await
+        self.send(Request { action: "delete", resource: &deletion.resource, name: &deletion.key.name }, write).await
     }
 
     async fn patch_each(self, patches: &[Patch], outcome: &mut Outcome) {
         for patch in patches {
-            let result =
-                self.patch(&patch.resource, &patch.key, patch.subresource, patch.patch_type, &patch.body).await;
+            let Patch { resource, key, subresource, patch_type, body, .. } = patch;
+            let result = self.patch("patch", resource, key, *subresource, *patch_type, body).await;
             let settled = patch.settle(&result);
             let ended = settled.ends_round;
             self.note(&patch.resource, settled, outcome);
@@ -249,7 +283,7 @@ impl Run<'_> {
     async fn status(self, write: &StatusWrite) -> Result<Written, Failure> {
         let mut result = self.status_as(write).await;
         if result.is_err() {
-            let read = self.writer.read(&write.resource, &write.key).await;
+            let read = self.read(&write.resource, &write.key).await;
             result = match write.again(read.as_deref()) {
                 Ok(again) => self.status_as(&again).await,
                 Err(failure) => Err(failure),
@@ -262,18 +296,41 @@ impl Run<'_> {
     }
 
     async fn status_as(self, write: &StatusWrite) -> Result<Written, Failure> {
-        self.patch(&write.resource, &write.key, Some("status"), PatchType::Strategic, &write.body()).await
+        let (resource, key) = (&write.resource, &write.key);
+        let result = self.patch("status", resource, key, Some("status"), PatchType::Strategic, &write.body()).await;
+        if result.is_ok() {
+            self.ledger.wrote_status(self.owner, write);
+        }
+        result
     }
 
     async fn patch(
         self,
+        action: &'static str,
         resource: &Resource,
         key: &ObjectKey,
         subresource: Option<&str>,
         kind: PatchType,
         body: &Bytes,
     ) -> Result<Written, Failure> {
-        self.writer.write(Write::Patch { resource, key, subresource, kind, body }).await
+        let write = Write::Patch { resource, key, subresource, kind, body };
+        self.send(Request { action, resource, name: &key.name }, write).await
+    }
+
+    /// Sends a write, and tells how it was answered.
+    async fn send(self, request: Request<'_>, write: Write<'_>) -> Result<Written, Failure> {
+        let began = self.ledger.moment();
+        let result = self.writer.write(write).await;
+        self.ledger.answered(self.owner, request, began, result.as_ref().map(Some));
+        result
+    }
+
+    async fn read(self, resource: &Resource, key: &ObjectKey) -> Result<Bytes, Failure> {
+        let began = self.ledger.moment();
+        let result = self.writer.read(resource, key).await;
+        let request = Request { action: "read", resource, name: &key.name };
+        self.ledger.answered(self.owner, request, began, result.as_ref().map(|_| None));
+        result
     }
 
     /// Writes down one result, apart from its expectation.
