@@ -6,13 +6,14 @@ mod harness;
 mod outside;
 
 use harness::tests;
-use outside::{Cluster, text};
+use outside::{Cluster, MUSTER, muster, text};
 
 tests! {
     a_deployment_is_created_rolled_described_and_rolled_back: "kubectl",
     pausing_holds_a_new_template_and_scaling_goes_on: "kubectl",
     a_broken_image_stops_at_the_bounds_and_undo_heals: "kubectl",
     a_replication_controller_keeps_its_pods: "kubectl",
+    a_rollout_is_shown_as_a_tree_once_and_as_it_changes: "kubectl",
 }
 
 /// A cluster whose pods come and go at once.
@@ -203,4 +204,68 @@ spec:
     assert_eq!((pods("app=web"), owner(&before[0]).as_str()), (before, "ReplicationController"));
     cluster.kubectl(&["delete", "rc", "web", "--cascade=foreground", "--timeout=60s"]);
     assert_eq!(pods("app=web"), Vec::<String>::new());
+}
+
+/// Contract: FR-03
+fn a_rollout_is_shown_as_a_tree_once_and_as_it_changes() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
+    let cluster = cluster();
+    cluster.kubectl(&["create", "deployment", "web", "--image=nginx:1.25", "--replicas=4"]);
+    rolled_out(&cluster, "web");
+    let config = cluster.kubeconfig().to_string_lossy().into_owned();
+    let get = |arguments: &[&str]| muster(&[&["rollout", "get", "--kubeconfig", &*config], arguments].concat());
+
+    let told = text(&get(&["deployment/web"]).stdout);
+    for words in [
+        "Name:      default/web (Deployment)\nStatus:    ✔ complete\n",
+        "Strategy:  RollingUpdate, maxSurge 25%, maxUnavailable 25%: at most 5 pods, at least 3 available\n",
+        "Pods:      4 wanted, 4 there, 4 updated, 4 ready, 4 available\n",
+        "└──# revision 1 ",
+        "new, 4 wanted, 4 there, 4 ready, 4 available\n      ├──■ web-",
+    ] {
+        assert!(told.contains(words), "{words:?} is missing in:\n{told}");
+    }
+    assert!(text(&get(&["deploy/web", "--pods", "1"]).stdout).contains("└──and 3 more pods"));
+
+    let mut watch = Command::new(MUSTER)
+        .args(["rollout", "get", "deploy", "web", "--watch", "-o", "json", "--kubeconfig", &config])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let mut next = || -> serde_json::Value {
+        serde_json::from_str(&lines.next().expect("a line for each change")).expect("a JSON object a line")
+    };
+    assert_eq!(next()["phase"], "complete");
+    cluster.kubectl(&["set", "image", "deployment/web", "nginx=nginx:404"]);
+    let stuck = std::iter::from_fn(|| Some(next())).find(|tree| tree["messages"][0].is_string()).expect("a reason");
+    assert_eq!((&stuck["phase"], &stuck["strategy"]["bounds"]["leastAvailable"]), (&"progressing".into(), &3.into()));
+    assert!(stuck["messages"][0].as_str().expect("text").contains("container nginx: "), "{stuck}");
+    assert_eq!((&stuck["revisions"][0]["number"], &stuck["revisions"][0]["newest"]), (&2.into(), &true.into()));
+    cluster.kubectl(&["rollout", "undo", "deployment/web"]);
+    let healed = std::iter::from_fn(|| Some(next())).find(|tree| tree["phase"] == "complete").expect("an end");
+    assert_eq!(healed["revisions"][0]["number"], 3);
+    cluster.kubectl(&["delete", "deployment", "web"]);
+    // It says that the Deployment has gone, and ends.
+    assert_eq!(watch.wait().expect("it ends").code(), Some(1));
+
+    let missing = get(&["deploy/web"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("deployments \"web\" not found in namespace \"default\""));
+    assert_eq!(get(&["pod/web"]).status.code(), Some(2));
+
+    // By the name of a plugin.
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::os::unix::fs::symlink(MUSTER, folder.path().join("kubectl-muster")).expect("a link");
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").expect("a PATH"));
+    cluster.kubectl(&["create", "deployment", "web", "--image=nginx:1.25"]);
+    rolled_out(&cluster, "web");
+    let plugin = Command::new("kubectl")
+        .args(["muster", "rollout", "get", "deployment/web", "--kubeconfig", &config])
+        .env("PATH", path)
+        .output()
+        .expect("kubectl runs");
+    assert!(text(&plugin.stdout).contains("✔ complete"), "{}", text(&plugin.stderr));
 }

@@ -19,6 +19,7 @@ use crate::explain;
 use crate::export::Export;
 use crate::shadow::ShadowCommand;
 use crate::snapshot::SnapshotCommand;
+use crate::tree::RolloutCommand;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,6 +34,9 @@ Examples:
 
   # Why does the rollout not go on? What would a controller do next?
   muster explain deployment/web
+
+  # How far is the rollout, how fast does it go, and what is in its way?
+  muster rollout get deployment/web --watch
 
   # Would it do what kube-controller-manager does? Watch, write nothing, compare
   muster controller-manager --kubeconfig admin.conf --shadow --shadow-log agreement.jsonl
@@ -59,6 +63,9 @@ pub(crate) enum Command {
     ControllerManager(Box<Flags>),
     /// Say what a controller sees of an object, what it would do next, and by which rule
     Explain(Box<explain::Arguments>),
+    /// Look at a rollout: its revisions, ReplicaSets and pods, its bounds and its pace
+    #[command(subcommand)]
+    Rollout(RolloutCommand),
     /// Look at what `controller-manager --shadow` has seen
     #[command(subcommand)]
     Shadow(ShadowCommand),

@@ -22,6 +22,7 @@ mod requests;
 mod rollout;
 mod shadow;
 mod snapshot;
+mod tree;
 mod up;
 mod usage;
 mod workload;
@@ -59,6 +60,9 @@ fn main() -> ExitCode {
     if let Command::Explain(arguments) = &cli.command {
         arguments.check();
     }
+    if let Command::Rollout(command) = &cli.command {
+        command.check();
+    }
     if let Command::Shadow(ShadowCommand::Report(arguments)) = &cli.command {
         return shadow::report::run(arguments);
     }
@@ -88,6 +92,7 @@ fn main() -> ExitCode {
             Command::Up(arguments) => up::up(arguments).await,
             Command::ControllerManager(flags) => controller_manager::run(flags, &ignored).await,
             Command::Explain(arguments) => explain::run(arguments).await,
+            Command::Rollout(command) => tree::run(command).await,
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Bench(Bench::Manager(arguments)) => bench::manager::run(arguments).await,

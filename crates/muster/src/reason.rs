@@ -53,7 +53,7 @@ async fn reasons(client: &Client, workload: &Applied) -> Result<Vec<String>, Str
     if object.pointer("/spec/paused") == Some(&Value::Bool(true)) {
         reasons.push("the rollout is paused".to_owned());
     }
-    let selector = selector(workload, &object)?.to_string();
+    let selector = selector(&workload.kind, &object)?.to_string();
     let path = format!(
         "/api/v1/namespaces/{}/pods?labelSelector={}",
         workload.namespace,
@@ -77,9 +77,9 @@ async fn reasons(client: &Client, workload: &Applied) -> Result<Vec<String>, Str
 }
 
 /// The selector of a workload: a plain map in a ReplicationController.
-fn selector(workload: &Applied, object: &Value) -> Result<Selector, String> {
+pub(crate) fn selector(kind: &str, object: &Value) -> Result<Selector, String> {
     let written = object.pointer("/spec/selector").cloned().unwrap_or_default();
-    let selector = if workload.kind == "ReplicationController" {
+    let selector = if kind == "ReplicationController" {
         serde_json::from_value::<Labels>(written).map(LabelSelector::from_labels)
     } else {
         serde_json::from_value::<LabelSelector>(written)
@@ -88,7 +88,7 @@ fn selector(workload: &Applied, object: &Value) -> Result<Selector, String> {
 }
 
 /// Why a pod is not ready, or nothing where it is.
-fn pod_reason(pod: &Value) -> Option<String> {
+pub(crate) fn pod_reason(pod: &Value) -> Option<String> {
     let condition = |kind: &str| list(pod, "/status/conditions").iter().find(|c| text(c, "/type") == kind);
     if condition("Ready").is_some_and(|c| text(c, "/status") == "True") {
         return None;
@@ -139,11 +139,11 @@ async fn get(client: &Client, path: &str) -> Result<Value, String> {
     serde_json::from_slice(&answer.body).map_err(|e| format!("{path}: {e}"))
 }
 
-fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 

@@ -103,16 +103,21 @@ impl Arguments {
 
     /// The file that is named, or the one that kubectl would take; none leaves it to the environment.
     pub(super) fn kubeconfig(&self) -> Option<PathBuf> {
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if self.kubeconfig.is_some() || is_set("KUBECONFIG") {
-            return self.kubeconfig.clone();
-        }
-        let home = PathBuf::from(std::env::var_os("HOME")?).join(".kube/config");
-        home.is_file().then_some(home)
+        home_kubeconfig(self.kubeconfig.as_ref())
     }
 }
 
-fn parse_namespace(text: &str) -> Result<String, String> {
+/// The file that was named, or the one that kubectl would take; none leaves it to the environment.
+pub(crate) fn home_kubeconfig(named: Option<&PathBuf>) -> Option<PathBuf> {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if named.is_some() || is_set("KUBECONFIG") {
+        return named.cloned();
+    }
+    let home = PathBuf::from(std::env::var_os("HOME")?).join(".kube/config");
+    home.is_file().then_some(home)
+}
+
+pub(crate) fn parse_namespace(text: &str) -> Result<String, String> {
     if is_dns1123_subdomain(text) {
         Ok(text.to_owned())
     } else {

@@ -12,7 +12,7 @@ pub(crate) mod arguments;
 pub(crate) mod door;
 pub(crate) mod endpoint;
 mod manager;
-mod target;
+pub(crate) mod target;
 
 use anyhow::{Result, anyhow, bail};
 use muster_inspect::explain::{Explanation, FORMAT};

@@ -5,11 +5,11 @@ use muster_runtime::explain::Kind;
 
 /// One object of a kind that can be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// Its kind.
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
     /// Its name.
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
 /// The names of the kinds: as in paths, then the others that kubectl takes.
@@ -24,7 +24,7 @@ impl Target {
     ///
     /// # Errors
     /// What was expected in place of the words.
-    pub(super) fn of(words: &[String]) -> Result<Self, String> {
+    pub(crate) fn of(words: &[String]) -> Result<Self, String> {
         let (kind, name) = match words {
             [word] => {
                 word.split_once('/').ok_or_else(|| format!("of which {word:?}? expected KIND NAME or KIND/NAME"))?
