@@ -448,7 +448,7 @@ mod tests {
         pod
     }
 
-    fn deployment(status: Value) -> Value {
+    fn deployment(status: &Value) -> Value {
         json!({"metadata": {"name": "web", "namespace": "shop", "uid": "d", "generation": 2},
             "spec": {"replicas": 10, "template": template("nginx:2"), "strategy": {"type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}},
@@ -461,7 +461,7 @@ mod tests {
         let mut leaving = pod("old-2", "old", -99, Some(-98));
         leaving["metadata"]["deletionTimestamp"] = json!(at(8).to_string());
         Objects {
-            root: deployment(status),
+            root: deployment(&status),
             sets: vec![
                 set("older", "1", "nginx:0", 0, 0),
                 set("old", "2", "nginx:1", 8, 8),
@@ -506,20 +506,20 @@ mod tests {
             "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded",
                 "message": "it has timed out"}]});
         let tree = |root: Value| Tree::of(&Objects { root, ..Objects::default() }, "Deployment", at(0));
-        let mut paused = deployment(late.clone());
+        let mut paused = deployment(&late);
         paused["spec"]["paused"] = json!(true);
-        let mut leaving = deployment(done.clone());
+        let mut leaving = deployment(&done);
         leaving["metadata"]["deletionTimestamp"] = json!(at(0).to_string());
         for (root, phase) in [
-            (deployment(done), Phase::Complete),
-            (deployment(late.clone()), Phase::Degraded),
-            (deployment(json!({"observedGeneration": 1})), Phase::Unobserved),
+            (deployment(&done), Phase::Complete),
+            (deployment(&late), Phase::Degraded),
+            (deployment(&json!({"observedGeneration": 1})), Phase::Unobserved),
             (paused, Phase::Paused),
             (leaving, Phase::Deleting),
         ] {
             assert_eq!(tree(root.clone()).phase, phase, "{root}");
         }
-        assert_eq!(tree(deployment(late)).messages, ["it has timed out"]);
+        assert_eq!(tree(deployment(&late)).messages, ["it has timed out"]);
         let rc = Tree::of(&Objects { root: json!({}), ..Objects::default() }, "ReplicationController", at(0));
         assert_eq!((rc.revisions.len(), rc.strategy), (1, None));
     }
