@@ -9,6 +9,7 @@ use muster_cluster::{Cluster, DelayRange, Options as ClusterOptions};
 use muster_objects::time::Timestamp;
 use muster_runtime::client::{Client, ClientError, Options as ClientOptions};
 use muster_runtime::clock::Clock;
+use muster_runtime::explain::Explainer;
 use muster_runtime::manager::{Manager, Options as ManagerOptions};
 use muster_runtime::metrics::Metrics;
 use muster_runtime::shutdown::{self, Trigger};
@@ -74,6 +75,7 @@ pub struct World {
     cluster: Option<Cluster>,
     manager: JoinHandle<()>,
     metrics: Metrics,
+    explainer: Explainer,
     stop: Trigger,
     history: History,
     /// The server's and the nodes' clock.
@@ -101,9 +103,9 @@ impl World {
         let test = Connection { faults: None, ..connection }.open(TEST, clock);
         let manager = Manager::new(&connection.open(CONTROLLERS, settings.clock.unwrap_or(clock)), options);
         let faults = settings.faults;
-        let metrics = manager.metrics();
+        let (metrics, explainer) = (manager.metrics(), manager.explainer());
         let manager = tokio::spawn(manager.run(stopped));
-        Ok(Self { client: test, server, cluster, manager, metrics, stop, history, clock, faults })
+        Ok(Self { client: test, server, cluster, manager, metrics, explainer, stop, history, clock, faults })
     }
 
     /// A client for the test.
@@ -143,6 +145,12 @@ impl World {
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// What the controllers think, and what they did.
+    #[must_use]
+    pub fn explainer(&self) -> &Explainer {
+        &self.explainer
     }
 
     /// Waits, in virtual time, until the object at `path` satisfies `done`, and returns it.
