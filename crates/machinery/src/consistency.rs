@@ -171,7 +171,6 @@ impl<R: Copy + Ord> Consistency<R> {
     ///
     /// If `newest` is older than before, no owner waits for the kind any longer: every owner with a recorded write of
     /// it is returned, and that write proves nothing.
-    /// write of it is recorded is named, and nothing is proved of that write.
     pub fn caught_up(&mut self, resource: R, newest: ResourceVersion) -> Vec<ObjectKey> {
         if self.newest.insert(resource, newest).is_some_and(|before| newest < before) {
             return self.start_over(resource);

@@ -210,8 +210,8 @@ impl<B: Books> Shell<B> {
 
     /// What the recorder knows of an object.
     pub(crate) fn history(&self, key: &ObjectKey, since: Option<Duration>, source: Source) -> Option<History> {
-        let wall = self.server_now();
-        self.recording.with(|recorder, now| recorder.told((self.kind, key), since, source, now, wall))
+        let look = self.recording.with(|recorder, now| recorder.look((self.kind, key), now))?;
+        Some(look.told(since, source, self.server_now()))
     }
 
     /// Applies the effects of handlers in their order: an expectation is lowered before the key is queued whose sync

@@ -156,7 +156,6 @@ impl World {
     /// Waits, in virtual time, until the object at `path` satisfies `done`, and returns it.
     ///
     /// # Errors
-    /// With the last state seen, if that takes longer than `within`.
     /// With the last state seen, where that takes longer than `within`.
     pub async fn until(&self, path: &str, within: Duration, done: impl Fn(&Value) -> bool) -> Result<Value, String> {
         // Virtual time costs nothing, so polling is cheap.

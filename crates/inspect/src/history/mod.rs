@@ -33,7 +33,7 @@ use crate::explain::{Again, Expects, Reason, Source};
 
 pub use account::{Account, Accountable};
 pub use flight::Answered;
-pub use recorder::{Ended, Recorder, Subject, Woken};
+pub use recorder::{Ended, Look, Recorder, Subject, Woken};
 
 /// The version of the JSON.
 pub const FORMAT: u32 = 1;

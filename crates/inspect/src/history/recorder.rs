@@ -211,46 +211,17 @@ impl Recorder {
         self.keep(subject, *flight);
     }
 
-    /// The syncs of one object that began within `since`, and what it waits for.
-    pub fn told(
-        &mut self,
-        subject: Subject<'_>,
-        since: Option<Duration>,
-        source: Source,
-        now: Moment,
-        wall: Timestamp,
-    ) -> History {
-        let (kind, key) = subject;
-        let from = since.map_or(Timestamp::from_nanos(i64::MIN), |since| wall - since);
-        let mut oldest = None;
-        let mut syncs = Vec::new();
-        for record in self.ring.records() {
-            let Ok((Head(its_kind, namespace, name), rest)) = postcard::take_from_bytes::<Head<'_>>(record) else {
-                continue;
-            };
-            let is_it = its_kind == kind && *namespace == *key.namespace && *name == *key.name;
-            if !is_it && oldest.is_some() {
-                continue;
-            }
-            let Ok(sync) = postcard::from_bytes::<Sync<'static>>(rest) else { continue };
-            oldest = Some(oldest.map_or(sync.at, |oldest: Timestamp| oldest.min(sync.at)));
-            if is_it && sync.until >= from {
-                syncs.push(sync);
-            }
-        }
+    /// What is known of one object, to be told once nobody waits for the recorder any more.
+    #[must_use]
+    pub fn look(&self, (kind, key): Subject<'_>, now: Moment) -> Look {
         let known = self.keys.get(&(kind, key.clone()));
-        let run = known.and_then(|key| key.run.as_deref());
-        syncs.extend(run.filter(|run| run.until >= from).cloned());
-        let running = self.keys.values().filter_map(|key| key.run.as_deref());
-        oldest = running.map(|run| run.at).chain(oldest).min();
-        History {
-            kind: "History".to_owned(),
-            format: FORMAT,
-            at: wall,
-            source,
-            object: Named { kind: kind.to_owned(), namespace: key.namespace.to_string(), name: key.name.to_string() },
-            oldest,
-            syncs,
+        let runs = self.keys.values().filter_map(|key| key.run.as_deref());
+        Look {
+            kind,
+            key: key.clone(),
+            ring: self.ring.copy(),
+            run: known.and_then(|key| key.run.as_deref()).cloned(),
+            oldest_run: runs.map(|run| run.at).min(),
             waiting: known.and_then(|key| key.waiting(now)),
         }
     }
@@ -302,7 +273,9 @@ impl Recorder {
         if let Some(key) = self.running(subject) {
             key.run = Some(Box::new(sync));
         }
-        if self.runs.0 > self.runs.1 || self.keys.len() >= self.most_keys {
+        // To look at all keys costs as much as many syncs do, so that it has to be worth it.
+        let (bytes, most) = self.runs;
+        if bytes > most || (self.keys.len() >= self.most_keys && bytes > most / 2) {
             self.keep_runs();
         }
     }
@@ -336,6 +309,52 @@ impl Recorder {
         let name = (kind, key.clone());
         if self.keys.get(&name).is_some_and(Key::is_idle) {
             self.keys.remove(&name);
+        }
+    }
+}
+
+/// A copy of what a recorder knows, with what it knows of one object.
+#[derive(Debug)]
+pub struct Look {
+    kind: &'static str,
+    key: ObjectKey,
+    ring: Ring,
+    run: Option<Sync<'static>>,
+    oldest_run: Option<Timestamp>,
+    waiting: Option<Waiting>,
+}
+
+impl Look {
+    /// The syncs of the object that ended within `since`, and what it waits for.
+    #[must_use]
+    pub fn told(self, since: Option<Duration>, source: Source, wall: Timestamp) -> History {
+        let Self { kind, key, mut ring, run, oldest_run, waiting } = self;
+        let from = since.map_or(Timestamp::from_nanos(i64::MIN), |since| wall - since);
+        let (mut oldest, mut syncs) = (None, Vec::new());
+        for record in ring.records() {
+            let Ok((Head(its_kind, namespace, name), rest)) = postcard::take_from_bytes::<Head<'_>>(record) else {
+                continue;
+            };
+            let is_it = its_kind == kind && *namespace == *key.namespace && *name == *key.name;
+            if !is_it && oldest.is_some() {
+                continue;
+            }
+            let Ok(sync) = postcard::from_bytes::<Sync<'static>>(rest) else { continue };
+            oldest = Some(oldest.map_or(sync.at, |oldest: Timestamp| oldest.min(sync.at)));
+            if is_it && sync.until >= from {
+                syncs.push(sync);
+            }
+        }
+        syncs.extend(run.filter(|run| run.until >= from));
+        History {
+            kind: "History".to_owned(),
+            format: FORMAT,
+            at: wall,
+            source,
+            object: Named { kind: kind.to_owned(), namespace: key.namespace.to_string(), name: key.name.to_string() },
+            oldest: oldest.into_iter().chain(oldest_run).min(),
+            syncs,
+            waiting,
         }
     }
 }

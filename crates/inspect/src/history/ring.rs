@@ -36,6 +36,12 @@ impl Ring {
         self.bytes.extend(record);
     }
 
+    /// A copy, in one piece.
+    pub(super) fn copy(&self) -> Self {
+        let (first, second) = self.bytes.as_slices();
+        Self { bytes: [first, second].concat().into(), limit: self.limit }
+    }
+
     /// All records, the oldest first.
     pub(super) fn records(&mut self) -> Records<'_> {
         Records(self.bytes.make_contiguous())

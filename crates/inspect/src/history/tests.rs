@@ -64,7 +64,7 @@ impl Told {
     }
 
     fn told(&mut self, now: u64) -> History {
-        self.recorder.told((SET, &self.key), None, SOURCE, at(now), wall(now))
+        self.recorder.look((SET, &self.key), at(now)).told(None, SOURCE, wall(now))
     }
 
     fn waits(&mut self) -> Vec<(On<'static>, u128)> {
@@ -177,7 +177,7 @@ fn syncs_that_found_the_same_and_did_nothing_are_one_with_a_count() {
     assert_eq!((history.syncs[0].at, history.syncs[0].until), (wall(0), wall(91)));
     assert_eq!(history.syncs[0].why[0].text, "9 to come", "the last one's");
     let recent =
-        told.recorder.told((SET, &told.key.clone()), Some(Duration::from_millis(210)), SOURCE, at(500), wall(500));
+        told.recorder.look((SET, &told.key), at(500)).told(Some(Duration::from_millis(210)), SOURCE, wall(500));
     assert_eq!(recent.syncs.len(), 2);
 }
 
@@ -197,7 +197,7 @@ fn bytes_are_bounded_however_many_objects_there_are_and_the_newest_are_kept() {
         assert!(recorder.size() <= 64 << 10, "{} after {number}", recorder.size());
     }
     let told = |recorder: &mut Recorder, number| {
-        recorder.told((SET, &key(number)), None, SOURCE, at(20_000), wall(20_000)).syncs.len()
+        recorder.look((SET, &key(number)), at(20_000)).told(None, SOURCE, wall(20_000)).syncs.len()
     };
     assert_eq!((told(&mut recorder, 0), told(&mut recorder, 19_999)), (0, 1));
 }
@@ -209,5 +209,5 @@ fn a_panic_and_a_sync_that_nobody_woke_are_told_too() {
     let history = told.told(30);
     assert_eq!(history.syncs[0].error.as_deref(), Some("it panicked"));
     assert!(history.syncs[0].woken.is_empty());
-    assert_eq!(told.recorder.told(("Pod", &told.key.clone()), None, SOURCE, at(30), wall(30)).syncs, []);
+    assert_eq!(told.recorder.look(("Pod", &told.key), at(30)).told(None, SOURCE, wall(30)).syncs, []);
 }
