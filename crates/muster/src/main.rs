@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Command::Explain(arguments) = &cli.command {
-        arguments.check();
+        arguments.asked.check();
     }
     if let Command::Rollout(command) = &cli.command {
         command.check();

@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use http::Uri;
 use muster_cluster::parse_duration;
-use muster_objects::names::is_dns1123_subdomain;
 
-use super::target::Target;
-use crate::cli::{Cli, Output};
+use super::target::Asked;
+use crate::cli::Output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,17 +39,8 @@ It exits 0 with an explanation, 1 where there is none, and 2 when the arguments 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A kind and a name, or KIND/NAME; kinds are deployment, replicaset, replicationcontroller (deploy, rs, rc)
-    #[arg(required = true, num_args = 1..=2, value_names = ["KIND", "NAME"])]
-    words: Vec<String>,
-
-    /// The object's namespace; else the one of the kubeconfig's context
-    #[arg(short = 'n', long, value_name = "NAME", value_parser = parse_namespace)]
-    pub(super) namespace: Option<String>,
-
-    /// The cluster and who you are in it; else what KUBECONFIG names, else ~/.kube/config, else the pod's service account
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) asked: Asked,
 
     /// Tell what its last syncs were instead: their causes, waits, plans and writes. A running manager knows
     #[arg(long, requires = "manager")]
@@ -85,46 +74,6 @@ pub(crate) struct Arguments {
     pub(super) manager_server_name: Option<String>,
 }
 
-impl Arguments {
-    /// The object that is meant.
-    ///
-    /// # Errors
-    /// In the words of the command line, where the kind is not known or the name is none.
-    pub(super) fn target(&self) -> Result<Target, clap::Error> {
-        Target::of(&self.words).map_err(|said| Cli::command().error(ErrorKind::ValueValidation, said))
-    }
-
-    /// Ends the process with 2 where the arguments cannot be used.
-    pub(crate) fn check(&self) {
-        if let Err(error) = self.target() {
-            error.exit();
-        }
-    }
-
-    /// The file that is named, or the one that kubectl would take; none leaves it to the environment.
-    pub(super) fn kubeconfig(&self) -> Option<PathBuf> {
-        home_kubeconfig(self.kubeconfig.as_ref())
-    }
-}
-
-/// The file that was named, or the one that kubectl would take; none leaves it to the environment.
-pub(crate) fn home_kubeconfig(named: Option<&PathBuf>) -> Option<PathBuf> {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if named.is_some() || is_set("KUBECONFIG") {
-        return named.cloned();
-    }
-    let home = PathBuf::from(std::env::var_os("HOME")?).join(".kube/config");
-    home.is_file().then_some(home)
-}
-
-pub(crate) fn parse_namespace(text: &str) -> Result<String, String> {
-    if is_dns1123_subdomain(text) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected the name of a namespace: lower case letters, digits and '-'".to_owned())
-    }
-}
-
 fn parse_manager(text: &str) -> Result<Uri, String> {
     let uri: Option<Uri> = text.parse().ok();
     // A token goes there: never in the clear.
@@ -137,7 +86,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::cli::Command;
+    use crate::cli::{Cli, Command};
 
     fn parsed(arguments: &[&str]) -> Result<Box<Arguments>, clap::Error> {
         match Cli::try_parse_from([&["muster", "explain"], arguments].concat())?.command {
@@ -149,9 +98,9 @@ mod tests {
     #[test]
     fn an_object_is_named_in_one_word_or_two() {
         for words in [&["rs", "web"][..], &["rs/web"], &["rs/web", "-n", "shop"], &["-o", "json", "rs", "web"]] {
-            assert_eq!(parsed(words).unwrap().target().unwrap().name, "web", "{words:?}");
+            assert_eq!(parsed(words).unwrap().asked.target().unwrap().name, "web", "{words:?}");
         }
-        let error = parsed(&["pod/web"]).unwrap().target().unwrap_err();
+        let error = parsed(&["pod/web"]).unwrap().asked.target().unwrap_err();
         assert_eq!(error.exit_code(), 2);
         assert!(error.to_string().contains("replicasets, replicaset, rs"), "{error}");
     }

@@ -18,7 +18,7 @@ use anyhow::{Result, anyhow, bail};
 use muster_inspect::explain::{Explanation, FORMAT};
 use muster_inspect::history::{self, History};
 use muster_objects::meta::ObjectKey;
-use muster_runtime::client::{Client, Options, configuration};
+use muster_runtime::client::{Client, Options};
 use muster_runtime::explain::{NotExplained, explain_afresh};
 
 use crate::cli::Output;
@@ -30,10 +30,8 @@ use target::Target;
 /// # Errors
 /// Where the object cannot be read: it is not there, or whoever is asked refuses or does not answer.
 pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    let Target { kind, name } = arguments.target().map_err(|error| anyhow!("{error}"))?;
-    let kubeconfig = arguments.kubeconfig();
-    let config = configuration(kubeconfig.as_deref()).await.map_err(|error| anyhow!("{error}"))?;
-    let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let Target { kind, name } = arguments.asked.target().map_err(|error| anyhow!("{error}"))?;
+    let (config, namespace) = arguments.asked.cluster().await?;
     let key = ObjectKey::new(&*namespace, &*name);
     if let Some(url) = &arguments.manager {
         let told = manager::ask(arguments, &config, url, kind, &key).await?;

@@ -1,7 +1,15 @@
 //! What is to be explained, as kubectl has it: `rs web`, `rs/web`, `deployments.apps web`.
 
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _};
 use muster_objects::names::is_dns1123_subdomain;
+use muster_runtime::client::configuration;
 use muster_runtime::explain::Kind;
+
+use crate::cli::Cli;
 
 /// One object of a kind that can be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +49,67 @@ impl Target {
             return Err(format!("{name:?} is no name of an object: lower case letters, digits, '-' and '.'"));
         }
         Ok(Self { kind: *kind, name: name.to_owned() })
+    }
+}
+
+/// The arguments that name an object in a cluster.
+#[derive(Debug, Args)]
+pub(crate) struct Asked {
+    /// A kind and a name, or KIND/NAME; kinds are deployment, replicaset, replicationcontroller (deploy, rs, rc)
+    #[arg(required = true, num_args = 1..=2, value_names = ["KIND", "NAME"])]
+    words: Vec<String>,
+
+    /// The object's namespace; else the one of the kubeconfig's context
+    #[arg(short = 'n', long, value_name = "NAME", value_parser = parse_namespace)]
+    namespace: Option<String>,
+
+    /// The cluster and who you are in it; else what KUBECONFIG names, else ~/.kube/config, else the pod's service account
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+impl Asked {
+    /// The object that is meant.
+    ///
+    /// # Errors
+    /// In the words of the command line, where the kind is not known or the name is none.
+    pub(crate) fn target(&self) -> Result<Target, clap::Error> {
+        Target::of(&self.words).map_err(|said| Cli::command().error(ErrorKind::ValueValidation, said))
+    }
+
+    /// Ends the process with 2 where the arguments cannot be used.
+    pub(crate) fn check(&self) {
+        if let Err(error) = self.target() {
+            error.exit();
+        }
+    }
+
+    /// The way to the cluster, and the namespace of the object.
+    ///
+    /// # Errors
+    /// Where there is no configuration, or it cannot be used.
+    pub(crate) async fn cluster(&self) -> Result<(kube::Config, String)> {
+        let config = configuration(self.kubeconfig().as_deref()).await.map_err(|error| anyhow!("{error}"))?;
+        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        Ok((config, namespace))
+    }
+
+    /// The file that is named, or the one that kubectl would take; none leaves it to the environment.
+    fn kubeconfig(&self) -> Option<PathBuf> {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        if self.kubeconfig.is_some() || is_set("KUBECONFIG") {
+            return self.kubeconfig.clone();
+        }
+        let home = PathBuf::from(std::env::var_os("HOME")?).join(".kube/config");
+        home.is_file().then_some(home)
+    }
+}
+
+fn parse_namespace(text: &str) -> Result<String, String> {
+    if is_dns1123_subdomain(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected the name of a namespace: lower case letters, digits and '-'".to_owned())
     }
 }
 

@@ -1,13 +1,9 @@
 //! What `muster rollout` takes.
 
-use std::path::PathBuf;
+use clap::{Args, Subcommand};
 
-use clap::error::ErrorKind;
-use clap::{Args, CommandFactory as _, Subcommand};
-
-use crate::cli::{Cli, Output};
-use crate::explain::arguments::{home_kubeconfig, parse_namespace};
-use crate::explain::target::Target;
+use crate::cli::Output;
+use crate::explain::target::Asked;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,17 +34,8 @@ pub(crate) enum RolloutCommand {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A kind and a name, or KIND/NAME; kinds are deployment, replicaset, replicationcontroller (deploy, rs, rc)
-    #[arg(required = true, num_args = 1..=2, value_names = ["KIND", "NAME"])]
-    words: Vec<String>,
-
-    /// The object's namespace; else the one of the kubeconfig's context
-    #[arg(short = 'n', long, value_name = "NAME", value_parser = parse_namespace)]
-    pub(super) namespace: Option<String>,
-
-    /// The cluster and who you are in it; else what KUBECONFIG names, else ~/.kube/config, else the pod's service account
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) asked: Asked,
 
     /// Show it again whenever it changes, until Ctrl-C
     #[arg(short = 'w', long)]
@@ -63,27 +50,10 @@ pub(crate) struct Arguments {
     pub(super) output: Output,
 }
 
-impl Arguments {
-    /// The object that is meant.
-    ///
-    /// # Errors
-    /// In the words of the command line, where the kind is not known or the name is none.
-    pub(super) fn target(&self) -> Result<Target, clap::Error> {
-        Target::of(&self.words).map_err(|said| Cli::command().error(ErrorKind::ValueValidation, said))
-    }
-
-    /// The file that is named, or the one that kubectl would take; none leaves it to the environment.
-    pub(super) fn kubeconfig(&self) -> Option<PathBuf> {
-        home_kubeconfig(self.kubeconfig.as_ref())
-    }
-}
-
 impl RolloutCommand {
     /// Ends the process with 2 where the arguments cannot be used.
     pub(crate) fn check(&self) {
         let Self::Get(arguments) = self;
-        if let Err(error) = arguments.target() {
-            error.exit();
-        }
+        arguments.asked.check();
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use console::Term;
-use muster_runtime::client::{Client, Options, configuration};
+use muster_runtime::client::{Client, Options};
 
 use crate::cli::Output;
 pub(crate) use arguments::{Arguments, RolloutCommand};
@@ -35,9 +35,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// Where the workload cannot be read.
 pub(crate) async fn run(command: &RolloutCommand) -> Result<()> {
     let RolloutCommand::Get(arguments) = command;
-    let target = arguments.target().map_err(|error| anyhow!("{error}"))?;
-    let config = configuration(arguments.kubeconfig().as_deref()).await.map_err(|error| anyhow!("{error}"))?;
-    let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let target = arguments.asked.target().map_err(|error| anyhow!("{error}"))?;
+    let (config, namespace) = arguments.asked.cluster().await?;
     let client = Client::connect(&config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
     let mut live = Live::read(&client, target, &namespace).await?;
     let mut shown = Shown::new(arguments);

@@ -17,12 +17,18 @@ async fn recovered(storage: &Storage) {
     }
 }
 
-/// Contract: API-37
-#[tokio::test]
-async fn a_full_disk_undoes_what_it_refuses_and_takes_more_when_there_is_space() {
+/// A storage that is kept on a medium.
+fn kept() -> (Memory, Arc<Storage>, Keeper) {
     let (memory, engine) = Memory::create();
     let storage = Arc::new(storage());
     let keeper = Keeper::start(&storage, Box::new(engine)).expect("a thread");
+    (memory, storage, keeper)
+}
+
+/// Contract: API-37
+#[tokio::test]
+async fn a_full_disk_undoes_what_it_refuses_and_takes_more_when_there_is_space() {
+    let (memory, storage, keeper) = kept();
     let table = storage.add_resource("/things", |_| None);
     let first = storage.create(table, draft("first", "1")).expect("a new name");
     assert_eq!(storage.settled(storage.undone(), storage.version()).await, Ok(()));
@@ -63,9 +69,7 @@ async fn a_full_disk_undoes_what_it_refuses_and_takes_more_when_there_is_space()
 /// Contract: API-37
 #[tokio::test]
 async fn a_sync_that_fails_refuses_and_what_it_may_have_left_is_taken_back() {
-    let (memory, engine) = Memory::create();
-    let storage = Arc::new(storage());
-    let keeper = Keeper::start(&storage, Box::new(engine)).expect("a thread");
+    let (memory, storage, keeper) = kept();
     let table = storage.add_resource("/things", |_| None);
     // All is written but for the last sync.
     memory.0.synced_first.store(1, Ordering::Relaxed);
@@ -119,9 +123,7 @@ async fn a_disk_that_panics_refuses_what_waits_for_it_and_all_that_comes() {
 /// Contract: API-37
 #[tokio::test]
 async fn a_table_whose_removal_is_refused_comes_back_with_its_objects() {
-    let (memory, engine) = Memory::create();
-    let storage = Arc::new(storage());
-    let keeper = Keeper::start(&storage, Box::new(engine)).expect("a thread");
+    let (memory, storage, keeper) = kept();
     let (others, table) = (storage.add_resource("/others", |_| None), storage.add_resource("/things", |_| None));
     let first = storage.create(table, draft("first", "1")).expect("a new name");
     assert_eq!(storage.settled(storage.undone(), storage.version()).await, Ok(()));
@@ -147,9 +149,7 @@ async fn a_table_whose_removal_is_refused_comes_back_with_its_objects() {
 /// Contract: API-37
 #[tokio::test]
 async fn a_table_whose_removal_is_refused_waits_with_its_objects_for_whoever_serves_it_again() {
-    let (memory, engine) = Memory::create();
-    let storage = Arc::new(storage());
-    let keeper = Keeper::start(&storage, Box::new(engine)).expect("a thread");
+    let (memory, storage, keeper) = kept();
     let (others, table) = (storage.add_resource("/others", |_| None), storage.add_resource("/things", |_| None));
     let first = storage.create(table, draft("first", "1")).expect("a new name");
     assert_eq!(storage.settled(storage.undone(), storage.version()).await, Ok(()));
@@ -178,9 +178,7 @@ async fn a_table_whose_removal_is_refused_waits_with_its_objects_for_whoever_ser
 /// Contract: API-37
 #[tokio::test]
 async fn a_table_that_is_removed_for_what_is_undone_keeps_its_objects() {
-    let (memory, engine) = Memory::create();
-    let storage = Arc::new(storage());
-    let keeper = Keeper::start(&storage, Box::new(engine)).expect("a thread");
+    let (memory, storage, keeper) = kept();
     let table = storage.add_resource("/things", |_| None);
     let first = storage.create(table, draft("first", "1")).expect("a new name");
     assert_eq!(storage.settled(storage.undone(), storage.version()).await, Ok(()));
