@@ -12,6 +12,7 @@
 //!
 //! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
+pub mod candidate;
 pub mod client;
 pub mod clock;
 pub mod deployment;
