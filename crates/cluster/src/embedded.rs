@@ -1,15 +1,17 @@
 //! A whole cluster beside an API server in the same process: nodes, the small loops, and the controllers of the manager.
 
 use std::future;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use muster_apiserver::ApiServer;
 use muster_apiserver::certificates::Authority;
 use muster_runtime::client::{Client, ClientError};
-use muster_runtime::manager::{self, CONTROLLERS, Manager, Name};
+use muster_runtime::manager::{self, CONTROLLERS, Name};
 use muster_runtime::shutdown::{self, Trigger};
 use tokio::task::{JoinError, JoinSet};
 
+use crate::managers::Managers;
 use crate::{Cluster, Options, controllers};
 
 /// The controllers that such a cluster can run: those of the manager, and those of [`Cluster`] that
@@ -24,7 +26,7 @@ pub fn known_controllers() -> Vec<Name> {
 pub struct Clients {
     /// The client of nodes, scheduler and what else makes it a cluster.
     pub cluster: Client,
-    /// The client of the manager's controllers.
+    /// The client of the managers.
     pub manager: Client,
 }
 
@@ -33,14 +35,15 @@ pub struct Clients {
 pub struct Embedded {
     server: ApiServer,
     cluster: Cluster,
-    /// Empty once it was seen to have ended.
-    manager: JoinSet<()>,
+    managers: Arc<Managers>,
+    /// What runs them; empty once it was seen to have ended.
+    running: JoinSet<()>,
     stop: Trigger,
 }
 
 impl Embedded {
-    /// Starts nodes and controllers for a server. Requests for certificates are signed by the authority, where there is
-    /// one, and its certificate is published.
+    /// Starts nodes and as many managers for a server; of several, one leads. Requests for certificates are signed by the
+    /// authority, where there is one, and its certificate is published.
     ///
     /// # Errors
     /// Where the server cannot be asked which kinds it has.
@@ -50,6 +53,7 @@ impl Embedded {
         authority: Option<Arc<Authority>>,
         cluster: Options,
         manager: manager::Options,
+        managers: NonZeroUsize,
     ) -> Result<Self, ClientError> {
         if let Some(authority) = &authority {
             server.registry().publish_client_ca(&authority.pem());
@@ -65,9 +69,10 @@ impl Embedded {
         };
         let cluster = Cluster::start(clients.cluster, options).await?;
         let (stop, stopped) = shutdown::channel();
+        let (managers, run) = Managers::new(&clients.manager, manager, managers, stopped);
         let mut running = JoinSet::new();
-        running.spawn(Manager::new(&clients.manager, manager).run(stopped));
-        Ok(Self { server: server.clone(), cluster, manager: running, stop })
+        running.spawn(run);
+        Ok(Self { server: server.clone(), cluster, managers, running, stop })
     }
 
     /// Its nodes.
@@ -76,9 +81,16 @@ impl Embedded {
         &self.cluster
     }
 
-    /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.
+    /// Its managers.
+    #[must_use]
+    pub fn managers(&self) -> &Arc<Managers> {
+        &self.managers
+    }
+
+    /// Waits for the controllers to fail: a part of them panicked. Never ends while they run; that a manager was killed or
+    /// has lost its lease is no failure.
     pub async fn failed(&mut self) -> JoinError {
-        if let Some(Err(error)) = self.manager.join_next().await {
+        if let Some(Err(error)) = self.running.join_next().await {
             return error;
         }
         future::pending().await
@@ -88,7 +100,7 @@ impl Embedded {
     pub async fn stop(mut self) {
         self.stop.stop();
         // A manager that panicked has nothing left to end.
-        let _ = self.manager.join_next().await;
+        let _ = self.running.join_next().await;
         self.cluster.stop().await;
         self.server.stop();
     }

@@ -43,6 +43,7 @@ pub mod garbage;
 mod json;
 pub mod kinds;
 pub mod kubelet;
+pub mod managers;
 pub mod metadata;
 pub mod namespaces;
 pub mod node;

@@ -159,6 +159,12 @@ pub(crate) struct Up {
     #[command(flatten)]
     pub(crate) concurrency: Concurrency,
 
+    /// How many managers run those of them that watch Deployments, ReplicaSets and ReplicationControllers, 1 to 5. Of
+    /// several one leads, by the Lease kube-system/muster-controller-manager. It lasts 3 s instead of the 15 s of
+    /// Kubernetes: a leader that `muster faults kill-leader` kills is followed within some 4 s
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_managers)]
+    pub(crate) managers: NonZeroUsize,
+
     /// How long a simulated pod takes to become ready: a duration, or a range to draw from
     #[arg(long, value_name = "DURATION|MIN..MAX", default_value = "200ms..800ms")]
     pub(crate) pod_startup: DelayRange,
@@ -257,6 +263,12 @@ fn parse_history_bytes(text: &str) -> Result<usize, String> {
         Ok(bytes) if bytes >= least => Ok(bytes),
         _ => Err(format!("found {text:?}, expected a number of bytes from {least} up")),
     }
+}
+
+/// More would show nothing else, and each has caches of its own.
+fn parse_managers(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().filter(|number: &NonZeroUsize| number.get() <= 5);
+    number.ok_or_else(|| "expected a whole number, 1 to 5".to_owned())
 }
 
 /// A number of something that there must be one of at least.

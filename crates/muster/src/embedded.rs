@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,7 @@ pub(crate) struct Settings {
     pub(crate) namespace_grace: Duration,
     pub(crate) controllers: BTreeSet<Name>,
     pub(crate) concurrency: Concurrency,
+    pub(crate) managers: NonZeroUsize,
     pub(crate) seed: Option<u64>,
     pub(crate) retention: Retention,
     pub(crate) authorization: authorizer::Mode,
@@ -57,6 +59,7 @@ impl Default for Settings {
             namespace_grace: Duration::ZERO,
             controllers: known_controllers().into_iter().collect(),
             concurrency: Concurrency::default(),
+            managers: NonZeroUsize::MIN,
             seed: None,
             retention: Retention::default(),
             authorization: authorizer::Mode::default(),
@@ -163,9 +166,10 @@ impl Server {
             seed,
             ..ManagerOptions::default()
         };
-        let clients = Clients { cluster, manager };
-        let running =
-            embedded::Embedded::start(&server, clients, authority.map(Arc::new), cluster_options, options).await?;
+        let (clients, authority) = (Clients { cluster, manager }, authority.map(Arc::new));
+        let started =
+            embedded::Embedded::start(&server, clients, authority, cluster_options, options, settings.managers);
+        let running = started.await?;
         Ok(Embedded { client, requests, running })
     }
 }

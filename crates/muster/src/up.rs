@@ -74,6 +74,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
         namespace_grace: Duration::ZERO,
         controllers,
         concurrency: arguments.concurrency,
+        managers: arguments.managers,
         seed: arguments.seed,
         retention: Retention { window: arguments.history, bytes: arguments.history_bytes },
         authorization: match arguments.authorization_mode {

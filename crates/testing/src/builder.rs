@@ -1,5 +1,6 @@
 //! What a cluster is to be like, and its start.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -178,7 +179,9 @@ impl Builder {
         let manager = ManagerOptions { controllers, seed, ..ManagerOptions::default() };
         let clients = Clients { cluster: own("cluster"), manager: own("controllers") };
         let authority = Arc::new(Authority::generate().map_err(|error| Error::NoAuthority(error.into()))?);
-        let embedded = Embedded::start(&server, clients, Some(Arc::clone(&authority)), cluster, manager).await?;
+        let embedded =
+            Embedded::start(&server, clients, Some(Arc::clone(&authority)), cluster, manager, NonZeroUsize::MIN)
+                .await?;
         let (startup, shutdown) = (self.pod_startup.max(), self.pod_shutdown);
         let usual = (startup + shutdown) * 10 + Duration::from_secs(60);
         // Longer than anything that was begun takes.
