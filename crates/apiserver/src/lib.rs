@@ -57,6 +57,7 @@ use crate::access::{User, authorizer};
 use crate::clock::Clock;
 use crate::generator::Generator;
 use crate::http::in_flight::InFlight;
+use crate::http::muster::Extension;
 use crate::http::{Service, Shared};
 use crate::identity::Identity;
 use crate::kinds::Kind;
@@ -267,8 +268,15 @@ impl ApiServer {
         &self.shared.registry
     }
 
-    /// Ends all watches, for good.
+    /// Has an extension answer `/muster/NAME` and the paths below it, in place of an earlier one of that name. It may hold
+    /// what holds this server: [`ApiServer::stop`] lets go of it.
+    pub fn extend(&self, name: &'static str, extension: Arc<dyn Extension>) {
+        self.shared.extensions.add(name, extension);
+    }
+
+    /// Ends all watches and forgets the extensions, for good.
     pub fn stop(&self) {
+        self.shared.extensions.clear();
         self.shared.stopping.send_replace(true);
     }
 

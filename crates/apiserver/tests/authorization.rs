@@ -2,9 +2,16 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, ready};
+use http::Response;
 use muster_apiserver::Options;
 use muster_apiserver::access::authentication::Anonymous;
 use muster_apiserver::access::authorizer::Mode;
+use muster_apiserver::http::LARGEST_BODY;
+use muster_apiserver::http::muster::{Asked, Extension};
 use serde_json::{Value, json};
 use support::{Server, options, start, start_with};
 
@@ -119,6 +126,48 @@ async fn where_all_is_denied_only_masters_may_and_nobody_may_be_kept_out() {
     assert!(refused.json()["message"].as_str().is_some_and(|said| said.ends_with(": Everything is forbidden.")));
     let server = start_with(Options { anonymous: Some(Anonymous::Refused), ..options() });
     assert_eq!(server.send("GET", "/healthz", &[("Authorization", "")], "").await.status, 401);
+}
+
+/// Answers 202 with what it was asked.
+struct Echo(&'static str);
+
+impl Extension for Echo {
+    fn answer(&self, asked: Asked) -> BoxFuture<'_, Response<Bytes>> {
+        let Asked { method, rest, query, body } = asked;
+        let said = format!("{}: {method} {rest:?} {query:?} {body:?}", self.0);
+        Box::pin(ready(Response::builder().status(202).body(said.into()).expect("an answer")))
+    }
+}
+
+/// Contract: API-31
+#[tokio::test(start_paused = true)]
+async fn extensions_answer_masters_below_their_names() {
+    let server = start_with(Options { authorization: Mode::AlwaysAllow, ..options() });
+    assert_eq!(server.get("/muster/echo").await.status, 404, "there is none yet");
+    server.api.extend("echo", Arc::new(Echo("first")));
+    let second = Arc::new(Echo("second"));
+    server.api.extend("echo", Arc::clone(&second) as Arc<_>);
+    for (method, path, body, said) in [
+        ("GET", "/muster/echo", "", r#"second: GET "" "" b"""#),
+        ("GET", "/muster/echo/a/b%20c?d=%20&e", "", r#"second: GET "a/b c" "d=%20&e" b"""#),
+        ("POST", "/muster/echo/a", "x", r#"second: POST "a" "" b"x""#),
+        ("DELETE", "/muster/echo/a/", "", r#"second: DELETE "a" "" b"""#),
+    ] {
+        let answer = server.send(method, path, &[], body).await;
+        assert_eq!((answer.status, &*answer.body), (202, said.as_bytes()), "{method} {path}");
+        let refused = server.send(method, path, &[BOB], body).await;
+        assert_eq!(refused.status, 403, "{method} {path}");
+        let words = refused.json()["message"].as_str().unwrap_or_default().to_owned();
+        assert!(words.ends_with(": only the group system:masters may"), "{words}");
+        assert_eq!(server.send(method, path, &[("Authorization", "")], body).await.status, 401, "{method} {path}");
+    }
+    for path in ["/muster", "/muster/", "/muster/ech", "/echo"] {
+        assert_eq!(server.get(path).await.status, 404, "{path}");
+    }
+    let long = vec![b'x'; LARGEST_BODY + 1];
+    assert_eq!(server.send("POST", "/muster/echo", &[], long).await.status, 413);
+    server.api.stop();
+    assert_eq!(Arc::strong_count(&second), 1, "the server let go of it");
 }
 
 fn rule(verb: &str, resource: &str) -> Value {

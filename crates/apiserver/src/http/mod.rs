@@ -17,6 +17,7 @@ pub mod discovery;
 mod durable;
 pub mod in_flight;
 pub mod metrics;
+pub mod muster;
 pub mod negotiate;
 pub mod openapi;
 pub mod path;
@@ -44,7 +45,6 @@ use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
 use crate::access::User;
-use crate::access::attributes::{Attributes, forbidden};
 use crate::access::authentication::{self, Authenticator};
 use crate::access::impersonation::Impersonation;
 use crate::access::questions::Answers;
@@ -55,7 +55,6 @@ use crate::model::Name;
 use crate::model::Subresource;
 use crate::registry::options::{Query, WriteOptions};
 use crate::registry::{Registry, Served};
-use crate::snapshot;
 use crate::status::ApiError;
 use crate::storage::disk::Keeper;
 use crate::webhook::conversions::Conversions;
@@ -64,6 +63,7 @@ use aside::aside_in_steps;
 use body::Body;
 use in_flight::{Hold, InFlight, Slot};
 use metrics::{Labels, Metrics};
+use muster::Extensions;
 use negotiate::{Offer, Output};
 use path::Target;
 use resources::Verb;
@@ -94,6 +94,8 @@ pub struct Shared {
     in_flight: InFlight,
     /// Who the cluster is, where that is kept.
     identity: Option<Identity>,
+    /// What answers other paths under `/muster/`.
+    pub(crate) extensions: Extensions,
     /// Writes to the disk, where there is one. When nobody shares it any more, all is written.
     pub(crate) keeper: Mutex<Option<Keeper>>,
 }
@@ -118,6 +120,7 @@ impl Shared {
             impersonation: Impersonation::default(),
             in_flight,
             identity,
+            extensions: Extensions::default(),
             keeper: Mutex::default(),
         }
     }
@@ -236,7 +239,13 @@ impl Service {
             Target::Resource(group, _, path) if path.beyond => {
                 (discovery::nothing(registry, group, headers, &query), labels("other", &none, ""))
             }
-            Target::Other(parts_of_path) => (self.other(user, parts_of_path, parts, &query), labels("get", &none, "")),
+            Target::Other(parts_of_path) => {
+                let response = match parts_of_path.split_first() {
+                    Some((&"muster", below)) => self.muster(user, (below, parts.uri.path()), parts, body).await,
+                    _ => self.other(parts_of_path, parts, &query),
+                };
+                (response, labels("get", &none, ""))
+            }
             Target::Resource(group, version, path) => {
                 let bound = bindings(registry, group, version, path);
                 let binds = bound.is_some();
@@ -439,7 +448,7 @@ impl Service {
         respond::text(200, text)
     }
 
-    fn other(&self, user: &User, path: &[&str], parts: &Parts, query: &Query) -> Response<Body> {
+    fn other(&self, path: &[&str], parts: &Parts, query: &Query) -> Response<Body> {
         let plain = |value: &serde_json::Value| {
             respond::value(200, value, Output { format: Format::Json, pretty: true, transform: None })
         };
@@ -456,19 +465,6 @@ impl Service {
                 let text = self.shared.metrics.text(&self.shared.registry);
                 respond::bytes(200, metrics::TEXT, text)
             }
-            ["muster", "snapshot"] => match &self.shared.identity {
-                Some(_) if parts.method != Method::GET => respond::error(&ApiError::method_not_allowed(), None),
-                // The keys that make anybody somebody else are in it.
-                Some(_) if !user.may_do_anything() => {
-                    let attributes = Attributes::Path { verb: "get".into(), path: "/muster/snapshot" };
-                    respond::error(&forbidden(user, &attributes, "only the group system:masters may"), None)
-                }
-                Some(identity) => {
-                    let pieces = snapshot::of_storage(&self.shared.registry.storage, identity);
-                    respond::with_body(200, "application/gzip", Body::stream(futures::stream::iter(pieces)))
-                }
-                None => respond::no_such_page(),
-            },
             ["openapi", "v3"] => openapi::index(&self.shared.registry),
             ["openapi", "v3", rest @ ..] => {
                 openapi::document(&self.shared.registry, &rest.join("/"), &parts.headers, query)
