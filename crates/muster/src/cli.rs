@@ -17,6 +17,7 @@ use crate::data::DataFlags;
 use crate::envtest::install::Envtest;
 use crate::explain;
 use crate::export::Export;
+use crate::faults::FaultsCommand;
 use crate::shadow::ShadowCommand;
 use crate::snapshot::SnapshotCommand;
 use crate::tree::RolloutCommand;
@@ -71,6 +72,9 @@ pub(crate) enum Command {
     Shadow(ShadowCommand),
     /// Make a folder of programs for KUBEBUILDER_ASSETS, with which the test suites of Go operators run on this server
     Envtest(Envtest),
+    /// Make a cluster of `muster up` fail, to see what its controllers do: stale caches, broken watches, a failover
+    #[command(subcommand)]
+    Faults(FaultsCommand),
     /// Save a cluster of `muster up` into a file, and bring it back
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
@@ -110,6 +114,10 @@ Examples:
   # A second user, who may do what roles say
   echo s3cret,alice,u1,devs > tokens.csv
   muster up --token-auth-file tokens.csv
+
+  # Two managers, of which one leads; kill it, and see the other take over
+  muster up --managers 2
+  muster faults kill-leader
 
   # Keep it: the same cluster is there again after the process ends, however it ends
   muster up --data-dir ~/clusters/one
@@ -159,9 +167,9 @@ pub(crate) struct Up {
     #[command(flatten)]
     pub(crate) concurrency: Concurrency,
 
-    /// How many managers run those of them that watch Deployments, ReplicaSets and ReplicationControllers, 1 to 5. Of
-    /// several one leads, by the Lease kube-system/muster-controller-manager. It lasts 3 s instead of the 15 s of
-    /// Kubernetes: a leader that `muster faults kill-leader` kills is followed within some 4 s
+    /// How many managers run the controllers of Deployments, ReplicaSets and ReplicationControllers, 1 to 5. Of several one
+    /// leads, by the Lease kube-system/muster-controller-manager. It lasts 3 s instead of Kubernetes' 15 s: a leader that
+    /// `muster faults kill-leader` kills is followed within some 4 s
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_managers)]
     pub(crate) managers: NonZeroUsize,
 

@@ -23,6 +23,7 @@ use muster_runtime::manager::{Name, Options as ManagerOptions};
 use tokio::net::TcpListener;
 
 use crate::cli::Concurrency;
+use crate::faults::{Stage, Watched, Watches};
 use crate::requests::{Counted, Requests, Sender};
 
 /// How many simulated nodes hold so many small pods: three or more.
@@ -73,11 +74,13 @@ impl Default for Settings {
 pub(crate) struct Server {
     /// The program's own client.
     pub(crate) client: Client,
-    /// The client of the manager's controllers.
+    /// The client of the managers.
     controllers: Client,
     /// The client of nodes, scheduler and what else makes it a cluster.
     cluster: Client,
     requests: Arc<Requests>,
+    /// Those that the managers open.
+    watches: Arc<Watches>,
     server: ApiServer,
     settings: Settings,
     seed: u64,
@@ -90,6 +93,7 @@ pub(crate) struct Embedded {
     /// The requests of everybody but the program itself.
     pub(crate) requests: Arc<Requests>,
     running: embedded::Embedded,
+    stage: Stage,
 }
 
 /// Where a server listens.
@@ -120,10 +124,12 @@ impl Server {
         // The server keeps objects as JSON: within a process that is the shortest way.
         let options = ClientOptions { user_agent: "muster".to_owned(), protobuf: false, ..ClientOptions::default() };
         let client = Client::in_process(server.service(), &options);
-        let counted = |sender| Client::in_process(Counted::new(server.service(), sender, &requests), &options);
-        let (controllers, cluster) = (counted(Sender::Controllers), counted(Sender::Cluster));
+        let counted = |sender| Counted::new(server.service(), sender, &requests);
+        let cluster = Client::in_process(counted(Sender::Cluster), &options);
+        let watches = Arc::new(Watches::default());
+        let controllers = Client::in_process(Watched::new(counted(Sender::Controllers), &watches), &options);
         let seed = settings.seed.unwrap_or_else(|| u64::from(std::process::id()));
-        Self { client, controllers, cluster, requests, server, settings: settings.clone(), seed }
+        Self { client, controllers, cluster, requests, watches, server, settings: settings.clone(), seed }
     }
 
     /// Tells others whose client certificates are credentials here.
@@ -147,7 +153,7 @@ impl Server {
 
     /// Starts nodes and controllers. Requests for certificates are signed by the authority, where there is one.
     pub(crate) async fn start(self, authority: Option<Authority>) -> Result<Embedded> {
-        let Self { client, controllers: manager, cluster, requests, server, settings, seed } = self;
+        let Self { client, controllers: manager, cluster, requests, watches, server, settings, seed } = self;
         let cluster_options = ClusterOptions {
             nodes: settings.nodes,
             pod_startup: settings.pod_startup,
@@ -170,7 +176,8 @@ impl Server {
         let started =
             embedded::Embedded::start(&server, clients, authority, cluster_options, options, settings.managers);
         let running = started.await?;
-        Ok(Embedded { client, requests, running })
+        let stage = Stage::new(watches, Arc::clone(running.managers()));
+        Ok(Embedded { client, requests, running, stage })
     }
 }
 
@@ -183,6 +190,11 @@ impl Embedded {
     /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.
     pub(crate) async fn failed(&mut self) -> anyhow::Error {
         anyhow::anyhow!("the controllers have failed: {}", self.running.failed().await)
+    }
+
+    /// Its managers, and what can be done to them.
+    pub(crate) fn stage(&self) -> &Stage {
+        &self.stage
     }
 
     /// Ends controllers, nodes and server, in that order.

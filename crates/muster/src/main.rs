@@ -12,6 +12,7 @@ mod embedded;
 mod envtest;
 mod explain;
 mod export;
+mod faults;
 mod follow;
 mod kubeconfig;
 mod manifest;
@@ -97,6 +98,7 @@ fn main() -> ExitCode {
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Bench(Bench::Manager(arguments)) => bench::manager::run(arguments).await,
             Command::Envtest(arguments) => envtest::install::install(arguments),
+            Command::Faults(command) => faults::run(command).await,
             Command::Snapshot(command) => snapshot::run(command).await,
             Command::Export(arguments) => export::run(arguments).await,
             Command::Shadow(_) | Command::Completions { .. } => Ok(()),

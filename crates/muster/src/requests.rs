@@ -89,7 +89,7 @@ impl Purpose {
 }
 
 /// The plural and the subresource of a path: `/apis/apps/v1/namespaces/NAMESPACE/replicasets/NAME/status`.
-fn target(path: &str) -> (&str, Option<&str>) {
+pub(crate) fn target(path: &str) -> (&str, Option<&str>) {
     let mut parts = path.split('/').skip(1);
     // The group and version: `api/v1`, or `apis/GROUP/VERSION`.
     let skipped = if parts.next() == Some("apis") { 2 } else { 1 };

@@ -29,6 +29,7 @@ use crate::apply::{Applied, apply};
 use crate::cli::{AuthorizationMode, Up};
 use crate::data::Data;
 use crate::embedded::{Server, Settings, addresses};
+use crate::faults::door::Door;
 use crate::follow::Follow;
 use crate::parent::Parent;
 use crate::progress::{Display, Ending, Serving};
@@ -59,6 +60,9 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     // From here on a signal asks for an orderly end; it is answered once there is something to end.
     let mut end = End { signals: Signals::listen()?, parent: arguments.exit_with_parent.then(Parent::now) };
     let controllers = manager::select(&arguments.controllers, &known_controllers()).context("--controllers")?;
+    if arguments.managers.get() > 1 && manager::CONTROLLERS.iter().all(|ours| !controllers.contains(ours)) {
+        bail!("--managers {}: --controllers chooses none of those that they would run", arguments.managers);
+    }
     let mut documents = Vec::new();
     for file in &arguments.files {
         documents.extend(manifest::read(file)?);
@@ -93,6 +97,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     let endpoint = server.listen(listener, &tls)?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
     let mut embedded = server.start(Some(authority)).await?;
+    Door::open(&disk, embedded.stage());
     display.serving(Serving {
         kubeconfig: std::path::absolute(&arguments.kubeconfig).context("--kubeconfig")?,
         url: endpoint.url.clone(),

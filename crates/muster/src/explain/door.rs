@@ -95,7 +95,7 @@ fn bearer(header: &HeaderValue) -> Option<&str> {
 }
 
 /// A refusal of our own.
-pub(super) fn refusal(code: u16, reason: &str, message: impl Into<String>) -> ApiError {
+pub(crate) fn refusal(code: u16, reason: &str, message: impl Into<String>) -> ApiError {
     ApiError { code, reason: reason.to_owned(), message: message.into(), details: None }
 }
 

@@ -51,10 +51,11 @@ impl Explaining {
         query: &str,
         authorization: Option<&HeaderValue>,
     ) -> Response<Full<Bytes>> {
-        match self.explained(method, rest, query, authorization).await {
+        let answer = match self.explained(method, rest, query, authorization).await {
             Ok(json) => response(StatusCode::OK, json),
-            Err(refused) => status(&refused),
-        }
+            Err(refused) => status(&refused, "GET"),
+        };
+        answer.map(Full::new)
     }
 
     async fn explained(
@@ -148,8 +149,8 @@ fn not_explained(error: &NotExplained) -> ApiError {
     }
 }
 
-/// A refusal as Kubernetes tells it.
-fn status(refused: &ApiError) -> Response<Full<Bytes>> {
+/// A refusal as Kubernetes tells it; where it is that of a method, `allowed` is the one to use.
+pub(crate) fn status(refused: &ApiError, allowed: &'static str) -> Response<Bytes> {
     let ApiError { code, reason, message, .. } = refused;
     let body = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -159,7 +160,7 @@ fn status(refused: &ApiError) -> Response<Full<Bytes>> {
     let mut response = response(status, Bytes::from(body.to_string()));
     let also = match *code {
         401 => Some((header::WWW_AUTHENTICATE, "Bearer")),
-        405 => Some((header::ALLOW, "GET")),
+        405 => Some((header::ALLOW, allowed)),
         429 | 503 => Some((header::RETRY_AFTER, "1")),
         _ => None,
     };
@@ -167,8 +168,9 @@ fn status(refused: &ApiError) -> Response<Full<Bytes>> {
     response
 }
 
-fn response(status: StatusCode, json: Bytes) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(json));
+/// An answer in JSON.
+pub(crate) fn response(status: StatusCode, json: Bytes) -> Response<Bytes> {
+    let mut response = Response::new(json);
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

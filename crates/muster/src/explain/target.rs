@@ -33,23 +33,28 @@ impl Target {
     /// # Errors
     /// What was expected in place of the words.
     pub(crate) fn of(words: &[String]) -> Result<Self, String> {
-        let (kind, name) = match words {
+        let (word, name) = match words {
             [word] => {
                 word.split_once('/').ok_or_else(|| format!("of which {word:?}? expected KIND NAME or KIND/NAME"))?
             }
             [kind, name] => (&**kind, &**name),
             _ => return Err("expected KIND NAME or KIND/NAME".to_owned()),
         };
-        let found = KINDS.iter().find(|(_, names)| names.iter().any(|known| known.eq_ignore_ascii_case(kind)));
-        let Some((kind, _)) = found else {
+        let Some(kind) = self::kind(word) else {
             let known: Vec<String> = KINDS.iter().map(|(_, names)| names[..3].join(", ")).collect();
-            return Err(format!("{kind:?} cannot be explained; known are {}", known.join(", ")));
+            return Err(format!("{word:?} cannot be explained; known are {}", known.join(", ")));
         };
         if !is_dns1123_subdomain(name) {
             return Err(format!("{name:?} is no name of an object: lower case letters, digits, '-' and '.'"));
         }
-        Ok(Self { kind: *kind, name: name.to_owned() })
+        Ok(Self { kind, name: name.to_owned() })
     }
+}
+
+/// The kind of that name, if it is one that can be explained.
+pub(crate) fn kind(word: &str) -> Option<Kind> {
+    let named = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(word));
+    KINDS.iter().find(|(_, names)| named(names)).map(|(kind, _)| *kind)
 }
 
 /// The arguments that name an object in a cluster.

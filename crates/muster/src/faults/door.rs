@@ -1,0 +1,121 @@
+//! `/muster/faults` on the API server of `muster up`: what the page does in the process, for `muster faults` outside of it.
+//!
+//! | Request | Body | Answer |
+//! |---|---|---|
+//! | `GET /muster/faults` | | [`Seen`](super::stage::Seen) |
+//! | `POST /muster/faults/hold` | `{"resource": "pods", "seconds": 5}` | `{"watches": 2}` |
+//! | `POST /muster/faults/cut` | `{"resource": "pods"}` or `{}` | `{"watches": 2}` |
+//! | `POST /muster/faults/kill-leader` | | `{"killed": "muster-1"}` |
+//!
+//! Who may is for the server to say: the group system:masters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::{self, BoxFuture};
+use http::{Method, Response, StatusCode};
+use muster_apiserver::ApiServer;
+use muster_apiserver::http::muster::{Asked, Extension};
+use muster_runtime::client::ApiError;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::resource::Resource;
+use super::stage::{HoldTime, Stage};
+use crate::explain::door::refusal;
+use crate::explain::endpoint::{response, status};
+
+/// Its name below `/muster/`.
+pub(super) const NAME: &str = "faults";
+
+/// What answers.
+pub(crate) struct Door(Stage);
+
+/// The body of a `hold`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hold {
+    pub(super) resource: String,
+    pub(super) seconds: f64,
+}
+
+/// The body of a `cut`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cut {
+    /// None for all.
+    pub(super) resource: Option<String>,
+}
+
+impl Door {
+    /// To this stage.
+    pub(super) fn of(stage: &Stage) -> Self {
+        Self(stage.clone())
+    }
+
+    /// Has the server of this stage answer.
+    pub(crate) fn open(server: &ApiServer, stage: &Stage) {
+        server.extend(NAME, Arc::new(Self::of(stage)));
+    }
+
+    fn done(&self, asked: &Asked) -> Result<Value, Box<ApiError>> {
+        let Self(stage) = self;
+        match (&*asked.rest, &asked.method) {
+            ("", &Method::GET) => Ok(json!(stage.seen())),
+            ("hold", &Method::POST) => {
+                let Hold { resource, seconds } = body(&asked.body)?;
+                let time = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
+                let time = time.and_then(HoldTime::of).map_err(|said| bad("seconds", &said))?;
+                Ok(json!({"watches": stage.hold(named(&resource)?, time)}))
+            }
+            ("cut", &Method::POST) => {
+                let Cut { resource } = body(&asked.body)?;
+                let resource = resource.as_deref().map(named).transpose()?;
+                Ok(json!({"watches": stage.cut(resource)}))
+            }
+            ("kill-leader", &Method::POST) => match stage.kill_leader() {
+                Ok(killed) => Ok(json!({"killed": killed})),
+                Err(why) => Err(refused(409, "Conflict", why.to_string())),
+            },
+            ("" | "hold" | "cut" | "kill-leader", method) => {
+                let said = format!("{method} is not allowed here, only {}", allowed(&asked.rest));
+                Err(refused(405, "MethodNotAllowed", said))
+            }
+            (rest, _) => {
+                Err(refused(404, "NotFound", format!("{rest:?} is no fault: there are hold, cut and kill-leader")))
+            }
+        }
+    }
+}
+
+impl Extension for Door {
+    fn answer(&self, asked: Asked) -> BoxFuture<'_, Response<Bytes>> {
+        let answer = match self.done(&asked) {
+            Ok(json) => response(StatusCode::OK, Bytes::from(json.to_string())),
+            Err(error) => status(&error, allowed(&asked.rest)),
+        };
+        Box::pin(future::ready(answer))
+    }
+}
+
+fn allowed(rest: &str) -> &'static str {
+    if rest.is_empty() { "GET" } else { "POST" }
+}
+
+fn named(resource: &str) -> Result<Resource, Box<ApiError>> {
+    Resource::of(resource).map_err(|said| bad("resource", &said))
+}
+
+fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<ApiError>> {
+    serde_json::from_slice(bytes).map_err(|error| refused(400, "BadRequest", format!("the body: {error}")))
+}
+
+fn bad(field: &str, said: &str) -> Box<ApiError> {
+    refused(400, "BadRequest", format!("{field}: {said}"))
+}
+
+fn refused(code: u16, reason: &str, message: String) -> Box<ApiError> {
+    Box::new(refusal(code, reason, message))
+}

@@ -1,0 +1,321 @@
+//! The faults of a running `muster up --managers 2`, made by `muster faults` and seen by kubectl.
+
+mod harness;
+mod outside;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use harness::tests;
+use outside::{Cluster, MUSTER, muster, text, write};
+use serde_json::Value;
+
+tests! {
+    another_manager_finishes_what_was_asked_for_after_the_leader_was_killed: "kubectl",
+    a_replicaset_makes_no_pod_too_many_while_its_pods_are_held: "kubectl",
+    nothing_is_lost_where_watches_are_cut: "kubectl",
+    what_cannot_be_done_is_refused_with_its_reason: "kubectl",
+    what_is_asked_wrongly_is_not_sent,
+}
+
+/// The longest that anything is waited for: many times what it takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Contract: CM-04, B-12
+fn another_manager_finishes_what_was_asked_for_after_the_leader_was_killed() {
+    let scene = Scene::start("Deployment", 10);
+    let first = scene.leader();
+    let (killed, _) = scene.faults(&["kill-leader"]);
+    assert!(killed.starts_with("killed: muster-"), "{killed}");
+    scene.cluster.kubectl(&["scale", "deployment/web", "--replicas=150"]);
+    scene.reports(150);
+
+    // A candidate that was starved of its machine may have been followed too, by the same rules.
+    let managers = scene.until("two managers, of which one leads", |seen| {
+        let managers = managers(seen);
+        managers.len() == 2 && managers.values().filter(|leads| **leads).count() == 1
+    });
+    let managers = self::managers(&managers);
+    assert!(!managers.contains_key(&*killed_one(&killed)), "{killed} {managers:?}");
+    assert!(managers.keys().any(|name| !["muster-1", "muster-2"].contains(&&**name)), "a new one: {managers:?}");
+    assert!(["muster-1", "muster-2"].contains(&&*first), "{first}");
+    let lease = ["get", "lease", "-n", "kube-system", "muster-controller-manager", "-o"];
+    let transitions = scene.cluster.kubectl(&[&lease[..], &["jsonpath={.spec.leaseTransitions}"]].concat());
+    assert!(transitions.parse::<u32>().is_ok_and(|count| count >= 1), "{transitions}");
+    scene.made_once(150);
+}
+
+/// Contract: EX-07, RS-07
+fn a_replicaset_makes_no_pod_too_many_while_its_pods_are_held() {
+    let scene = Scene::start("ReplicaSet", 2);
+    let (held, _) = scene.faults(&["hold", "pods", "--for", "5m"]);
+    // Both managers have one.
+    assert_eq!(held, "held for 300s: 2 watches of pods, and those that are opened meanwhile\n");
+    scene.cluster.kubectl(&["scale", "rs/web", "--replicas=5"]);
+    scene.watch.borrow_mut().read(|seen| seen.count() == 5);
+    // What wakes it finds a cache that is behind its own writes, and expectations that are not met.
+    scene.cluster.kubectl(&["label", "rs/web", "again=1"]);
+    scene.cluster.kubectl(&["scale", "rs/web", "--replicas=6"]);
+    scene.cluster.kubectl(&["scale", "rs/web", "--replicas=5"]);
+    let field = |path: &str| scene.cluster.kubectl(&["get", "rs/web", "-o", &format!("jsonpath={{{path}}}")]);
+    assert_eq!(field(".status.replicas"), "2", "the cache is stale");
+    let pods = scene.cluster.kubectl(&["get", "pods", "-o", "name"]);
+    assert_eq!(pods.lines().count(), 5, "{pods}");
+    let seen = scene.seen();
+    let left = seen["watches"][0]["heldSeconds"].as_f64();
+    assert!(seen["watches"][0]["resource"] == "pods" && left.is_some_and(|left| left <= 300.0), "{seen}");
+
+    // A shorter hold in its place ends it.
+    scene.faults(&["hold", "pods", "--for", "1s"]);
+    scene.reports(5);
+    scene.until("the hold is over", |seen| seen["watches"][0]["heldSeconds"].is_null());
+    scene.made_once(5);
+}
+
+/// Contract: INF-05
+fn nothing_is_lost_where_watches_are_cut() {
+    let scene = Scene::start("ReplicaSet", 1);
+    let (cut, _) = scene.faults(&["cut"]);
+    assert_eq!(cut, "cut: 8 watches\n", "four of each manager");
+    for round in 1..=2 {
+        let replicas = 1 + 20 * round;
+        scene.cluster.kubectl(&["scale", "rs/web", &format!("--replicas={replicas}")]);
+        scene.faults(&["cut", "pods"]);
+        scene.faults(&["cut", "rs"]);
+        scene.reports(replicas);
+    }
+    scene.made_once(41);
+    scene.watches();
+}
+
+fn what_cannot_be_done_is_refused_with_its_reason() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let users = write(folder.path(), "tokens.csv", "s3cret,alice,u1,devs\n");
+    let cluster = Cluster::start(&["--nodes", "0", "--token-auth-file", &users]);
+    let ours = cluster.kubeconfig().to_string_lossy().into_owned();
+    let refused = |arguments: &[&str], kubeconfig: &str| {
+        let output = faults(arguments, kubeconfig);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", text(&output.stdout));
+        text(&output.stderr)
+    };
+    let alone = refused(&["kill-leader"], &ours);
+    assert_eq!(alone, "error: there is one manager only, and none to take over from it\n");
+
+    let config = fs::read_to_string(&ours).expect("the kubeconfig");
+    let token = config.lines().find_map(|line| line.trim().strip_prefix("token: ")).expect("a token");
+    let alice = write(folder.path(), "alice", &config.replace(token, "s3cret"));
+    let forbidden = refused(&["cut"], &alice);
+    assert!(forbidden.contains(r#"User "alice" cannot post path "/muster/faults/cut""#), "{forbidden}");
+
+    let elsewhere = write(folder.path(), "elsewhere", &somebody_else());
+    let none = refused(&["list"], &elsewhere);
+    assert_eq!(
+        none,
+        format!("error: the server of {elsewhere} knows no faults: it is no `muster up` of this version\n")
+    );
+    let missing = refused(&["cut"], "no/such/file");
+    assert!(missing.contains("no/such/file"), "{missing}");
+}
+
+fn what_is_asked_wrongly_is_not_sent() {
+    for (arguments, said) in [
+        (vec!["hold", "nodes", "--for", "5s"], r#"found "nodes", expected what the managers watch: pods, "#),
+        (vec!["hold", "pods", "--for", "999ms"], "found 999ms, expected a duration from 1s to 5m"),
+        (vec!["hold", "pods", "--for", "301s"], "found 301s, expected a duration from 1s to 5m"),
+        (vec!["hold", "pods"], "--for <DURATION>"),
+        (vec!["cut", "pods", "rs"], "unexpected argument 'rs'"),
+    ] {
+        let output = faults(&arguments, "no/such/file");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(said), "{arguments:?}: {}", text(&output.stderr));
+    }
+    for (arguments, code, said) in [
+        (vec!["--managers", "6"], 2, "expected a whole number, 1 to 5"),
+        (vec!["--managers", "0"], 2, "expected a whole number, 1 to 5"),
+        (vec!["--managers", "2", "--controllers", "-deployment"], 1, "--managers 2: --controllers chooses none"),
+    ] {
+        let output = muster(&[&["up"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        assert!(text(&output.stderr).contains(said), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+/// A cluster with two managers of which one leads, a workload `web`, and what became of its pods since the beginning.
+struct Scene {
+    cluster: Cluster,
+    watch: RefCell<Watch>,
+    kind: &'static str,
+}
+
+impl Scene {
+    fn start(kind: &'static str, replicas: usize) -> Self {
+        // Pods that nobody runs are enough.
+        let cluster = Cluster::start(&["--managers", "2", "--nodes", "0"]);
+        let watch = Watch::start(&cluster).into();
+        let scene = Self { cluster, watch, kind };
+        scene.leader();
+        scene.watches();
+        let web = format!(
+            "apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: web, namespace: default}}\nspec:\n  \
+             replicas: {replicas}\n  selector: {{matchLabels: {{app: web}}}}\n  template:\n    \
+             metadata: {{labels: {{app: web}}}}\n    spec: {{containers: [{{name: c, image: nginx}}]}}\n"
+        );
+        scene.cluster.kubectl_with(&["apply", "-f", "-"], &web);
+        scene.reports(replicas);
+        scene
+    }
+
+    /// Runs `muster faults`, which succeeds.
+    fn faults(&self, arguments: &[&str]) -> (String, String) {
+        let output = faults(arguments, &self.cluster.kubeconfig().to_string_lossy());
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    }
+
+    fn seen(&self) -> Value {
+        serde_json::from_str(&self.faults(&["list", "-o", "json"]).0).expect("JSON")
+    }
+
+    fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let seen = self.seen();
+            if holds(&seen) {
+                return seen;
+            }
+            assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}; {seen}");
+        }
+    }
+
+    /// Waits for a leader, and says who it is.
+    fn leader(&self) -> String {
+        let leads = |seen: &Value| managers(seen).into_iter().find_map(|(name, leads)| leads.then_some(name));
+        leads(&self.until("somebody leads", |seen| leads(seen).is_some())).expect("it was just seen")
+    }
+
+    /// Waits until both managers watch everything.
+    fn watches(&self) {
+        self.until("all watches of both", |seen| {
+            seen["watches"].as_array().is_some_and(|watches| watches.iter().all(|watches| watches["open"] == 2))
+        });
+    }
+
+    /// Waits until the workload reports so many pods.
+    fn reports(&self, replicas: usize) {
+        self.wait(&format!("{{.status.replicas}}={replicas}"));
+    }
+
+    fn wait(&self, condition: &str) {
+        let (web, patience) = (format!("{}/web", self.kind), format!("--timeout={}s", PATIENCE.as_secs()));
+        self.cluster.kubectl(&["wait", &web, &format!("--for=jsonpath={condition}"), &patience]);
+    }
+
+    /// So many pods were made, all by one owner, none was taken away, and there never were more.
+    fn made_once(&self, pods: usize) {
+        // What was watched before this pod is all there was.
+        self.cluster.kubectl(&["run", "last", "--image=nginx", "--restart=Never"]);
+        let mut watch = self.watch.borrow_mut();
+        watch.read(|seen| seen.owners.contains_key(""));
+        watch.owners.remove("");
+        let counts: Vec<usize> = watch.owners.values().map(BTreeSet::len).collect();
+        assert_eq!((counts, watch.deleted), (vec![pods], 0), "{:?}", watch.owners);
+    }
+}
+
+/// What becomes of all pods, line by line. A test that waits for more than will ever be hangs here.
+struct Watch {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    /// The names of the pods that each owner has made, also of those that are gone.
+    owners: BTreeMap<String, BTreeSet<String>>,
+    deleted: usize,
+}
+
+impl Watch {
+    fn start(cluster: &Cluster) -> Self {
+        let mut child = Command::new("kubectl")
+            .arg("--kubeconfig")
+            .arg(cluster.kubeconfig())
+            .args(["get", "pods", "--watch", "--output-watch-events", "-o"])
+            .arg("jsonpath={.type} {.object.metadata.name} {.object.metadata.ownerReferences[0].name}{\"\\n\"}")
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("kubectl starts");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe"));
+        Self { child, lines, owners: BTreeMap::new(), deleted: 0 }
+    }
+
+    /// Reads on until this holds.
+    fn read(&mut self, holds: impl Fn(&Self) -> bool) {
+        while !holds(self) {
+            let mut line = String::new();
+            let read = self.lines.read_line(&mut line).expect("kubectl's output");
+            assert!(read > 0, "kubectl ended after {:?}", self.owners);
+            let mut words = line.trim_end().split(' ');
+            let (event, name, owner) = (words.next(), words.next(), words.next().unwrap_or_default());
+            match event {
+                Some("ADDED") => {
+                    let name = name.expect("a name").to_owned();
+                    assert!(self.owners.entry(owner.to_owned()).or_default().insert(name), "twice: {line}");
+                }
+                Some("DELETED") => self.deleted += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// How many pods were made.
+    fn count(&self) -> usize {
+        self.owners.values().map(BTreeSet::len).sum()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The managers, and whether each leads.
+fn managers(seen: &Value) -> BTreeMap<String, bool> {
+    let managers = seen["managers"].as_array().cloned().unwrap_or_default();
+    let each = |manager: &Value| Some((manager["identity"].as_str()?.to_owned(), manager["leading"].as_bool()?));
+    managers.iter().filter_map(each).collect()
+}
+
+/// `killed: muster-1; ...`
+fn killed_one(said: &str) -> String {
+    said.trim_start_matches("killed: ").split(';').next().unwrap_or_default().to_owned()
+}
+
+fn faults(arguments: &[&str], kubeconfig: &str) -> Output {
+    let command = Command::new(MUSTER).arg("faults").args(arguments).args(["--kubeconfig", kubeconfig]).output();
+    command.expect("the program runs")
+}
+
+/// The kubeconfig of a server that knows nothing.
+fn somebody_else() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut stream = stream;
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \
+         'http://{address}'}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\nusers: [{{name: u, user: \
+         {{}}}}]\n"
+    )
+}
