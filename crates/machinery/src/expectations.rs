@@ -13,6 +13,7 @@ use std::time::Duration;
 use muster_objects::{Moment, ObjectKey};
 
 use crate::hash::FixedMap;
+use crate::least;
 
 /// After this time an expectation counts as met (EX-02).
 pub const EXPECTATIONS_TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -21,6 +22,19 @@ pub const EXPECTATIONS_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, Default)]
 pub struct Expectations {
     owners: FixedMap<ObjectKey, Expectation>,
+}
+
+/// An owner that waits for what was expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmet {
+    /// The owner.
+    pub owner: ObjectKey,
+    /// How many creations have not been seen.
+    pub creations: usize,
+    /// How many deletions have not been seen.
+    pub deletions: usize,
+    /// When they were expected.
+    pub since: Moment,
 }
 
 /// The expectations of one owner.
@@ -75,9 +89,20 @@ impl Expectations {
     /// minutes (EX-02).
     #[must_use]
     pub fn satisfied(&self, owner: &ObjectKey, now: Moment) -> bool {
-        self.owners.get(owner).is_none_or(|expectation| {
-            expectation.fulfilled() || now.saturating_since(expectation.since) > EXPECTATIONS_TIMEOUT
-        })
+        self.owners.get(owner).is_none_or(|expectation| expectation.satisfied(now))
+    }
+
+    /// The owners that are not satisfied, `most` at most and the oldest expectations first, and how many there are. Looks
+    /// at all owners.
+    #[must_use]
+    pub fn unmet(&self, most: usize, now: Moment) -> (Vec<Unmet>, usize) {
+        let unmet = self.owners.iter().filter(|(_, expectation)| !expectation.satisfied(now));
+        let (oldest, count) = least(unmet.map(|(owner, expectation)| (expectation.since, owner)), most);
+        let told = oldest.into_iter().map(|(since, owner)| {
+            let (creations, deletions) = self.pending(owner);
+            Unmet { owner: owner.clone(), creations: usize::try_from(creations).unwrap_or(0), deletions, since }
+        });
+        (told.collect(), count)
     }
 
     /// The expectations expire just after this moment. `None` if there are none.
@@ -137,6 +162,10 @@ impl Expectations {
 }
 
 impl Expectation {
+    fn satisfied(&self, now: Moment) -> bool {
+        self.fulfilled() || now.saturating_since(self.since) > EXPECTATIONS_TIMEOUT
+    }
+
     fn fulfilled(&self) -> bool {
         self.creations <= 0 && self.deletions.is_empty()
     }

@@ -49,10 +49,10 @@ impl QueueObserver for () {}
 /// The state of a key in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
-    /// It is dirty: it waits for a worker, or for the one that has it to finish.
-    pub ready: bool,
-    /// A worker is working on it.
-    pub in_work: bool,
+    /// For how long it has been dirty: it waits for a worker, or for the one that has it to finish; `None` if it is not.
+    pub ready_for: Option<Duration>,
+    /// For how long a worker has been working on it; `None` if none is.
+    pub in_work_for: Option<Duration>,
     /// How long until a delayed addition; `None` if there is none.
     pub due_in: Option<Duration>,
     /// How often it was added with a rate limit since `forget`.
@@ -69,7 +69,8 @@ pub struct WorkQueue<K, O = ()> {
     next_number: u64,
     /// The state of each key that is in the queue or has failed.
     keys: FixedMap<K, KeyState>,
-    in_work: usize,
+    /// Those that are in work, since the longest first. They are no more than there are workers.
+    in_work: Vec<K>,
     bucket: TokenBucket,
     shutting_down: bool,
     observer: O,
@@ -88,6 +89,10 @@ struct KeyState {
 }
 
 impl KeyState {
+    fn is_only_delayed(&self) -> bool {
+        self.dirty.is_none() && self.in_work.is_none()
+    }
+
     fn is_blank(&self) -> bool {
         self.dirty.is_none() && self.in_work.is_none() && self.waiting.is_none() && self.requeues == 0
     }
@@ -116,7 +121,7 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
             waiting: BTreeMap::new(),
             next_number: 0,
             keys: FixedMap::default(),
-            in_work: 0,
+            in_work: Vec::new(),
             bucket: TokenBucket::new(Duration::from_millis(100), 100),
             shutting_down: false,
             observer,
@@ -204,11 +209,21 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
     pub fn place(&self, key: &K, now: Moment) -> Place {
         let Some(state) = self.keys.get(key) else { return Place::default() };
         Place {
-            ready: state.dirty.is_some(),
-            in_work: state.in_work.is_some(),
+            ready_for: state.dirty.map(|since| now.saturating_since(since)),
+            in_work_for: state.in_work.map(|since| now.saturating_since(since)),
             due_in: state.waiting.map(|(at, _)| at.saturating_since(now)),
             requeues: state.requeues,
         }
+    }
+
+    /// The first keys, `most` at most, with their states: those in work, those that are ready in the order in which they
+    /// will be handed out, and those with a delay by when it ends. Costs what so many keys cost, however many there are.
+    #[must_use]
+    pub fn first(&self, most: usize, now: Moment) -> Vec<(K, Place)> {
+        // A key in work can have a delay as well.
+        let delayed = self.waiting.values().filter(|key| self.keys.get(*key).is_none_or(KeyState::is_only_delayed));
+        let keys = self.in_work.iter().chain(&self.ready).chain(delayed);
+        keys.take(most).map(|key| (key.clone(), self.place(key, now))).collect()
     }
 
     /// Hands out the next key; [`WorkQueue::done`] must follow. `None` if no key is ready: then
@@ -219,7 +234,7 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
         let state = self.keys.entry(key.clone()).or_default();
         let queued = state.dirty.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
         state.in_work = Some(now);
-        self.in_work += 1;
+        self.in_work.push(key.clone());
         self.observer.started(queued);
         Some(key)
     }
@@ -228,7 +243,7 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
     pub fn done(&mut self, key: &K, now: Moment) {
         let Some(state) = self.keys.get_mut(key) else { return };
         let Some(since) = state.in_work.take() else { return };
-        self.in_work -= 1;
+        self.in_work.retain(|other| other != key);
         self.observer.finished(now.saturating_since(since));
         if state.dirty.is_some() {
             self.ready.push_back(key.clone());
@@ -280,7 +295,7 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
     /// Whether no key is ready or in work, which ends a shutdown.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.ready.is_empty() && self.in_work == 0
+        self.ready.is_empty() && self.in_work.is_empty()
     }
 
     /// How many keys are ready to be taken: the metric `workqueue_depth`.
@@ -298,14 +313,20 @@ impl<K: Hash + Eq + Clone, O: QueueObserver> WorkQueue<K, O> {
     /// How many keys are in work.
     #[must_use]
     pub fn in_work(&self) -> usize {
-        self.in_work
+        self.in_work.len()
+    }
+
+    /// How many keys have a delay that has not ended.
+    #[must_use]
+    pub fn delayed(&self) -> usize {
+        self.waiting.len()
     }
 
     /// The sum of how long the keys in work have been so, and the longest of them: the metrics
     /// `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`.
     #[must_use]
     pub fn unfinished_work(&self, now: Moment) -> (Duration, Duration) {
-        let ages = self.keys.values().filter_map(|state| state.in_work).map(|since| now.saturating_since(since));
+        let ages = self.in_work.iter().filter_map(|key| self.place(key, now).in_work_for);
         ages.fold((Duration::ZERO, Duration::ZERO), |(sum, longest), age| (sum.saturating_add(age), longest.max(age)))
     }
 

@@ -121,8 +121,9 @@ fn written(
 
 impl From<Place> for Queued {
     fn from(place: Place) -> Self {
-        let Place { ready, in_work, due_in, requeues } = place;
-        Self { waiting: ready, in_work, due_in_seconds: due_in.map(seconds), failures: requeues }
+        let Place { ready_for, in_work_for, due_in, requeues } = place;
+        let (waiting, in_work) = (ready_for.is_some(), in_work_for.is_some());
+        Self { waiting, in_work, due_in_seconds: due_in.map(seconds), failures: requeues }
     }
 }
 

@@ -42,6 +42,23 @@ fn creations_are_counted_down_and_below_zero_is_satisfied_too() {
     assert!(expectations.satisfied(&key("other"), at(0)), "owners do not share");
 }
 
+/// Contract: EX-02, PG-02
+#[test]
+fn those_that_are_not_met_are_told_the_oldest_first() {
+    let mut expectations = Expectations::new();
+    expectations.expect_creations(&key("young"), 3, at(200));
+    expectations.expect_deletions(&key("old"), [key("a"), key("b")], at(100));
+    expectations.expect_creations(&key("expired"), 1, at(0));
+    expectations.expect_creations(&key("met"), 1, at(200));
+    expectations.creation_observed(&key("met"));
+    expectations.creation_observed(&key("young"));
+    let old = Unmet { owner: key("old"), creations: 0, deletions: 2, since: at(100) };
+    let young = Unmet { owner: key("young"), creations: 2, deletions: 0, since: at(200) };
+    assert_eq!(expectations.unmet(9, at(301)), (vec![old.clone(), young], 2));
+    assert_eq!(expectations.unmet(1, at(301)), (vec![old], 2));
+    assert_eq!(expectations.unmet(0, at(301)), (vec![], 2));
+}
+
 /// Contract: EX-01
 #[test]
 fn setting_an_expectation_replaces_the_earlier_one_and_stamps_the_time() {

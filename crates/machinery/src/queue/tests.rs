@@ -22,11 +22,12 @@ fn a_key_has_a_place() {
     let mut queue = WorkQueue::new();
     assert_eq!(queue.place(&"a", at(0)), Place::default());
     queue.add("a", at(0));
-    assert_eq!(queue.place(&"a", at(0)), Place { ready: true, ..Place::default() });
+    assert_eq!(queue.place(&"a", at(0)), Place { ready_for: Some(Duration::ZERO), ..Place::default() });
     assert_eq!(queue.get(at(0)), Some("a"));
-    assert_eq!(queue.place(&"a", at(0)), Place { in_work: true, ..Place::default() });
+    assert_eq!(queue.place(&"a", at(0)), Place { in_work_for: Some(Duration::ZERO), ..Place::default() });
     queue.add("a", at(1));
-    assert_eq!(queue.place(&"a", at(1)), Place { ready: true, in_work: true, ..Place::default() });
+    let both = Place { ready_for: Some(millis(2)), in_work_for: Some(millis(3)), ..Place::default() };
+    assert_eq!(queue.place(&"a", at(3)), both);
     queue.done(&"a", at(1));
     queue.get(at(1));
     let delay = queue.add_rate_limited("a", at(1));
@@ -341,6 +342,19 @@ proptest! {
                 prop_assert_eq!(queue.num_requeues(&key), requeues.get(&key).copied().unwrap_or(0));
             }
             prop_assert_eq!(queue.in_work(), in_work.len());
+            let first = queue.first(usize::MAX, at(now));
+            let (working, ready) = (in_work.len(), queue.len());
+            let rank = |(_, place): &(_, Place)| (place.in_work_for.is_none(), place.ready_for.is_none());
+            prop_assert!(first.is_sorted_by_key(|key| rank(key).0) && first[working..].is_sorted_by_key(|key| rank(key).1));
+            prop_assert!(first[working + ready..].is_sorted_by_key(|(_, place)| place.due_in));
+            let keys: BTreeSet<u8> = first.iter().map(|(key, _)| *key).collect();
+            prop_assert_eq!(keys.len(), first.len(), "each once");
+            let known = (0..4).filter(|key| {
+                let Place { ready_for, in_work_for, due_in, requeues: _ } = queue.place(key, at(now));
+                ready_for.is_some() || in_work_for.is_some() || due_in.is_some()
+            });
+            prop_assert_eq!(keys, known.collect::<BTreeSet<_>>());
+            prop_assert_eq!(queue.first(2, at(now)), &first[..first.len().min(2)]);
         }
         for key in std::mem::take(&mut in_work) {
             queue.done(&key, at(now));
