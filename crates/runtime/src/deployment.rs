@@ -15,6 +15,7 @@ use muster_controllers::deployment::{
 use muster_controllers::plan::Resource as PlanResource;
 use muster_inspect::explain::{Explanation, Memory, Role, Source};
 use muster_inspect::history::{Ended, History};
+use muster_inspect::inside::Inside;
 use muster_machinery::{Cache, Change};
 use muster_objects::{
     Deployment, Pod, ReplicaSet,
@@ -25,6 +26,7 @@ use muster_objects::{
 use crate::{
     history::event,
     informer::{Handler, Informers, Store, WatchedResource},
+    inside::{Part, informer},
     shell::{Caches, Context, Shell},
     workers::{Controller, Queue, Synced},
 };
@@ -107,6 +109,20 @@ impl DeploymentController {
         })?;
         let source = (Source::Manager { role }, Some(memory));
         Explanation::of_deployment(&deployment, begin, source, shell.server_now())
+    }
+}
+
+impl Part for DeploymentController {
+    fn begin(&self, source: Source) -> Inside {
+        self.inner.shell.begin_inside(source)
+    }
+
+    fn add_to(&self, inside: &mut Inside, controller: &'static str) {
+        let Inner { pods, sets, deployments, shell } = &*self.inner;
+        informer(inside, PlanResource::PODS.kind, pods, shell.recording());
+        informer(inside, PlanResource::REPLICA_SETS.kind, sets, shell.recording());
+        informer(inside, PlanResource::DEPLOYMENTS.kind, deployments, shell.recording());
+        shell.add_to(inside, controller);
     }
 }
 

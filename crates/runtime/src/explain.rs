@@ -85,6 +85,9 @@ pub enum NotExplained {
     /// The caches of this manager are not filled yet.
     #[error("the caches of the {} are not filled yet", .0.controller().name)]
     NotSynced(Kind),
+    /// This manager runs none of the controllers.
+    #[error("this manager runs no controller")]
+    NothingRuns,
     /// This manager was told to keep no history.
     #[error("this manager keeps no history (--history-bytes=0)")]
     NotRecorded,
@@ -99,6 +102,12 @@ pub struct Explainer {
     pub(crate) deployments: Option<DeploymentController>,
     pub(crate) replicasets: Option<ReplicaController<ReplicaSet>>,
     pub(crate) replicationcontrollers: Option<ReplicaController<ReplicationController>>,
+}
+
+impl std::fmt::Debug for Explainer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Explainer").finish_non_exhaustive()
+    }
 }
 
 impl Explainer {

@@ -1,11 +1,13 @@
-//! The flight recorder of a manager, behind a lock: what its controllers tell it, and what it tells of an object.
+//! The flight recorder of a manager and its totals, each behind a lock: what its controllers tell them, and what they
+//! tell.
 //!
-//! Its lock is taken last and alone, and held for a moment.
+//! These locks are taken last and alone, and held for a moment.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use muster_controllers::plan::{Next, Owner, Plan, Report, SyncSteps};
 use muster_inspect::history::{Account, Accountable, Happened, Recorder, Subject, Woken};
+use muster_inspect::inside::Tally;
 use muster_machinery::Change;
 use muster_objects::{
     Object,
@@ -22,6 +24,8 @@ pub const HISTORY_BYTES: usize = 4 << 20;
 #[derive(Clone)]
 pub struct Recording {
     recorder: Option<Arc<Mutex<Recorder>>>,
+    /// Is kept always: it does not grow.
+    tally: Arc<Mutex<Tally>>,
     clock: Clock,
 }
 
@@ -29,7 +33,8 @@ impl Recording {
     /// One that keeps at most about so many bytes, or nothing.
     #[must_use]
     pub fn new(bytes: usize, clock: Clock) -> Self {
-        Self { recorder: (bytes > 0).then(|| Arc::new(Mutex::new(Recorder::new(bytes)))), clock }
+        let recorder = (bytes > 0).then(|| Arc::new(Mutex::new(Recorder::new(bytes))));
+        Self { recorder, tally: Arc::default(), clock }
     }
 
     /// Whether anything is kept.
@@ -48,6 +53,12 @@ impl Recording {
         let recorder = self.recorder.as_ref()?;
         let now = self.clock.moment();
         Some(tell(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner), now))
+    }
+
+    /// Adds to the totals, or asks for them.
+    pub(crate) fn tally<R>(&self, tell: impl FnOnce(&mut Tally, Moment) -> R) -> R {
+        let now = self.clock.moment();
+        tell(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner), now)
     }
 }
 

@@ -22,6 +22,7 @@ pub mod executor;
 pub mod explain;
 pub mod history;
 pub mod informer;
+mod inside;
 pub mod manager;
 pub mod metrics;
 pub mod process;

@@ -14,6 +14,7 @@ use muster_controllers::replicaset::{
 };
 use muster_inspect::explain::{Explanation, Memory, Role, Source};
 use muster_inspect::history::{Ended, History};
+use muster_inspect::inside::Inside;
 use muster_machinery::{Cache, Cached, Change};
 use muster_objects::{
     Pod,
@@ -24,6 +25,7 @@ use muster_objects::{
 use crate::{
     history::event,
     informer::{Handler, Informers, Store, WatchedResource},
+    inside::{Part, informer},
     shell::{Caches, Context, Shell},
     workers::{Controller, Queue, Synced},
 };
@@ -111,6 +113,23 @@ where
             .await?;
         let source = (Source::Manager { role }, Some(memory));
         Explanation::of_replicas::<O>(&owner, begin, source, most, inner.shell.server_now())
+    }
+}
+
+impl<O> Part for ReplicaController<O>
+where
+    O: ReplicaOwner + Cached,
+    Cache<O>: Owners<O>,
+{
+    fn begin(&self, source: Source) -> Inside {
+        self.inner.shell.begin_inside(source)
+    }
+
+    fn add_to(&self, inside: &mut Inside, controller: &'static str) {
+        let Inner { pods, owners, shell, .. } = &*self.inner;
+        informer(inside, PlanResource::PODS.kind, pods, shell.recording());
+        informer(inside, O::IDENTITY.resource.kind, owners, shell.recording());
+        shell.add_to(inside, controller);
     }
 }
 

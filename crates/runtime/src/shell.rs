@@ -27,8 +27,9 @@ use muster_controllers::{
 use muster_inspect::{
     explain::Source,
     history::{Account, Accountable, Answered, Ended, History, Woken},
+    inside::{Inside, MOST_EXPECTED, MOST_KEYS, MOST_SYNCS, Queue as QueueInside},
 };
-use muster_machinery::Remedy;
+use muster_machinery::{Remedy, expectations::Unmet};
 use muster_objects::{
     meta::{ObjectKey, ResourceVersion},
     time::{Moment, Timestamp},
@@ -97,6 +98,11 @@ pub(crate) trait Books: Send + 'static {
 
     /// When [`Books::expired`] is to be called next.
     fn next_deadline(&self) -> Option<Moment>;
+
+    /// The owners whose round is not seen yet, `most` at most and the oldest rounds first, and how many there are.
+    fn unmet(&self, _most: usize, _now: Moment) -> (Vec<Unmet>, usize) {
+        (Vec::new(), 0)
+    }
 
     /// Counts a sync that was deferred because the cache of `resource` was behind.
     fn count_skip(metrics: &Metrics, resource: Resource);
@@ -214,6 +220,33 @@ impl<B: Books> Shell<B> {
         Some(look.told(since, source, self.server_now()))
     }
 
+    /// What it tells of all objects.
+    pub(crate) fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// What all controllers of the manager have done.
+    pub(crate) fn begin_inside(&self, source: Source) -> Inside {
+        let mut inside = Inside::new(source, self.server_now());
+        inside.writes = self.recording.tally(|tally, _| tally.writes());
+        let last = self.recording.with(|recorder, _| recorder.last(MOST_SYNCS));
+        inside.syncs = last.map(|last| last.told()).unwrap_or_default();
+        inside
+    }
+
+    /// Adds the queue and the expectations of the controller of that name.
+    pub(crate) fn add_to(&self, inside: &mut Inside, controller: &'static str) {
+        let looked = self.queue.look(MOST_KEYS);
+        let keys = looked.first.iter().map(|(key, _)| key);
+        let waits = self.recording.with(|recorder, now| recorder.waits(self.kind, keys, MOST_KEYS, now));
+        inside.queues.push(QueueInside::of(controller, self.kind, looked, waits.unwrap_or_default()));
+        let (unmet, now) = {
+            let (books, now) = self.books();
+            (books.unmet(MOST_EXPECTED, now), now)
+        };
+        inside.expect(self.kind, unmet, now);
+    }
+
     /// Applies the effects of handlers in their order: an expectation is lowered before the key is queued whose sync
     /// checks it. With each effect comes the place of its change, of which `cause` says what it was.
     pub(crate) fn note(&self, effects: Vec<(usize, B::Effect)>, cause: impl Fn(usize) -> Woken) {
@@ -244,6 +277,7 @@ impl<B: Books> Shell<B> {
 
     /// Wakes the owners that waited for this cache to reach `version` (B-17).
     pub(crate) fn caught_up(&self, resource: Resource, version: ResourceVersion) {
+        self.recording.tally(|tally, now| tally.reached(resource.kind, version, now));
         let woken = self.lock().caught_up(resource, version);
         if !woken.is_empty() {
             self.recording.with(|recorder, now| {
@@ -280,10 +314,11 @@ impl<B: Books> Ledger for Shell<B> {
     }
 
     fn answered(&self, owner: &Owner, request: Request<'_>, began: Moment, answer: Result<Option<&Written>, &Failure>) {
+        let Request { action, resource, name } = request;
+        let name = answer.ok().flatten().map_or(name, |written| &written.name);
+        let answer = answer.map(|written| written.and_then(|written| written.resource_version));
+        self.recording.tally(|tally, now| tally.answered((action, resource.kind), answer, now));
         self.recording.with(|recorder, now| {
-            let Request { action, resource, name } = request;
-            let name = answer.ok().flatten().map_or(name, |written| &written.name);
-            let answer = answer.map(|written| written.and_then(|written| written.resource_version));
             let answered = Answered { action, kind: resource.kind, name, took: now.saturating_since(began), answer };
             recorder.answered((self.kind, &owner.key), answered, now);
         });
@@ -381,6 +416,10 @@ impl Books for replicaset::Books {
 
     fn next_deadline(&self) -> Option<Moment> {
         self.next_deadline()
+    }
+
+    fn unmet(&self, most: usize, now: Moment) -> (Vec<Unmet>, usize) {
+        self.expectations().unmet(most, now)
     }
 
     fn count_skip(metrics: &Metrics, resource: Resource) {

@@ -11,7 +11,7 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture, pin_mut};
 use muster_controllers::plan::{Requeue, Verdict};
-use muster_inspect::history::Ended;
+use muster_inspect::{history::Ended, inside::Looked};
 use muster_machinery::{WorkQueue, queue::Place};
 use muster_objects::{meta::ObjectKey, time::Moment};
 use tokio::{sync::Notify, task::JoinSet};
@@ -129,6 +129,16 @@ impl Queue {
     #[must_use]
     pub fn place(&self, key: &ObjectKey) -> Place {
         self.lock().place(key, self.inner.clock.moment())
+    }
+
+    /// How many keys there are in each state, and at most `most` of them.
+    #[must_use]
+    pub fn look(&self, most: usize) -> Looked {
+        let now = self.inner.clock.moment();
+        let mut queue = self.lock();
+        queue.advance(now);
+        let (ready, working, delayed) = (queue.len(), queue.in_work(), queue.delayed());
+        Looked { ready, working, delayed, first: queue.first(most, now) }
     }
 
     /// Several changes at once, and one wake-up for all of them.

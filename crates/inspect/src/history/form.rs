@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// A point in time: RFC 3339 with six digits of a fraction, or nanoseconds.
-pub(super) mod time {
+pub(crate) mod time {
     use muster_objects::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
 
@@ -20,7 +20,7 @@ pub(super) mod time {
 }
 
 /// The same where there may be none.
-pub(super) mod maybe_time {
+pub(crate) mod maybe_time {
     use muster_objects::Timestamp;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -37,7 +37,7 @@ pub(super) mod maybe_time {
 }
 
 /// How long something took: seconds with a fraction, or microseconds.
-pub(super) mod seconds {
+pub(crate) mod seconds {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
@@ -55,8 +55,26 @@ pub(super) mod seconds {
     }
 }
 
+/// The same where there may be none.
+pub(crate) mod maybe_seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Seconds(#[serde(with = "super::seconds")] Duration);
+
+    pub(crate) fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        time.map(Seconds).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<Seconds>::deserialize(from)?.map(|Seconds(time)| time))
+    }
+}
+
 /// A resourceVersion: text, or a number.
-pub(super) mod version {
+pub(crate) mod version {
     use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
 
     pub(crate) fn serialize<S: Serializer>(version: &u64, to: S) -> Result<S::Ok, S::Error> {
@@ -72,7 +90,7 @@ pub(super) mod version {
 }
 
 /// The same where there may be none.
-pub(super) mod maybe_version {
+pub(crate) mod maybe_version {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Serialize, Deserialize)]
@@ -88,7 +106,7 @@ pub(super) mod maybe_version {
 }
 
 /// JSON that is kept as text, and is part of the JSON that it is told in.
-pub(super) mod json {
+pub(crate) mod json {
     use std::borrow::Cow;
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
@@ -111,7 +129,7 @@ pub(super) mod json {
 }
 
 /// Removes what is absent: nulls, and lists of nothing. What an object wrote of itself, its status, stays as it is.
-pub(super) fn prune(value: &mut Value) {
+pub(crate) fn prune(value: &mut Value) {
     match value {
         Value::Object(members) => {
             members

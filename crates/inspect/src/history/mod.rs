@@ -14,7 +14,7 @@
 
 mod account;
 mod flight;
-mod form;
+pub(crate) mod form;
 mod recorder;
 mod ring;
 mod text;
@@ -33,7 +33,8 @@ use crate::explain::{Again, Expects, Reason, Source};
 
 pub use account::{Account, Accountable};
 pub use flight::Answered;
-pub use recorder::{Ended, Look, Recorder, Subject, Woken};
+pub use recorder::{Ended, Last, Look, Recorder, Subject, Waits, Woken};
+pub(crate) use text::teller;
 
 /// The version of the JSON.
 pub const FORMAT: u32 = 1;

@@ -1,5 +1,7 @@
 //! The recorder: what wakes keys, what their syncs do, and a ring of those that have ended.
 
+mod overview;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,8 @@ use super::flight::{Answered, Flight};
 use super::ring::Ring;
 use super::{Cause, FORMAT, Happened, History, Named, On, Saw, Sync, Wait, Waiting};
 use crate::explain::{Again, Source, seconds};
+
+pub use overview::{Last, Waits};
 
 /// How many causes of one sync are told.
 const MOST_CAUSES: usize = 3;
@@ -395,15 +399,20 @@ impl Key {
     }
 
     fn waiting(&self, now: Moment) -> Option<Waiting> {
+        let (on, since) = self.waiting_on()?;
         let woken = self.woken.iter().cloned().map(Cause::from).collect();
-        let waits = |on, since: Moment| Waiting { on, time: now.saturating_since(since), woken, more: self.more };
+        Some(Waiting { on, time: now.saturating_since(since), woken, more: self.more })
+    }
+
+    /// What it waits for, and since when.
+    fn waiting_on(&self) -> Option<(On<'static>, Moment)> {
         if let Some(first) = self.first {
-            return Some(waits(if self.flight.is_some() { On::Work } else { On::Queue }, first));
+            return Some((if self.flight.is_some() { On::Work } else { On::Queue }, first));
         }
         if let Some((on, since)) = &self.blocked {
-            return Some(waits(on.clone(), *since));
+            return Some((on.clone(), *since));
         }
-        self.failed.filter(|_| self.due.is_some()).map(|failed| waits(On::Backoff, failed))
+        self.failed.filter(|_| self.due.is_some()).map(|failed| (On::Backoff, failed))
     }
 
     fn is_idle(&self) -> bool {

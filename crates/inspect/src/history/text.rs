@@ -13,13 +13,7 @@ impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { object, source, at, oldest, syncs, waiting, .. } = self;
         writeln!(f, "{} {}/{}", object.kind, object.namespace, object.name)?;
-        let who = match source {
-            Source::Manager { role: Role::Leader } => "the manager that leads",
-            Source::Manager { role: Role::Standby } => "a manager that stands by, and syncs nothing",
-            Source::Manager { role: Role::Unelected } => "a manager that runs without an election",
-            Source::Api => "nobody who syncs",
-        };
-        writeln!(f, "  Source:  {who}, at {at}")?;
+        writeln!(f, "  Source:  {}, at {at}", teller(source))?;
         match oldest {
             Some(oldest) => writeln!(f, "  Kept:    what was synced since {oldest}")?,
             None => writeln!(f, "  Kept:    nothing")?,
@@ -42,6 +36,16 @@ impl fmt::Display for History {
             write!(f, ", woken by {}", causes(&waiting.woken, waiting.more))?;
         }
         writeln!(f)
+    }
+}
+
+/// Who tells something of a running manager.
+pub(crate) fn teller(source: &Source) -> &'static str {
+    match source {
+        Source::Manager { role: Role::Leader } => "the manager that leads",
+        Source::Manager { role: Role::Standby } => "a manager that stands by, and syncs nothing",
+        Source::Manager { role: Role::Unelected } => "a manager that runs without an election",
+        Source::Api => "nobody who syncs",
     }
 }
 

@@ -143,7 +143,9 @@ fn not_explained(error: &NotExplained) -> ApiError {
     match error {
         // It is there, or the caller would not have come so far.
         NotExplained::NotFound { .. } => refusal(404, "NotFound", format!("{error} in the cache of this manager yet")),
-        NotExplained::NotRun(_) | NotExplained::NotRecorded => refusal(404, "NotFound", error.to_string()),
+        NotExplained::NotRun(_) | NotExplained::NothingRuns | NotExplained::NotRecorded => {
+            refusal(404, "NotFound", error.to_string())
+        }
         NotExplained::NotSynced(_) => refusal(503, "ServiceUnavailable", error.to_string()),
         NotExplained::Client(_) => refusal(500, "InternalError", error.to_string()),
     }

@@ -1,13 +1,19 @@
 //! The shared cache of an informer, and the version that it has reached.
 
-use std::sync::{
-    Arc, PoisonError, RwLock, RwLockReadGuard,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use muster_machinery::{Cache, Cached, Change};
 use muster_objects::meta::ResourceVersion;
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 use super::{audit_state::AuditState, reflector::Delta};
 
@@ -20,6 +26,8 @@ struct Inner<T: Cached> {
     cache: RwLock<Cache<T>>,
     /// The newest version for which every handler has run.
     told: AtomicU64,
+    /// When something was last read into the cache; none before the first list.
+    changed: Mutex<Option<Instant>>,
     /// That version has changed.
     progress: Notify,
     /// How many relists have been requested.
@@ -39,6 +47,7 @@ impl<T: Cached> Default for Store<T> {
         let inner = Inner {
             cache: RwLock::new(Cache::new()),
             told: AtomicU64::new(ResourceVersion::UNKNOWN.0),
+            changed: Mutex::default(),
             progress: Notify::new(),
             asked: watch::Sender::new(0),
             listed: watch::Sender::new(None),
@@ -63,6 +72,12 @@ impl<T: Cached> Store<T> {
     #[must_use]
     pub fn newest(&self) -> ResourceVersion {
         ResourceVersion(self.inner.told.load(Ordering::Acquire))
+    }
+
+    /// How long ago a list, events or a bookmark were last read into the cache; `None` before the first list.
+    #[must_use]
+    pub fn changed_ago(&self) -> Option<Duration> {
+        self.inner.changed.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
     }
 
     /// Waits until the cache has reached `version` and every handler has run for it: what was written at that version
@@ -145,6 +160,8 @@ impl<T: Cached> Store<T> {
     }
 
     fn write<R>(&self, change: impl FnOnce(&mut Cache<T>) -> R) -> R {
-        change(&mut self.inner.cache.write().unwrap_or_else(PoisonError::into_inner))
+        let result = change(&mut self.inner.cache.write().unwrap_or_else(PoisonError::into_inner));
+        *self.inner.changed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        result
     }
 }

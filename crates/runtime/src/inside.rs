@@ -1,0 +1,67 @@
+//! What a running manager is doing: looked up in its caches, queues, books and recorder, one after another. Each is locked
+//! for a moment and none with another.
+
+use muster_inspect::explain::{Role, Source};
+use muster_inspect::inside::{Informer, Inside};
+use muster_machinery::Cached;
+use muster_objects::meta::ResourceVersion;
+
+use crate::{
+    explain::{Explainer, NotExplained},
+    history::Recording,
+    informer::Store,
+    manager::{self, Name},
+};
+
+/// A controller, as far as it is looked into.
+pub(crate) trait Part {
+    /// What all controllers of its manager share.
+    fn begin(&self, source: Source) -> Inside;
+
+    /// Adds its own, under the name of this controller.
+    fn add_to(&self, inside: &mut Inside, controller: &'static str);
+}
+
+impl Explainer {
+    /// What the manager is doing at this moment. `role` is its present one.
+    ///
+    /// # Errors
+    /// If it runs no controller.
+    pub fn inside(&self, role: Role) -> Result<Inside, NotExplained> {
+        let Self { deployments, replicasets, replicationcontrollers } = self;
+        let parts: Vec<(Name, &dyn Part)> = [
+            deployments.as_ref().map(|part| (manager::DEPLOYMENT, part as &dyn Part)),
+            replicasets.as_ref().map(|part| (manager::REPLICASET, part as &dyn Part)),
+            replicationcontrollers.as_ref().map(|part| (manager::REPLICATIONCONTROLLER, part as &dyn Part)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let (_, first) = parts.first().ok_or(NotExplained::NothingRuns)?;
+        let mut inside = first.begin(Source::Manager { role });
+        for (controller, part) in parts {
+            part.add_to(&mut inside, controller.name);
+        }
+        inside.informers.sort_by(|one, other| one.kind.cmp(&other.kind));
+        Ok(inside)
+    }
+}
+
+/// Adds the informer of a store, unless another controller has.
+pub(crate) fn informer<T: Cached>(inside: &mut Inside, kind: &str, store: &Store<T>, recording: &Recording) {
+    if inside.informers.iter().any(|known| known.kind == kind) {
+        return;
+    }
+    let ResourceVersion(version) = store.newest();
+    inside.informers.push(Informer {
+        kind: kind.to_owned(),
+        synced: store.is_synced(),
+        objects: store.read().len() as u64,
+        version,
+        changed_ago: store.changed_ago(),
+        lag: recording.tally(|tally, now| tally.lag(kind, now)),
+    });
+}
+
+#[cfg(test)]
+mod tests;
