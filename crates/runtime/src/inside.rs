@@ -62,6 +62,3 @@ pub(crate) fn informer<T: Cached>(inside: &mut Inside, kind: &str, store: &Store
         lag: recording.tally(|tally, now| tally.lag(kind, now)),
     });
 }
-
-#[cfg(test)]
-mod tests;

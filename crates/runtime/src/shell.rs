@@ -26,7 +26,7 @@ use muster_controllers::{
 };
 use muster_inspect::{
     explain::Source,
-    history::{Account, Accountable, Answered, Ended, History, Woken},
+    history::{Account, Accountable, Answered, Ended, History, Last, Woken},
     inside::{Inside, MOST_EXPECTED, MOST_KEYS, MOST_SYNCS, Queue as QueueInside},
 };
 use muster_machinery::{Remedy, expectations::Unmet};
@@ -230,7 +230,7 @@ impl<B: Books> Shell<B> {
         let mut inside = Inside::new(source, self.server_now());
         inside.writes = self.recording.tally(|tally, _| tally.writes());
         let last = self.recording.with(|recorder, _| recorder.last(MOST_SYNCS));
-        inside.syncs = last.map(|last| last.told()).unwrap_or_default();
+        inside.syncs = last.map(Last::told).unwrap_or_default();
         inside
     }
 

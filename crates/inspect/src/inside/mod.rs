@@ -18,6 +18,9 @@
 mod tally;
 mod text;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
