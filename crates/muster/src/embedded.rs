@@ -18,11 +18,13 @@ use muster_apiserver::webhook::hosts::Hosts;
 use muster_apiserver::{ApiServer, Kept, Options as ServerOptions};
 use muster_cluster::embedded::{self, Clients, known_controllers};
 use muster_cluster::{Capacity, DelayRange, Options as ClusterOptions};
+use muster_inspect::explain::Role;
 use muster_runtime::client::{Client, Options as ClientOptions};
 use muster_runtime::manager::{Name, Options as ManagerOptions};
 use tokio::net::TcpListener;
 
 use crate::cli::Concurrency;
+use crate::explain::endpoint::{Explaining, extend};
 use crate::faults::{Stage, Watched, Watches};
 use crate::requests::{Counted, Requests, Sender};
 
@@ -176,6 +178,9 @@ impl Server {
         let started =
             embedded::Embedded::start(&server, clients, authority, cluster_options, options, settings.managers);
         let running = started.await?;
+        let managers = Arc::clone(running.managers());
+        let role = if managers.count() == NonZeroUsize::MIN { Role::Unelected } else { Role::Leader };
+        extend(&server, &Explaining::new(move || managers.leader().map(|leader| (leader.explainer, role))));
         let stage = Stage::new(watches, Arc::clone(running.managers()));
         Ok(Embedded { client, requests, running, stage })
     }

@@ -1,7 +1,8 @@
 //! `/healthz`, `/livez`, `/readyz` and `/metrics` over HTTPS (CM-06), in the words of Kubernetes' components.
 //!
 //! Whoever reaches the port may read them: they tell how the process is, and count what it does, without the name
-//! of any object in the cluster. `/explain` does name objects, and asks who wants to know: [`crate::explain::door`].
+//! of any object in the cluster. `/explain` and `/inside` do name objects, and ask who wants to know:
+//! [`crate::explain::door`].
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -26,7 +27,8 @@ use tokio::sync::watch;
 
 use super::certificate::certificate;
 use super::flags::Flags;
-use crate::explain::endpoint::Explaining;
+use crate::explain::door::Door;
+use crate::explain::endpoint::{Caller, Explaining};
 
 /// What Prometheus' text is called in its newer form.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -46,7 +48,7 @@ impl Endpoint {
         flags: &Flags,
         manager: &Manager,
         leadership: Option<Leadership>,
-        explaining: Explaining,
+        explaining: (Explaining, Door),
         stopping: Shutdown,
     ) -> Result<Option<Self>> {
         let health = Health {
@@ -69,7 +71,7 @@ impl Endpoint {
         Self::open_with(flags, health, None)
     }
 
-    fn open_with(flags: &Flags, health: Health, explaining: Option<Explaining>) -> Result<Option<Self>> {
+    fn open_with(flags: &Flags, health: Health, explaining: Option<(Explaining, Door)>) -> Result<Option<Self>> {
         if flags.secure_port == 0 {
             return Ok(None);
         }
@@ -209,7 +211,7 @@ fn response(status: StatusCode, content_type: &'static str, body: String) -> Res
 struct Service {
     health: Arc<Health>,
     /// None where nothing is kept that could be explained.
-    explaining: Option<Explaining>,
+    explaining: Option<(Explaining, Door)>,
 }
 
 impl<B> tower::Service<Request<B>> for Service {
@@ -225,12 +227,13 @@ impl<B> tower::Service<Request<B>> for Service {
         let (head, _) = request.into_parts();
         let Self { health, explaining } = self.clone();
         async move {
-            let (path, authorization) = (head.uri.path(), head.headers.get(header::AUTHORIZATION));
-            Ok(match (path.strip_prefix("/explain/"), &explaining) {
-                (Some(rest), Some(explaining)) => {
-                    explaining.answer(&head.method, rest, head.uri.query().unwrap_or_default(), authorization).await
+            let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
+            Ok(match &explaining {
+                Some((explaining, door)) if Explaining::answers(path) => {
+                    let caller = Caller::Bearer(door, head.headers.get(header::AUTHORIZATION));
+                    explaining.answer(caller, &head.method, path, query).await.map(Full::new)
                 }
-                _ => health.answer(&head.method, path, head.uri.query().unwrap_or_default()),
+                _ => health.answer(&head.method, path, query),
             })
         }
         .boxed()

@@ -87,7 +87,7 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
         elector.register(&manager.metrics());
     }
     let (stop, stopped) = shutdown::channel();
-    let explaining = Explaining::new(manager.explainer(), Door::new(&config), leadership.as_ref());
+    let explaining = (Explaining::of_process(manager.explainer(), leadership.as_ref()), Door::new(&config));
     let endpoint = Endpoint::open(flags, &manager, leadership.clone(), explaining, stopped.clone())?;
 
     let (stop_election, election_stopped) = shutdown::channel();

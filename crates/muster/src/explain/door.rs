@@ -1,8 +1,9 @@
 //! Who may have an object explained: whoever may read it, and the API server says who that is.
 //!
 //! The manager lends nobody its own eyes. It reads the object with the caller's token and nothing else, and the pods of
-//! the namespace (for a Deployment its ReplicaSets too), metadata only and one of them at most. Whatever the API server
-//! refuses is refused in its words. The token is neither kept nor logged.
+//! the namespace (for a Deployment its ReplicaSets too), metadata only and one of them at most. To be told of all objects
+//! one has to be let list each kind in all namespaces. Whatever the API server refuses is refused in its words. The token
+//! is neither kept nor logged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,15 +47,14 @@ impl Door {
         Self { connect: Arc::new(connect) }
     }
 
-    /// Lets the bearer of this header pass, if the API server does.
+    /// Lets the bearer of this header pass, if the API server does: to what is known of an object, or else of all.
     ///
     /// # Errors
     /// The refusal, as a `Status` tells it.
     pub(crate) async fn pass(
         &self,
         authorization: Option<&HeaderValue>,
-        kind: Kind,
-        key: &ObjectKey,
+        object: Option<(Kind, &ObjectKey)>,
     ) -> Result<(), ApiError> {
         let token = authorization.and_then(bearer).ok_or_else(|| {
             let message = "the header \"Authorization: Bearer TOKEN\" is missing: a token of the API server is needed";
@@ -63,7 +63,7 @@ impl Door {
         // Nothing of the error is told: its words may have the token's in them.
         let client = (self.connect)(token)
             .map_err(|_| refusal(401, "Unauthorized", "the token cannot stand in a header of a request"))?;
-        match tokio::time::timeout(PATIENCE, reads(&client, kind, key)).await {
+        match tokio::time::timeout(PATIENCE, reads(&client, object)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(ClientError::Api(refused))) => Err(*refused),
             Ok(Err(error)) => {
@@ -75,13 +75,18 @@ impl Door {
     }
 }
 
-async fn reads(client: &Client, kind: Kind, key: &ObjectKey) -> Result<(), ClientError> {
-    let ObjectKey { namespace, name } = key;
-    client.get_as(&kind.resource().path(namespace, name), Form::Metadata).await?;
-    let one = |resource: WatchedResource| format!("{}?limit=1", resource.collection(Some(namespace)));
-    client.get_as(&one(WatchedResource::pods()), Form::MetadataList).await?;
-    if kind == Kind::Deployment {
-        client.get_as(&one(WatchedResource::replicasets()), Form::MetadataList).await?;
+async fn reads(client: &Client, object: Option<(Kind, &ObjectKey)>) -> Result<(), ClientError> {
+    let (pods, replicasets) = (WatchedResource::pods(), WatchedResource::replicasets());
+    let lists = match object {
+        Some((kind, ObjectKey { namespace, name })) => {
+            client.get_as(&kind.resource().path(namespace, name), Form::Metadata).await?;
+            if kind == Kind::Deployment { vec![pods, replicasets] } else { vec![pods] }
+        }
+        None => vec![WatchedResource::deployments(), replicasets, WatchedResource::replicationcontrollers(), pods],
+    };
+    let namespace = object.map(|(_, key)| &*key.namespace);
+    for resource in lists {
+        client.get_as(&format!("{}?limit=1", resource.collection(namespace)), Form::MetadataList).await?;
     }
     Ok(())
 }

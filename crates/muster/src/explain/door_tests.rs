@@ -59,9 +59,11 @@ fn door(answer: Answer) -> (Door, Asked) {
     (door, asked)
 }
 
-async fn pass(door: &Door, header: Option<&str>, kind: Kind) -> Result<(), ApiError> {
+/// Whether the bearer may know what is known of an object of this kind, or else of all.
+async fn pass(door: &Door, header: Option<&str>, kind: impl Into<Option<Kind>>) -> Result<(), ApiError> {
     let header = header.map(|text| HeaderValue::from_str(text).expect("a header"));
-    door.pass(header.as_ref(), kind, &ObjectKey::new("shop", "web")).await
+    let key = ObjectKey::new("shop", "web");
+    door.pass(header.as_ref(), kind.into().map(|kind| (kind, &key))).await
 }
 
 #[tokio::test]
@@ -69,6 +71,7 @@ async fn the_api_server_is_asked_with_the_callers_token_for_what_is_told() {
     let (door, asked) = door(|_| 200);
     pass(&door, Some("Bearer one"), Kind::ReplicaSet).await.unwrap();
     pass(&door, Some("bearer  two"), Kind::Deployment).await.unwrap();
+    pass(&door, Some("bearer three"), None).await.unwrap();
     let asked = asked.lock().unwrap();
     let asked: Vec<(&str, &str)> = asked.iter().map(|(token, path)| (&**token, &**path)).collect();
     assert_eq!(
@@ -79,6 +82,10 @@ async fn the_api_server_is_asked_with_the_callers_token_for_what_is_told() {
             ("two", "/apis/apps/v1/namespaces/shop/deployments/web"),
             ("two", "/api/v1/namespaces/shop/pods?limit=1"),
             ("two", "/apis/apps/v1/namespaces/shop/replicasets?limit=1"),
+            ("three", "/apis/apps/v1/deployments?limit=1"),
+            ("three", "/apis/apps/v1/replicasets?limit=1"),
+            ("three", "/api/v1/replicationcontrollers?limit=1"),
+            ("three", "/api/v1/pods?limit=1"),
         ]
     );
 }
@@ -88,8 +95,10 @@ async fn without_a_token_nobody_is_asked() {
     let (door, asked) = door(|_| 200);
     let long = format!("Bearer {}", "x".repeat(LONGEST_TOKEN + 1));
     for header in [None, Some("Basic dTpw"), Some("Bearer"), Some("Bearer "), Some("Bearer a b"), Some(&*long)] {
-        let refused = pass(&door, header, Kind::ReplicaSet).await.unwrap_err();
-        assert_eq!((refused.code, &*refused.reason), (401, "Unauthorized"));
+        for kind in [Some(Kind::ReplicaSet), None] {
+            let refused = pass(&door, header, kind).await.unwrap_err();
+            assert_eq!((refused.code, &*refused.reason), (401, "Unauthorized"));
+        }
     }
     assert!(asked.lock().unwrap().is_empty());
 }
@@ -106,6 +115,22 @@ async fn what_the_api_server_refuses_is_refused_in_its_words() {
         let (door, _) = door(answer);
         let refused = pass(&door, Some("Bearer token"), Kind::Deployment).await.unwrap_err();
         assert_eq!((refused.code, refused.message), (code, format!("said {code}")));
+    }
+}
+
+/// Contract: PG-02
+#[tokio::test]
+async fn of_all_objects_nobody_knows_who_may_not_list_every_kind() {
+    let answers: [Answer; 4] = [
+        |path| if path.contains("/deployments?") { 403 } else { 200 },
+        |path| if path.contains("/replicasets?") { 403 } else { 200 },
+        |path| if path.contains("/replicationcontrollers?") { 403 } else { 200 },
+        |path| if path.contains("/pods?") { 403 } else { 200 },
+    ];
+    for answer in answers {
+        let (door, _) = door(answer);
+        let refused = pass(&door, Some("Bearer token"), None).await.unwrap_err();
+        assert_eq!((refused.code, &*refused.message), (403, "said 403"));
     }
 }
 

@@ -1,15 +1,19 @@
 //! `/explain/{resource}/{namespace}/{name}`: what this manager sees of an object and would do, as JSON; with
-//! `?history=true` what it did, at most `&since=SECONDS` ago.
+//! `?history=true` what it did, at most `&since=SECONDS` ago. `/inside`: what it is doing now.
 //!
-//! It names objects, so that not everybody who reaches the port may ask: [`Door`] has the API server decide. A few
-//! questions are answered at a time and the rest refused, so that nobody's curiosity is in the way of a sync.
+//! They name objects, so that not everybody who reaches the port may ask: [`Door`] has the API server decide. Below
+//! `/muster` of an embedded server they are answered too, which lets nobody but its masters come so far. A few questions
+//! are answered at a time and the rest refused, so that nobody's curiosity is in the way of a sync.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use http_body_util::Full;
+use muster_apiserver::ApiServer;
+use muster_apiserver::http::muster::{Asked, Extension};
 use muster_inspect::explain::Role;
 use muster_objects::meta::ObjectKey;
 use muster_objects::names::is_dns1123_subdomain;
@@ -17,7 +21,7 @@ use muster_runtime::client::ApiError;
 use muster_runtime::election::Leadership;
 use muster_runtime::explain::{Explainer, Kind, NotExplained};
 use serde_json::json;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 use super::door::{Door, refusal};
 
@@ -26,95 +30,141 @@ const AT_A_TIME: usize = 4;
 /// How many places of an order of deletion are told.
 const MOST_PLACES: usize = 1_000;
 
+/// The manager that is asked now, and its role; none where none leads.
+type Now = Arc<dyn Fn() -> Option<(Explainer, Role)> + Send + Sync>;
+
 /// What answers.
 #[derive(Clone)]
 pub(crate) struct Explaining {
-    explainer: Explainer,
-    door: Door,
-    /// Whether this process leads; none where there is no election.
-    leading: Option<watch::Receiver<bool>>,
+    now: Now,
     turns: Arc<Semaphore>,
 }
 
+/// Who asks.
+#[derive(Clone, Copy)]
+pub(crate) enum Caller<'a> {
+    /// The bearer of this header, who may know what the door lets them.
+    Bearer(&'a Door, Option<&'a HeaderValue>),
+    /// Somebody who may do anything, as the embedded server has found.
+    Master,
+}
+
 impl Explaining {
-    /// Answers out of `explainer` to whom `door` lets pass.
-    pub(crate) fn new(explainer: Explainer, door: Door, leadership: Option<&Leadership>) -> Self {
+    /// Answers for whatever manager it is `now`.
+    pub(crate) fn new(now: impl Fn() -> Option<(Explainer, Role)> + Send + Sync + 'static) -> Self {
+        Self { now: Arc::new(now), turns: Arc::new(Semaphore::new(AT_A_TIME)) }
+    }
+
+    /// Answers for the manager of a process of its own, which may take part in an election.
+    pub(crate) fn of_process(explainer: Explainer, leadership: Option<&Leadership>) -> Self {
         let leading = leadership.map(Leadership::leading);
-        Self { explainer, door, leading, turns: Arc::new(Semaphore::new(AT_A_TIME)) }
-    }
-
-    /// The answer to a request whose path, after `/explain/`, is `rest`.
-    pub(crate) async fn answer(
-        &self,
-        method: &Method,
-        rest: &str,
-        query: &str,
-        authorization: Option<&HeaderValue>,
-    ) -> Response<Full<Bytes>> {
-        let answer = match self.explained(method, rest, query, authorization).await {
-            Ok(json) => response(StatusCode::OK, json),
-            Err(refused) => status(&refused, "GET"),
-        };
-        answer.map(Full::new)
-    }
-
-    async fn explained(
-        &self,
-        method: &Method,
-        rest: &str,
-        query: &str,
-        authorization: Option<&HeaderValue>,
-    ) -> Result<Bytes, ApiError> {
-        if *method != Method::GET {
-            return Err(refusal(405, "MethodNotAllowed", format!("{method} is not allowed here, only GET")));
-        }
-        let (kind, key) = object(rest).ok_or_else(|| {
-            let known = Kind::ALL.map(|kind| kind.resource().plural).join(", ");
-            refusal(404, "NotFound", format!("expected /explain/RESOURCE/NAMESPACE/NAME; resources are {known}"))
-        })?;
-        let question = Question::of(query).map_err(|said| refusal(400, "BadRequest", said))?;
-        let _turn = self.turns.try_acquire().map_err(|_| {
-            refusal(429, "TooManyRequests", format!("{AT_A_TIME} questions are being answered, try again in a moment"))
-        })?;
-        self.door.pass(authorization, kind, &key).await?;
-        let json = match question {
-            Question::Now => {
-                let explained = self.explainer.explain(kind, &key, self.role(), MOST_PLACES).await;
-                serde_json::to_vec(&explained.map_err(|error| not_explained(&error))?)
-            }
-            Question::History { since } => {
-                let told = self.explainer.history(kind, &key, self.role(), since);
-                told.map_err(|error| not_explained(&error))?.to_json().map(|json| json.to_string().into_bytes())
-            }
-        };
-        tracing::debug!(kind = kind.resource().kind, %key, ?question, "explained");
-        json.map(Bytes::from).map_err(|error| refusal(500, "InternalError", error.to_string()))
-    }
-
-    fn role(&self) -> Role {
-        match &self.leading {
+        let role = move || match &leading {
             None => Role::Unelected,
             Some(leading) if *leading.borrow() => Role::Leader,
             Some(_) => Role::Standby,
+        };
+        Self::new(move || Some((explainer.clone(), role())))
+    }
+
+    /// Whether requests of this path are answered here.
+    pub(crate) fn answers(path: &str) -> bool {
+        path == INSIDE || path.starts_with(EXPLAIN)
+    }
+
+    /// The answer to a request.
+    pub(crate) async fn answer(&self, caller: Caller<'_>, method: &Method, path: &str, query: &str) -> Response<Bytes> {
+        match self.answered(caller, method, path, query).await {
+            Ok(json) => response(StatusCode::OK, json),
+            Err(refused) => status(&refused, "GET"),
         }
+    }
+
+    async fn answered(&self, caller: Caller<'_>, method: &Method, path: &str, query: &str) -> Result<Bytes, ApiError> {
+        if *method != Method::GET {
+            return Err(refusal(405, "MethodNotAllowed", format!("{method} is not allowed here, only GET")));
+        }
+        let question = Question::of(path, query).map_err(|refused| *refused)?;
+        let _turn = self.turns.try_acquire().map_err(|_| {
+            refusal(429, "TooManyRequests", format!("{AT_A_TIME} questions are being answered, try again in a moment"))
+        })?;
+        if let Caller::Bearer(door, authorization) = caller {
+            door.pass(authorization, question.object().map(|(kind, key)| (*kind, key))).await?;
+        }
+        let (explainer, role) =
+            (self.now)().ok_or_else(|| refusal(503, "ServiceUnavailable", "no manager leads at the moment"))?;
+        let not_explained = |error| not_explained(&error);
+        let json = match &question {
+            Question::Now((kind, key)) => {
+                let explained = explainer.explain(*kind, key, role, MOST_PLACES).await;
+                serde_json::to_vec(&explained.map_err(not_explained)?)
+            }
+            Question::History((kind, key), since) => {
+                let told = explainer.history(*kind, key, role, *since).map_err(not_explained)?;
+                told.to_json().map(|json| json.to_string().into_bytes())
+            }
+            Question::Inside => serde_json::to_vec(&explainer.inside(role).map_err(not_explained)?),
+        };
+        tracing::debug!(?question, "explained");
+        json.map(Bytes::from).map_err(|error| refusal(500, "InternalError", error.to_string()))
     }
 }
 
-/// What is asked of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The beginning of paths that name an object.
+const EXPLAIN: &str = "/explain/";
+/// The path that names none.
+const INSIDE: &str = "/inside";
+
+/// Has an embedded server answer the same below `/muster`.
+pub(crate) fn extend(server: &ApiServer, explaining: &Explaining) {
+    for name in ["explain", "inside"] {
+        server.extend(name, Arc::new(Below { name, explaining: explaining.clone() }));
+    }
+}
+
+/// What answers below `/muster/NAME`.
+struct Below {
+    name: &'static str,
+    explaining: Explaining,
+}
+
+impl Extension for Below {
+    fn answer(&self, asked: Asked) -> BoxFuture<'_, Response<Bytes>> {
+        async move {
+            let Asked { method, rest, query, body: _ } = asked;
+            let path = format!("/{}/{rest}", self.name);
+            let path = if rest.is_empty() { path.trim_end_matches('/') } else { &path };
+            self.explaining.answer(Caller::Master, &method, path, &query).await
+        }
+        .boxed()
+    }
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Question {
-    /// What would be done now.
-    Now,
-    /// What was done.
-    History { since: Option<Duration> },
+    /// What would be done of an object now.
+    Now((Kind, ObjectKey)),
+    /// What was done of an object, at most so long ago.
+    History((Kind, ObjectKey), Option<Duration>),
+    /// What is being done, of all objects.
+    Inside,
 }
 
 impl Question {
     /// # Errors
-    /// In words, where a parameter is not what it should be.
-    fn of(query: &str) -> Result<Self, String> {
+    /// The refusal, where a path or a parameter is not what it should be.
+    fn of(path: &str, query: &str) -> Result<Self, Box<ApiError>> {
+        if path == INSIDE {
+            return Ok(Self::Inside);
+        }
+        let object = path.strip_prefix(EXPLAIN).and_then(object).ok_or_else(|| {
+            let known = Kind::ALL.map(|kind| kind.resource().plural).join(", ");
+            let expected = format!("expected {EXPLAIN}RESOURCE/NAMESPACE/NAME or {INSIDE}; resources are {known}");
+            Box::new(refusal(404, "NotFound", expected))
+        })?;
         let bad = |name: &str, value: &str, expected: &str| {
-            format!("query parameter {name:?}: found {value:?}, expected {expected}")
+            let said = format!("query parameter {name:?}: found {value:?}, expected {expected}");
+            Box::new(refusal(400, "BadRequest", said))
         };
         let (mut history, mut since) = (false, None);
         for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
@@ -127,7 +177,15 @@ impl Question {
                 _ => {}
             }
         }
-        Ok(if history { Self::History { since } } else { Self::Now })
+        Ok(if history { Self::History(object, since) } else { Self::Now(object) })
+    }
+
+    /// The object that it is about; `None` for all.
+    fn object(&self) -> Option<&(Kind, ObjectKey)> {
+        match self {
+            Self::Now(object) | Self::History(object, _) => Some(object),
+            Self::Inside => None,
+        }
     }
 }
 

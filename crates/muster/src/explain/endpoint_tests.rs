@@ -3,85 +3,122 @@
 use std::convert::Infallible;
 
 use http::Request;
-use http_body_util::BodyExt as _;
+use http_body_util::Full;
 use muster_runtime::client::{Client, Options};
 use serde_json::Value;
 
 use super::*;
 
-/// Answers of a manager that runs no controller, at a door that lets everybody pass.
+/// Answers of a manager that runs no controller.
 fn explaining() -> Explaining {
+    Explaining::of_process(Explainer::default(), None)
+}
+
+/// A door that lets everybody pass.
+fn open() -> Door {
     let everybody = tower::service_fn(|_: Request<Full<Bytes>>| async {
         Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("{}"))))
     });
-    let door = Door::deciding(move |_| Ok(Client::in_process(everybody, &Options::default())));
-    Explaining::new(Explainer::default(), door, None)
+    Door::deciding(move |_| Ok(Client::in_process(everybody, &Options::default())))
 }
 
-async fn told(response: Response<Full<Bytes>>) -> (u16, Value) {
-    let code = response.status().as_u16();
+fn told(response: &Response<Bytes>) -> (u16, Value) {
     assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
-    (code, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
+    (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap())
 }
 
-async fn asked(explaining: &Explaining, method: Method, rest: &str) -> (u16, Value) {
+async fn asked(explaining: &Explaining, door: &Door, method: Method, path: &str) -> (u16, Value) {
     let token = HeaderValue::from_static("Bearer token");
-    told(explaining.answer(&method, rest, "", Some(&token)).await).await
+    told(&explaining.answer(Caller::Bearer(door, Some(&token)), &method, path, "").await)
 }
+
+const WEB: &str = "/explain/replicasets/shop/web";
 
 #[tokio::test]
 async fn paths_that_name_no_object_are_not_found() {
     let explaining = explaining();
-    for rest in [
-        "",
-        "replicasets",
-        "replicasets/shop",
-        "replicasets/shop/web/more",
-        "pods/shop/web",
-        "secrets/shop/web",
-        "rs/shop/web",
-        "replicasets/shop/..",
-        "replicasets/shop/..%2fsecrets",
-        "replicasets//web",
-        "replicasets/shop/web?x",
+    for path in [
+        "/explain/",
+        "/explain/replicasets",
+        "/explain/replicasets/shop",
+        "/explain/replicasets/shop/web/more",
+        "/explain/pods/shop/web",
+        "/explain/secrets/shop/web",
+        "/explain/rs/shop/web",
+        "/explain/replicasets/shop/..",
+        "/explain/replicasets/shop/..%2fsecrets",
+        "/explain/replicasets//web",
+        "/explain/replicasets/shop/web?x",
+        "/inside/",
+        "/inside/shop",
+        "/elsewhere",
     ] {
-        let (code, status) = asked(&explaining, Method::GET, rest).await;
-        assert_eq!((code, &status["reason"], &status["kind"]), (404, &json!("NotFound"), &json!("Status")), "{rest}");
+        let (code, status) = asked(&explaining, &open(), Method::GET, path).await;
+        assert_eq!((code, &status["reason"], &status["kind"]), (404, &json!("NotFound"), &json!("Status")), "{path}");
         assert!(status["message"].as_str().unwrap().contains("replicasets"), "{status}");
     }
 }
 
 #[test]
 fn what_is_asked_is_in_the_query() {
-    let history = |since: Option<f64>| Question::History { since: since.map(Duration::from_secs_f64) };
+    let web = || (Kind::ReplicaSet, ObjectKey::new("shop", "web"));
+    let history = |since: Option<f64>| Question::History(web(), since.map(Duration::from_secs_f64));
     for (query, question) in [
-        ("", Question::Now),
-        ("history=false&since=3", Question::Now),
-        ("other=1", Question::Now),
+        ("", Question::Now(web())),
+        ("history=false&since=3", Question::Now(web())),
+        ("other=1", Question::Now(web())),
         ("history=true", history(None)),
         ("since=1.5&history=true", history(Some(1.5))),
     ] {
-        assert_eq!(Question::of(query).expect(query), question);
+        assert_eq!(Question::of(WEB, query).expect(query), question);
     }
     for query in ["history=yes", "history=true&since=-1", "history=true&since=1m", "since=1e300"] {
-        let refused = Question::of(query).expect_err(query);
-        assert!(refused.contains("expected"), "{refused}");
+        let refused = Question::of(WEB, query).expect_err(query);
+        assert!(refused.code == 400 && refused.message.contains("expected"), "{refused:?}");
     }
+    assert_eq!(Question::of("/inside", "history=true").expect("no object"), Question::Inside);
 }
 
 #[tokio::test]
 async fn only_get_is_allowed() {
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::HEAD] {
-        let (code, status) = asked(&explaining(), method, "replicasets/shop/web").await;
-        assert_eq!((code, &status["reason"]), (405, &json!("MethodNotAllowed")));
+        for path in [WEB, "/inside"] {
+            let (code, status) = asked(&explaining(), &open(), method.clone(), path).await;
+            assert_eq!((code, &status["reason"]), (405, &json!("MethodNotAllowed")));
+        }
     }
 }
 
 #[tokio::test]
 async fn a_controller_that_does_not_run_knows_nothing() {
-    let (code, status) = asked(&explaining(), Method::GET, "replicasets/shop/web").await;
+    let (code, status) = asked(&explaining(), &open(), Method::GET, WEB).await;
     assert_eq!(code, 404);
     assert_eq!(status["message"], "this manager does not run the replicaset-controller");
+    let (code, status) = asked(&explaining(), &open(), Method::GET, "/inside").await;
+    assert_eq!((code, &status["message"]), (404, &json!("this manager runs no controller")));
+}
+
+/// Contract: PG-02
+#[tokio::test]
+async fn nobody_is_told_whom_the_door_does_not_let_pass() {
+    for path in [WEB, "/inside"] {
+        let answer = explaining().answer(Caller::Bearer(&open(), None), &Method::GET, path, "").await;
+        assert_eq!(
+            (told(&answer).0, &answer.headers()[header::WWW_AUTHENTICATE]),
+            (401, &HeaderValue::from_static("Bearer"))
+        );
+        let answer = explaining().answer(Caller::Master, &Method::GET, path, "").await;
+        assert_eq!(told(&answer).0, 404, "the embedded server let them pass");
+    }
+}
+
+#[tokio::test]
+async fn where_no_manager_leads_none_is_asked() {
+    let explaining = Explaining::new(|| None);
+    for path in [WEB, "/inside"] {
+        let answer = explaining.answer(Caller::Master, &Method::GET, path, "").await;
+        assert_eq!((told(&answer).0, &answer.headers()[header::RETRY_AFTER]), (503, &HeaderValue::from_static("1")));
+    }
 }
 
 #[tokio::test]
@@ -90,17 +127,19 @@ async fn too_many_at_a_time_are_sent_away() {
         std::future::pending::<Result<Response<Full<Bytes>>, Infallible>>()
     });
     let door = Door::deciding(move |_| Ok(Client::in_process(never, &Options::default())));
-    let explaining = Explaining::new(Explainer::default(), door, None);
+    let explaining = explaining();
     let mut waiting = Vec::new();
     for _ in 0..AT_A_TIME {
-        let asking = asked(&explaining, Method::GET, "replicasets/shop/web");
+        let asking = asked(&explaining, &door, Method::GET, WEB);
         let mut asking = Box::pin(asking);
         assert!(futures::poll!(&mut asking).is_pending(), "the API server does not decide");
         waiting.push(asking);
     }
-    let (code, status) = asked(&explaining, Method::GET, "replicasets/shop/web").await;
-    assert_eq!((code, &status["reason"]), (429, &json!("TooManyRequests")));
+    for path in [WEB, "/inside"] {
+        let (code, status) = asked(&explaining, &door, Method::GET, path).await;
+        assert_eq!((code, &status["reason"]), (429, &json!("TooManyRequests")));
+    }
     drop(waiting);
-    let mut asking = Box::pin(asked(&explaining, Method::GET, "replicasets/shop/web"));
+    let mut asking = Box::pin(asked(&explaining, &door, Method::GET, "/inside"));
     assert!(futures::poll!(&mut asking).is_pending(), "whoever goes away leaves his turn to others");
 }
