@@ -1,4 +1,5 @@
-//! `muster explain` from outside: of a cluster, of a manager that leads and of one that stands by, and what is refused.
+//! `muster explain` from outside: of a cluster and the controllers in it, of a manager that leads and of one that stands
+//! by, and what is refused.
 
 mod harness;
 mod outside;
@@ -20,6 +21,8 @@ tests! {
     what_cannot_be_explained_says_why,
     a_manager_explains_itself_to_whom_the_api_server_lets,
     a_manager_tells_what_its_last_syncs_were,
+    a_manager_tells_what_it_is_doing_to_whom_may_list_everything,
+    the_server_of_a_whole_cluster_tells_of_its_controllers,
     without_a_bearer_token_a_manager_says_nothing: "kubectl",
 }
 
@@ -172,16 +175,21 @@ fn what_cannot_be_explained_says_why() {
     }
 }
 
-/// The same kubeconfig with another token.
+/// The same kubeconfig with a token that is none.
 fn wrong_token(kubeconfig: &Path, folder: &Path) -> PathBuf {
+    with_token(kubeconfig, folder, "wrong")
+}
+
+/// The same kubeconfig with another token.
+fn with_token(kubeconfig: &Path, folder: &Path, token: &str) -> PathBuf {
     let config = fs::read_to_string(kubeconfig).expect("a kubeconfig");
     let changed = config.lines().map(|line| match line.split_once("token:") {
-        Some((before, _)) => format!("{before}token: wrong"),
+        Some((before, _)) => format!("{before}token: {token}"),
         None => line.to_owned(),
     });
     let changed = changed.collect::<Vec<_>>().join("\n");
     assert_ne!(changed, config);
-    PathBuf::from(write(folder, "wrong.kubeconfig", &changed))
+    PathBuf::from(write(folder, &format!("{token}.kubeconfig"), &changed))
 }
 
 /// A controller manager that can be asked.
@@ -290,7 +298,83 @@ fn a_manager_tells_what_its_last_syncs_were() {
 
     let wrong = wrong_token(&config, folder.path());
     refused(&explain(&wrong, &web), 1, &["Unauthorized", &manager.url]);
-    refused(&explain(&config, &["rs/web", "--history"]), 2, &["--manager"]);
+    let nobody = ["does not run the replicaset-controller", "by --manager"];
+    refused(&explain(&config, &["rs/web", "--history"]), 1, &nobody);
+}
+
+/// Robots with tokens: one may read a namespace, one all of them.
+const ROBOTS: &str = "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reads}
+rules: [{apiGroups: [apps, ''], resources: [deployments, replicasets, replicationcontrollers, pods], verbs: [get, list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: default}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reads}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: reader}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: auditor}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reads}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: auditor}]
+";
+
+/// A cluster with the robots and the set, and the kubeconfigs of the one who may read a namespace and of the one who may
+/// read all.
+fn with_robots(controllers: &str) -> (Cluster, [PathBuf; 2], tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let manifest = write(folder.path(), "robots.yaml", &format!("{SET}---\n{ROBOTS}"));
+    let tokens = write(folder.path(), "tokens.csv", "of-reader,reader,1\nof-auditor,auditor,2\n");
+    let flags = ["-f", &manifest, "--controllers", controllers, "--pod-startup", "0s", "--token-auth-file", &tokens];
+    let cluster = Cluster::start(&flags);
+    let config = |token| with_token(&cluster.kubeconfig(), folder.path(), token);
+    let configs = [config("of-reader"), config("of-auditor")];
+    (cluster, configs, folder)
+}
+
+/// Contract: FR-02, PG-02
+fn a_manager_tells_what_it_is_doing_to_whom_may_list_everything() {
+    let (cluster, [reader, auditor], _folder) = with_robots("");
+    let manager = Asked::start(&cluster, "starting workers");
+    let certificate = manager.certificate();
+    let inside = manager.asked(&certificate, "--inside");
+
+    let told = says(&auditor, &inside, "create 3");
+    for words in [
+        "Inside the manager that leads, at ",
+        "  Pod                          3 objects, at version ",
+        "\nQueue of the replicaset-controller: ",
+        "\nLast syncs\n",
+        "ReplicaSet default/web                   create 3 pods, ",
+        "\nWrites since the start: create 3, status ",
+    ] {
+        assert!(told.contains(words), "no {words:?} in:\n{told}");
+    }
+    let told = json(&auditor, &inside);
+    assert_eq!((&told["kind"], &told["source"]["manager"]["role"]), (&"Inside".into(), &"leader".into()));
+    assert_eq!(told["informers"].as_array().map(Vec::len), Some(4), "{told}");
+
+    says(&reader, &manager.asked(&certificate, "rs/web"), "3 claimed");
+    let words = ["User \"reader\" cannot list resource \"deployments\"", "at the cluster scope", &manager.url];
+    refused(&explain(&reader, &inside), 1, &words);
+    refused(&explain(&auditor, &["--inside", "rs/web"]), 2, &["--inside"]);
+    refused(&explain(&auditor, &["--inside", "--history"]), 2, &["--inside"]);
+}
+
+/// Contract: FR-02, PG-02
+fn the_server_of_a_whole_cluster_tells_of_its_controllers() {
+    let (cluster, [_, auditor], _folder) = with_robots("*");
+    let config = cluster.kubeconfig();
+    let told = says(&config, &["rs/web", "--history"], "{\"availableReplicas\":3,");
+    assert!(told.contains("a manager that runs without an election"), "{told}");
+    says(&config, &["--inside"], "ReplicaSet default/web                   create 3 pods, ");
+    for question in [&["rs/web", "--history"][..], &["--inside"]] {
+        let words = ["User \"auditor\" cannot get path \"/muster/", "by --manager"];
+        refused(&explain(&auditor, question), 1, &words);
+    }
 }
 
 /// Contract: CM-06

@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Command::Explain(arguments) = &cli.command {
-        arguments.asked.check();
+        arguments.check();
     }
     if let Command::Rollout(command) = &cli.command {
         command.check();

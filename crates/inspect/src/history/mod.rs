@@ -34,7 +34,7 @@ use crate::explain::{Again, Expects, Reason, Source};
 pub use account::{Account, Accountable};
 pub use flight::Answered;
 pub use recorder::{Ended, Last, Look, Recorder, Subject, Waits, Woken};
-pub(crate) use text::teller;
+pub(crate) use text::{precise, teller};
 
 /// The version of the JSON.
 pub const FORMAT: u32 = 1;

@@ -209,7 +209,7 @@ fn part(at: Timestamp, from: usize, to: usize) -> String {
 }
 
 /// Short times matter here.
-fn precise(duration: Duration) -> String {
+pub(crate) fn precise(duration: Duration) -> String {
     match duration.as_micros() {
         micros @ 0..1_000 => format!("{micros}µs"),
         micros @ 1_000..10_000 => format!("{:.1}ms", micros as f64 / 1_000.0),

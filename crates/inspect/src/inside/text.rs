@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Expected, Informer, Inside, Key, LastSync, Queue, State, Writes};
 use crate::explain::short;
-use crate::history::teller;
+use crate::history::{precise, teller};
 
 /// One part after another, each under its title.
 impl fmt::Display for Inside {
@@ -40,7 +40,7 @@ impl fmt::Display for Informer {
             write!(f, ", last heard {} ago", short(*ago))?;
         }
         if let Some(lag) = lag {
-            write!(f, ", {} behind its own writes", short(*lag))?;
+            write!(f, ", shows its own writes after {}", precise(*lag))?;
         }
         writeln!(f)
     }
@@ -95,7 +95,7 @@ impl fmt::Display for LastSync {
             write!(f, ", {count} times")?;
         }
         if *writes > 0 {
-            write!(f, ", {writes} requests in {}", short(*took))?;
+            write!(f, ", {writes} requests in {}", precise(*took))?;
         }
         if !rows.is_empty() {
             write!(f, " ({})", rows.join(", "))?;

@@ -28,23 +28,36 @@ Examples:
   # What it did in the last ten minutes, and what it waited for
   muster explain rs web --history --since 10m --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
 
+  # The same of a cluster of muster up, whose server has the controllers in it
+  muster explain rs web --history
+
+  # What it is doing now: informers, queues, expectations, the last syncs
+  muster explain --inside --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
+
 Without --manager it lists the namespace and decides for itself, by the same code: expectations, the stale-cache record,
 backoff and queue are a running manager's and not known then. With it, your own token goes to the manager, which asks the
 API server with it whether you may get the object and list the pods of its namespace (for a Deployment its ReplicaSets
-too), and answers as that does. A client certificate cannot be passed on so.
+too; for --inside whether you may list all of these kinds in all namespaces), and answers as that does. A client
+certificate cannot be passed on so. --history and --inside without --manager ask the API server, which knows where it is
+one of muster up.
 
 It exits 0 with an explanation, 1 where there is none, and 2 when the arguments cannot be used.";
 
 /// The arguments.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("words", |words| words.required(false).required_unless_present("inside").conflicts_with("inside")))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) asked: Asked,
 
     /// Tell what its last syncs were instead: their causes, waits, plans and writes. A running manager knows
-    #[arg(long, requires = "manager")]
+    #[arg(long)]
     pub(super) history: bool,
+
+    /// Tell what a running manager is doing now instead, of all objects
+    #[arg(long, conflicts_with_all = ["history", "namespace", "burst_replicas"])]
+    pub(super) inside: bool,
 
     /// Of them only those of this last time
     #[arg(long, value_name = "DURATION", requires = "history", value_parser = parse_duration)]
@@ -72,6 +85,15 @@ pub(crate) struct Arguments {
     /// The name that the manager's certificate is to have; else the host of --manager
     #[arg(long, value_name = "NAME", requires = "manager")]
     pub(super) manager_server_name: Option<String>,
+}
+
+impl Arguments {
+    /// Ends the process with 2 where the arguments cannot be used.
+    pub(crate) fn check(&self) {
+        if !self.inside {
+            self.asked.check();
+        }
+    }
 }
 
 fn parse_manager(text: &str) -> Result<Uri, String> {
@@ -103,6 +125,14 @@ mod tests {
         let error = parsed(&["pod/web"]).unwrap().asked.target().unwrap_err();
         assert_eq!(error.exit_code(), 2);
         assert!(error.to_string().contains("replicasets, replicaset, rs"), "{error}");
+    }
+
+    #[test]
+    fn of_all_objects_none_is_named() {
+        assert!(parsed(&["--inside"]).unwrap().inside);
+        for words in [&["--inside", "rs/web"][..], &["--inside", "--history"], &["--inside", "-n", "shop"], &[]] {
+            assert_eq!(parsed(words).unwrap_err().exit_code(), 2, "{words:?}");
+        }
     }
 
     #[test]

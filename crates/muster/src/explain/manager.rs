@@ -1,28 +1,28 @@
-//! Asking a running manager: a client of the caller's own credentials, for another address and another authority.
+//! Asking a running manager: a client of the caller's own credentials, for another address and another authority. Where
+//! none is named, the API server is asked, which answers for the controllers in its own process.
 
 use std::fs;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use http::Uri;
 use kube::config::AuthInfo;
-use muster_objects::meta::ObjectKey;
 use muster_runtime::client::{Client, ClientError, Options};
-use muster_runtime::explain::Kind;
 use serde_json::Value;
 
 use super::arguments::Arguments;
 
-/// What the manager at `url` says of an object.
+/// What the manager answers at this path.
 ///
 /// # Errors
 /// Where the credentials are none that a manager can pass on, or it refuses or does not answer.
-pub(super) async fn ask(
-    arguments: &Arguments,
-    config: &kube::Config,
-    url: &Uri,
-    kind: Kind,
-    key: &ObjectKey,
-) -> Result<Value> {
+pub(super) async fn ask(arguments: &Arguments, config: &kube::Config, path: &str) -> Result<Value> {
+    match &arguments.manager {
+        Some(url) => ask_at(arguments, config, url, path).await,
+        None => ask_embedded(config, path).await,
+    }
+}
+
+async fn ask_at(arguments: &Arguments, config: &kube::Config, url: &Uri, path: &str) -> Result<Value> {
     let mut ours = kube::Config::new(url.clone());
     ours.auth_info = only_tokens(&config.auth_info)?;
     ours.tls_server_name.clone_from(&arguments.manager_server_name);
@@ -33,19 +33,24 @@ pub(super) async fn ask(
         ours.root_cert = Some(certificates(&pem).with_context(said)?);
     }
     let client = Client::connect(&ours, &Options::default()).map_err(|error| anyhow!("{error}"))?;
-    let ObjectKey { namespace, name } = key;
-    let question = match (arguments.history, arguments.since) {
-        (false, _) => String::new(),
-        (true, None) => "?history=true".to_owned(),
-        (true, Some(since)) => format!("?history=true&since={}", since.as_secs_f64()),
-    };
-    let path = format!("/explain/{}/{namespace}/{name}{question}", kind.resource().plural);
     let url = url.to_string();
     let url = url.trim_end_matches('/');
-    match client.get(&path).await {
+    match client.get(path).await {
         Ok(answer) => serde_json::from_slice(&answer.body).with_context(|| format!("{url}: the answer is no JSON")),
         Err(error @ ClientError::Api(_)) => Err(anyhow!("{error}")).with_context(|| format!("the manager at {url}")),
         Err(error) => Err(anyhow!("--manager {url}: {}", with_causes(&error))),
+    }
+}
+
+async fn ask_embedded(config: &kube::Config, path: &str) -> Result<Value> {
+    let client = Client::connect(config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
+    match client.get(&format!("/muster{path}")).await {
+        Ok(answer) => serde_json::from_slice(&answer.body).context("the API server's answer is no JSON"),
+        Err(ClientError::Api(refused)) if matches!(refused.code, 403 | 404) => bail!(
+            "the API server does not tell it: {refused}; only that of `muster up` does, and elsewhere the manager itself \
+             is to be asked, by --manager"
+        ),
+        Err(error) => Err(anyhow!("{}", with_causes(&error))),
     }
 }
 

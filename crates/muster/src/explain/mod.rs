@@ -4,8 +4,11 @@
 //!   arguments --no --manager--> lists of the API, decided here -----------------------------+
 //!       |                                                                                    +--> text or JSON
 //!       +----- --manager --> GET /explain/... of the manager: endpoint --> caches, books ----+
-//!                                                  |
-//!                                                  +--> door: may the caller read that? the API server says
+//!       |                                          |            ^
+//!       |                                          |            +--- GET /muster/explain/... of muster up
+//!       |                                          |                          ^
+//!       |                                          +--> door: may the caller read that? the API server says
+//!       +----- --history, --inside and no --manager --------------------------+
 //! ```
 
 pub(crate) mod arguments;
@@ -17,6 +20,7 @@ pub(crate) mod target;
 use anyhow::{Result, anyhow, bail};
 use muster_inspect::explain::{Explanation, FORMAT};
 use muster_inspect::history::{self, History};
+use muster_inspect::inside::{self, Inside};
 use muster_objects::meta::ObjectKey;
 use muster_runtime::client::{Client, Options};
 use muster_runtime::explain::{NotExplained, explain_afresh};
@@ -30,12 +34,20 @@ use target::Target;
 /// # Errors
 /// Where the object cannot be read: it is not there, or whoever is asked refuses or does not answer.
 pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    let Target { kind, name } = arguments.asked.target().map_err(|error| anyhow!("{error}"))?;
     let (config, namespace) = arguments.asked.cluster().await?;
+    if arguments.inside {
+        return print(arguments.output, &manager::ask(arguments, &config, "/inside").await?);
+    }
+    let Target { kind, name } = arguments.asked.target().map_err(|error| anyhow!("{error}"))?;
     let key = ObjectKey::new(&*namespace, &*name);
-    if let Some(url) = &arguments.manager {
-        let told = manager::ask(arguments, &config, url, kind, &key).await?;
-        return print(arguments.output, &told);
+    if arguments.history || arguments.manager.is_some() {
+        let question = match (arguments.history, arguments.since) {
+            (false, _) => String::new(),
+            (true, None) => "?history=true".to_owned(),
+            (true, Some(since)) => format!("?history=true&since={}", since.as_secs_f64()),
+        };
+        let path = format!("/explain/{}/{namespace}/{name}{question}", kind.resource().plural);
+        return print(arguments.output, &manager::ask(arguments, &config, &path).await?);
     }
     let client = Client::connect(&config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
     let explanation =
@@ -56,6 +68,9 @@ fn print(output: Output, told: &serde_json::Value) -> Result<()> {
             match (told["kind"].as_str(), told["format"].as_u64().and_then(|format| format.try_into().ok())) {
                 (Some("History"), Some(history::FORMAT)) => {
                     print!("{}", serde_json::from_value::<History>(told.clone())?);
+                }
+                (Some("Inside"), Some(inside::FORMAT)) => {
+                    print!("{}", serde_json::from_value::<Inside>(told.clone())?);
                 }
                 (_, Some(FORMAT)) => print!("{}", serde_json::from_value::<Explanation>(told.clone())?),
                 (_, format) => {
