@@ -22,6 +22,7 @@ tests! {
     a_manager_explains_itself_to_whom_the_api_server_lets,
     a_manager_tells_what_its_last_syncs_were,
     a_manager_tells_what_it_is_doing_to_whom_may_list_everything,
+    of_several_managers_in_a_cluster_the_leader_tells,
     the_server_of_a_whole_cluster_tells_of_its_controllers,
     without_a_bearer_token_a_manager_says_nothing: "kubectl",
 }
@@ -362,6 +363,12 @@ fn a_manager_tells_what_it_is_doing_to_whom_may_list_everything() {
     refused(&explain(&reader, &inside), 1, &words);
     refused(&explain(&auditor, &["--inside", "rs/web"]), 2, &["--inside"]);
     refused(&explain(&auditor, &["--inside", "--history"]), 2, &["--inside"]);
+}
+
+/// Contract: PG-02
+fn of_several_managers_in_a_cluster_the_leader_tells() {
+    let cluster = Cluster::start(&["--managers", "2"]);
+    says(&cluster.kubeconfig(), &["--inside"], "Inside the manager that leads, at ");
 }
 
 /// Contract: FR-02, PG-02
