@@ -17,4 +17,5 @@
 pub mod explain;
 pub mod history;
 pub mod inside;
+pub mod reason;
 pub mod shadow;

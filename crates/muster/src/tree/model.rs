@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use muster_inspect::reason::{list, pod_reason, text};
 use muster_objects::{IntOrPercent, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::reason::{list, pod_reason, text};
 
 /// The version of the JSON.
 const FORMAT: u32 = 1;
@@ -373,7 +372,7 @@ impl Pod {
             age_seconds: age(pod, now),
             restarts,
             node: Some(text(pod, "/spec/nodeName")).filter(|node| !node.is_empty()).map(str::to_owned),
-            reason: pod_reason(pod),
+            reason: pod_reason(pod).map(|reason| reason.text),
         }
     }
 }
