@@ -16,8 +16,8 @@ mod account;
 mod flight;
 pub(crate) mod form;
 mod recorder;
-mod ring;
-mod text;
+pub(crate) mod ring;
+pub(crate) mod text;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use muster_objects::{Moment, Timestamp};
 
 use super::account::Account;
 use super::flight::{Answered, Flight};
-use super::ring::Ring;
+use super::ring::{Head, Ring};
 use super::{Cause, FORMAT, Happened, History, Named, On, Saw, Sync, Wait, Waiting};
 use crate::explain::{Again, Source, seconds};
 
@@ -300,7 +300,7 @@ impl Recorder {
 
     fn push(&mut self, (kind, key): Subject<'_>, sync: &Sync<'_>) {
         self.scratch.clear();
-        let head = Head(kind.into(), (&*key.namespace).into(), (&*key.name).into());
+        let head = Head::of(kind, &key.namespace, &key.name);
         let scratch = std::mem::take(&mut self.scratch);
         // Writing into memory does not fail, and what could not be written is not kept.
         if let Ok(record) = postcard::to_extend(&(head, sync), scratch) {
@@ -336,10 +336,8 @@ impl Look {
         let from = since.map_or(Timestamp::from_nanos(i64::MIN), |since| wall - since);
         let (mut oldest, mut syncs) = (None, Vec::new());
         for record in ring.records() {
-            let Ok((Head(its_kind, namespace, name), rest)) = postcard::take_from_bytes::<Head<'_>>(record) else {
-                continue;
-            };
-            let is_it = its_kind == kind && *namespace == *key.namespace && *name == *key.name;
+            let Ok((head, rest)) = postcard::take_from_bytes::<Head<'_>>(record) else { continue };
+            let is_it = head.is_of(kind, &key);
             if !is_it && oldest.is_some() {
                 continue;
             }
@@ -362,14 +360,6 @@ impl Look {
         }
     }
 }
-
-/// What is before a sync in its record: the kind, namespace and name of its object.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Head<'a>(
-    #[serde(borrow)] std::borrow::Cow<'a, str>,
-    #[serde(borrow)] std::borrow::Cow<'a, str>,
-    #[serde(borrow)] std::borrow::Cow<'a, str>,
-);
 
 impl Key {
     /// Takes what woke the sync that begins, and what it waited for.

@@ -1,25 +1,29 @@
 //! A ring of records in a bounded number of bytes: the oldest make room for new ones.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
+
+use muster_objects::meta::ObjectKey;
+use serde::{Deserialize, Serialize};
 
 /// What is before each record, and after it: its length.
 const MARK: usize = size_of::<u32>();
 
 /// Records, the oldest first.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     bytes: VecDeque<u8>,
     limit: usize,
 }
 
 impl Ring {
     /// Of at most so many bytes, the lengths of the records among them.
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { bytes: VecDeque::new(), limit }
     }
 
     /// Adds a record. One that is longer than the ring is not kept, and nothing is lost for it.
-    pub(super) fn push(&mut self, record: &[u8]) {
+    pub(crate) fn push(&mut self, record: &[u8]) {
         let size = record.len() + 2 * MARK;
         let Some(length) = u32::try_from(record.len()).ok().filter(|_| size <= self.limit) else {
             return;
@@ -39,13 +43,13 @@ impl Ring {
     }
 
     /// A copy, in one piece.
-    pub(super) fn copy(&self) -> Self {
+    pub(crate) fn copy(&self) -> Self {
         let (first, second) = self.bytes.as_slices();
         Self { bytes: [first, second].concat().into(), limit: self.limit }
     }
 
     /// Copies of the last records, `most` at most, the newest first.
-    pub(super) fn last(&self, most: usize) -> Vec<Vec<u8>> {
+    pub(crate) fn last(&self, most: usize) -> Vec<Vec<u8>> {
         let mut end = self.bytes.len();
         let before = || {
             let to = end.checked_sub(MARK)?;
@@ -57,13 +61,13 @@ impl Ring {
     }
 
     /// All records, the oldest first.
-    pub(super) fn records(&mut self) -> Records<'_> {
+    pub(crate) fn records(&mut self) -> Records<'_> {
         Records(self.bytes.make_contiguous())
     }
 
     /// How many bytes it takes.
     #[cfg(test)]
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.bytes.capacity()
     }
 
@@ -80,7 +84,7 @@ impl Ring {
 }
 
 /// The records of a ring.
-pub(super) struct Records<'r>(&'r [u8]);
+pub(crate) struct Records<'r>(&'r [u8]);
 
 impl<'r> Iterator for Records<'r> {
     type Item = &'r [u8];
@@ -91,6 +95,26 @@ impl<'r> Iterator for Records<'r> {
         let (record, rest) = rest.split_at_checked(length)?;
         self.0 = rest.get(MARK..)?;
         Some(record)
+    }
+}
+
+/// What a record about an object begins with: its kind, namespace and name.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Head<'a>(
+    #[serde(borrow)] pub(crate) Cow<'a, str>,
+    #[serde(borrow)] pub(crate) Cow<'a, str>,
+    #[serde(borrow)] pub(crate) Cow<'a, str>,
+);
+
+impl<'a> Head<'a> {
+    /// That of an object.
+    pub(crate) fn of(kind: &'a str, namespace: &'a str, name: &'a str) -> Self {
+        Self(kind.into(), namespace.into(), name.into())
+    }
+
+    /// Whether it is that of this object.
+    pub(crate) fn is_of(&self, kind: &str, key: &ObjectKey) -> bool {
+        self.0 == kind && *self.1 == *key.namespace && *self.2 == *key.name
     }
 }
 

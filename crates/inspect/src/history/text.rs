@@ -20,7 +20,7 @@ impl fmt::Display for History {
         }
         let mut day = String::new();
         for sync in syncs {
-            let date = part(sync.at, 0, 10);
+            let date = date(sync.at);
             if date != day {
                 writeln!(f, "\n{date}")?;
                 day = date;
@@ -64,8 +64,9 @@ impl fmt::Display for Sync<'_> {
 }
 
 impl Sync<'_> {
-    /// What there is to say of it, each with a word before it.
-    fn lines(&self) -> Vec<(String, String)> {
+    /// What there is to say of it, each with a word before it: a row of the contract for a reason.
+    #[must_use]
+    pub fn lines(&self) -> Vec<(String, String)> {
         let mut lines = Vec::new();
         let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
         if !self.woken.is_empty() {
@@ -198,8 +199,13 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
+/// The day.
+pub(crate) fn date(at: Timestamp) -> String {
+    part(at, 0, 10)
+}
+
 /// The time of day, to the millisecond.
-fn time(at: Timestamp) -> String {
+pub(crate) fn time(at: Timestamp) -> String {
     part(at, 11, 23)
 }
 

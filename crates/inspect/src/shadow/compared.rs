@@ -7,6 +7,7 @@ use super::action::Action;
 use super::intent::{IntendedWrite, Intent};
 use super::recorder::Recorded;
 use super::views::View;
+use crate::explain::Reason;
 
 /// A snapshot of an owner whose intents can be compared with actions.
 pub trait Compared: Clone {
@@ -18,6 +19,9 @@ pub trait Compared: Clone {
 
     /// What a sync of it would do.
     fn record(&self, now: Timestamp) -> Recorded;
+
+    /// By which rules a sync of it would do that.
+    fn why(&self, now: Timestamp) -> Vec<Reason>;
 
     /// Whether the action was planned in one of the views (newest first), or would be with the owner of one view and
     /// the objects of another. `created` counts the pods seen created for the owner, including the action's own.

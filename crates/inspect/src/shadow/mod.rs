@@ -27,6 +27,9 @@
 //! intends a deletion is attributed to them, and so is a ReplicaSet scaled by a field manager that is not the
 //! controller's.
 //!
+//! All of this goes into a log of [lines](record). A [`Keeper`] keeps the last of them by owner, to tell both sides of one
+//! object as a [`ShadowHistory`].
+//!
 //! The caller passes the changes in the order of their resourceVersions, and the time.
 
 pub mod action;
@@ -34,6 +37,7 @@ pub mod claims;
 pub mod compared;
 pub mod deviation;
 pub mod fields;
+pub mod history;
 pub mod intent;
 pub mod observed_kind;
 pub mod observed_owner;
@@ -43,6 +47,7 @@ pub mod record;
 pub mod recorder;
 pub mod replicas;
 pub mod rollout;
+mod story;
 pub mod totals;
 pub mod unmet;
 pub mod views;
@@ -50,6 +55,7 @@ pub mod watcher;
 
 pub use action::{Action, ActionKind};
 pub use compared::{Compared, Explained};
+pub use history::{Keeper, ShadowHistory};
 pub use observed_kind::Options;
 pub use record::{Line, Record};
 pub use totals::Totals;

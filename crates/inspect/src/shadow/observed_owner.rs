@@ -78,8 +78,8 @@ impl<S: Compared> ObservedOwner<S> {
             self.settle_status(&intended_before, &writes, version, out);
         }
         if !writes.is_subset(&intended_before) {
-            let subject = self.subject(version);
-            out.push(Record::Plan(Planned { subject, would: text_of(&recorded.intents) }));
+            let (subject, would) = (self.subject(version), text_of(&recorded.intents));
+            out.push(Record::Plan(Planned { subject, would, why: snapshot.why(at) }));
         }
         self.unmet.update(&recorded.intents, at);
         let look_again = recorded.look_again;

@@ -14,6 +14,7 @@ use muster_objects::time::Micro;
 use serde::{Deserialize, Serialize};
 
 use super::totals::Totals;
+use crate::explain::Reason;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -103,6 +104,9 @@ pub struct Planned {
     pub subject: Subject,
     /// The intents.
     pub would: String,
+    /// By which rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<Reason>,
 }
 
 /// An action that was intended here as well.
@@ -155,5 +159,19 @@ impl Line {
     #[must_use]
     pub const fn new(time: Timestamp, record: Record) -> Self {
         Self { version: VERSION, time: Micro(time), record }
+    }
+}
+
+impl Record {
+    /// The owner that it is about; `None` for the beginning of a log and for counts.
+    #[must_use]
+    pub const fn subject(&self) -> Option<&Subject> {
+        match self {
+            Self::Plan(Planned { subject, .. })
+            | Self::Agreement(Agreement { subject, .. })
+            | Self::Difference(Difference { subject, .. })
+            | Self::Other(Other { subject, .. }) => Some(subject),
+            Self::Start(_) | Self::Summary(_) => None,
+        }
     }
 }

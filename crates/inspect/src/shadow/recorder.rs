@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use super::fields::changed;
 use super::intent::{Intent, Target};
+use crate::explain::Reason;
+use crate::history::{Account, Accountable};
 use muster_controllers::plan::{
     ClaimAction, ClaimOutcome, ClaimPlan, Creation, Failure, Next, Outcome, Patch, Plan, Remark, Report, Requeue,
     Resource, StatusWrite, Step, SyncSteps, Written,
@@ -63,6 +65,18 @@ pub fn record(mut sync: impl SyncSteps, known: &Known, now: Timestamp) -> Record
             }
         };
     }
+}
+
+/// By which rules a sync would do what it does first. Claims are taken to succeed.
+pub fn reasons(mut sync: impl Accountable, now: Timestamp) -> Vec<Reason> {
+    let (mut why, mut next) = (Vec::new(), sync.next(Report::Begin, now));
+    if let Next::Claim(claims) = &next {
+        why = Account::claiming(claims).why;
+        next = sync.next(Report::Claimed(Recorded::default().claim(claims)), now);
+    }
+    let plan = if let Next::Perform(plan) = &next { Some(&**plan) } else { None };
+    why.extend(sync.account(plan, now).why);
+    why
 }
 
 impl Recorded {

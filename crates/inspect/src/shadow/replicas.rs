@@ -14,8 +14,9 @@ use super::claims;
 use super::compared::{Compared, Explained};
 use super::intent::{IntendedWrite, Intent};
 use super::order;
-use super::recorder::{Known, Recorded, record};
+use super::recorder::{Known, Recorded, reasons, record};
 use super::views::View;
+use crate::explain::Reason;
 use muster_controllers::plan::Failure;
 use muster_controllers::replicaset::ranking::Colocation;
 use muster_controllers::replicaset::status::REPLICA_FAILURE;
@@ -32,6 +33,10 @@ impl<O: ReplicaOwner + Clone> Compared for Snapshot<O> {
         let status = serde_json::to_value(self.owner.status()).unwrap_or_default();
         let refused = self.refused(&IntendedWrite::CreatePods).map(Failure::local);
         record(ReplicaSync::new(self.clone()), &Known { status, refused, ..Known::default() }, now)
+    }
+
+    fn why(&self, now: Timestamp) -> Vec<Reason> {
+        reasons(ReplicaSync::new(self.clone()), now)
     }
 
     fn explain(action: &Action, views: &[&View<Self>], created: u64) -> Explained {

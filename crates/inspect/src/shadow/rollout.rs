@@ -10,8 +10,9 @@ use super::claims;
 use super::compared::{Compared, Explained};
 use super::deviation;
 use super::intent::{IntendedWrite, Intent};
-use super::recorder::{Known, Recorded, record};
+use super::recorder::{Known, Recorded, reasons, record};
 use super::views::View;
+use crate::explain::Reason;
 use muster_controllers::deployment::conditions::{PROGRESSING, REPLICA_FAILURE};
 use muster_controllers::deployment::progress::SET_CREATE_ERROR;
 use muster_controllers::deployment::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
@@ -38,6 +39,10 @@ impl Compared for Snapshot {
             &Known { status, refused, annotations: self.deployment.annotations.clone() },
             now,
         )
+    }
+
+    fn why(&self, now: Timestamp) -> Vec<Reason> {
+        reasons(DeploymentSync::new(self.clone()), now)
     }
 
     fn explain(action: &Action, views: &[&View<Self>], _created: u64) -> Explained {

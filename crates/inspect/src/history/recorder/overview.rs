@@ -7,7 +7,8 @@ use muster_machinery::least;
 use muster_objects::Moment;
 use muster_objects::meta::ObjectKey;
 
-use super::{Head, Key, Recorder};
+use super::{Key, Recorder};
+use crate::history::ring::Head;
 use crate::history::{On, Sync};
 use crate::inside::LastSync;
 
