@@ -5,12 +5,11 @@ mod harness;
 mod outside;
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use harness::tests;
-use outside::manager::{Manager, wait_for};
+use outside::asking::{Asked, explain, json, refused, says};
 use outside::workloads::{SET, WORKLOADS};
 use outside::{Cluster, muster, text, write};
 
@@ -33,36 +32,6 @@ fn cluster(controllers: &str) -> (Cluster, tempfile::TempDir) {
     let manifest = write(folder.path(), "workloads.yaml", &format!("{SET}---\n{WORKLOADS}"));
     let flags = ["-f", &manifest, "--controllers", controllers, "--pod-startup", "0s", "--pod-shutdown", "0s"];
     (Cluster::start(&flags), folder)
-}
-
-/// Runs `muster explain` with this kubeconfig.
-fn explain(kubeconfig: &Path, arguments: &[&str]) -> Output {
-    let kubeconfig = kubeconfig.to_string_lossy();
-    muster(&[&["explain", "--kubeconfig", &*kubeconfig], arguments].concat())
-}
-
-/// Asks until the answer has these words.
-fn says(kubeconfig: &Path, arguments: &[&str], words: &str) -> String {
-    wait_for(&format!("{words:?} in the answer to explain {arguments:?}"), || {
-        let output = explain(kubeconfig, arguments);
-        let told = text(&output.stdout);
-        (output.status.success() && told.contains(words)).then_some(told)
-    })
-}
-
-fn refused(output: &Output, code: i32, words: &[&str]) {
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    assert_eq!(text(&output.stdout), "");
-    for words in words {
-        assert!(said.contains(words), "no {words:?} in:\n{said}");
-    }
-}
-
-fn json(kubeconfig: &Path, arguments: &[&str]) -> serde_json::Value {
-    let output = explain(kubeconfig, &[arguments, &["-o", "json"]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
 /// Text with what differs from run to run made the same: uids, versions, times, names' random ends, and the columns'
@@ -191,34 +160,6 @@ fn with_token(kubeconfig: &Path, folder: &Path, token: &str) -> PathBuf {
     let changed = changed.collect::<Vec<_>>().join("\n");
     assert_ne!(changed, config);
     PathBuf::from(write(folder, &format!("{token}.kubeconfig"), &changed))
-}
-
-/// A controller manager that can be asked.
-struct Asked {
-    manager: Manager,
-    url: String,
-    folder: tempfile::TempDir,
-}
-
-impl Asked {
-    /// Starts one whose endpoint has a certificate of its own in a folder, and waits for words in its log.
-    fn start(cluster: &Cluster, until: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port();
-        let (at, kept) = (format!("--secure-port={port}"), format!("--cert-dir={}", folder.path().display()));
-        let mut manager = Manager::start(cluster, &["--bind-address=127.0.0.1", "-v=4", &at, &kept]);
-        manager.says(until);
-        Self { manager, url: format!("https://127.0.0.1:{port}"), folder }
-    }
-
-    fn certificate(&self) -> String {
-        self.folder.path().join("muster-controller-manager.crt").to_string_lossy().into_owned()
-    }
-
-    /// The arguments by which it is asked about an object.
-    fn asked<'a>(&'a self, certificate: &'a str, object: &'a str) -> Vec<&'a str> {
-        vec![object, "--manager", &self.url, "--manager-certificate-authority", certificate]
-    }
 }
 
 /// Contract: CM-06

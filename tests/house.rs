@@ -20,11 +20,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("inspect", &["objects", "schema", "machinery", "controllers"]),
     ("runtime", &["objects", "machinery", "controllers", "inspect"]),
     ("apiserver", &["objects", "schema"]),
+    ("page", &["objects", "machinery", "controllers", "inspect", "runtime", "apiserver"]),
     ("cluster", &["objects", "schema", "machinery", "controllers", "runtime", "apiserver"]),
     ("simulation", &["objects", "machinery", "controllers", "inspect", "runtime", "apiserver", "cluster"]),
     ("testing-macros", &[]),
     ("testing", &["objects", "runtime", "apiserver", "cluster", "simulation", "testing-macros"]),
-    ("muster", &["objects", "machinery", "controllers", "inspect", "runtime", "apiserver", "cluster", "simulation"]),
+    (
+        "muster",
+        &["objects", "machinery", "controllers", "inspect", "runtime", "apiserver", "page", "cluster", "simulation"],
+    ),
 ];
 
 /// The modules of the embedded server, the lowest first: each imports those before it. Those of one line know each other.

@@ -6,6 +6,7 @@ mod outside;
 use std::fs;
 
 use harness::tests;
+use outside::asking::{Asked, explain, json, refused, says};
 use outside::manager::{Manager, wait_for};
 use outside::{Cluster, muster, text, write};
 
@@ -16,6 +17,7 @@ tests! {
     a_log_that_is_still_being_written_can_be_read,
     the_help_says_how_it_ends,
     beside_controllers_at_work_it_agrees_and_ends_with_a_summary: "kubectl",
+    it_tells_of_an_object_what_it_would_have_done_and_what_was_done: "kubectl",
 }
 
 const START: &str = r#"{"version":1,"time":"2026-01-01T00:00:00.000000Z","record":"start","muster":"0.1.0","kinds":["ReplicaSet"],"objects":1,"lookbackMillis":10000,"patienceMillis":10000}"#;
@@ -135,4 +137,55 @@ fn beside_controllers_at_work_it_agrees_and_ends_with_a_summary() {
     assert!(said.contains("watched 1 Deployments, 1 ReplicaSets"), "{said}");
     // No Lease, no Event, nothing: it left no trace.
     assert_eq!(cluster.kubectl(&["get", "leases", "-n", "kube-system", "-o", "name"]).trim(), "");
+}
+
+/// Contract: FR-01, FR-02
+fn it_tells_of_an_object_what_it_would_have_done_and_what_was_done() {
+    let cluster = Cluster::start(&["--nodes", "1", "--pod-startup", "0s", "--pod-shutdown", "0s"]);
+    let config = cluster.kubeconfig();
+    let folder = tempfile::tempdir().unwrap();
+    let into = format!("--shadow-log={}", folder.path().join("agreement.jsonl").display());
+    let shadow = Asked::start_with(&cluster, &["--shadow", "--shadow-manager", "muster", &into], "caches synced");
+    cluster.kubectl(&["create", "deployment", "web", "--image=nginx", "--replicas=1"]);
+    cluster.kubectl(&["rollout", "status", "deployment/web"]);
+    let set = cluster.kubectl(&["get", "replicasets", "-o", "name"]).trim().replace("replicaset.apps/", "rs/");
+    let name = set.trim_start_matches("rs/");
+    let certificate = shadow.certificate();
+    let pods = [&shadow.asked(&certificate, &set)[..], &["--history"]].concat();
+    cluster.kubectl(&["delete", "pod", "--all"]);
+    wait_for("another pod in its place", || {
+        let story = json(&config, &pods);
+        let created = story["lines"].as_array().expect("a list").iter().filter(|line| line["action"] == "create-pod");
+        (created.count() == 2).then_some(())
+    });
+    cluster.kubectl(&["scale", "deployment/web", "--replicas=3"]);
+
+    let web = [&shadow.asked(&certificate, "deployment/web")[..], &["--history"]].concat();
+    let scaled = format!("  cluster agreed    scaled ReplicaSet {name} from 1 to 3\n");
+    let told = says(&config, &web, &scaled);
+    assert!(told.starts_with("Deployment default/web\n  Source:  a shadow of the cluster's controllers, "), "{told}");
+    let planned = told.find(&format!("  Muster would      scale ReplicaSet {name} to 3")).expect(&told);
+    assert!(planned < told.find(&scaled).expect("it says so"), "{told}");
+
+    let told =
+        says(&config, &pods, "\n                  RS-09           1 of 3 wanted pods are there: 2 are missing\n");
+    for words in [
+        "  Muster would      create 2 pods",
+        &format!("  cluster agreed    created pod {name}-"),
+        &format!("  not judged        deleted pod {name}-"),
+        "\n                  because         nothing was to be deleted\n",
+    ] {
+        assert!(told.contains(words), "no {words:?} in:\n{told}");
+    }
+
+    let story = json(&config, &pods);
+    assert_eq!((&story["kind"], &story["object"]["name"]), (&"ShadowHistory".into(), &name.into()));
+    let lines = story["lines"].as_array().expect("a list");
+    assert!(lines.iter().all(|line| line["kind"] == "ReplicaSet" && line["name"] == name), "{story}");
+    assert!(["plan", "agreement", "other"].iter().all(|record| lines.iter().any(|line| line["record"] == *record)));
+    let of_no_time = json(&config, &[&pods[..], &["--since", "0s"]].concat());
+    assert_eq!(of_no_time["lines"], serde_json::json!([]));
+
+    refused(&explain(&config, &pods[..pods.len() - 1]), 1, &["this is a shadow, which has no queue", &shadow.url]);
+    refused(&explain(&config, &shadow.asked(&certificate, "--inside")), 1, &["this is a shadow, which has no queue"]);
 }

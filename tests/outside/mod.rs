@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
+pub mod asking;
 pub mod manager;
 pub mod workloads;
 
@@ -62,6 +63,11 @@ impl Cluster {
     /// Runs kubectl, whatever comes of it.
     pub fn try_kubectl(&self, arguments: &[&str], stdin: &str) -> Output {
         try_kubectl(&self.kubeconfig(), self.folder.path(), arguments, stdin)
+    }
+
+    /// The process's number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends the program a signal, such as `-STOP`.

@@ -18,6 +18,7 @@ use crate::envtest::install::Envtest;
 use crate::explain;
 use crate::export::Export;
 use crate::faults::FaultsCommand;
+use crate::page::{PageArguments, PageFlags};
 use crate::shadow::ShadowCommand;
 use crate::snapshot::SnapshotCommand;
 use crate::tree::RolloutCommand;
@@ -67,6 +68,8 @@ pub(crate) enum Command {
     /// Look at a rollout: its revisions, ReplicaSets and pods, its bounds and its pace
     #[command(subcommand)]
     Rollout(RolloutCommand),
+    /// Serve a page about a cluster for a browser on this machine; of an embedded one `up --page` does
+    Page(PageArguments),
     /// Look at what `controller-manager --shadow` has seen
     #[command(subcommand)]
     Shadow(ShadowCommand),
@@ -114,6 +117,10 @@ Examples:
   # A second user, who may do what roles say
   echo s3cret,alice,u1,devs > tokens.csv
   muster up --token-auth-file tokens.csv
+
+  # Watch it in a browser of this machine, or be led through what the controllers do
+  muster up -f web.yaml --page
+  muster up --page --tour
 
   # Two managers, of which one leads; kill it, and see the other take over
   muster up --managers 2
@@ -167,11 +174,11 @@ pub(crate) struct Up {
     #[command(flatten)]
     pub(crate) concurrency: Concurrency,
 
-    /// How many managers run the controllers of Deployments, ReplicaSets and ReplicationControllers, 1 to 5. Of several one
-    /// leads, by the Lease kube-system/muster-controller-manager. It lasts 3 s instead of Kubernetes' 15 s: a leader that
+    /// How many managers run the controllers of Deployments, ReplicaSets and ReplicationControllers, 1 to 5; where absent 1,
+    /// and with `--tour` 2. Of several one leads, by the Lease kube-system/muster-controller-manager. It lasts 3 s instead of Kubernetes' 15 s: a leader that
     /// `muster faults kill-leader` kills is followed within some 4 s
-    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_managers)]
-    pub(crate) managers: NonZeroUsize,
+    #[arg(long, value_name = "N", value_parser = parse_managers)]
+    pub(crate) managers: Option<NonZeroUsize>,
 
     /// How long a simulated pod takes to become ready: a duration, or a range to draw from
     #[arg(long, value_name = "DURATION|MIN..MAX", default_value = "200ms..800ms")]
@@ -219,6 +226,9 @@ pub(crate) struct Up {
     /// End when the process that started this one is gone, however it ended
     #[arg(long)]
     pub(crate) exit_with_parent: bool,
+
+    #[command(flatten)]
+    pub(crate) page: PageFlags,
 }
 
 /// Which requests are allowed, as kube-apiserver spells it.

@@ -18,13 +18,13 @@ use muster_apiserver::webhook::hosts::Hosts;
 use muster_apiserver::{ApiServer, Kept, Options as ServerOptions};
 use muster_cluster::embedded::{self, Clients, known_controllers};
 use muster_cluster::{Capacity, DelayRange, Options as ClusterOptions};
-use muster_inspect::explain::Role;
 use muster_runtime::client::{Client, Options as ClientOptions};
 use muster_runtime::manager::{Name, Options as ManagerOptions};
 use tokio::net::TcpListener;
 
 use crate::cli::Concurrency;
-use crate::explain::endpoint::{Explaining, extend};
+use crate::explain;
+use crate::explain::teller::{self, Teller};
 use crate::faults::{Stage, Watched, Watches};
 use crate::requests::{Counted, Requests, Sender};
 
@@ -178,10 +178,8 @@ impl Server {
         let started =
             embedded::Embedded::start(&server, clients, authority, cluster_options, options, settings.managers);
         let running = started.await?;
-        let managers = Arc::clone(running.managers());
-        let role = if managers.count() == NonZeroUsize::MIN { Role::Unelected } else { Role::Leader };
-        extend(&server, &Explaining::new(move || managers.leader().map(|leader| (leader.explainer, role))));
         let stage = Stage::new(watches, Arc::clone(running.managers()));
+        explain::endpoint::extend(&server, teller::leader(running.managers()));
         Ok(Embedded { client, requests, running, stage })
     }
 }
@@ -190,6 +188,11 @@ impl Embedded {
     /// A whole cluster in this process, with no socket.
     pub(crate) async fn start(settings: &Settings) -> Result<Self> {
         Server::new(settings, Kept::default())?.start(None).await
+    }
+
+    /// The manager that leads, to be asked what it thinks.
+    pub(crate) fn teller(&self) -> Teller {
+        teller::leader(self.running.managers())
     }
 
     /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.

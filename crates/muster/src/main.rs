@@ -16,6 +16,7 @@ mod faults;
 mod follow;
 mod kubeconfig;
 mod manifest;
+mod page;
 mod parent;
 mod progress;
 mod reason;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
             Command::ControllerManager(flags) => controller_manager::run(flags, &ignored).await,
             Command::Explain(arguments) => explain::run(arguments).await,
             Command::Rollout(command) => tree::run(command).await,
+            Command::Page(arguments) => page::run(arguments).await,
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
             Command::Bench(Bench::Manager(arguments)) => bench::manager::run(arguments).await,

@@ -103,6 +103,14 @@ impl Display {
         self.serving.as_ref().map_or(&[], |serving| &serving.controllers)
     }
 
+    /// Tells a link that opens the page, once.
+    pub(crate) fn page(&self, link: &str) {
+        match &self.kind {
+            Kind::Json(_) => print("page", &json!({"link": link})),
+            _ => self.say(&format!("page: {link}")),
+        }
+    }
+
     /// An object was taken by the server.
     pub(crate) fn applied(&self, object: &Applied) {
         match &self.kind {

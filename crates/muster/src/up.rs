@@ -9,6 +9,7 @@ use std::fs;
 use std::future;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,15 +29,19 @@ use tokio::time::Instant;
 use crate::apply::{Applied, apply};
 use crate::cli::{AuthorizationMode, Up};
 use crate::data::Data;
-use crate::embedded::{Server, Settings, addresses};
+use crate::embedded::{Embedded, Server, Settings, addresses};
 use crate::faults::door::Door;
 use crate::follow::Follow;
+use crate::page::{self, Local, Served, Shown};
 use crate::parent::Parent;
 use crate::progress::{Display, Ending, Serving};
 use crate::{kubeconfig, manifest, reason};
 
 /// Where the server listens, where nothing says so.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
+
+/// How many managers there are for the tour, where nothing says so.
+const TOUR_MANAGERS: NonZeroUsize = NonZeroUsize::new(2).expect("2 is not 0");
 
 /// How long after that what stands still is looked at again: of many pods that is a long list.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -60,8 +65,10 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     // From here on a signal asks for an orderly end; it is answered once there is something to end.
     let mut end = End { signals: Signals::listen()?, parent: arguments.exit_with_parent.then(Parent::now) };
     let controllers = manager::select(&arguments.controllers, &known_controllers()).context("--controllers")?;
-    if arguments.managers.get() > 1 && manager::CONTROLLERS.iter().all(|ours| !controllers.contains(ours)) {
-        bail!("--managers {}: --controllers chooses none of those that they would run", arguments.managers);
+    // The last step of the tour is a failover.
+    let managers = arguments.managers.unwrap_or(if arguments.page.tour { TOUR_MANAGERS } else { NonZeroUsize::MIN });
+    if managers.get() > 1 && manager::CONTROLLERS.iter().all(|ours| !controllers.contains(ours)) {
+        bail!("--managers {managers}: --controllers chooses none of those that they would run");
     }
     let mut documents = Vec::new();
     for file in &arguments.files {
@@ -71,6 +78,8 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     let listen = arguments.listen.or(data.identity.address).unwrap_or(LISTEN);
     let listener = TcpListener::bind(listen).map_err(|e| cannot_listen(listen, &e))?;
     data.listens(listener.local_addr().context("the listener")?)?;
+    let page = &arguments.page;
+    let page_listener = page.page.then(|| page::listen("--page-listen", page.page_listen)).transpose()?;
     let settings = Settings {
         nodes: arguments.nodes,
         pod_startup: arguments.pod_startup,
@@ -78,7 +87,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
         namespace_grace: Duration::ZERO,
         controllers,
         concurrency: arguments.concurrency,
-        managers: arguments.managers,
+        managers,
         seed: arguments.seed,
         retention: Retention { window: arguments.history, bytes: arguments.history_bytes },
         authorization: match arguments.authorization_mode {
@@ -110,11 +119,15 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
         until_ready: arguments.until_ready,
     });
     let client = embedded.client.clone();
+    let mut served = page_listener.map(|listener| serve_page(listener, arguments, &embedded)).transpose()?;
     let outcome = tokio::select! {
         biased;
         error = embedded.failed() => Err(error),
-        outcome = run(arguments, &client, &applied, begun, display, &mut end) => outcome,
+        outcome = run(arguments, &client, &applied, begun, display, &mut served, &mut end) => outcome,
     };
+    if let Some(served) = served {
+        served.close().await;
+    }
     embedded.stop().await;
     endpoint.close().await;
     disk.let_go_of_disk();
@@ -145,6 +158,7 @@ async fn run(
     applied: &[Applied],
     begun: Instant,
     display: &mut Display,
+    page: &mut Option<Served>,
     end: &mut End,
 ) -> Result<()> {
     let controlled = !display.controllers().is_empty();
@@ -186,8 +200,29 @@ async fn run(
                 stalls.tell(client, &follow, controlled, display).await;
                 look = Instant::now() + LOOK_AGAIN;
             }
+            Some(link) = next_link(page) => display.page(&link),
             () = display.catch_up() => {}
         }
+    }
+}
+
+/// Serves the page of a running cluster.
+fn serve_page(listener: TcpListener, arguments: &Up, embedded: &Embedded) -> Result<Served> {
+    let shown = Shown {
+        client: embedded.client.clone(),
+        insight: Some(Arc::new(Local(embedded.teller()))),
+        stage: Some(Arc::new(embedded.stage().clone())),
+        reach: page::reach(&arguments.kubeconfig),
+        tour: arguments.page.tour,
+    };
+    page::serve(listener, shown)
+}
+
+/// The next link of the page; never one where there is no page.
+async fn next_link(page: &mut Option<Served>) -> Option<String> {
+    match page {
+        Some(page) => page.link().await,
+        None => future::pending().await,
     }
 }
 

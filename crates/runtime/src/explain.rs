@@ -16,7 +16,11 @@ use muster_controllers::{
 use muster_inspect::explain::{Explanation, Role, Source};
 use muster_inspect::history::History;
 use muster_machinery::{Cache, Cached};
-use muster_objects::{Deployment, Pod, ReplicaSet, ReplicationController, meta::ObjectKey, time::Moment};
+use muster_objects::{
+    Deployment, Pod, ReplicaSet, ReplicationController,
+    meta::ObjectKey,
+    time::{Moment, Timestamp},
+};
 
 use crate::{
     client::{Client, ClientError},
@@ -27,7 +31,7 @@ use crate::{
 };
 
 /// The kinds that can be explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// apps/v1 Deployment.
     Deployment,
@@ -212,21 +216,55 @@ where
     Cache<O>: Owners<O>,
 {
     let owners: Cache<O> = read_once(client, within(resource, key)).await?;
-    let Some(owner) = Owners::get(&owners, key) else { return Ok(None) };
+    if Owners::get(&owners, key).is_none() {
+        return Ok(None);
+    }
     let pods: Cache<Pod> = read_once(client, within(WatchedResource::pods(), key)).await?;
+    Ok(replicas_of_caches(key, &owners, &pods, burst, client.server_now()))
+}
+
+/// The same of a ReplicaSet or ReplicationController out of caches that the caller has: of its kind, and of the pods of
+/// its namespace. `None` if it is not there.
+pub fn replicas_of_caches<O>(
+    key: &ObjectKey,
+    owners: &Cache<O>,
+    pods: &Cache<Pod>,
+    burst: u32,
+    now: Timestamp,
+) -> Option<Explanation>
+where
+    O: ReplicaOwner + Cached,
+    Cache<O>: Owners<O>,
+{
+    let owner = Owners::get(owners, key)?;
     let begin = replicaset::Books::new(O::IDENTITY)
-        .begin(key, &owners, &pods, burst, Moment::ORIGIN)
-        .map(|snapshot| snapshot.ranked_among(&owners, &pods));
-    Ok(Explanation::of_replicas(&*owner, begin, (Source::Api, None), usize::MAX, client.server_now()))
+        .begin(key, owners, pods, burst, Moment::ORIGIN)
+        .map(|snapshot| snapshot.ranked_among(owners, pods));
+    Explanation::of_replicas(&*owner, begin, (Source::Api, None), usize::MAX, now)
 }
 
 async fn deployment_afresh(client: &Client, key: &ObjectKey) -> Result<Option<Explanation>, ClientError> {
     let deployments: Cache<Deployment> = read_once(client, within(WatchedResource::deployments(), key)).await?;
-    let Some(deployment) = deployments.get(key) else { return Ok(None) };
+    if deployments.get(key).is_none() {
+        return Ok(None);
+    }
     let sets: Cache<ReplicaSet> = read_once(client, within(WatchedResource::replicasets(), key)).await?;
     let pods: Cache<Pod> = read_once(client, within(WatchedResource::pods(), key)).await?;
-    let begin = deployment::Books::new().begin(key, &deployments, &sets, &pods, 0, Moment::ORIGIN);
-    Ok(Explanation::of_deployment(deployment, begin, (Source::Api, None), client.server_now()))
+    Ok(deployment_of_caches(key, &deployments, &sets, &pods, client.server_now()))
+}
+
+/// The same of a Deployment. `None` if it is not there.
+#[must_use]
+pub fn deployment_of_caches(
+    key: &ObjectKey,
+    deployments: &Cache<Deployment>,
+    sets: &Cache<ReplicaSet>,
+    pods: &Cache<Pod>,
+    now: Timestamp,
+) -> Option<Explanation> {
+    let deployment = deployments.get(key)?;
+    let begin = deployment::Books::new().begin(key, deployments, sets, pods, 0, Moment::ORIGIN);
+    Explanation::of_deployment(deployment, begin, (Source::Api, None), now)
 }
 
 /// The part of a resource that is in the object's namespace.

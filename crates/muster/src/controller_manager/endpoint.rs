@@ -58,20 +58,25 @@ impl Endpoint {
             stopping,
             metrics: manager.metrics(),
         };
-        Self::open_with(flags, health, Some(explaining))
+        Self::open_with(flags, health, explaining)
     }
 
     /// The same for a process that watches and does not lead.
     ///
     /// # Errors
     /// As [`Endpoint::open`].
-    pub(crate) fn open_for_shadow(flags: &Flags, shadow: &Shadow, stopping: Shutdown) -> Result<Option<Self>> {
+    pub(crate) fn open_for_shadow(
+        flags: &Flags,
+        shadow: &Shadow,
+        explaining: (Explaining, Door),
+        stopping: Shutdown,
+    ) -> Result<Option<Self>> {
         let (unsynced, metrics) = (shadow.unsynced(), shadow.metrics());
         let health = Health { controllers: vec!["shadow"], unsynced, leadership: None, stopping, metrics };
-        Self::open_with(flags, health, None)
+        Self::open_with(flags, health, explaining)
     }
 
-    fn open_with(flags: &Flags, health: Health, explaining: Option<(Explaining, Door)>) -> Result<Option<Self>> {
+    fn open_with(flags: &Flags, health: Health, explaining: (Explaining, Door)) -> Result<Option<Self>> {
         if flags.secure_port == 0 {
             return Ok(None);
         }
@@ -210,8 +215,7 @@ fn response(status: StatusCode, content_type: &'static str, body: String) -> Res
 #[derive(Clone)]
 struct Service {
     health: Arc<Health>,
-    /// None where nothing is kept that could be explained.
-    explaining: Option<(Explaining, Door)>,
+    explaining: (Explaining, Door),
 }
 
 impl<B> tower::Service<Request<B>> for Service {
@@ -228,13 +232,12 @@ impl<B> tower::Service<Request<B>> for Service {
         let Self { health, explaining } = self.clone();
         async move {
             let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
-            Ok(match &explaining {
-                Some((explaining, door)) if Explaining::answers(path) => {
-                    let caller = Caller::Bearer(door, head.headers.get(header::AUTHORIZATION));
-                    explaining.answer(caller, &head.method, path, query).await.map(Full::new)
-                }
-                _ => health.answer(&head.method, path, query),
-            })
+            if !Explaining::answers(path) {
+                return Ok(health.answer(&head.method, path, query));
+            }
+            let (explaining, door) = explaining;
+            let caller = Caller::Bearer(&door, head.headers.get(header::AUTHORIZATION));
+            Ok(explaining.answer(caller, &head.method, path, query).await.map(Full::new))
         }
         .boxed()
     }

@@ -30,7 +30,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = value_parser!(u32).range(1..))]
     pub(crate) burst_replicas: u32,
 
-    /// How many bytes of what its syncs were are kept for `muster explain --history`; 0 for none
+    /// How many bytes of what its syncs were, or of what a shadow saw, are kept for `muster explain --history`; 0 for none
     #[arg(long, value_name = "BYTES", default_value_t = HISTORY_BYTES)]
     pub(crate) history_bytes: usize,
 

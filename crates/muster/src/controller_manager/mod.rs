@@ -30,6 +30,7 @@ use tokio::time::Instant;
 
 use crate::explain::door::Door;
 use crate::explain::endpoint::Explaining;
+use crate::explain::teller;
 use crate::up::Signals;
 pub(crate) use arguments::Ignored;
 use endpoint::Endpoint;
@@ -71,7 +72,7 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
     };
     let client = Client::connect(&config, &client_options).map_err(whole)?;
     if flags.shadow.is_on() {
-        return crate::shadow::run(flags, &client, &options, &mut signals).await;
+        return crate::shadow::run(flags, &client, Door::new(&config), &options, &mut signals).await;
     }
     let elector = if flags.leader_elect { Some(elector(flags, &client, agent)?) } else { None };
 
@@ -87,7 +88,7 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
         elector.register(&manager.metrics());
     }
     let (stop, stopped) = shutdown::channel();
-    let explaining = (Explaining::of_process(manager.explainer(), leadership.as_ref()), Door::new(&config));
+    let explaining = (Explaining::new(teller::alone(manager.explainer(), leadership.as_ref())), Door::new(&config));
     let endpoint = Endpoint::open(flags, &manager, leadership.clone(), explaining, stopped.clone())?;
 
     let (stop_election, election_stopped) = shutdown::channel();

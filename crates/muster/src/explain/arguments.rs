@@ -1,12 +1,11 @@
 //! What `muster explain` takes.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use http::Uri;
 use muster_cluster::parse_duration;
 
+use super::manager::ManagerFlags;
 use super::target::Asked;
 use crate::cli::Output;
 
@@ -31,6 +30,9 @@ Examples:
   # The same of a cluster of muster up, whose server has the controllers in it
   muster explain rs web --history
 
+  # What a shadow would have done with it, beside what the cluster's own controllers did
+  muster explain rs web --history --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
+
   # What it is doing now: informers, queues, expectations, the last syncs
   muster explain --inside --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
 
@@ -51,7 +53,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) asked: Asked,
 
-    /// Tell what its last syncs were instead: their causes, waits, plans and writes. A running manager knows
+    /// Tell what its last syncs were instead: their causes, waits, plans and writes. A running manager knows. A shadow
+    /// tells what it would have done, beside what the cluster's controllers did
     #[arg(long)]
     pub(super) history: bool,
 
@@ -74,17 +77,8 @@ pub(crate) struct Arguments {
     )]
     pub(super) burst_replicas: u32,
 
-    /// Ask this running manager, by its HTTPS endpoint
-    #[arg(long, value_name = "URL", value_parser = parse_manager)]
-    pub(super) manager: Option<Uri>,
-
-    /// The certificates to trust when the manager is asked, as PEM; else those that the system trusts
-    #[arg(long, value_name = "FILE", requires = "manager")]
-    pub(super) manager_certificate_authority: Option<PathBuf>,
-
-    /// The name that the manager's certificate is to have; else the host of --manager
-    #[arg(long, value_name = "NAME", requires = "manager")]
-    pub(super) manager_server_name: Option<String>,
+    #[command(flatten)]
+    pub(super) running: ManagerFlags,
 }
 
 impl Arguments {
@@ -94,13 +88,6 @@ impl Arguments {
             self.asked.check();
         }
     }
-}
-
-fn parse_manager(text: &str) -> Result<Uri, String> {
-    let uri: Option<Uri> = text.parse().ok();
-    // A token goes there: never in the clear.
-    let uri = uri.filter(|uri| uri.scheme_str() == Some("https") && uri.authority().is_some());
-    uri.ok_or_else(|| "expected an address such as https://127.0.0.1:10257".to_owned())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `/explain/{resource}/{namespace}/{name}`: what this manager sees of an object and would do, as JSON; with
-//! `?history=true` what it did, at most `&since=SECONDS` ago. `/inside`: what it is doing now.
+//! `?history=true` what it did, at most `&since=SECONDS` ago. `/inside`: what it is doing now. A shadow tells
+//! the history only.
 //!
 //! They name objects, so that not everybody who reaches the port may ask: [`Door`] has the API server decide. Below
 //! `/muster` of an embedded server they are answered too, which lets nobody but its masters come so far. A few questions
@@ -8,36 +9,43 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::bail;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use muster_apiserver::ApiServer;
 use muster_apiserver::http::muster::{Asked, Extension};
-use muster_inspect::explain::Role;
 use muster_objects::meta::ObjectKey;
 use muster_objects::names::is_dns1123_subdomain;
 use muster_runtime::client::ApiError;
-use muster_runtime::election::Leadership;
-use muster_runtime::explain::{Explainer, Kind, NotExplained};
+use muster_runtime::explain::{Kind, NotExplained};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::door::{Door, refusal};
+use super::teller::Teller;
+use crate::shadow::Kept;
 
 /// How many questions are answered at a time.
 const AT_A_TIME: usize = 4;
 /// How many places of an order of deletion are told.
 const MOST_PLACES: usize = 1_000;
 
-/// The manager that is asked now, and its role; none where none leads.
-type Now = Arc<dyn Fn() -> Option<(Explainer, Role)> + Send + Sync>;
-
 /// What answers.
 #[derive(Clone)]
 pub(crate) struct Explaining {
-    now: Now,
+    known: Known,
     turns: Arc<Semaphore>,
+}
+
+/// Where the answers come from.
+#[derive(Clone)]
+enum Known {
+    /// The managers of a process.
+    Manager(Teller),
+    /// What a shadow keeps.
+    Shadow(Kept),
 }
 
 /// Who asks.
@@ -50,20 +58,18 @@ pub(crate) enum Caller<'a> {
 }
 
 impl Explaining {
-    /// Answers for whatever manager it is `now`.
-    pub(crate) fn new(now: impl Fn() -> Option<(Explainer, Role)> + Send + Sync + 'static) -> Self {
-        Self { now: Arc::new(now), turns: Arc::new(Semaphore::new(AT_A_TIME)) }
+    /// Answers out of the manager that `teller` names.
+    pub(crate) fn new(teller: Teller) -> Self {
+        Self::out_of(Known::Manager(teller))
     }
 
-    /// Answers for the manager of a process of its own, which may take part in an election.
-    pub(crate) fn of_process(explainer: Explainer, leadership: Option<&Leadership>) -> Self {
-        let leading = leadership.map(Leadership::leading);
-        let role = move || match &leading {
-            None => Role::Unelected,
-            Some(leading) if *leading.borrow() => Role::Leader,
-            Some(_) => Role::Standby,
-        };
-        Self::new(move || Some((explainer.clone(), role())))
+    /// Answers out of what a shadow keeps.
+    pub(crate) fn of_shadow(kept: Kept) -> Self {
+        Self::out_of(Known::Shadow(kept))
+    }
+
+    fn out_of(known: Known) -> Self {
+        Self { known, turns: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
     /// Whether requests of this path are answered here.
@@ -90,23 +96,46 @@ impl Explaining {
         if let Caller::Bearer(door, authorization) = caller {
             door.pass(authorization, question.object().map(|(kind, key)| (*kind, key))).await?;
         }
-        let (explainer, role) =
-            (self.now)().ok_or_else(|| refusal(503, "ServiceUnavailable", "no manager leads at the moment"))?;
-        let not_explained = |error| not_explained(&error);
-        let json = match &question {
-            Question::Now((kind, key)) => {
-                let explained = explainer.explain(*kind, key, role, MOST_PLACES).await;
-                serde_json::to_vec(&explained.map_err(not_explained)?)
+        let json = match &self.known {
+            Known::Manager(teller) => by_manager(teller, &question).await?,
+            Known::Shadow(kept) => {
+                by_shadow(kept, &question).map_err(|error| refusal(404, "NotFound", error.to_string()))?
             }
-            Question::History((kind, key), since) => {
-                let told = explainer.history(*kind, key, role, *since).map_err(not_explained)?;
-                told.to_json().map(|json| json.to_string().into_bytes())
-            }
-            Question::Inside => serde_json::to_vec(&explainer.inside(role).map_err(not_explained)?),
         };
         tracing::debug!(?question, "explained");
         json.map(Bytes::from).map_err(|error| refusal(500, "InternalError", error.to_string()))
     }
+}
+
+/// An answer, or why it is not written.
+type Json = serde_json::Result<Vec<u8>>;
+
+async fn by_manager(teller: &Teller, question: &Question) -> Result<Json, ApiError> {
+    let not_explained = |error| not_explained(&error);
+    let (explainer, role) = teller()
+        .ok_or_else(|| refusal(503, "ServiceUnavailable", "no manager leads at the moment, try again in a moment"))?;
+    Ok(match question {
+        Question::Now((kind, key)) => {
+            let explained = explainer.explain(*kind, key, role, MOST_PLACES).await;
+            serde_json::to_vec(&explained.map_err(not_explained)?)
+        }
+        Question::History((kind, key), since) => {
+            let told = explainer.history(*kind, key, role, *since).map_err(not_explained)?;
+            told.to_json().map(|json| json.to_string().into_bytes())
+        }
+        Question::Inside => serde_json::to_vec(&explainer.inside(role).map_err(not_explained)?),
+    })
+}
+
+/// The error says what a shadow does not tell.
+fn by_shadow(kept: &Kept, question: &Question) -> anyhow::Result<Json> {
+    let Question::History((kind, key), since) = question else {
+        bail!(
+            "this is a shadow, which has no queue and no syncs of its own: it tells what it would have done with an \
+             object beside what was done (muster explain --history, ?history=true)"
+        )
+    };
+    Ok(serde_json::to_vec(&kept.told(*kind, key, *since)?))
 }
 
 /// The beginning of paths that name an object.
@@ -115,7 +144,8 @@ const EXPLAIN: &str = "/explain/";
 const INSIDE: &str = "/inside";
 
 /// Has an embedded server answer the same below `/muster`.
-pub(crate) fn extend(server: &ApiServer, explaining: &Explaining) {
+pub(crate) fn extend(server: &ApiServer, teller: Teller) {
+    let explaining = Explaining::new(teller);
     for name in ["explain", "inside"] {
         server.extend(name, Arc::new(Below { name, explaining: explaining.clone() }));
     }

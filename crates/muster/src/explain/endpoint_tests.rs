@@ -1,5 +1,6 @@
 //! What the endpoint answers before anything is asked, and to too many at once.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use http::Request;
@@ -8,18 +9,25 @@ use muster_runtime::client::{Client, Options};
 use serde_json::Value;
 
 use super::*;
+use crate::explain::teller;
+use muster_runtime::explain::Explainer;
 
 /// Answers of a manager that runs no controller.
 fn explaining() -> Explaining {
-    Explaining::of_process(Explainer::default(), None)
+    Explaining::new(teller::alone(Explainer::default(), None))
+}
+
+/// A client of a server that lets everybody do anything.
+fn everybody() -> Client {
+    let server = tower::service_fn(|_: Request<Full<Bytes>>| async {
+        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("{}"))))
+    });
+    Client::in_process(server, &Options::default())
 }
 
 /// A door that lets everybody pass.
 fn open() -> Door {
-    let everybody = tower::service_fn(|_: Request<Full<Bytes>>| async {
-        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("{}"))))
-    });
-    Door::deciding(move |_| Ok(Client::in_process(everybody, &Options::default())))
+    Door::deciding(|_| Ok(everybody()))
 }
 
 fn told(response: &Response<Bytes>) -> (u16, Value) {
@@ -98,6 +106,28 @@ async fn a_controller_that_does_not_run_knows_nothing() {
     assert_eq!((code, &status["message"]), (404, &json!("this manager runs no controller")));
 }
 
+/// Contract: FR-02
+#[tokio::test]
+async fn a_shadow_has_the_history_only() {
+    let shadow = |bytes| Explaining::of_shadow(Kept::new(bytes, BTreeSet::from(["ReplicaSet"]), everybody()));
+    let site = "/explain/deployments/shop/site";
+    for (bytes, path, query, words) in [
+        (100, WEB, "", "this is a shadow, which has no queue"),
+        (100, "/inside", "", "this is a shadow, which has no queue"),
+        (100, site, "history=true", "does not watch the deployment-controller (--controllers)"),
+        (0, WEB, "history=true", "keeps no history (--history-bytes=0)"),
+    ] {
+        let answer = shadow(bytes).answer(Caller::Master, &Method::GET, path, query).await;
+        let (code, status) = told(&answer);
+        assert_eq!((code, &status["reason"]), (404, &json!("NotFound")), "{path}");
+        assert!(status["message"].as_str().unwrap().contains(words), "{status}");
+    }
+    let (code, history) = told(&shadow(100).answer(Caller::Master, &Method::GET, WEB, "history=true").await);
+    assert_eq!((code, &history["kind"], &history["lines"]), (200, &json!("ShadowHistory"), &json!([])));
+    let answer = shadow(100).answer(Caller::Bearer(&open(), None), &Method::GET, WEB, "history=true").await;
+    assert_eq!(told(&answer).0, 401);
+}
+
 /// Contract: PG-02
 #[tokio::test]
 async fn nobody_is_told_whom_the_door_does_not_let_pass() {
@@ -114,7 +144,7 @@ async fn nobody_is_told_whom_the_door_does_not_let_pass() {
 
 #[tokio::test]
 async fn where_no_manager_leads_none_is_asked() {
-    let explaining = Explaining::new(|| None);
+    let explaining = Explaining::new(Arc::new(|| None));
     for path in [WEB, "/inside"] {
         let answer = explaining.answer(Caller::Master, &Method::GET, path, "").await;
         assert_eq!((told(&answer).0, &answer.headers()[header::RETRY_AFTER]), (503, &HeaderValue::from_static("1")));

@@ -2,55 +2,99 @@
 //! none is named, the API server is asked, which answers for the controllers in its own process.
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use clap::Args;
 use http::Uri;
 use kube::config::AuthInfo;
 use muster_runtime::client::{Client, ClientError, Options};
 use serde_json::Value;
 
-use super::arguments::Arguments;
+/// The arguments that name a running manager.
+#[derive(Debug, Args)]
+pub(crate) struct ManagerFlags {
+    /// Ask this running manager, by its HTTPS endpoint
+    #[arg(long, value_name = "URL", value_parser = parse_manager)]
+    pub(crate) manager: Option<Uri>,
 
-/// What the manager answers at this path.
-///
-/// # Errors
-/// Where the credentials are none that a manager can pass on, or it refuses or does not answer.
-pub(super) async fn ask(arguments: &Arguments, config: &kube::Config, path: &str) -> Result<Value> {
-    match &arguments.manager {
-        Some(url) => ask_at(arguments, config, url, path).await,
-        None => ask_embedded(config, path).await,
-    }
+    /// The certificates to trust when the manager is asked, as PEM; else those that the system trusts
+    #[arg(long, value_name = "FILE", requires = "manager")]
+    manager_certificate_authority: Option<PathBuf>,
+
+    /// The name that the manager's certificate is to have; else the host of --manager
+    #[arg(long, value_name = "NAME", requires = "manager")]
+    manager_server_name: Option<String>,
 }
 
-async fn ask_at(arguments: &Arguments, config: &kube::Config, url: &Uri, path: &str) -> Result<Value> {
-    let mut ours = kube::Config::new(url.clone());
-    ours.auth_info = only_tokens(&config.auth_info)?;
-    ours.tls_server_name.clone_from(&arguments.manager_server_name);
-    ours.default_retry = false;
-    if let Some(path) = &arguments.manager_certificate_authority {
-        let said = || format!("--manager-certificate-authority {}", path.display());
-        let pem = fs::read(path).with_context(said)?;
-        ours.root_cert = Some(certificates(&pem).with_context(said)?);
-    }
-    let client = Client::connect(&ours, &Options::default()).map_err(|error| anyhow!("{error}"))?;
-    let url = url.to_string();
-    let url = url.trim_end_matches('/');
-    match client.get(path).await {
-        Ok(answer) => serde_json::from_slice(&answer.body).with_context(|| format!("{url}: the answer is no JSON")),
-        Err(error @ ClientError::Api(_)) => Err(anyhow!("{error}")).with_context(|| format!("the manager at {url}")),
-        Err(error) => Err(anyhow!("--manager {url}: {}", with_causes(&error))),
-    }
+fn parse_manager(text: &str) -> Result<Uri, String> {
+    let uri: Option<Uri> = text.parse().ok();
+    // A token goes there: never in the clear.
+    let uri = uri.filter(|uri| uri.scheme_str() == Some("https") && uri.authority().is_some());
+    uri.ok_or_else(|| "expected an address such as https://127.0.0.1:10257".to_owned())
 }
 
-async fn ask_embedded(config: &kube::Config, path: &str) -> Result<Value> {
-    let client = Client::connect(config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
-    match client.get(&format!("/muster{path}")).await {
-        Ok(answer) => serde_json::from_slice(&answer.body).context("the API server's answer is no JSON"),
-        Err(ClientError::Api(refused)) if matches!(refused.code, 403 | 404) => bail!(
-            "the API server does not tell it: {refused}; only that of `muster up` does, and elsewhere the manager itself \
-             is to be asked, by --manager"
-        ),
-        Err(error) => Err(anyhow!("{}", with_causes(&error))),
+/// A running manager, or the API server that may have one in its process.
+pub(crate) struct Manager {
+    client: Client,
+    /// Its address; none where the API server is asked.
+    url: Option<String>,
+}
+
+impl Manager {
+    /// The manager that is named, or the one of the cluster.
+    ///
+    /// # Errors
+    /// Where the credentials are none that a manager can pass on, or a certificate cannot be used.
+    pub(crate) fn of(flags: &ManagerFlags, config: &kube::Config) -> Result<Self> {
+        let connect =
+            |config: &kube::Config| Client::connect(config, &Options::default()).map_err(|error| anyhow!("{error}"));
+        let Some(url) = &flags.manager else {
+            return Ok(Self { client: connect(config)?, url: None });
+        };
+        let mut ours = kube::Config::new(url.clone());
+        ours.auth_info = only_tokens(&config.auth_info)?;
+        ours.tls_server_name.clone_from(&flags.manager_server_name);
+        ours.default_retry = false;
+        if let Some(path) = &flags.manager_certificate_authority {
+            let said = || format!("--manager-certificate-authority {}", path.display());
+            let pem = fs::read(path).with_context(said)?;
+            ours.root_cert = Some(certificates(&pem).with_context(said)?);
+        }
+        Ok(Self { client: connect(&ours)?, url: Some(url.to_string().trim_end_matches('/').to_owned()) })
+    }
+
+    /// Whether there is one: false where the API server says that it has none to ask.
+    pub(crate) async fn is_there(&self) -> bool {
+        let none =
+            |error: &ClientError| matches!(error, ClientError::Api(refused) if matches!(refused.code, 403 | 404));
+        self.url.is_some() || !self.client.get("/muster/inside").await.is_err_and(|error| none(&error))
+    }
+
+    /// What it answers at this path.
+    ///
+    /// # Errors
+    /// Where it refuses or does not answer.
+    pub(crate) async fn get(&self, path: &str) -> Result<Value> {
+        let Some(url) = &self.url else { return self.get_embedded(path).await };
+        match self.client.get(path).await {
+            Ok(answer) => serde_json::from_slice(&answer.body).with_context(|| format!("{url}: the answer is no JSON")),
+            Err(error @ ClientError::Api(_)) => {
+                Err(anyhow!("{error}")).with_context(|| format!("the manager at {url}"))
+            }
+            Err(error) => Err(anyhow!("--manager {url}: {}", with_causes(&error))),
+        }
+    }
+
+    async fn get_embedded(&self, path: &str) -> Result<Value> {
+        match self.client.get(&format!("/muster{path}")).await {
+            Ok(answer) => serde_json::from_slice(&answer.body).context("the API server's answer is no JSON"),
+            Err(ClientError::Api(refused)) if matches!(refused.code, 403 | 404) => bail!(
+                "the API server does not tell it: {refused}; only that of `muster up` does, and elsewhere the manager \
+                 itself is to be asked, by --manager"
+            ),
+            Err(error) => Err(anyhow!("{}", with_causes(&error))),
+        }
     }
 }
 

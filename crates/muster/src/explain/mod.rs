@@ -3,7 +3,7 @@
 //! ```text
 //!   arguments --no --manager--> lists of the API, decided here -----------------------------+
 //!       |                                                                                    +--> text or JSON
-//!       +----- --manager --> GET /explain/... of the manager: endpoint --> caches, books ----+
+//!       +----- --manager --> GET /explain/... of the manager: endpoint --> caches, books ----+  (a shadow: kept lines)
 //!       |                                          |            ^
 //!       |                                          |            +--- GET /muster/explain/... of muster up
 //!       |                                          |                          ^
@@ -14,19 +14,23 @@
 pub(crate) mod arguments;
 pub(crate) mod door;
 pub(crate) mod endpoint;
-mod manager;
+pub(crate) mod manager;
 pub(crate) mod target;
+pub(crate) mod teller;
 
 use anyhow::{Result, anyhow, bail};
 use muster_inspect::explain::{Explanation, FORMAT};
 use muster_inspect::history::{self, History};
 use muster_inspect::inside::{self, Inside};
+use muster_inspect::shadow::ShadowHistory;
+use muster_inspect::shadow::history::FORMAT as SHADOW_FORMAT;
 use muster_objects::meta::ObjectKey;
 use muster_runtime::client::{Client, Options};
 use muster_runtime::explain::{NotExplained, explain_afresh};
 
 use crate::cli::Output;
 pub(crate) use arguments::Arguments;
+use manager::Manager;
 use target::Target;
 
 /// Runs `muster explain`.
@@ -36,18 +40,18 @@ use target::Target;
 pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let (config, namespace) = arguments.asked.cluster().await?;
     if arguments.inside {
-        return print(arguments.output, &manager::ask(arguments, &config, "/inside").await?);
+        return print(arguments.output, &Manager::of(&arguments.running, &config)?.get("/inside").await?);
     }
     let Target { kind, name } = arguments.asked.target().map_err(|error| anyhow!("{error}"))?;
     let key = ObjectKey::new(&*namespace, &*name);
-    if arguments.history || arguments.manager.is_some() {
+    if arguments.history || arguments.running.manager.is_some() {
         let question = match (arguments.history, arguments.since) {
             (false, _) => String::new(),
             (true, None) => "?history=true".to_owned(),
             (true, Some(since)) => format!("?history=true&since={}", since.as_secs_f64()),
         };
         let path = format!("/explain/{}/{namespace}/{name}{question}", kind.resource().plural);
-        return print(arguments.output, &manager::ask(arguments, &config, &path).await?);
+        return print(arguments.output, &Manager::of(&arguments.running, &config)?.get(&path).await?);
     }
     let client = Client::connect(&config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
     let explanation =
@@ -68,6 +72,9 @@ fn print(output: Output, told: &serde_json::Value) -> Result<()> {
             match (told["kind"].as_str(), told["format"].as_u64().and_then(|format| format.try_into().ok())) {
                 (Some("History"), Some(history::FORMAT)) => {
                     print!("{}", serde_json::from_value::<History>(told.clone())?);
+                }
+                (Some("ShadowHistory"), Some(SHADOW_FORMAT)) => {
+                    print!("{}", serde_json::from_value::<ShadowHistory>(told.clone())?);
                 }
                 (Some("Inside"), Some(inside::FORMAT)) => {
                     print!("{}", serde_json::from_value::<Inside>(told.clone())?);

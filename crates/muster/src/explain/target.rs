@@ -68,9 +68,36 @@ pub(crate) struct Asked {
     #[arg(short = 'n', long, value_name = "NAME", value_parser = parse_namespace)]
     namespace: Option<String>,
 
+    #[command(flatten)]
+    cluster: ClusterFlags,
+}
+
+/// The argument that names a cluster.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterFlags {
     /// The cluster and who you are in it; else what KUBECONFIG names, else ~/.kube/config, else the pod's service account
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+}
+
+impl ClusterFlags {
+    /// The way to the cluster.
+    ///
+    /// # Errors
+    /// Where there is no configuration, or it cannot be used.
+    pub(crate) async fn config(&self) -> Result<kube::Config> {
+        configuration(self.file().as_deref()).await.map_err(|error| anyhow!("{error}"))
+    }
+
+    /// The file that is named, or the one that kubectl would take; none leaves it to the environment.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        if self.kubeconfig.is_some() || is_set("KUBECONFIG") {
+            return self.kubeconfig.clone();
+        }
+        let home = PathBuf::from(std::env::var_os("HOME")?).join(".kube/config");
+        home.is_file().then_some(home)
+    }
 }
 
 impl Asked {
@@ -94,19 +121,9 @@ impl Asked {
     /// # Errors
     /// Where there is no configuration, or it cannot be used.
     pub(crate) async fn cluster(&self) -> Result<(kube::Config, String)> {
-        let config = configuration(self.kubeconfig().as_deref()).await.map_err(|error| anyhow!("{error}"))?;
+        let config = self.cluster.config().await?;
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         Ok((config, namespace))
-    }
-
-    /// The file that is named, or the one that kubectl would take; none leaves it to the environment.
-    fn kubeconfig(&self) -> Option<PathBuf> {
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if self.kubeconfig.is_some() || is_set("KUBECONFIG") {
-            return self.kubeconfig.clone();
-        }
-        let home = PathBuf::from(std::env::var_os("HOME")?).join(".kube/config");
-        home.is_file().then_some(home)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `muster controller-manager --shadow` and `muster shadow report`: watching before switching.
 
 mod flags;
+mod kept;
 mod log;
 pub(crate) mod read;
 pub(crate) mod report;
@@ -9,6 +10,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
+use muster_inspect::shadow::Line;
 use muster_objects::{Deployment, Object as _, ReplicaSet, ReplicationController};
 use muster_runtime::client::Client;
 use muster_runtime::manager::{DEPLOYMENT, Name, Options, REPLICASET, REPLICATIONCONTROLLER};
@@ -17,8 +19,11 @@ use muster_runtime::shutdown;
 
 use crate::controller_manager::endpoint::Endpoint;
 use crate::controller_manager::flags::Flags;
+use crate::explain::door::Door;
+use crate::explain::endpoint::Explaining;
 use crate::up::Signals;
 pub(crate) use flags::ShadowFlags;
+pub(crate) use kept::Kept;
 use log::Log;
 
 /// What `muster shadow` can do.
@@ -32,13 +37,21 @@ pub(crate) enum ShadowCommand {
 ///
 /// # Errors
 /// Where the endpoint cannot be opened or the log cannot be written.
-pub(crate) async fn run(flags: &Flags, client: &Client, options: &Options, signals: &mut Signals) -> Result<()> {
+pub(crate) async fn run(
+    flags: &Flags,
+    client: &Client,
+    door: Door,
+    options: &Options,
+    signals: &mut Signals,
+) -> Result<()> {
     if flags.leader_elect {
         tracing::warn!("--shadow elects nobody and writes nothing: flags about leader election have no effect");
     }
     let mut log = Log::open(&flags.shadow.shadow_log)?;
+    let kinds = kinds(&options.controllers);
+    let kept = Kept::new(options.history_bytes, kinds.clone(), client.clone());
     let shadow_options = ShadowOptions {
-        comparison: flags.shadow.comparison(kinds(&options.controllers)),
+        comparison: flags.shadow.comparison(kinds),
         burst: options.burst_replicas,
         min_resync_period: options.min_resync_period,
         seed: options.seed,
@@ -46,8 +59,13 @@ pub(crate) async fn run(flags: &Flags, client: &Client, options: &Options, signa
     };
     let shadow = Shadow::new(client, shadow_options);
     let (stop, stopped) = shutdown::channel();
-    let endpoint = Endpoint::open_for_shadow(flags, &shadow, stopped.clone())?;
-    let mut watching = tokio::spawn(shadow.run(Box::new(move |lines| log.write(lines)), stopped));
+    let explaining = (Explaining::of_shadow(kept.clone()), door);
+    let endpoint = Endpoint::open_for_shadow(flags, &shadow, explaining, stopped.clone())?;
+    let sink = move |lines: &[Line]| {
+        kept.keep(lines);
+        log.write(lines)
+    };
+    let mut watching = tokio::spawn(shadow.run(Box::new(sink), stopped));
     tokio::select! {
         biased;
         () = signals.next() => {}
