@@ -6,7 +6,8 @@ use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Completion, Trial};
 
-/// A test, and the program without which it cannot run: its name, or a whole command that has to succeed.
+/// A test, and the programs without which it cannot run, parted by `, `: of each its name, or a whole command that has to
+/// succeed.
 pub(crate) struct Test {
     pub(crate) name: &'static str,
     pub(crate) needs: Option<&'static str>,
@@ -32,7 +33,9 @@ pub(crate) fn run(tests: &[Test]) -> ExitCode {
     let mut missing = BTreeMap::new();
     let trials = tests.iter().map(|test| {
         let run = test.run;
-        let reason = test.needs.and_then(|program| missing.entry(program).or_insert_with(|| lack(program)).clone());
+        let reason = test
+            .needs
+            .and_then(|program| missing.entry(program).or_insert_with(|| program.split(", ").find_map(lack)).clone());
         Trial::ignorable_test(test.name, move || match reason {
             Some(reason) => Ok(Completion::ignored_with(reason)),
             None => {
