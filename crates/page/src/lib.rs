@@ -12,7 +12,7 @@
 //! browser is sent the fragments that differ from those that it has. The page has watches of its own: it touches nothing
 //! of a controller's but what an [`Insight`] tells.
 //!
-//! It listens on loopback. Who opens its link once gets a cookie, and everybody else is refused: see [`door`].
+//! It listens on loopback. Who opens its link once gets a cookie, and everybody else is refused: see `door.rs`.
 
 #![warn(missing_docs)]
 
