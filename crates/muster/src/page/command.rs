@@ -41,7 +41,7 @@ pub(crate) struct PageArguments {
     #[command(flatten)]
     running: ManagerFlags,
 
-    /// Where the page listens: an address of this machine's own, 127.0.0.1 or [::1]; port 0 is any free one
+    /// Where the page listens: an address of this machine's own, 127.0.0.1 or ::1; port 0 is any free one
     #[arg(long, value_name = "ADDR:PORT", default_value_t = LISTEN)]
     listen: SocketAddr,
 

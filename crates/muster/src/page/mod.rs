@@ -27,7 +27,7 @@ pub(crate) struct PageFlags {
     #[arg(long)]
     pub(crate) page: bool,
 
-    /// Where the page listens: an address of this machine's own, 127.0.0.1 or [::1]; port 0 is any free one
+    /// Where the page listens: an address of this machine's own, 127.0.0.1 or ::1; port 0 is any free one
     #[arg(long, value_name = "ADDR:PORT", default_value_t = LISTEN, requires = "page")]
     pub(crate) page_listen: SocketAddr,
 
