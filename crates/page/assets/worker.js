@@ -96,7 +96,8 @@ function hear(port, message) {
   } else {
     if (message.key && message.key !== key) {
       key = message.key;
-      if (connected === "refused") reconnect(0);
+      // What is tried with the old one is refused, and is then not tried for a while.
+      if (connected !== "live") reconnect(0);
     }
     if (!pages.has(port) && message.lock && navigator.locks) {
       // A page that dies says nothing, but it lets go of its lock.

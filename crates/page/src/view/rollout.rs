@@ -451,10 +451,7 @@ fn cells(
         if let Some(reason) = reason {
             told.push_str(&format!("; {reason}"));
         }
-        if let Some(place) = goes {
-            told.push_str(&format!("; number {place} to go"));
-        }
-        // The rest is asked for where a person looks.
+        // Its place, as it is then, is asked for where a person looks.
         let more = at.is_none().then(|| format!("{}/{name}", Path("place", kind, &owner)));
         let markup = html! {
             li {
