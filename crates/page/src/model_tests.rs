@@ -83,6 +83,7 @@ fn the_logs_are_bounded() {
         let (old, new) = if at % 2 == 0 { (&one, &two) } else { (&two, &one) };
         book.pod(11 + at, false, Some(old), Some(new));
         book.mark(Mark { at, owner: Uid::new("o0"), what: What::goes_on("") });
+        book.line(&Uid::new("o0"), at, Lines::default());
     }
     assert_eq!((book.steps.len(), book.marks.len()), (MOST_STEPS, MOST_MARKS));
     assert_eq!(book.lines(&Uid::new("o0")).len(), MOST_LINES);
