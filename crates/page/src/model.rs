@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use muster_controllers::deployment::bounds::Bounds;
 use muster_controllers::deployment::revision::revision;
+use muster_controllers::replicaset::ReplicaOwner;
 use muster_machinery::{Cache, Change};
 use muster_objects::meta::Uid;
-use muster_objects::{Deployment, Pod, ReplicaSet, ReplicationController, Timestamp};
+use muster_objects::{Condition, Deployment, Pod, ReplicaSet, ReplicationController, Timestamp};
 use muster_runtime::client::Client;
 use muster_runtime::informer::Store;
 use tokio::sync::watch;
@@ -193,20 +194,12 @@ impl Model {
 
     /// ReplicaSets changed.
     pub(crate) fn sets_changed(&self, changes: &[Change<ReplicaSet>]) {
-        let marks = |old: Option<&ReplicaSet>, new: &ReplicaSet| {
-            let failed = |set: &ReplicaSet| failure(&set.status.conditions);
-            scaled(old.map(|set| (set.replicas, failed(set))), (new.replicas, failed(new)))
-        };
-        self.owners_changed(changes, !self.sets.is_synced(), |set| &set.meta.uid, marks);
+        self.owners_changed(changes, !self.sets.is_synced(), |set| &set.meta.uid, scaled);
     }
 
     /// ReplicationControllers changed.
     pub(crate) fn controllers_changed(&self, changes: &[Change<ReplicationController>]) {
-        let marks = |old: Option<&ReplicationController>, new: &ReplicationController| {
-            let failed = |owner: &ReplicationController| failure(&owner.status.conditions);
-            scaled(old.map(|owner| (owner.replicas, failed(owner))), (new.replicas, failed(new)))
-        };
-        self.owners_changed(changes, !self.controllers.is_synced(), |owner| &owner.meta.uid, marks);
+        self.owners_changed(changes, !self.controllers.is_synced(), |owner| &owner.meta.uid, scaled);
     }
 
     fn owners_changed<T>(
@@ -437,7 +430,7 @@ fn deployment_marks(old: Option<&Deployment>, new: &Deployment) -> (Option<Lines
         events.push(What::goes_on(if new.paused { "paused" } else { "resumed" }));
     }
     let reason = |deployment: &Deployment| {
-        let found = deployment.status.conditions.iter().find(|condition| condition.kind == "Progressing");
+        let found = Condition::find(&deployment.status.conditions, "Progressing");
         found.map(|condition| condition.reason.clone()).unwrap_or_default()
     };
     let (was, is) = (reason(old), reason(new));
@@ -454,23 +447,24 @@ fn deployment_marks(old: Option<&Deployment>, new: &Deployment) -> (Option<Lines
     ((before != after).then_some(after), events)
 }
 
-fn failure(conditions: &[muster_objects::Condition]) -> bool {
-    let failed = |condition: &&muster_objects::Condition| condition.kind == "ReplicaFailure";
-    conditions.iter().find(failed).is_some_and(|condition| condition.status.as_str() == "True")
-}
-
-fn scaled(old: Option<(i32, bool)>, (replicas, failed): (i32, bool)) -> (Option<Lines>, Vec<What>) {
-    let wanted = i64::from(replicas);
+/// Of a ReplicaSet or ReplicationController.
+fn scaled<O: ReplicaOwner>(old: Option<&O>, new: &O) -> (Option<Lines>, Vec<What>) {
+    let fails = |owner: &O| {
+        let found = Condition::find(&owner.status().conditions, "ReplicaFailure");
+        found.is_some_and(|condition| condition.status.as_str() == "True")
+    };
+    let wanted = i64::from(new.replicas());
     let lines = Lines { wanted, most: wanted, least: wanted };
-    let Some((was, had_failed)) = old else { return (Some(lines), vec![What::begins("created")]) };
+    let Some(old) = old else { return (Some(lines), vec![What::begins("created")]) };
+    let (was, is) = (old.replicas(), new.replicas());
     let mut events = Vec::new();
-    if was != replicas {
-        events.push(What::begins(format!("scaled from {was} to {replicas}")));
+    if was != is {
+        events.push(What::begins(format!("scaled from {was} to {is}")));
     }
-    if failed && !had_failed {
+    if fails(new) && !fails(old) {
         events.push(What::goes_on("pods cannot be created or deleted"));
     }
-    ((was != replicas).then_some(lines), events)
+    ((was != is).then_some(lines), events)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use maud::{Markup, html};
+use muster_controllers::replicaset::ReplicaOwner;
 use muster_objects::meta::{Meta, ObjectKey, Uid};
 use muster_objects::{Condition, Deployment, ReplicaSet, ReplicationController};
 use muster_runtime::explain::Kind;
@@ -77,21 +78,15 @@ impl Owner {
     }
 
     pub(crate) fn of_set(set: &ReplicaSet, book: &Book) -> Self {
-        let it = &set.status;
-        let status = Status {
-            replicas: it.replicas,
-            ready: it.ready_replicas,
-            available: it.available_replicas,
-            observed: it.observed_generation,
-            conditions: &it.conditions,
-            updated: it.replicas,
-            paused: false,
-        };
-        Self::of(Kind::ReplicaSet, &set.meta, set.replicas, &status, &[&set.meta.uid], book)
+        Self::of_replicas(Kind::ReplicaSet, set, book)
     }
 
     pub(crate) fn of_controller(owner: &ReplicationController, book: &Book) -> Self {
-        let it = &owner.status;
+        Self::of_replicas(Kind::ReplicationController, owner, book)
+    }
+
+    fn of_replicas(kind: Kind, owner: &impl ReplicaOwner, book: &Book) -> Self {
+        let (it, meta) = (owner.status(), owner.meta());
         let status = Status {
             replicas: it.replicas,
             ready: it.ready_replicas,
@@ -101,7 +96,7 @@ impl Owner {
             updated: it.replicas,
             paused: false,
         };
-        Self::of(Kind::ReplicationController, &owner.meta, owner.replicas, &status, &[&owner.meta.uid], book)
+        Self::of(kind, meta, owner.replicas(), &status, &[&meta.uid], book)
     }
 
     fn of(kind: Kind, meta: &Meta, wanted: i32, status: &Status<'_>, uids: &[&Uid], book: &Book) -> Self {
