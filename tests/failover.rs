@@ -3,12 +3,10 @@
 mod harness;
 mod outside;
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
-
 use harness::tests;
 use outside::Cluster;
 use outside::manager::Manager;
+use outside::pods::Watch;
 
 tests! {
     a_leader_killed_in_a_scale_up_is_followed_without_a_pod_too_many: "kubectl",
@@ -44,7 +42,7 @@ fn a_leader_frozen_in_a_scale_up_wakes_up_and_writes_nothing() {
     scene.first.signal("-STOP");
     scene.is_taken_over();
     // It wakes up while the other is at work, with its own work in its hands.
-    scene.watch.read(PODS / 2);
+    scene.watch.read(|seen| seen.count() >= PODS / 2);
     scene.first.signal("-CONT");
     assert_eq!(scene.first.ends().code(), Some(1), "{}", scene.first.log());
     let said = scene.first.log();
@@ -74,9 +72,9 @@ impl Scene {
                    metadata: {labels: {app: web}}\n    spec: {containers: [{name: c, image: nginx}]}\n";
         cluster.kubectl_with(&["apply", "-f", "-"], set);
         let mut watch = Watch::start(&cluster);
-        watch.read(1);
+        watch.read(|seen| seen.count() >= 1);
         cluster.kubectl(&["scale", "rs", "web", &format!("--replicas={PODS}")]);
-        watch.read(ENOUGH);
+        watch.read(|seen| seen.count() >= ENOUGH);
         Self { first, second, watch, cluster }
     }
 
@@ -90,7 +88,7 @@ impl Scene {
         let all = format!("--for=jsonpath={{.status.replicas}}={PODS}");
         self.cluster.kubectl(&["wait", "rs/web", &all, "--timeout=300s"]);
         assert_eq!(self.pods(), PODS);
-        self.watch.read(PODS);
+        self.watch.read(|seen| seen.count() >= PODS);
         assert_eq!(self.watch.deleted, 0);
         let lease = ["get", "lease", "-n", "kube-system", "muster-controller-manager", "-o"];
         let field = |path: &str| self.cluster.kubectl(&[&lease[..], &[path]].concat());
@@ -111,52 +109,5 @@ impl Scene {
         let page: serde_json::Value = serde_json::from_str(&page).expect("a list");
         let items = page["items"].as_array().map_or(0, Vec::len);
         items + page["metadata"]["remainingItemCount"].as_u64().map_or(0, |rest| usize::try_from(rest).unwrap())
-    }
-}
-
-/// What becomes of the pods, line by line.
-struct Watch {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-    added: usize,
-    deleted: usize,
-}
-
-impl Watch {
-    fn start(cluster: &Cluster) -> Self {
-        let mut child = Command::new("kubectl")
-            .arg("--kubeconfig")
-            .arg(cluster.kubeconfig())
-            .args(["get", "pods", "--watch", "--output-watch-events"])
-            .args(["-o", "jsonpath={.type} {.object.metadata.name}{\"\\n\"}"])
-            .env_remove("KUBECONFIG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("kubectl starts");
-        let lines = BufReader::new(child.stdout.take().expect("a pipe"));
-        Self { child, lines, added: 0, deleted: 0 }
-    }
-
-    /// Reads on until so many pods were made in all. A test that waits for more than will ever be made hangs here,
-    /// so it is asked for no more than there are.
-    fn read(&mut self, added: usize) {
-        while self.added < added {
-            let mut line = String::new();
-            let read = self.lines.read_line(&mut line).expect("kubectl's output");
-            assert!(read > 0, "kubectl ended after {} pods", self.added);
-            match line.split(' ').next() {
-                Some("ADDED") => self.added += 1,
-                Some("DELETED") => self.deleted += 1,
-                _ => {}
-            }
-        }
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

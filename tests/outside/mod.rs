@@ -4,6 +4,7 @@
 
 pub mod asking;
 pub mod manager;
+pub mod pods;
 pub mod workloads;
 
 use std::fs;
