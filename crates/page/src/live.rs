@@ -147,7 +147,63 @@ fn lists(fragments: &[Fragment]) -> BTreeMap<&str, Vec<&str>> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use muster_runtime::client::{Client, Options};
+    use tokio::task::JoinSet;
+
     use super::*;
+    use crate::feed;
+
+    /// A hub of a cluster that answers nothing of use.
+    fn hub() -> Hub {
+        let service = tower::service_fn(|_: Request<Full<Bytes>>| async {
+            Ok::<_, Infallible>(Response::builder().status(404).body(Full::new(Bytes::new())).unwrap())
+        });
+        let client = Client::in_process(service, &Options::default());
+        let model = feed::start(&client, &mut JoinSet::new());
+        let (insight, stage, reach) = (None, None, String::new());
+        Hub::new(Arc::new(Scene { client, model, insight, stage, reach, tour: Mutex::default() }))
+    }
+
+    /// Contract: PG-03
+    #[tokio::test(start_paused = true)]
+    async fn a_view_is_rendered_once_for_all_who_look_and_only_while_they_do() {
+        let hub = hub();
+        let look = |name: &str| hub.look(name, &View::parse(name).unwrap());
+        let mut viewers: Vec<Viewer> = (0..20).map(|_| look("/")).collect();
+        let other = look("/?q=web");
+        assert!(viewers.iter().all(|viewer| Arc::ptr_eq(&viewer._topic, &viewers[0]._topic)));
+        assert!(!Arc::ptr_eq(&other._topic, &viewers[0]._topic));
+        for viewer in &mut viewers {
+            assert_eq!(viewer.next().await.lists["view"], ["wait"], "each is told on its own");
+        }
+        let task = viewers[0]._topic.task.clone();
+        viewers.truncate(1);
+        tokio::time::sleep(TICK * 2).await;
+        assert!(!task.is_finished());
+        viewers.clear();
+        tokio::task::yield_now().await;
+        assert!(task.is_finished(), "nobody looks any more");
+        assert_eq!(hub.topics.lock().unwrap().values().filter(|topic| topic.strong_count() > 0).count(), 1);
+    }
+
+    /// Contract: PG-02
+    #[tokio::test(start_paused = true)]
+    async fn a_view_that_has_failed_is_begun_anew_and_holds_up_no_other() {
+        let hub = hub();
+        let look = || hub.look("/", &View::parse("/").unwrap());
+        let mut failed = look();
+        failed.next().await;
+        failed._topic.task.abort();
+        tokio::task::yield_now().await;
+        let never = tokio::time::timeout(TICK * 60, failed.next()).await;
+        assert!(never.is_err(), "nothing comes, and nothing spins");
+        assert_eq!(look().next().await.lists["view"], ["wait"]);
+    }
 
     fn shown(fragments: &[(&str, &str, &str)]) -> Vec<Fragment> {
         fragments.iter().map(|(parent, id, html)| Fragment::new(*parent, *id, *html)).collect()
