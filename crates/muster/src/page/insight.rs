@@ -102,7 +102,13 @@ impl Remote {
                 told
             }
         };
-        serde_json::from_value(told?).map_err(|error| unseen(format!("the manager is of another version: {error}")))
+        let told = told?;
+        if told["kind"] == "ShadowHistory" {
+            return Err(unseen(
+                "The manager is a shadow, which has no syncs of its own (see muster explain --history)",
+            ));
+        }
+        serde_json::from_value(told).map_err(|error| unseen(format!("the manager is of another version: {error}")))
     }
 }
 
