@@ -102,14 +102,16 @@ impl Remote {
                 told
             }
         };
-        let told = told?;
-        if told["kind"] == "ShadowHistory" {
-            return Err(unseen(
-                "The manager is a shadow, which has no syncs of its own (see muster explain --history)",
-            ));
-        }
-        serde_json::from_value(told).map_err(|error| unseen(format!("the manager is of another version: {error}")))
+        read(told?)
     }
+}
+
+/// What a manager told, as it is to be read here.
+fn read<T: DeserializeOwned>(told: Value) -> Result<T, Unseen> {
+    if told["kind"] == "ShadowHistory" {
+        return Err(unseen("the manager is a shadow, which has no syncs of its own (see muster explain --history)"));
+    }
+    serde_json::from_value(told).map_err(|error| unseen(format!("the manager is of another version: {error}")))
 }
 
 impl Insight for Remote {
@@ -149,5 +151,25 @@ impl muster_page::Stage for Stage {
 
     fn managers(&self) -> Vec<(String, bool)> {
         self.seen().managers.into_iter().map(|manager| (manager.identity, manager.leading)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Contract: PG-02
+    #[test]
+    fn what_is_no_history_is_told_with_the_reason() {
+        let cases = [
+            (json!({"kind": "ShadowHistory", "format": 1, "lines": []}), "the manager is a shadow, "),
+            (json!({"kind": "Story"}), "the manager is of another version: missing field"),
+        ];
+        for (told, expected) in cases {
+            let Unseen(why) = read::<History>(told).unwrap_err();
+            assert!(why.starts_with(expected), "{why}");
+        }
     }
 }
