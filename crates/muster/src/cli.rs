@@ -306,6 +306,8 @@ pub(crate) enum Bench {
     Replicasets(BenchReplicasets),
     /// Roll Deployments to new images, and count what it takes
     Rollouts(BenchRollouts),
+    /// Bring up more and more pods, and tell what one costs: time, CPU, memory
+    Scale(BenchScale),
     /// Run managers one after another against a cluster, and measure their CPU, memory and time
     Manager(Box<BenchManager>),
 }
@@ -385,6 +387,45 @@ pub(crate) struct BenchRollouts {
     /// How to print the figures
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+}
+
+const BENCH_SCALE_EXAMPLES: &str = "\
+Examples:
+  muster bench scale
+  muster bench scale --pods 1000,10000,100000,1000000 --svg scale.svg
+  muster bench scale --pods 50000 --pods-each 1 --output json
+
+Each size is an embedded cluster in a process of its own. A pod costs about 10 KB; a million of them, some
+minutes.";
+
+/// What `muster bench scale` takes.
+#[derive(Debug, Args)]
+#[command(after_help = BENCH_SCALE_EXAMPLES)]
+pub(crate) struct BenchScale {
+    /// How many pods: sizes with commas between them
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1000,10000,100000",
+          value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) pods: Vec<u32>,
+
+    /// How many of them each Deployment has
+    #[arg(long, value_name = "M", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) pods_each: u32,
+
+    /// Draw the figures into this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+
+    /// How long to wait for the Deployments of one size to be complete
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_duration)]
+    pub(crate) timeout: Duration,
+
+    /// How to print the figures
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+
+    /// Measure the first size in this process
+    #[arg(long, hide = true)]
+    pub(crate) alone: bool,
 }
 
 /// The forms of a result.

@@ -98,6 +98,7 @@ fn main() -> ExitCode {
             Command::Page(arguments) => page::run(arguments).await,
             Command::Bench(Bench::Replicasets(arguments)) => bench::replicasets::run(arguments).await,
             Command::Bench(Bench::Rollouts(arguments)) => bench::rollouts::run(arguments).await,
+            Command::Bench(Bench::Scale(arguments)) => bench::scale::run(arguments).await,
             Command::Bench(Bench::Manager(arguments)) => bench::manager::run(arguments).await,
             Command::Envtest(arguments) => envtest::install::install(arguments),
             Command::Faults(command) => faults::run(command).await,

@@ -3,7 +3,9 @@
 pub(crate) mod manager;
 pub(crate) mod replicasets;
 pub(crate) mod rollouts;
+pub(crate) mod scale;
 
+mod deployments;
 mod report;
 mod watcher;
 

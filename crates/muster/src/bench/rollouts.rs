@@ -3,31 +3,24 @@
 //! It measures how long they take, what the controllers send to the API server for each, and what an independent
 //! watcher saw meanwhile: a rollout that leaves its bounds for one moment fails the command.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use bytes::Bytes;
-use futures::stream::{self, TryStreamExt as _};
+use anyhow::{Result, bail};
 use muster_machinery::Change;
-use muster_objects::{Deployment, IntOrPercent, Pod, ReplicaSet};
-use muster_runtime::client::{Client, PatchType};
+use muster_objects::{Deployment, Pod, ReplicaSet};
 use muster_runtime::informer::{Informers, WatchedResource};
 use serde::Serialize;
-use serde_json::json;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::deployments::{BOUND, Completions, Deployments};
 use super::report::{Column, DEPLOYMENT_OF_10, ROLLOUT_OF_10, RequestCounts, table};
-use super::watcher::{self, Bounds, Watcher, name_of};
-use super::{LANES, bar, create_namespace, pod_spec, quiet, remove_namespace};
+use super::watcher::{Bounds, Watcher};
+use super::{bar, create_namespace, quiet, remove_namespace};
 use crate::cli::{BenchRollouts, Output};
 use crate::embedded::{Embedded, Settings, nodes_for};
 use crate::requests::{Requests, Sender, Tally};
 use crate::usage;
-
-/// Both bounds of every rollout: the default of a Deployment.
-const BOUND: IntOrPercent = IntOrPercent::Percent(25);
 
 /// What a run found.
 #[derive(Debug, Serialize)]
@@ -128,77 +121,19 @@ async fn measure(arguments: &BenchRollouts, embedded: &Embedded) -> Result<Findi
 
     create_namespace(&client, &namespace).await?;
     let requests = Arc::clone(&embedded.requests);
-    let bench = Bench { client, namespace, requests, watcher, complete, replicas, bounds, arguments };
+    let all = Deployments { client, namespace, replicas, complete };
+    let bench = Bench { all, requests, watcher, bounds, arguments };
     let findings = bench.run().await;
-    let removed = remove_namespace(&bench.client, &bench.namespace).await;
+    let removed = remove_namespace(&bench.all.client, &bench.all.namespace).await;
     reading.iter().for_each(tokio::task::JoinHandle::abort);
     removed?;
     findings
 }
 
-/// Up to which generation each Deployment is complete, as the watch of Deployments shows it.
-#[derive(Debug)]
-struct Completions {
-    namespace: String,
-    /// By the Deployment's number; 0 before the first.
-    generations: Mutex<Vec<i64>>,
-    changed: Notify,
-}
-
-impl Completions {
-    fn new(namespace: String, deployments: usize) -> Self {
-        Self { namespace, generations: Mutex::new(vec![0; deployments]), changed: Notify::new() }
-    }
-
-    fn observe(&self, change: &Change<Deployment>) {
-        let deployment = change.object();
-        let number = deployment.meta.name.strip_prefix("bench-").and_then(|number| number.parse::<usize>().ok());
-        if *deployment.meta.namespace != *self.namespace || !is_complete(deployment) {
-            return;
-        }
-        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(generation) = number.and_then(|number| generations.get_mut(number)) {
-            *generation = deployment.meta.generation;
-            drop(generations);
-            self.changed.notify_waiters();
-        }
-    }
-
-    /// How many Deployments are complete at `generation` or later.
-    fn at(&self, generation: i64) -> usize {
-        let generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-        generations.iter().filter(|reached| **reached >= generation).count()
-    }
-
-    /// Waits until every Deployment is complete at `generation` or later; tells how many are after each change.
-    async fn all_at(&self, generation: i64, deployments: usize, mut tell: impl FnMut(usize)) {
-        loop {
-            // Listen before looking, so that no change falls between the two.
-            let changed = self.changed.notified();
-            let complete = self.at(generation);
-            tell(complete);
-            if complete == deployments {
-                return;
-            }
-            changed.await;
-        }
-    }
-}
-
-/// Whether the rollout of a Deployment's newest specification is over (DEP-24).
-pub(super) fn is_complete(deployment: &Deployment) -> bool {
-    let Deployment { meta, replicas, status, .. } = deployment;
-    status.observed_generation >= meta.generation
-        && [status.replicas, status.updated_replicas, status.available_replicas].iter().all(|count| count == replicas)
-}
-
 struct Bench<'a> {
-    client: Client,
-    namespace: String,
+    all: Deployments,
     requests: Arc<Requests>,
     watcher: Arc<Watcher>,
-    complete: Arc<Completions>,
-    replicas: i32,
     bounds: Bounds,
     arguments: &'a BenchRollouts,
 }
@@ -213,8 +148,9 @@ struct Before {
 impl Bench<'_> {
     async fn run(&self) -> Result<Findings> {
         let BenchRollouts { deployments, replicas, rollouts, .. } = *self.arguments;
+        let count = usize::try_from(deployments)?;
         let before = self.before();
-        let seconds = self.phase("creating", 1, self.create()).await?;
+        let seconds = self.phase("creating", 1, self.all.create(0..count)).await?;
         let creation = self.figures(&before, u64::from(deployments), seconds);
 
         let before = self.before();
@@ -222,7 +158,7 @@ impl Bench<'_> {
         let mut seconds = 0.0;
         for number in 1..=rollouts {
             let title = format!("rollout {number} of {rollouts}");
-            seconds += self.phase(&title, i64::from(number) + 1, self.set_image(number)).await?;
+            seconds += self.phase(&title, i64::from(number) + 1, self.all.set_image(0..count, number)).await?;
         }
         let seen = self.watcher.end();
         let rolling = self.figures(&before, u64::from(deployments) * u64::from(rollouts), seconds);
@@ -254,13 +190,13 @@ impl Bench<'_> {
         let bar = bar(what, u64::from(self.arguments.deployments), "Deployments complete");
         let start = Instant::now();
         let wait = async {
-            let complete = self.complete.all_at(generation, count, |complete| bar.set_position(complete as u64));
+            let complete = self.all.complete.reach(count, generation, |complete| bar.set_position(complete as u64));
             self.in_time(what, complete).await
         };
         let ((), ()) = tokio::try_join!(work, wait)?;
         let seconds = start.elapsed().as_secs_f64();
         bar.finish_and_clear();
-        self.in_time(what, self.watcher.settled(i64::from(self.replicas))).await?;
+        self.in_time(what, self.watcher.settled(i64::from(self.all.replicas))).await?;
         quiet(&self.requests).await;
         Ok(seconds)
     }
@@ -273,47 +209,6 @@ impl Bench<'_> {
             u64::from(self.arguments.deployments) * u64::from(self.arguments.replicas),
             self.watcher.available()
         )
-    }
-
-    async fn create(&self) -> Result<()> {
-        let path = format!("/apis/apps/v1/namespaces/{}/deployments", self.namespace);
-        self.each(|name| {
-            let body = json!({
-                "apiVersion": "apps/v1", "kind": "Deployment",
-                "metadata": {"name": name},
-                "spec": {
-                    "replicas": self.replicas,
-                    "selector": {"matchLabels": {watcher::LABEL: name}},
-                    "strategy": {"rollingUpdate": {"maxSurge": BOUND.to_string(), "maxUnavailable": BOUND.to_string()}},
-                    "template": {"metadata": {"labels": {watcher::LABEL: name}}, "spec": pod_spec(&image(0))},
-                },
-            });
-            let path = &path;
-            async move { self.client.create(path, Bytes::from(body.to_string())).await.map(drop).context("a Deployment") }
-        })
-        .await
-    }
-
-    /// What `kubectl set image` sends.
-    async fn set_image(&self, version: u32) -> Result<()> {
-        let containers = json!([{"name": "c", "image": image(version)}]);
-        let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}}).to_string();
-        let patch = Bytes::from(patch);
-        self.each(|name| {
-            let path = format!("/apis/apps/v1/namespaces/{}/deployments/{name}", self.namespace);
-            let patch = patch.clone();
-            async move {
-                let patched = self.client.patch(&path, PatchType::StrategicMerge, patch).await;
-                patched.map(drop).with_context(|| format!("{path}: its image cannot be set"))
-            }
-        })
-        .await
-    }
-
-    /// Does something to every Deployment, a few at once.
-    async fn each<F: Future<Output = Result<()>>>(&self, work: impl Fn(String) -> F) -> Result<()> {
-        let count = usize::try_from(self.arguments.deployments)?;
-        stream::iter((0..count).map(|number| Ok(name_of(number)))).try_for_each_concurrent(LANES, work).await
     }
 
     fn before(&self) -> Before {
@@ -334,10 +229,6 @@ impl Bench<'_> {
             cluster_requests: since(Sender::Cluster, &before.cluster),
         }
     }
-}
-
-fn image(version: u32) -> String {
-    format!("registry.example/app:v{version}")
 }
 
 fn print(f: &Findings) {

@@ -15,7 +15,7 @@ mod phases;
 mod process;
 mod report;
 mod stage;
-mod usage;
+pub(in crate::bench) mod usage;
 
 use std::collections::BTreeMap;
 

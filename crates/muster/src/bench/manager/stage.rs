@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::super::rollouts::is_complete;
+use super::super::deployments::is_complete;
 use super::super::{LANES, create_namespace, pod, pod_spec, replicaset};
 use crate::embedded::nodes_for;
 

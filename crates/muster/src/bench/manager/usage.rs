@@ -11,13 +11,13 @@ const KIB_PER_MIB: f64 = 1024.0;
 
 /// What a process has used.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Usage {
+pub(in crate::bench) struct Usage {
     /// CPU seconds, user and system, of all its threads since it started.
-    pub(super) cpu_seconds: f64,
+    pub(in crate::bench) cpu_seconds: f64,
     /// The memory, in MiB, that is resident now.
-    pub(super) resident_mib: f64,
+    pub(in crate::bench) resident_mib: f64,
     /// The most, in MiB, that was resident at once.
-    pub(super) peak_mib: f64,
+    pub(in crate::bench) peak_mib: f64,
 }
 
 impl Usage {
@@ -25,7 +25,7 @@ impl Usage {
     ///
     /// # Errors
     /// Where there is no such process, or no `/proc`.
-    pub(super) fn of(id: u32) -> Result<Self> {
+    pub(in crate::bench) fn of(id: u32) -> Result<Self> {
         let read = |file: &str| {
             let path = format!("/proc/{id}/{file}");
             fs::read_to_string(&path).with_context(|| format!("{path}: cannot be read; this needs Linux"))
