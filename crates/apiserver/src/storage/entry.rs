@@ -7,6 +7,8 @@ use std::sync::Arc;
 use bytes::{Buf as _, Bytes};
 use serde_json::{Map, Value};
 
+use super::ResourceId;
+use super::text::{Dictionaries, Text};
 use super::watch::EventKind;
 use crate::model::json;
 
@@ -36,7 +38,7 @@ pub struct Entry {
     /// The values that field selectors can ask for, each ended by a zero byte.
     fields: Box<str>,
     /// The line of the watch event that made this version, of which the object's JSON is a part: up to the shared member.
-    head: Bytes,
+    head: Text,
     /// A large member, which other versions may share; empty where there is none.
     shared: Bytes,
     /// What follows on the shared member; empty where there is none.
@@ -65,7 +67,7 @@ impl Entry {
     /// The line of the watch event that made this version.
     #[must_use]
     pub fn line(&self) -> Pieces {
-        Pieces([self.head.clone(), self.shared.clone(), self.tail.clone()])
+        Pieces([self.head.bytes(), self.shared.clone(), self.tail.clone()])
     }
 
     /// The object's JSON as an item of a list: without `kind` and `apiVersion`, and without the opening brace.
@@ -113,7 +115,7 @@ impl Entry {
             labels: Arc::clone(&self.labels),
             fields: self.fields.clone(),
             object_at: object_at(EventKind::Deleted.word()),
-            head,
+            head: head.into(),
             shared,
             tail,
             inherits: true,
@@ -126,7 +128,8 @@ impl Entry {
     #[must_use]
     pub fn line_at(&self, version: u64, word: &str) -> Pieces {
         let end = if self.shared.is_empty() { LINE_END } else { "" };
-        let json = &self.head[usize::from(self.object_at)..self.head.len() - end.len()];
+        let line = self.head.bytes();
+        let json = &line[usize::from(self.object_at)..line.len() - end.len()];
         let head = spliced(json, self.version_at as usize, self.digits(), version, word, end);
         Pieces([head, self.shared.clone(), self.tail.clone()])
     }
@@ -151,9 +154,14 @@ impl Entry {
         self.head.len() + shared + self.tail.len() + self.fields.len() + 350
     }
 
+    /// How many digits the version has.
     fn digits(&self) -> usize {
-        let version = &self.head[usize::from(self.object_at) + self.version_at as usize..];
-        version.iter().take_while(|b| b.is_ascii_digit()).count()
+        self.version.checked_ilog10().map_or(1, |log| log as usize + 1)
+    }
+
+    /// Holds its text compressed from now on: it is no longer new.
+    pub(super) fn pack(&self, of: ResourceId, dictionaries: &Dictionaries) {
+        self.head.pack(of, dictionaries);
     }
 }
 
@@ -280,7 +288,7 @@ impl Draft {
             labels: self.labels,
             fields: self.fields,
             object_at: object_at(made_by.word()),
-            head,
+            head: head.into(),
             shared: self.shared,
             tail,
             inherits: self.inherits,

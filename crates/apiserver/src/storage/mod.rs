@@ -21,6 +21,7 @@ mod entry;
 mod stencil;
 mod table;
 mod tables;
+mod text;
 mod wakers;
 mod watch;
 
@@ -38,6 +39,7 @@ pub use stencil::Stencil;
 pub use table::Range;
 use table::Table;
 use tables::Waiting;
+use text::Dictionaries;
 use wakers::Wakers;
 pub use wakers::{Common, Of};
 pub use watch::{Cursor, Event, EventKind, Fallen};
@@ -93,6 +95,8 @@ pub struct Storage {
     /// Told when there is something to write.
     filled: Condvar,
     retention: Retention,
+    /// What old versions are compressed with.
+    dictionaries: Dictionaries,
 }
 
 #[derive(Debug)]
@@ -115,6 +119,8 @@ struct Inner {
     bytes: usize,
     /// The version of the newest event that was dropped; versions below it cannot be seen any more.
     compacted: u64,
+    /// Versions that are no longer new, to be compressed without the lock.
+    aged: Vec<(ResourceId, Arc<Entry>)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -145,7 +151,9 @@ impl Storage {
                 timeline: VecDeque::new(),
                 bytes: 0,
                 compacted: 0,
+                aged: Vec::new(),
             }),
+            dictionaries: Dictionaries::default(),
             version: AtomicU64::new(version),
             restores: AtomicU64::new(0),
             durable: AtomicU64::new(u64::MAX),
@@ -337,7 +345,7 @@ impl Storage {
         let bytes = event.size();
         inner.version = event.version;
         let mut woken = Vec::new();
-        let Inner { tables, queue, timeline, .. } = &mut *inner;
+        let Inner { tables, queue, timeline, aged, .. } = &mut *inner;
         timeline.push_back(Moment { at: now, version: event.version, resource, bytes });
         if let Some(table) = tables.get_mut(&resource) {
             woken = table.wakers.watching(&event);
@@ -348,12 +356,14 @@ impl Storage {
                     self.filled.notify_one();
                 }
             }
-            table.append(Arc::new(event));
+            aged.extend(table.append(Arc::new(event)).map(|entry| (resource, entry)));
         }
         inner.bytes += bytes;
         self.forget(&mut inner, now);
         self.version.store(inner.version, Ordering::Release);
+        let aged = std::mem::take(&mut inner.aged);
         drop(inner);
+        aged.iter().for_each(|(resource, entry)| entry.pack(*resource, &self.dictionaries));
         woken.iter().for_each(|waker| waker.notify.notify_waiters());
     }
 
@@ -402,8 +412,9 @@ impl Inner {
         let Some(oldest) = self.timeline.pop_front() else { return false };
         self.bytes -= oldest.bytes;
         let table = self.tables.get_mut(&oldest.resource).or_else(|| self.ended.get_mut(&oldest.resource));
-        if let Some(version) = table.and_then(Table::drop_oldest) {
+        if let Some((version, made)) = table.and_then(Table::drop_oldest) {
             self.compacted = version;
+            self.aged.extend(made.map(|entry| (oldest.resource, entry)));
         }
         if self.ended.get(&oldest.resource).is_some_and(Table::is_forgotten) {
             self.ended.remove(&oldest.resource);

@@ -24,6 +24,9 @@ pub struct Range<'a> {
     pub known: Option<usize>,
 }
 
+/// So many of a table's last events are new: watchers are about to read them.
+const NEW: usize = 1024;
+
 /// The objects of one namespace, by name.
 type Names = BTreeMap<Arc<str>, Arc<Entry>>;
 
@@ -85,19 +88,27 @@ impl Table {
         }
     }
 
-    pub(super) fn append(&mut self, event: Arc<Event>) {
+    /// Adds what happened last. Answers the object whose version is thereby no longer new, if it is still there.
+    pub(super) fn append(&mut self, event: Arc<Event>) -> Option<Arc<Entry>> {
         self.history.push_back(event);
+        let aged = self.history.get(self.history.len().checked_sub(NEW + 1)?)?;
+        self.present(&aged.entry)
     }
 
-    /// Forgets the oldest event; answers its version.
-    pub(super) fn drop_oldest(&mut self) -> Option<u64> {
+    /// The entry, if it is its object's present state.
+    fn present(&self, entry: &Arc<Entry>) -> Option<Arc<Entry>> {
+        self.get(&entry.namespace, &entry.name).filter(|present| Arc::ptr_eq(present, entry)).cloned()
+    }
+
+    /// Forgets the oldest event; answers its version, and the object that it made, if it is still there.
+    pub(super) fn drop_oldest(&mut self) -> Option<(u64, Option<Arc<Entry>>)> {
         let event = self.history.pop_front()?;
         if self.history.capacity() > 1024 && self.history.len() < self.history.capacity() / 4 {
             self.history.shrink_to(self.history.len() * 2);
         }
         self.dropped = event.version;
         self.wakers.note_dropped(&event);
-        Some(event.version)
+        Some((event.version, self.present(&event.entry)))
     }
 
     pub(super) fn dropped(&self) -> u64 {
