@@ -53,7 +53,15 @@ fn variants() -> Vec<(&'static str, Value)> {
         "dashboard": {"enabled": true},
     });
     let bare = json!({"tolerations": [], "affinity": {}, "resources": {}, "image": {"tag": "canary"}});
-    vec![("defaults", json!({})), ("monitored", monitored()), ("shadow", shadow()), ("all", everything), ("bare", bare)]
+    let shards = json!({"shards": 16, "replicas": 3});
+    vec![
+        ("defaults", json!({})),
+        ("monitored", monitored()),
+        ("shadow", shadow()),
+        ("shards", shards),
+        ("all", everything),
+        ("bare", bare),
+    ]
 }
 
 fn monitored() -> Value {
