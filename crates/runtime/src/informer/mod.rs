@@ -14,9 +14,14 @@ mod audit;
 mod audit_state;
 mod backoff;
 mod once;
+mod ranged;
 mod reflector;
 mod resource;
+mod shared_reader;
+mod shared_watch;
 mod store;
+mod subscription;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -29,10 +34,11 @@ use muster_objects::{HashRange, meta::ResourceVersion};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{sync::watch, time::Instant};
 
+pub(crate) use self::shared_watch::SharedWatches;
 use self::{
     audit::Auditor,
     audit_state::AuditState,
-    reflector::{Delta, Reflector, Target},
+    reflector::{Delta, Reflector, Target, encoding_of},
 };
 pub use self::{once::read_once, resource::WatchedResource, store::Store};
 use crate::{client::Client, metrics::Metrics};
@@ -115,12 +121,21 @@ impl<T: Cached> Informer<T> {
 
     /// Keeps the store up to date for as long as it is polled.
     pub async fn run(self) {
-        let Self { client, resource, mut sink, random, metrics } = self;
+        let Self { client, resource, mut sink, mut random, metrics } = self;
         sink.plan_resync();
         let (store, audit_state) = (sink.store.clone(), Arc::clone(&sink.audit_state));
         let anew = store.asked();
-        let auditor = Auditor { client: client.clone(), resource: resource.clone(), store, audit_state, metrics };
-        let mut reflector = Reflector::new(client, resource, random);
+        let shared =
+            resource.range.map(|_| client.watches().of(&client, &resource, encoding_of::<T>(&resource), &mut random));
+        let auditor = Auditor {
+            client: client.clone(),
+            resource: resource.clone(),
+            shared: shared.clone(),
+            store,
+            audit_state,
+            metrics,
+        };
+        let mut reflector = Reflector::new(client, resource, shared, random);
         tokio::select! {
             biased;
             never = reflector.run(&mut sink, anew) => match never {},
