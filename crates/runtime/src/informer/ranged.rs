@@ -200,3 +200,7 @@ fn name(item: &[u8]) -> Result<String, DecodeError> {
     }
     serde_json::from_slice(item).map(|item: Item| item.metadata.name).map_err(DecodeError::of("metadata"))
 }
+
+#[cfg(test)]
+#[path = "ranged_tests.rs"]
+mod tests;
