@@ -18,6 +18,7 @@
 pub mod condition;
 pub mod deployment;
 pub mod event;
+pub mod head;
 pub mod int_or_percent;
 pub mod intern;
 mod json;
@@ -40,6 +41,7 @@ mod wire;
 pub use condition::{Condition, ConditionStatus};
 pub use deployment::{Deployment, DeploymentStatus, Strategy};
 pub use event::{Event, EventSource, EventType, ObjectReference};
+pub use head::Head;
 pub use int_or_percent::IntOrPercent;
 pub use intern::Interner;
 pub use labels::{Annotations, Labels};

@@ -66,6 +66,33 @@ impl HashRange {
         self.has(hash(namespace))
     }
 
+    /// Whether all of `other` is within.
+    #[must_use]
+    pub fn has_range(self, other: Self) -> bool {
+        self.has(other.first) && self.has(other.last)
+    }
+
+    /// At most so many ranges (one at least) that together have all of `ranges`, in their order. Those that touch each other
+    /// are joined, and then those with the fewest hashes between them.
+    #[must_use]
+    pub fn union(ranges: impl IntoIterator<Item = Self>, at_most: usize) -> Vec<Self> {
+        let mut sorted: Vec<_> = ranges.into_iter().collect();
+        sorted.sort_unstable();
+        let mut joined: Vec<Self> = Vec::new();
+        for range in sorted {
+            match joined.last_mut() {
+                Some(last) if range.first.saturating_sub(1) <= last.last => last.last = last.last.max(range.last),
+                _ => joined.push(range),
+            }
+        }
+        while joined.len() > at_most.max(1) {
+            let gap = |at: &usize| joined[at + 1].first - joined[*at].last;
+            let Some(at) = (0..joined.len() - 1).min_by_key(gap) else { break };
+            joined[at].last = joined.remove(at + 1).last;
+        }
+        joined
+    }
+
     /// What selects the range of namespaces in a list or watch, as a `shardSelector`.
     #[must_use]
     pub fn selector(self) -> String {
@@ -144,6 +171,36 @@ mod tests {
         for wrong in ["", "-", "0-1", "+000000000000001-ffffffffffffffff", "00000000000000ff-0000000000000000"] {
             let error = wrong.parse::<HashRange>().unwrap_err();
             assert!(error.to_string().starts_with(&format!("{wrong:?} is no range")), "{error}");
+        }
+    }
+
+    #[test]
+    fn ranges_that_touch_are_one() {
+        let range = |first, last| HashRange::new(first, last).unwrap();
+        let parts = [range(20, 29), range(0, 4), range(5, 9), range(22, 24)];
+        assert_eq!(HashRange::union(parts, 9), [range(0, 9), range(20, 29)]);
+        assert_eq!(HashRange::union(parts, 0), [range(0, 29)]);
+        assert_eq!(HashRange::union([range(0, 1), range(4, 4), range(6, 6)], 2), [range(0, 1), range(4, 6)]);
+        assert_eq!(HashRange::union([], 1), []);
+        let all = HashRange::cut(&[1, u64::MAX]).unwrap();
+        assert_eq!(HashRange::union(all, 9), [HashRange::ALL]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_union_has_what_its_ranges_have(
+            bounds in proptest::collection::vec((0_u64..100, 0_u64..20), 0..12), at_most in 1_usize..6,
+        ) {
+            let ranges: Vec<_> = bounds.iter().filter_map(|(first, more)| HashRange::new(*first, first + more)).collect();
+            let exact = HashRange::union(ranges.iter().copied(), usize::MAX);
+            let few = HashRange::union(ranges.iter().copied(), at_most);
+            for hash in 0..130 {
+                let within = ranges.iter().any(|range| range.has(hash));
+                assert_eq!(exact.iter().any(|range| range.has(hash)), within);
+                assert!(!within || few.iter().any(|range| range.has(hash)));
+            }
+            assert!(few.len() <= at_most);
+            assert!(exact.windows(2).all(|pair| pair[0].last() + 1 < pair[1].first()));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! form. Their forms in protobuf are read in [`crate::protobuf`].
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::meta::ResourceVersion;
@@ -141,6 +142,8 @@ pub struct ListPage<'a> {
     pub continue_token: Option<String>,
     /// How many items the pages to come hold, where the server knows.
     pub remaining_item_count: Option<i64>,
+    /// Whether the server says that this is the list of a shard, as it was asked to (KEP-5866).
+    pub is_sharded: bool,
     /// The items' JSON, or their messages where the list is in protobuf.
     pub items: Vec<&'a [u8]>,
 }
@@ -167,6 +170,7 @@ impl<'a> ListPage<'a> {
             #[serde(borrow, default, rename = "continue")]
             continue_token: Text<'a>,
             remaining_item_count: Option<i64>,
+            shard_info: Option<IgnoredAny>,
         }
         let wire: Wire<'a> = serde_json::from_slice(body).map_err(DecodeError::of("list"))?;
         let token = wire.metadata.continue_token;
@@ -174,6 +178,7 @@ impl<'a> ListPage<'a> {
             resource_version: wire.metadata.resource_version,
             continue_token: (!token.is_empty()).then(|| token.0.into_owned()),
             remaining_item_count: wire.metadata.remaining_item_count,
+            is_sharded: wire.metadata.shard_info.is_some(),
             items: wire.items.unwrap_or_default().into_iter().map(|item| item.get().as_bytes()).collect(),
         })
     }

@@ -7,7 +7,7 @@
 use std::{collections::BTreeSet, future::Future, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use futures::future::{BoxFuture, FutureExt, Shared};
-use muster_objects::{ReplicaSet, ReplicationController};
+use muster_objects::{HashRange, ReplicaSet, ReplicationController};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{sync::watch, task::JoinSet};
 
@@ -107,6 +107,8 @@ pub struct Options {
     pub concurrent_rc_syncs: NonZeroUsize,
     /// How many pods one sync creates or deletes at most (CM-02).
     pub burst_replicas: u32,
+    /// The range of the hash of a namespace whose objects are read, and so controlled; none for all of them.
+    pub range: Option<HashRange>,
     /// The shortest time between two resyncs (INF-06).
     pub min_resync_period: Duration,
     /// How long the syncs in flight have to finish after a stop (CM-07).
@@ -125,6 +127,7 @@ impl Default for Options {
             concurrent_replicaset_syncs: CONCURRENT_SYNCS,
             concurrent_rc_syncs: CONCURRENT_SYNCS,
             burst_replicas: 500,
+            range: None,
             min_resync_period: Duration::from_secs(12 * 3600),
             shutdown_timeout: Duration::from_secs(10),
             history_bytes: HISTORY_BYTES,
@@ -167,7 +170,9 @@ impl Manager {
         let mut random = SmallRng::seed_from_u64(options.seed);
         let metrics = Metrics::new(client.clock());
         let (sink, sender) = events::channel(&writer, &metrics, client.clock());
-        let informers = Informers::new(client.clone(), options.min_resync_period, random.random()).counted_by(&metrics);
+        let informers = Informers::new(client.clone(), options.min_resync_period, random.random())
+            .counted_by(&metrics)
+            .within(options.range);
         let recording = Recording::new(options.history_bytes, client.clock());
         let context = Context { client: client.clone(), writer, events: sink, metrics, recording };
         let mut manager = Self {

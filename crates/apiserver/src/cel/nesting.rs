@@ -5,12 +5,15 @@ const LONGEST: usize = 100_000;
 /// The deepest nesting, as in the reference.
 const DEEPEST: usize = 250;
 
+/// What is told before an error that has no place.
+pub(super) const NOWHERE: &str = "ERROR: <input>:-1:0: ";
+
 /// How deep an expression nests, at least: brackets, and operators of one chain, each of which holds what is on its left.
 ///
 /// # Errors
 /// That it is too long or too deep, in the words of cel-go.
 pub(super) fn depth(text: &str) -> Result<usize, String> {
-    let told = |why: String| Err(format!("ERROR: <input>:-1:0: {why}"));
+    let told = |why: String| Err(format!("{NOWHERE}{why}"));
     let length = text.chars().count();
     if length > LONGEST {
         return told(format!("expression code point size exceeds limit: size: {length}, limit {LONGEST}"));

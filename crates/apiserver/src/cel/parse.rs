@@ -17,13 +17,43 @@ const ACCUMULATOR: &str = "@result";
 /// # Errors
 /// Everything that is wrong with it, in the words of cel-go.
 pub fn parse(text: &str) -> Result<(IdedExpr, SourceInfo), String> {
-    if nesting::depth(text)? <= SHALLOW {
-        return parse_here(text);
+    static ENV: LazyLock<cel::Env> = LazyLock::new(|| {
+        let mut env = cel::Env::stdlib().with_optional_support(true);
+        for extra in macros() {
+            // None of them is there already.
+            let _ = env.add_macro(extra);
+        }
+        env
+    });
+    deep_enough(nesting::depth(text)?, || {
+        parser(&ENV).parse_with_source_info(text).map_err(|errors| {
+            let told: Vec<String> =
+                errors.errors.iter().map(|e| told(text, e.pos.0.max(1), e.pos.1.max(1), &e.msg)).collect();
+            told.join("\n")
+        })
+    })
+}
+
+/// Reads an expression of the bare language, without macros and optional values.
+///
+/// # Errors
+/// The first thing that is wrong with it, in the words of cel-go, without its place.
+pub fn without_macros(text: &str) -> Result<IdedExpr, String> {
+    static ENV: LazyLock<cel::Env> = LazyLock::new(|| cel::Env::default().with_optional_support(false));
+    let nowhere = |error: String| error.strip_prefix(nesting::NOWHERE).map(str::to_owned).unwrap_or(error);
+    deep_enough(nesting::depth(text).map_err(nowhere)?, || {
+        parser(&ENV).parse(text).map_err(|errors| errors.errors.first().map_or_else(String::new, |e| e.msg.clone()))
+    })
+}
+
+/// Runs the crate's parser, which takes much of the stack for each step down.
+fn deep_enough<T: Send>(depth: usize, parse: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    if depth <= SHALLOW {
+        return parse();
     }
-    // The crate's parser takes much of the stack for each step down.
     std::thread::scope(|scope| {
         let parser = std::thread::Builder::new().name("expressions".to_owned()).stack_size(STACK);
-        let parser = parser.spawn_scoped(scope, || parse_here(text)).ok();
+        let parser = parser.spawn_scoped(scope, parse).ok();
         parser.and_then(|parser| parser.join().ok()).unwrap_or_else(|| Err("the expression cannot be read".to_owned()))
     })
 }
@@ -35,20 +65,8 @@ const STACK: usize = 64 << 20;
 /// How deep the crate's parser goes: no deeper than what is let through to it.
 const DEEPEST: u16 = 1000;
 
-fn parse_here(text: &str) -> Result<(IdedExpr, SourceInfo), String> {
-    static ENV: LazyLock<cel::Env> = LazyLock::new(|| {
-        let mut env = cel::Env::stdlib().with_optional_support(true);
-        for extra in macros() {
-            // None of them is there already.
-            let _ = env.add_macro(extra);
-        }
-        env
-    });
-    ENV.parser().max_recursion_depth(DEEPEST).parse_with_source_info(text).map_err(|errors| {
-        let told: Vec<String> =
-            errors.errors.iter().map(|e| told(text, e.pos.0.max(1), e.pos.1.max(1), &e.msg)).collect();
-        told.join("\n")
-    })
+fn parser(env: &cel::Env) -> cel::parser::Parser {
+    env.parser().max_recursion_depth(DEEPEST)
 }
 
 /// An error at a line and column, both from 1, with the line and a mark below it.

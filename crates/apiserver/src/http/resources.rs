@@ -300,6 +300,7 @@ impl Request<'_> {
         if let Some(name) = self.path.name {
             selection.narrow(name)?;
         }
+        selection.shard(&options.shard_selector)?;
         let include = Include::parse(self.query.get("includeObject"))?;
         if output.format == Format::Yaml {
             return Err(ApiError::not_acceptable(

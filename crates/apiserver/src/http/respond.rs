@@ -157,7 +157,11 @@ pub fn list(
         return Err(ApiError::not_acceptable(codec::custom::no_protobuf("UnstructuredList")));
     }
     let token = page.continue_token.as_deref().or((custom && output.transform.is_none()).then_some(""));
-    let metadata = list_metadata(Some(&version), token, page.remaining);
+    let mut metadata = list_metadata(Some(&version), token, page.remaining);
+    // The reference's lists of other types do not take it over.
+    if let (Some(shard), None, false) = (&page.shard, output.transform, custom) {
+        metadata["shardInfo"] = json!({"selector": shard});
+    }
     if output.transform.is_none() && output.format == Format::Json && !output.pretty && !served.converts() {
         let mut head = Vec::with_capacity(256);
         let kind = format!("{}List", served.resource().kind);

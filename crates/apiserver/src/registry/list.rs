@@ -22,8 +22,11 @@ pub struct Page {
     pub entries: Vec<Arc<Entry>>,
     /// Where the next page begins; `None` at the end.
     pub continue_token: Option<String>,
-    /// How many objects follow, where that is known.
+    /// How many objects follow, where that is known. Of a shard's list it is, as on the real server, how many objects of
+    /// all shards are there beyond the limit.
     pub remaining: Option<usize>,
+    /// The shard selector by which it was read.
+    pub shard: Option<String>,
 }
 
 /// The present state that a watch begins with, and what follows it.
@@ -39,11 +42,18 @@ pub struct Start {
     pub cursor: Cursor,
 }
 
+impl Page {
+    fn of(selection: &Selection) -> Self {
+        let shard = selection.shard_info();
+        Self { version: 0, entries: Vec::new(), continue_token: None, remaining: None, shard }
+    }
+}
+
 impl Registry {
     /// Lists a namespace (all for the empty one), or the one object that `name` names.
     ///
     /// # Errors
-    /// 400 for selectors and tokens, 410 for versions that are gone, 504 for versions to come.
+    /// 400 for selectors and tokens, 500 for shard selectors, 410 for versions that are gone, 504 for versions to come.
     pub fn list(
         &self,
         served: &Served,
@@ -55,6 +65,7 @@ impl Registry {
         if let Some(name) = name {
             selection.narrow(name)?;
         }
+        selection.shard(&options.shard_selector)?;
         let namespace =
             if namespace.is_empty() { selection.namespace().unwrap_or_default() } else { namespace }.to_owned();
         let wanted =
@@ -72,7 +83,7 @@ impl Registry {
         // A list "at any version" is served whole, whatever its limit.
         let limit = if wanted == Some(0) && from.is_none() { 0 } else { options.limit };
 
-        let mut page = Page { version: 0, entries: Vec::new(), continue_token: None, remaining: None };
+        let mut page = Page::of(&selection);
         if let Some(name) = selection.name().filter(|_| at.is_none()) {
             page.version = self.storage.version();
             if namespace.is_empty() && served.resource().namespaced {
@@ -97,7 +108,9 @@ impl Registry {
         from: Option<&Token>,
     ) -> Result<Page, ApiError> {
         let everything = selection.is_everything();
-        let mut page = Page { version: 0, entries: Vec::new(), continue_token: None, remaining: None };
+        let mut page = Page::of(selection);
+        // How many objects there are from the page's beginning on.
+        let mut all = None;
         let mut after = from.map(|token| (token.namespace.clone(), token.name.clone()));
         let mut fetch = limit;
         let mut known = from.and_then(|token| token.remaining);
@@ -109,6 +122,7 @@ impl Registry {
             at = Some(listed.version);
             let mut last = None;
             let mut cut = 0;
+            let all = *all.get_or_insert(listed.entries.len() + listed.remaining);
             for entry in listed.entries {
                 if limit > 0 && page.entries.len() >= limit {
                     cut += 1;
@@ -131,7 +145,7 @@ impl Registry {
                     page.continue_token =
                         Some(Token::encode(version, whole.then_some(ns.as_str()), name, Some(remaining)));
                 }
-                page.remaining = everything.then_some(remaining);
+                page.remaining = selection.is_every_attribute().then(|| all.saturating_sub(limit));
                 return Ok(page);
             }
             known = Some(remaining);

@@ -32,6 +32,7 @@ pub mod scale;
 pub mod selection;
 pub mod services;
 pub mod settings;
+mod sharding;
 pub mod update;
 
 use std::borrow::Cow;

@@ -323,6 +323,8 @@ pub struct ListOptions {
     pub label_selector: String,
     /// The field selector's text.
     pub field_selector: String,
+    /// The shard selector's text; empty where there is none.
+    pub shard_selector: String,
     /// The version asked for; may be empty.
     pub resource_version: String,
     /// How that version is meant.
@@ -362,6 +364,7 @@ impl ListOptions {
         let options = Self {
             label_selector: text("labelSelector"),
             field_selector: text("fieldSelector"),
+            shard_selector: text("shardSelector"),
             resource_version,
             version_match: match version_match {
                 "Exact" => Some(VersionMatch::Exact),

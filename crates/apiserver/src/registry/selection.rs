@@ -1,20 +1,22 @@
-//! Which objects a list or a watch is about: label and field selectors (API-10).
+//! Which objects a list or a watch is about: label and field selectors (API-10), shards (API-38).
 
 use std::sync::Arc;
 
 use muster_objects::selector::Selector;
 
 use super::Served;
+use super::sharding::ShardSelector;
 use crate::kinds::Kind;
 use crate::model::Object;
 use crate::status::ApiError;
 use crate::storage::{Common, Entry, Of};
 
-/// A parsed pair of selectors.
+/// Parsed selectors.
 #[derive(Debug)]
 pub struct Selection {
     labels: Selector,
     fields: Vec<FieldTerm>,
+    shard: Option<ShardSelector>,
     /// The kind, where its objects have to be read to select by a field.
     read: Option<Arc<dyn Kind>>,
 }
@@ -50,18 +52,42 @@ impl Selection {
         };
         let fields = parse_fields(served, fields)?;
         let reads = fields.iter().any(|term| matches!(term.field, Field::Custom(_)));
-        Ok(Self { labels, fields, read: reads.then(|| Arc::clone(&served.kind)) })
+        Ok(Self { labels, fields, shard: None, read: reads.then(|| Arc::clone(&served.kind)) })
+    }
+
+    /// Adds a shard selector, where there is one.
+    ///
+    /// # Errors
+    /// 500, as on the real server, for what is none.
+    pub fn shard(&mut self, text: &str) -> Result<(), ApiError> {
+        self.shard = ShardSelector::parse(text)?;
+        Ok(())
+    }
+
+    /// What a list of this selection says of itself, where it is of a shard.
+    #[must_use]
+    pub fn shard_info(&self) -> Option<String> {
+        self.shard.as_ref().map(ToString::to_string)
     }
 
     /// Whether everything is selected.
     #[must_use]
     pub fn is_everything(&self) -> bool {
+        self.shard.is_none() && self.is_every_attribute()
+    }
+
+    /// Whether everything is selected but for the shard.
+    #[must_use]
+    pub fn is_every_attribute(&self) -> bool {
         self.fields.is_empty() && self.labels.is_everything()
     }
 
     /// Whether an object is selected.
     #[must_use]
     pub fn matches(&self, entry: &Entry) -> bool {
+        if self.shard.as_ref().is_some_and(|shard| !shard.matches(entry)) {
+            return false;
+        }
         let object = self.read.as_ref().map(|kind| {
             let mut object = entry.object();
             // What cannot be told in this version has no fields in it.

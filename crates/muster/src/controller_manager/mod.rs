@@ -56,6 +56,7 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
         concurrent_replicaset_syncs: flags.concurrency.replicasets,
         concurrent_rc_syncs: flags.concurrency.replicationcontrollers,
         burst_replicas: flags.burst_replicas,
+        range: None,
         min_resync_period: flags.min_resync_period,
         shutdown_timeout: flags.controller_shutdown_timeout,
         history_bytes: flags.history_bytes,

@@ -91,6 +91,7 @@ fn page(body: &[u8]) -> Result<ListPage<'_>, Malformed> {
         resource_version: ResourceVersion::UNKNOWN,
         continue_token: None,
         remaining_item_count: None,
+        is_sharded: false,
         items: Vec::new(),
     };
     for field in Fields::of(Envelope::decode(body)?.message) {
@@ -102,6 +103,7 @@ fn page(body: &[u8]) -> Result<ListPage<'_>, Malformed> {
                     match field.number {
                         2 => page.resource_version = wire::protobuf::version(&field)?,
                         3 => page.continue_token = token(field.text()?),
+                        5 => page.is_sharded = true,
                         4 => page.remaining_item_count = Some(field.int64()?),
                         _ => {}
                     }

@@ -54,7 +54,7 @@ use self::{
     transport::{Through, Transport},
     written::written,
 };
-use crate::clock::Clock;
+use crate::{clock::Clock, informer::SharedWatches};
 
 /// How many times a request that the server refused for load is sent again.
 const RETRIES: u32 = 10;
@@ -71,6 +71,8 @@ pub struct Client {
     inner: Arc<Inner>,
     /// What writes pass; none lets all of them pass.
     gate: Option<Gate>,
+    /// What the informers of ranges share.
+    watches: Arc<SharedWatches>,
 }
 
 /// What a write has to pass before it is sent.
@@ -222,6 +224,7 @@ impl Client {
                 default_namespace,
             }),
             gate: None,
+            watches: Arc::default(),
         }
     }
 
@@ -231,13 +234,24 @@ impl Client {
     #[must_use]
     pub fn fenced(&self, fence: Fence) -> Self {
         let transport = self.inner.transport.another(Some(&fence)).map(Arc::from);
-        Self { inner: Arc::clone(&self.inner), gate: Some(Gate { fence, transport }) }
+        Self { gate: Some(Gate { fence, transport }), ..self.clone() }
     }
 
     /// The same client, for one who only reads: a write is refused with [`ClientError::Fenced`] before it is sent.
     #[must_use]
     pub fn read_only(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), gate: Some(Gate { fence: Arc::new(|| false), transport: None }) }
+        Self { gate: Some(Gate { fence: Arc::new(|| false), transport: None }), ..self.clone() }
+    }
+
+    /// The same client for a process of its own: the watches of ranges (`WatchedResource::range`) are shared among the
+    /// clones of what is returned, one for each kind, and among nobody else.
+    #[must_use]
+    pub fn shared_watches(&self) -> Self {
+        Self { watches: Arc::default(), ..self.clone() }
+    }
+
+    pub(crate) fn watches(&self) -> &SharedWatches {
+        &self.watches
     }
 
     /// The namespace that the configuration names, else `default`.

@@ -23,7 +23,10 @@ use tokio::sync::watch;
 use super::{
     Store, WatchedResource,
     audit_state::{AuditState, Digest, Finding},
-    reflector::PAGE,
+    ranged::{Parts, parts},
+    reflector::{Ended, PAGE},
+    shared_watch::SharedWatch,
+    versions::Versions,
 };
 use crate::{
     client::{Client, ClientError, Encoding, Form},
@@ -40,6 +43,8 @@ pub(super) const CATCH_UP: Duration = Duration::from_secs(180);
 pub(super) struct Auditor<T: Cached> {
     pub(super) client: Client,
     pub(super) resource: WatchedResource,
+    /// Of a range: the watch that it shares with others.
+    pub(super) shared: Option<Arc<SharedWatch>>,
     pub(super) store: Store<T>,
     pub(super) audit_state: Arc<watch::Sender<AuditState>>,
     pub(super) metrics: Option<Metrics>,
@@ -50,6 +55,8 @@ pub(super) struct Auditor<T: Cached> {
 enum Failure {
     #[error(transparent)]
     Refused(#[from] ClientError),
+    #[error(transparent)]
+    Namespaces(#[from] Ended),
     #[error("a page cannot be read: {0}")]
     Unreadable(#[from] DecodeError),
     #[error("the first page is as of version {first}, and a later one as of {later}")]
@@ -59,6 +66,7 @@ enum Failure {
 /// The server's side.
 struct Listed {
     digest: Digest,
+    /// The newest of its parts.
     version: ResourceVersion,
 }
 
@@ -111,10 +119,43 @@ impl<T: Cached> Auditor<T> {
 
     /// Reads the server's side page by page, without holding it.
     async fn list(&self) -> Result<Listed, Failure> {
-        let mut listed: Option<Listed> = None;
+        let parts = match (self.resource.range, &self.shared) {
+            (Some(_), Some(shared)) => parts(&self.client, &self.resource, shared.state.shards()).await?,
+            _ => Parts::One(self.resource.clone()),
+        };
+        let as_of = |versions| self.audit_state.send_modify(|audit_state| audit_state.compare_as_of(versions));
+        let mut digest = Digest::default();
+        let (names, version) = match parts {
+            Parts::One(resource) => {
+                // From the first page on, so that no more changes than those before it have to be kept.
+                let begun = |version| as_of(Versions::one(version));
+                let version = self.list_into(&resource, &mut digest, begun).await?;
+                return Ok(Listed { digest, version });
+            }
+            Parts::Namespaces(names, version) => (names, version),
+        };
+        let mut versions = Versions::one(version);
+        for name in names {
+            tokio::time::sleep(BETWEEN_PAGES).await;
+            let version = self.list_into(&self.resource.of_namespace(&name), &mut digest, |_| {}).await?;
+            versions.set(&name, version);
+        }
+        let version = versions.newest();
+        as_of(versions);
+        Ok(Listed { digest, version })
+    }
+
+    /// Adds a list to `digest`, and calls `begun` with its version once that is known.
+    async fn list_into(
+        &self,
+        resource: &WatchedResource,
+        digest: &mut Digest,
+        begun: impl Fn(ResourceVersion),
+    ) -> Result<ResourceVersion, Failure> {
+        let mut first: Option<ResourceVersion> = None;
         let mut token: Option<String> = None;
         loop {
-            let path = self.resource.list(PAGE, token.as_deref());
+            let path = resource.list(PAGE, token.as_deref());
             let answer = self.client.get_in(&path, Form::MetadataList, Encoding::Protobuf).await?;
             let encoding = answer.encoding();
             let page = match encoding {
@@ -122,22 +163,24 @@ impl<T: Cached> Auditor<T> {
                 Encoding::Protobuf => ListPage::decode_protobuf(&answer.body)?,
             };
             let version = page.resource_version;
-            let so_far = listed.get_or_insert_with(|| {
-                self.audit_state.send_modify(|audit_state| audit_state.compare_as_of(version));
-                Listed { digest: Digest::default(), version }
+            let first = *first.get_or_insert_with(|| {
+                begun(version);
+                version
             });
-            if so_far.version != version {
-                return Err(Failure::Torn { first: so_far.version, later: version });
+            if first != version {
+                return Err(Failure::Torn { first, later: version });
             }
             for item in &page.items {
-                let Identity { uid, resource_version } = identity(encoding, item)?;
-                so_far.digest.add(&uid, resource_version);
+                let Identity { namespace, uid, resource_version } = identity(encoding, item)?;
+                if self.resource.range.is_none_or(|range| range.has_namespace(&namespace)) {
+                    digest.add(&uid, resource_version);
+                }
             }
             token = page.continue_token;
-            match listed {
-                Some(listed) if token.is_none() => return Ok(listed),
-                _ => tokio::time::sleep(BETWEEN_PAGES).await,
+            if token.is_none() {
+                return Ok(version);
             }
+            tokio::time::sleep(BETWEEN_PAGES).await;
         }
     }
 
@@ -155,6 +198,7 @@ impl<T: Cached> Auditor<T> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Identity {
+    namespace: String,
     uid: Uid,
     resource_version: ResourceVersion,
 }
@@ -183,6 +227,7 @@ fn identity_in_protobuf(item: &[u8]) -> Result<Identity, Malformed> {
         for field in Fields::of(field.bytes()?) {
             let field = field?;
             match field.number {
+                3 => identity.namespace = field.text()?.to_owned(),
                 5 => identity.uid = Uid::new(field.text()?),
                 6 => identity.resource_version = field.text()?.parse()?,
                 _ => {}

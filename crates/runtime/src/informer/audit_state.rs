@@ -12,12 +12,15 @@
 //! A watch delivers the changes of a kind in the order of their versions: a change that is newer than the list's
 //! version shows that everything up to it has been delivered.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use muster_machinery::{Cache, Cached, Change};
 use muster_objects::{Meta, Uid, meta::ResourceVersion};
 
-use super::reflector::Delta;
+use super::{reflector::Delta, versions::Versions};
 
 /// A set of objects and their versions: the number, and a sum that does not depend on the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,10 +48,10 @@ pub(super) enum AuditState {
 pub(super) struct Book {
     /// The cache at the opening and the changes up to `as_of`.
     digest: Digest,
-    /// Changes while `as_of` is not known, by their versions.
-    pending: Vec<(ResourceVersion, Digest)>,
-    /// The version of the list, once its first page has come.
-    as_of: Option<ResourceVersion>,
+    /// Changes while `as_of` is not known, by their namespaces and versions.
+    pending: Vec<(Arc<str>, ResourceVersion, Digest)>,
+    /// The versions of the list, once they are known.
+    as_of: Option<Versions>,
     /// The version that the watch has reached.
     seen: ResourceVersion,
 }
@@ -136,9 +139,10 @@ impl AuditState {
         if stays {
             change.add(&meta.uid, meta.resource_version);
         }
-        match book.as_of {
-            None => book.pending.push((meta.resource_version, change)),
-            Some(as_of) if meta.resource_version <= as_of => book.digest.merge(change),
+        let version = meta.resource_version;
+        match &book.as_of {
+            None => book.pending.push((Arc::clone(&meta.namespace), version, change)),
+            Some(as_of) if version <= as_of.of(&meta.namespace) => book.digest.merge(change),
             Some(_) => {}
         }
     }
@@ -150,15 +154,15 @@ impl AuditState {
         true
     }
 
-    /// The server's list is as of `version`.
-    pub(super) fn compare_as_of(&mut self, version: ResourceVersion) {
+    /// The server's list is as of `versions`.
+    pub(super) fn compare_as_of(&mut self, versions: Versions) {
         let Self::Open(book) = self else { return };
-        book.as_of = Some(version);
-        for (changed, change) in std::mem::take(&mut book.pending) {
-            if changed <= version {
+        for (namespace, changed, change) in std::mem::take(&mut book.pending) {
+            if changed <= versions.of(&namespace) {
                 book.digest.merge(change);
             }
         }
+        book.as_of = Some(versions);
     }
 
     /// What a list with the digest `listed` means; `None` if the watch may still deliver what is missing.
@@ -173,9 +177,10 @@ impl AuditState {
     pub(super) fn verdict_now(&self, listed: Digest) -> Finding {
         match self {
             Self::Open(Book { digest, .. }) if *digest == listed => Finding::Agrees,
-            Self::Open(Book { digest, as_of, seen, .. }) => {
-                Finding::Differs { cached: digest.objects, reached: as_of.is_some_and(|as_of| *seen >= as_of) }
-            }
+            Self::Open(Book { digest, as_of, seen, .. }) => Finding::Differs {
+                cached: digest.objects,
+                reached: as_of.as_ref().is_some_and(|as_of| *seen >= as_of.newest()),
+            },
             Self::Closed | Self::Overtaken | Self::Correcting => Finding::Overtaken,
         }
     }

@@ -65,7 +65,7 @@ proptest! {
                 prop_assert!(audit_state.open(&cache));
             }
             if at == learnt {
-                audit_state.compare_as_of(as_of);
+                audit_state.compare_as_of(Versions::one(as_of));
             }
             apply(&mut cache, &mut audit_state, delta);
         }
@@ -73,7 +73,7 @@ proptest! {
             prop_assert!(audit_state.open(&cache));
         }
         if learnt == steps.len() {
-            audit_state.compare_as_of(as_of);
+            audit_state.compare_as_of(Versions::one(as_of));
         }
         prop_assert_eq!(audit_state.verdict(truth), Some(Finding::Agrees));
 

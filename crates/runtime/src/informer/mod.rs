@@ -14,9 +14,14 @@ mod audit;
 mod audit_state;
 mod backoff;
 mod once;
+mod ranged;
 mod reflector;
 mod resource;
+mod shared_reader;
+mod shared_watch;
 mod store;
+mod subscription;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -25,14 +30,15 @@ use std::{any::Any, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use muster_machinery::{Cached, Change};
-use muster_objects::meta::ResourceVersion;
+use muster_objects::{HashRange, meta::ResourceVersion};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{sync::watch, time::Instant};
 
+pub(crate) use self::shared_watch::SharedWatches;
 use self::{
     audit::Auditor,
     audit_state::AuditState,
-    reflector::{Delta, Reflector, Target},
+    reflector::{Delta, Reflector, Target, encoding_of},
 };
 pub use self::{once::read_once, resource::WatchedResource, store::Store};
 use crate::{client::Client, metrics::Metrics};
@@ -115,12 +121,21 @@ impl<T: Cached> Informer<T> {
 
     /// Keeps the store up to date for as long as it is polled.
     pub async fn run(self) {
-        let Self { client, resource, mut sink, random, metrics } = self;
+        let Self { client, resource, mut sink, mut random, metrics } = self;
         sink.plan_resync();
         let (store, audit_state) = (sink.store.clone(), Arc::clone(&sink.audit_state));
         let anew = store.asked();
-        let auditor = Auditor { client: client.clone(), resource: resource.clone(), store, audit_state, metrics };
-        let mut reflector = Reflector::new(client, resource, random);
+        let shared =
+            resource.range.map(|_| client.watches().of(&client, &resource, encoding_of::<T>(&resource), &mut random));
+        let auditor = Auditor {
+            client: client.clone(),
+            resource: resource.clone(),
+            shared: shared.clone(),
+            store,
+            audit_state,
+            metrics,
+        };
+        let mut reflector = Reflector::new(client, resource, shared, random);
         tokio::select! {
             biased;
             never = reflector.run(&mut sink, anew) => match never {},
@@ -199,6 +214,8 @@ pub struct Informers {
     random: SmallRng,
     entries: Vec<Entry>,
     metrics: Option<Metrics>,
+    /// What is read of each resource.
+    range: Option<HashRange>,
 }
 
 struct Entry {
@@ -214,7 +231,8 @@ impl Informers {
     /// No informers yet; all randomness of those to come is drawn from `seed`.
     #[must_use]
     pub fn new(client: Client, min_resync: Duration, seed: u64) -> Self {
-        Self { client, min_resync, random: SmallRng::seed_from_u64(seed), entries: Vec::new(), metrics: None }
+        let random = SmallRng::seed_from_u64(seed);
+        Self { client, min_resync, random, entries: Vec::new(), metrics: None, range: None }
     }
 
     /// Has the audits of the informers that are made from here on counted (B-07).
@@ -223,8 +241,16 @@ impl Informers {
         Self { metrics: Some(metrics.clone()), ..self }
     }
 
+    /// Has the informers that are made from here on read only the namespaces within `range`: their resources must have
+    /// namespaces.
+    #[must_use]
+    pub fn within(self, range: Option<HashRange>) -> Self {
+        Self { range, ..self }
+    }
+
     /// The informer of a resource in the form `T`, made at the first call.
     pub fn of<T: Cached>(&mut self, resource: &WatchedResource) -> &mut Informer<T> {
+        let resource = &WatchedResource { range: resource.range.or(self.range), ..resource.clone() };
         let known =
             self.entries.iter().position(|entry| entry.resource == *resource && entry.informer.is::<Informer<T>>());
         let at = known.unwrap_or_else(|| {

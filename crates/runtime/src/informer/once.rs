@@ -19,7 +19,7 @@ pub async fn read_once<T: Cached>(client: &Client, resource: WatchedResource) ->
     let mut into = Once(Cache::new());
     // Nothing is drawn by a list.
     let random = SmallRng::seed_from_u64(0);
-    Reflector::new(client.clone(), resource, random).read_once(&mut into).await?;
+    Reflector::new(client.clone(), resource, None, random).read_once(&mut into).await?;
     Ok(into.0)
 }
 

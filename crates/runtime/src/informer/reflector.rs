@@ -16,31 +16,31 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use muster_objects::{
-    DecodeError, Interner, Object,
+    DecodeError, Head, Interner, Object,
     meta::ResourceVersion,
     stream::{Bookmark, ListPage, WatchEvent, WatchEventType},
 };
 use rand::{Rng, rngs::SmallRng};
 use tokio::{sync::watch, time::Instant};
 
-use super::{WatchedResource, backoff::Backoff};
+use super::{WatchedResource, backoff::Backoff, shared_watch::SharedWatch, subscription::Over};
 use crate::client::{ApiError, BoxError, Client, ClientError, Encoding, Form, Frames, Received};
 
 /// Objects in one page of a list.
 pub(super) const PAGE: u32 = 500;
 /// Changes that are applied together at most, so that no reader of the cache waits long.
-const BATCH: usize = 256;
+pub(super) const BATCH: usize = 256;
 /// Watches are asked to end at a random time in this range, in seconds.
-const WATCH_SECONDS: std::ops::Range<u64> = 300..600;
+pub(super) const WATCH_SECONDS: std::ops::Range<u64> = 300..600;
 /// How long after its time a watch that did not end is given up: its connection is dead.
-const GRACE: Duration = Duration::from_secs(30);
+pub(super) const GRACE: Duration = Duration::from_secs(30);
 /// How long a streaming list may take for its first byte, and for its end after the last object. A server may queue a
 /// request for 15 s under load, and then wait some seconds until its cache is as new as its storage.
 const FIRST_BYTE: Duration = Duration::from_secs(30);
 /// How long a streaming list may be silent. client-go warns after this time, and keeps waiting.
 const SILENCE: Duration = Duration::from_secs(10);
 /// A watch that ends sooner than this without having said anything counts as a failure.
-const SHORT: Duration = Duration::from_secs(1);
+pub(super) const SHORT: Duration = Duration::from_secs(1);
 
 /// What one change of the watch does to the cache.
 #[derive(Debug)]
@@ -51,6 +51,16 @@ pub(super) enum Delta<T> {
     Gone(T),
     /// Nothing has happened up to this version.
     Reached(ResourceVersion),
+}
+
+impl<T: Object> Delta<T> {
+    /// The version at which it happened.
+    pub(super) fn version(&self) -> ResourceVersion {
+        match self {
+            Self::Put(object) | Self::Gone(object) => object.meta().resource_version,
+            Self::Reached(version) => *version,
+        }
+    }
 }
 
 /// Where the reflector puts what it reads.
@@ -69,8 +79,8 @@ pub(super) trait Target<T> {
 
 /// Follows one resource.
 pub(super) struct Reflector<T> {
-    client: Client,
-    resource: WatchedResource,
+    pub(super) client: Client,
+    pub(super) resource: WatchedResource,
     random: SmallRng,
     interner: Interner,
     backoff: Backoff,
@@ -78,12 +88,16 @@ pub(super) struct Reflector<T> {
     position: Option<ResourceVersion>,
     /// Whether the server supports streaming lists, as far as is known.
     streaming: bool,
-    batch: Vec<Delta<T>>,
+    pub(super) batch: Vec<Delta<T>>,
+    /// Of a range: the watch that it shares with others.
+    shared: Option<Arc<SharedWatch>>,
+    /// Whether a list was asked for that a watch is to follow which was not open then.
+    pub(super) fresh: bool,
 }
 
 /// Why a round of listing and watching ended.
 #[derive(Debug, thiserror::Error)]
-enum Ended {
+pub(super) enum Ended {
     /// As watches do: the next one starts at once.
     #[error("the watch ended")]
     Quietly,
@@ -102,6 +116,15 @@ enum Ended {
     /// The stream broke off.
     #[error("the watch broke off: {0}")]
     Broken(BoxError),
+    /// What comes from a shared watch is over.
+    #[error(transparent)]
+    Over(#[from] Over),
+    /// A list is older than where the shared watch has come: events between the two would be missed.
+    #[error("the list is as of version {listed}, and the watch goes on from {position}")]
+    Older { listed: ResourceVersion, position: ResourceVersion },
+    /// A list of a range is of everything.
+    #[error("the server takes no shard selector")]
+    NotSharded,
     /// The answer is not a watch.
     #[error("the watch cannot be read: {0}")]
     Unreadable(#[from] DecodeError),
@@ -118,12 +141,12 @@ impl Ended {
     }
 
     /// Whether the server does not know the parameters of a streaming list, or has none of this resource.
-    fn is_not_understood(&self) -> bool {
+    pub(super) fn is_not_understood(&self) -> bool {
         matches!(self, Self::Refused(error) if matches!(error.code(), Some(400 | 405 | 406 | 415 | 422)))
     }
 
     /// How long the server asks to be left alone.
-    fn retry_after(&self) -> Option<Duration> {
+    pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(ClientError::Api(error)) => error.retry_after(),
             _ => None,
@@ -132,8 +155,16 @@ impl Ended {
 }
 
 impl<T: Object> Reflector<T> {
-    pub(super) fn new(client: Client, resource: WatchedResource, random: SmallRng) -> Self {
+    /// A reflector of `resource`, by the watch that is `shared` if there is one.
+    pub(super) fn new(
+        client: Client,
+        resource: WatchedResource,
+        shared: Option<Arc<SharedWatch>>,
+        random: SmallRng,
+    ) -> Self {
         Self {
+            shared,
+            fresh: false,
             client,
             resource,
             random,
@@ -157,6 +188,7 @@ impl<T: Object> Reflector<T> {
                 Ok(()) = anew.changed() => {
                     tracing::debug!(resource = %self.resource.plural, "told to read everything anew");
                     self.position = None;
+                    self.fresh = true;
                 }
                 never = self.keep(target) => match never {},
             }
@@ -165,7 +197,15 @@ impl<T: Object> Reflector<T> {
 
     /// Lists everything into `target`, without a watch.
     pub(super) async fn read_once(&mut self, target: &mut impl Target<T>) -> Result<(), ClientError> {
-        match self.paged_list(target).await {
+        let listed = match self.resource.range {
+            None => self.paged_list(target).await,
+            Some(_) => {
+                let mut objects = Vec::new();
+                let listed = self.list_range(None, &mut objects).await.map(|listed| listed.oldest());
+                listed.inspect(|version| target.replace(objects, *version))
+            }
+        };
+        match listed {
             Ok(_) => Ok(()),
             Err(Ended::Refused(error)) => Err(error),
             Err(ended) => {
@@ -180,17 +220,31 @@ impl<T: Object> Reflector<T> {
     async fn keep(&mut self, target: &mut impl Target<T>) -> std::convert::Infallible {
         let resource = self.resource.plural.clone();
         loop {
-            let ended = self.round(target).await;
+            let ended = match self.shared.clone() {
+                Some(shared) => self.round_of_range(&shared, target).await,
+                None => self.round(target).await,
+            };
             match &ended {
                 Ended::Quietly => {
                     tracing::trace!(%resource, "watch ended");
+                    continue;
+                }
+                Ended::Over(Over::Anew) => {
+                    tracing::debug!(%resource, "listing again for a shared watch");
                     continue;
                 }
                 Ended::Expired(error) => {
                     tracing::info!(%resource, %error, "relisting");
                     self.position = None;
                 }
-                Ended::AtOnce | Ended::Refused(_) | Ended::Reported(_) | Ended::Broken(_) | Ended::Unreadable(_) => {
+                Ended::AtOnce
+                | Ended::Refused(_)
+                | Ended::Reported(_)
+                | Ended::Broken(_)
+                | Ended::Unreadable(_)
+                | Ended::Over(Over::Behind)
+                | Ended::Older { .. }
+                | Ended::NotSharded => {
                     tracing::warn!(%resource, error = %ended, "watch failed");
                 }
             }
@@ -296,18 +350,31 @@ impl<T: Object> Reflector<T> {
 
     /// Reads everything, page by page, as of one version.
     async fn paged_list(&mut self, target: &mut impl Target<T>) -> Result<ResourceVersion, Ended> {
-        let form = if self.resource.metadata_only { Form::MetadataList } else { Form::Full };
+        target.listing();
         let mut objects = Vec::new();
+        let version = self.list_into(&self.resource.clone(), &mut objects).await?;
+        target.replace(objects, version);
+        self.position = Some(version);
+        Ok(version)
+    }
+
+    /// Adds everything of `resource` that is within the range, read page by page; answers the version of it.
+    pub(super) async fn list_into(
+        &mut self,
+        resource: &WatchedResource,
+        objects: &mut Vec<Arc<T>>,
+    ) -> Result<ResourceVersion, Ended> {
+        let form = if resource.metadata_only { Form::MetadataList } else { Form::Full };
+        let before = objects.len();
         let mut token: Option<String> = None;
         let mut limit = PAGE;
-        target.listing();
         loop {
-            let path = self.resource.list(limit, token.as_deref());
+            let path = resource.list(limit, token.as_deref());
             let page = match self.client.get_in(&path, form, self.encoding()).await {
                 Ok(page) => page,
                 Err(error) if error.is_expired() && token.is_some() && limit > 0 => {
                     // The pages have grown too old in the reading: all at once, then, and once only.
-                    objects.clear();
+                    objects.truncate(before);
                     token = None;
                     limit = 0;
                     continue;
@@ -319,16 +386,18 @@ impl<T: Object> Reflector<T> {
                 Encoding::Json => ListPage::decode(&page.body)?,
                 Encoding::Protobuf => ListPage::decode_protobuf(&page.body)?,
             };
+            // A list of metadata does not say that it is of a shard.
+            if resource.range.is_some() && !resource.metadata_only && !page.is_sharded {
+                return Err(Ended::NotSharded);
+            }
             for item in &page.items {
-                objects.extend(self.decode(encoding, item).map(Arc::new));
+                if self.may_have(encoding, item) {
+                    objects.extend(self.decode(encoding, item).filter(|object| self.has(object)).map(Arc::new));
+                }
             }
             match page.continue_token {
                 Some(next) => token = Some(next),
-                None => {
-                    target.replace(objects, page.resource_version);
-                    self.position = Some(page.resource_version);
-                    return Ok(page.resource_version);
-                }
+                None => return Ok(page.resource_version),
             }
         }
     }
@@ -406,17 +475,13 @@ impl<T: Object> Reflector<T> {
             WatchEventType::Error => return Err(reported(encoding, event.object)),
         };
         let Some(delta) = delta else { return Ok(()) };
-        let version = match &delta {
-            Delta::Put(object) | Delta::Gone(object) => object.meta().resource_version,
-            Delta::Reached(version) => *version,
-        };
-        self.position = self.position.max(Some(version));
+        self.position = self.position.max(Some(delta.version()));
         self.batch.push(delta);
         Ok(())
     }
 
     /// Decodes an object. One that cannot be is left out: the others must not stop for it.
-    fn decode(&mut self, encoding: Encoding, object: &[u8]) -> Option<T> {
+    pub(super) fn decode(&mut self, encoding: Encoding, object: &[u8]) -> Option<T> {
         let decode = match encoding {
             Encoding::Json => T::decode,
             // Protobuf that was not requested is not JSON, and is reported as such.
@@ -431,24 +496,52 @@ impl<T: Object> Reflector<T> {
         }
     }
 
+    /// Whether an object may be within the range that is read, by as little of it as possible.
+    fn may_have(&self, encoding: Encoding, object: &[u8]) -> bool {
+        let Some(range) = self.resource.range else { return true };
+        head(encoding, object).is_none_or(|head| range.has_namespace(&head.namespace))
+    }
+
+    /// Whether an object is within the range that is read.
+    pub(super) fn has(&self, object: &T) -> bool {
+        self.resource.range.is_none_or(|range| range.has_namespace(&object.meta().namespace))
+    }
+
     /// What to ask for: protobuf where the kind is read in it, because it costs a fraction (INF-10).
     fn encoding(&self) -> Encoding {
-        if T::PROTOBUF.is_some() && !self.resource.metadata_only { Encoding::Protobuf } else { Encoding::Json }
+        encoding_of::<T>(&self.resource)
     }
 
     fn watch_form(&self) -> Form {
-        if self.resource.metadata_only { Form::Metadata } else { Form::Full }
+        watch_form(&self.resource)
     }
 }
 
-fn event(encoding: Encoding, frame: &[u8]) -> Result<WatchEvent<'_>, DecodeError> {
+/// What a resource is asked for in, where it is read as a `T`.
+pub(super) fn encoding_of<T: Object>(resource: &WatchedResource) -> Encoding {
+    if T::PROTOBUF.is_some() && !resource.metadata_only { Encoding::Protobuf } else { Encoding::Json }
+}
+
+pub(super) fn watch_form(resource: &WatchedResource) -> Form {
+    if resource.metadata_only { Form::Metadata } else { Form::Full }
+}
+
+/// Where an object belongs, if that can be found without decoding it.
+pub(super) fn head(encoding: Encoding, object: &[u8]) -> Option<Head<'_>> {
+    match encoding {
+        Encoding::Json => Head::find(object),
+        Encoding::Protobuf => Head::find_protobuf(object),
+    }
+}
+
+pub(super) fn event(encoding: Encoding, frame: &[u8]) -> Result<WatchEvent<'_>, DecodeError> {
     match encoding {
         Encoding::Json => WatchEvent::decode(frame),
         Encoding::Protobuf => WatchEvent::decode_protobuf(frame),
     }
 }
 
-fn bookmark(encoding: Encoding, object: &[u8]) -> Result<Bookmark, DecodeError> {
+pub(super) fn bookmark(encoding: Encoding, object: &[u8]) -> Result<Bookmark, DecodeError> {
     match encoding {
         Encoding::Json => Bookmark::decode(object),
         Encoding::Protobuf => Bookmark::decode_protobuf(object),
@@ -456,14 +549,14 @@ fn bookmark(encoding: Encoding, object: &[u8]) -> Result<Bookmark, DecodeError> 
 }
 
 /// What the `Status` in an ERROR event means.
-fn reported(encoding: Encoding, status: &[u8]) -> Ended {
+pub(super) fn reported(encoding: Encoding, status: &[u8]) -> Ended {
     let error = Box::new(ApiError::reported(encoding, status));
     if cannot_resume(&error) { Ended::Expired(error) } else { Ended::Reported(error) }
 }
 
 /// Whether only a new list helps: the version is too old, or newer than any that the server knows (it
 /// was restored from a backup).
-fn cannot_resume(error: &ApiError) -> bool {
+pub(super) fn cannot_resume(error: &ApiError) -> bool {
     error.code == 410
         || matches!(error.reason.as_str(), "Expired" | "Gone")
         || error.has_cause("ResourceVersionTooLarge")

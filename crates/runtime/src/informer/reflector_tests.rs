@@ -72,7 +72,7 @@ fn start(seed: u64) -> (Server, Log, JoinHandle<()>) {
     let log = Log { told: Arc::default(), resync_at: Instant::now() + Duration::from_secs(1_000_000) };
     let mut target = log.clone();
     let task = tokio::spawn(async move {
-        let mut reflector = Reflector::new(client, WatchedResource::pods(), SmallRng::seed_from_u64(seed));
+        let mut reflector = Reflector::new(client, WatchedResource::pods(), None, SmallRng::seed_from_u64(seed));
         match reflector.keep(&mut target).await {}
     });
     (server, log, task)
@@ -374,7 +374,9 @@ async fn a_resync_falls_due_on_a_silent_watch() {
     let log = Log { told: Arc::default(), resync_at: Instant::now() + Duration::from_secs(60) };
     let mut target = log.clone();
     tokio::spawn(async move {
-        match Reflector::<Pod>::new(client, WatchedResource::pods(), SmallRng::seed_from_u64(1)).keep(&mut target).await {}
+        match Reflector::<Pod>::new(client, WatchedResource::pods(), None, SmallRng::seed_from_u64(1))
+            .keep(&mut target)
+            .await {}
     });
     let stream = server.next().await.stream();
     stream.bookmark(10, true);

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
+use muster_objects::HashRange;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The characters that need no escape in a query value.
@@ -22,6 +23,9 @@ pub struct WatchedResource {
     pub label_selector: String,
     /// A field selector; empty selects everything.
     pub field_selector: String,
+    /// The range of the hash of their namespace that the objects must be in; none reads all of them. Not for a resource
+    /// that has no namespaces.
+    pub range: Option<HashRange>,
     /// Ask for `PartialObjectMetadata` instead of whole objects.
     pub metadata_only: bool,
 }
@@ -40,6 +44,7 @@ impl WatchedResource {
             namespace: None,
             label_selector: String::new(),
             field_selector: String::new(),
+            range: None,
             metadata_only: false,
         }
     }
@@ -75,6 +80,11 @@ impl WatchedResource {
         self
     }
 
+    /// The same, in one namespace.
+    pub(super) fn of_namespace(&self, namespace: &str) -> Self {
+        Self { namespace: Some(namespace.to_owned()), range: None, ..self.clone() }
+    }
+
     /// The path of the collection, of one namespace or of all.
     #[must_use]
     pub fn collection(&self, namespace: Option<&str>) -> String {
@@ -105,11 +115,11 @@ impl WatchedResource {
         path
     }
 
-    /// The path and query of one page of a consistent list.
+    /// The path and query of one page of a consistent list, of the range where the server shards.
     pub(super) fn list(&self, limit: u32, continued: Option<&str>) -> String {
         let mut path = self.collection(self.namespace.as_deref());
         let _ = write!(path, "?limit={limit}");
-        self.select(&mut path);
+        self.select(&mut path, self.range.as_slice());
         if let Some(token) = continued {
             let _ = write!(path, "&continue={}", utf8_percent_encode(token, QUERY));
         }
@@ -118,9 +128,14 @@ impl WatchedResource {
 
     /// The path and query of a watch: from a version on, or from a consistent streaming list.
     pub(super) fn watch(&self, from: Option<&str>, timeout_seconds: u64) -> String {
+        self.watch_within(&[], from, timeout_seconds)
+    }
+
+    /// The same of several ranges, where the server shards; of everything if there are none.
+    pub(super) fn watch_within(&self, ranges: &[HashRange], from: Option<&str>, timeout_seconds: u64) -> String {
         let mut path = self.collection(self.namespace.as_deref());
         let _ = write!(path, "?watch=true&allowWatchBookmarks=true&timeoutSeconds={timeout_seconds}");
-        self.select(&mut path);
+        self.select(&mut path, ranges);
         match from {
             Some(version) => {
                 let _ = write!(path, "&resourceVersion={version}");
@@ -130,8 +145,13 @@ impl WatchedResource {
         path
     }
 
-    fn select(&self, path: &mut String) {
-        for (name, value) in [("labelSelector", &self.label_selector), ("fieldSelector", &self.field_selector)] {
+    fn select(&self, path: &mut String, ranges: &[HashRange]) {
+        let shard_selector = ranges.iter().map(|range| range.selector()).collect::<Vec<_>>().join(" || ");
+        for (name, value) in [
+            ("labelSelector", &self.label_selector),
+            ("fieldSelector", &self.field_selector),
+            ("shardSelector", &shard_selector),
+        ] {
             if !value.is_empty() {
                 let _ = write!(path, "&{name}={}", utf8_percent_encode(value, QUERY));
             }

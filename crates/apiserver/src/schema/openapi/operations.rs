@@ -28,6 +28,8 @@ const FIELD_VALIDATION: Parameter = (
     "What to do about unknown and duplicate fields: Ignore drops them, Warn says so in a Warning header, Strict refuses the request.",
 );
 const FORCE: Parameter = ("force", "boolean", "For apply: take conflicting fields from their managers.");
+const SHARD_SELECTOR: Parameter =
+    ("shardSelector", "string", "Which objects, by ranges of the hash of their uid or namespace.");
 const LIST: &[Parameter] = &[
     ("allowWatchBookmarks", "boolean", "Ask for BOOKMARK events in a watch."),
     ("continue", "string", "Where an earlier list with a limit stopped."),
@@ -37,6 +39,7 @@ const LIST: &[Parameter] = &[
     ("resourceVersion", "string", "The version to list or to watch from."),
     ("resourceVersionMatch", "string", "How to take resourceVersion: Exact or NotOlderThan."),
     ("sendInitialEvents", "boolean", "Begin a watch with the objects that there are, and a bookmark."),
+    SHARD_SELECTOR,
     ("timeoutSeconds", "integer", "How long a list or a watch may take."),
     ("watch", "boolean", "Watch instead of listing."),
 ];
@@ -89,7 +92,8 @@ impl<'a> Operations<'a> {
         let post = self.sending(post, &schema);
         at.insert("post".to_owned(), self.answering(post, &[200, 201, 202], &schema, false));
         if self.resource.can("deletecollection") {
-            let parameters: Vec<Parameter> = DELETE.iter().chain(&LIST[1..7]).copied().collect();
+            let parameters: Vec<Parameter> =
+                DELETE.iter().chain(&LIST[1..7]).copied().chain([SHARD_SELECTOR]).collect();
             let mut delete =
                 self.operation(&named("delete", "", "deletecollection", "delete collection of"), &parameters);
             delete.insert(

@@ -1,0 +1,206 @@
+//! How the objects of a range are followed: by a shared watch, and lists of the range (SH-04).
+//!
+//! ```text
+//!   subscribe --position--> list the range --> replace the store --> apply what the watch has said since, and says
+//!       ^                                                                  |
+//!       +---------------- told to list again, or asked to -----------------+
+//! ```
+//!
+//! Every list is as of the position or later, and every event after the position comes: none is lost. One that a list has
+//! shown already is left out. Where the server does not shard, the range is listed namespace by namespace, each at a version
+//! of its own, so as not to read what belongs to others.
+
+use std::sync::Arc;
+
+use muster_objects::{DecodeError, Object, ResourceVersion, stream::ListPage, stream::WatchEventType};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::{
+    WatchedResource,
+    reflector::{self, BATCH, Delta, Ended, PAGE, Reflector, Target},
+    shared_watch::SharedWatch,
+    subscription::{Item, Line},
+    versions::Versions,
+};
+use crate::client::{Client, ClientError, Encoding, Form};
+
+/// What to list for a range.
+pub(super) enum Parts {
+    /// One list.
+    One(WatchedResource),
+    /// A list for each of these namespaces, which were all of the range at that version.
+    Namespaces(Vec<String>, ResourceVersion),
+}
+
+impl<T: Object> Reflector<T> {
+    /// Subscribes, lists, and follows until the shared watch has it list again.
+    pub(super) async fn round_of_range(&mut self, shared: &Arc<SharedWatch>, target: &mut impl Target<T>) -> Ended {
+        let Some(range) = self.resource.range else { return Ended::NotSharded };
+        let subscription = shared.subscribe(range, self.fresh);
+        let position = match subscription.line.opened().await {
+            Ok(position) => position,
+            Err(over) => return over.into(),
+        };
+        self.fresh = false;
+        target.listing();
+        let mut objects = Vec::new();
+        let listed = match self.list_range(Some(shared), &mut objects).await {
+            Ok(listed) => listed,
+            Err(ended) => return ended,
+        };
+        if listed.oldest() < position {
+            return Ended::Older { listed: listed.oldest(), position };
+        }
+        target.replace(objects, listed.oldest());
+        self.follow_line(&subscription.line, listed, target).await
+    }
+
+    /// Reads the range; answers the versions at which it did.
+    pub(super) async fn list_range(
+        &mut self,
+        shared: Option<&Arc<SharedWatch>>,
+        objects: &mut Vec<Arc<T>>,
+    ) -> Result<Versions, Ended> {
+        let shards = shared.is_none_or(|shared| shared.state.shards());
+        let mut parts = parts(&self.client, &self.resource, shards).await?;
+        if let Parts::One(resource) = &parts {
+            match self.list_into(resource, objects).await {
+                Err(Ended::NotSharded) => {
+                    tracing::info!(resource = %self.resource.plural, "the server does not shard lists");
+                    if let Some(shared) = shared {
+                        shared.state.set_shards(false);
+                    }
+                    parts = self::parts(&self.client, &self.resource, false).await?;
+                }
+                listed => return Ok(Versions::one(listed?)),
+            }
+        }
+        match parts {
+            Parts::One(resource) => Ok(Versions::one(self.list_into(&resource, objects).await?)),
+            Parts::Namespaces(names, version) => {
+                let mut versions = Versions::one(version);
+                for name in names {
+                    let listed = self.list_into(&self.resource.of_namespace(&name), objects).await?;
+                    versions.set(&name, listed);
+                }
+                Ok(versions)
+            }
+        }
+    }
+
+    /// Applies what the shared watch says until that is over.
+    async fn follow_line(&mut self, line: &Line, listed: Versions, target: &mut impl Target<T>) -> Ended {
+        let newest = listed.newest();
+        // As long as events may come that a list has shown.
+        let mut listed = Some(listed);
+        let alarm = tokio::time::sleep_until(target.resync_at());
+        tokio::pin!(alarm);
+        loop {
+            if Instant::now() >= target.resync_at() {
+                target.resync();
+                alarm.as_mut().reset(target.resync_at());
+            }
+            tokio::task::consume_budget().await;
+            tokio::select! {
+                biased;
+                () = line.ready() => {}
+                () = &mut alarm => continue,
+            }
+            let mut ended = None;
+            while self.batch.len() < BATCH && ended.is_none() {
+                match line.take() {
+                    Ok(None) => break,
+                    Ok(Some(item)) => match self.delta(item, listed.as_ref()) {
+                        Ok(None) => {}
+                        Ok(Some(delta)) => {
+                            listed = listed.filter(|_| delta.version() < newest);
+                            self.batch.push(delta);
+                        }
+                        Err(ended_here) => ended = Some(ended_here),
+                    },
+                    Err(over) => ended = Some(over.into()),
+                }
+            }
+            if !self.batch.is_empty() {
+                target.apply(&mut self.batch);
+            }
+            if let Some(ended) = ended {
+                return ended;
+            }
+        }
+    }
+
+    /// What an item does to the store that was filled by lists as of `listed`.
+    fn delta(&mut self, item: Item, listed: Option<&Versions>) -> Result<Option<Delta<T>>, Ended> {
+        let (encoding, frame) = match item {
+            Item::Reached(version) => return Ok(Some(Delta::Reached(version))),
+            Item::Frame(encoding, frame) => (encoding, frame),
+        };
+        let event = reflector::event(encoding, &frame)?;
+        let Some(object) = self.decode(encoding, event.object) else { return Ok(None) };
+        let version = object.meta().resource_version;
+        if !self.has(&object) || listed.is_some_and(|listed| version <= listed.of(&object.meta().namespace)) {
+            return Ok(Some(Delta::Reached(version)));
+        }
+        let gone = event.kind == WatchEventType::Deleted;
+        Ok(Some(if gone { Delta::Gone(object) } else { Delta::Put(object) }))
+    }
+}
+
+/// How the range of `resource` is to be listed.
+pub(super) async fn parts(client: &Client, resource: &WatchedResource, shards: bool) -> Result<Parts, Ended> {
+    if shards {
+        return Ok(Parts::One(resource.clone()));
+    }
+    let everything = Parts::One(WatchedResource { range: None, ..resource.clone() });
+    if resource.namespace.is_some() {
+        return Ok(everything);
+    }
+    match namespaces(client, resource).await {
+        Ok((names, version)) => Ok(Parts::Namespaces(names, version)),
+        Err(Ended::Refused(ClientError::Api(error))) if matches!(error.code, 403 | 404) => {
+            tracing::warn!(%error, "namespaces cannot be listed, so everything is listed and what is not in the range dropped");
+            Ok(everything)
+        }
+        Err(ended) => Err(ended),
+    }
+}
+
+/// The names of the namespaces within the range, and the version of their list.
+async fn namespaces(client: &Client, resource: &WatchedResource) -> Result<(Vec<String>, ResourceVersion), Ended> {
+    let namespaces = WatchedResource::new("", "v1", "namespaces");
+    let mut names = Vec::new();
+    let mut token: Option<String> = None;
+    loop {
+        let path = namespaces.list(PAGE, token.as_deref());
+        let answer = client.get_in(&path, Form::MetadataList, Encoding::Json).await?;
+        let page = ListPage::decode(&answer.body)?;
+        for item in &page.items {
+            let name = name(item)?;
+            if resource.range.is_none_or(|range| range.has_namespace(&name)) {
+                names.push(name);
+            }
+        }
+        token = page.continue_token;
+        if token.is_none() {
+            return Ok((names, page.resource_version));
+        }
+    }
+}
+
+fn name(item: &[u8]) -> Result<String, DecodeError> {
+    #[derive(Deserialize)]
+    struct Item {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        name: String,
+    }
+    serde_json::from_slice(item).map(|item: Item| item.metadata.name).map_err(DecodeError::of("metadata"))
+}
+
+#[cfg(test)]
+#[path = "ranged_tests.rs"]
+mod tests;
