@@ -229,6 +229,11 @@ impl Election {
         Ok(Self { config, seconds, carried: Carried::default(), observed: None, attempt: Attempt::None, term: None })
     }
 
+    /// The Lease's time, as it stands in a Lease.
+    pub(crate) fn seconds(&self) -> i32 {
+        self.seconds
+    }
+
     /// Sets what each write of the Lease has in its metadata from now on.
     pub fn carry(&mut self, carried: Carried) {
         self.carried = carried;
