@@ -329,6 +329,12 @@ impl Group {
         Some(mine.term?.and(self.term?))
     }
 
+    /// Until when writes may be sent by the group's Lease; `None` where they must not.
+    #[must_use]
+    pub fn term(&self) -> Option<Term> {
+        self.term
+    }
+
     /// Whether another list is needed soon: something was refused, or waits for it.
     #[must_use]
     pub fn is_to_look(&self) -> bool {

@@ -109,6 +109,8 @@ impl Player {
         player.group.weighed(Weights::default());
         assert_eq!(player.turn(100), []);
         assert_eq!(player.turn(200), [], "the Leases of the shards are made");
+        let early = player.group.decide(at(300), wall(300));
+        assert_eq!(early, [], "no shard is opened before a list that was sent after its taking");
         let opened = player.turn(1_000);
         assert!(matches!(opened[..], [Step::Open { shard: 0, .. }, Step::Open { shard: 1, .. }]), "{opened:?}");
         player
