@@ -12,6 +12,7 @@
 //! successful renewal; others see that renewal later and measure from then. So it has stopped writing for `lease
 //! duration - renew deadline` before another can lead.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use muster_objects::lease::{Lease, LeaseSpec};
@@ -122,11 +123,21 @@ pub enum ElectionStep {
     Lost,
 }
 
+/// What each write of the Lease has in its metadata.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Carried {
+    /// Labels that are set.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations that are set, and those without a value that are removed.
+    pub annotations: BTreeMap<String, Option<String>>,
+}
+
 /// One candidate's view of one Lease.
 #[derive(Debug)]
 pub struct Election {
     config: Config,
     seconds: i32,
+    carried: Carried,
     /// The Lease as last read or written, and when its record was seen to change.
     observed: Option<Observed>,
     /// The attempt under way.
@@ -170,6 +181,22 @@ pub struct Term {
 }
 
 impl Term {
+    /// A term by the renewal that was sent at this moment, and that is good for so long.
+    #[must_use]
+    pub fn since(sent: Moment, wall: Timestamp, deadline: Duration) -> Self {
+        Self { renewed: sent, until: sent + deadline, wall_until: wall + deadline }
+    }
+
+    /// What both terms allow.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            renewed: self.renewed.min(other.renewed),
+            until: self.until.min(other.until),
+            wall_until: self.wall_until.min(other.wall_until),
+        }
+    }
+
     /// Whether a write may be sent now.
     #[must_use]
     pub fn allows(&self, now: Moment, wall: Timestamp) -> bool {
@@ -199,7 +226,17 @@ impl Election {
         if renew_deadline <= retry_period.mul_f64(JITTER_FACTOR) {
             return Err(ConfigError::RenewDeadline { renew_deadline, retry_period });
         }
-        Ok(Self { config, seconds, observed: None, attempt: Attempt::None, term: None })
+        Ok(Self { config, seconds, carried: Carried::default(), observed: None, attempt: Attempt::None, term: None })
+    }
+
+    /// The Lease's time, as it stands in a Lease.
+    pub(crate) fn seconds(&self) -> i32 {
+        self.seconds
+    }
+
+    /// Sets what each write of the Lease has in its metadata from now on.
+    pub fn carry(&mut self, carried: Carried) {
+        self.carried = carried;
     }
 
     /// How the election is run.
@@ -257,7 +294,7 @@ impl Election {
     /// The holder last seen; empty for none.
     #[must_use]
     pub fn holder(&self) -> &str {
-        self.observed.as_ref().map_or("", |observed| holder(&observed.lease))
+        self.observed.as_ref().map_or("", |observed| observed.lease.holder())
     }
 
     /// The Lease as it was last seen.
@@ -271,9 +308,8 @@ impl Election {
     #[must_use]
     pub fn runs_out(&self) -> Option<Moment> {
         let Observed { lease, at } = self.observed.as_ref()?;
-        let seconds = u64::try_from(lease.spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
-        let held = !holder(lease).is_empty() && !self.is_mine(lease);
-        held.then(|| *at + Duration::from_secs(seconds))
+        let held = !lease.holder().is_empty() && !self.is_mine(lease);
+        held.then(|| *at + lease.duration())
     }
 
     /// Ends this candidate's leadership. If it led, returns a request that lets the next leader start without waiting
@@ -350,11 +386,16 @@ impl Election {
         lease.spec.holder_identity = Some(self.config.identity.clone());
         lease.spec.lease_duration_seconds = Some(self.seconds);
         lease.spec.renew_time = Some(wall.micro());
+        for (key, value) in &self.carried.labels {
+            lease.set_label(key, value);
+        }
+        for (key, value) in &self.carried.annotations {
+            lease.set_annotation(key, value.as_deref());
+        }
     }
 
     fn begin_term(&mut self, sent: Moment, wall: Timestamp, now: Moment) -> ElectionStep {
-        let deadline = self.config.renew_deadline;
-        let term = Term { renewed: sent, until: sent + deadline, wall_until: wall + deadline };
+        let term = Term::since(sent, wall, self.config.renew_deadline);
         // An answer after the deadline: the lease is ours to renew, but not yet to write by.
         if now >= term.until {
             return ElectionStep::Again;
@@ -364,10 +405,6 @@ impl Election {
     }
 
     fn is_mine(&self, lease: &Lease) -> bool {
-        holder(lease) == self.config.identity
+        lease.holder() == self.config.identity
     }
-}
-
-fn holder(lease: &Lease) -> &str {
-    lease.spec.holder_identity.as_deref().unwrap_or_default()
 }

@@ -18,6 +18,7 @@
 //! | [`slow_start`] | batches of 1, 2, 4, ... | RS-09 |
 //! | [`correlate`] | events counted, combined and dropped | EV-02, EV-03 |
 //! | [`election`] | who leads, by a Lease | CM-04, CM-05 |
+//! | [`group`] | who works for which namespaces, by Leases | SH-01 to SH-05 |
 //! | `work` | looks into the caches, counted for tests | B-15 |
 //! | [`rate`], [`backoff`] | a token bucket; a delay that doubles | WQ-03, B-08, B-09 |
 //!
@@ -33,6 +34,7 @@ pub mod consistency;
 pub mod correlate;
 pub mod election;
 pub mod expectations;
+pub mod group;
 mod hash;
 mod least;
 mod lru;

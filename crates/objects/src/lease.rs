@@ -1,5 +1,7 @@
 //! coordination.k8s.io/v1 Leases: who leads, and which nodes are alive.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -60,11 +62,113 @@ impl Lease {
         }
     }
 
+    /// Its name; empty where it has none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text("name")
+    }
+
+    /// Its resourceVersion; empty where the server has not given it one.
+    #[must_use]
+    pub fn resource_version(&self) -> &str {
+        self.text("resourceVersion")
+    }
+
+    /// Its uid; empty where the server has not given it one.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        self.text("uid")
+    }
+
+    /// The holder's identity; empty for none.
+    #[must_use]
+    pub fn holder(&self) -> &str {
+        self.spec.holder_identity.as_deref().unwrap_or_default()
+    }
+
+    /// How long it is good for after a renewal; zero where it does not say.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        Duration::from_secs(self.spec.lease_duration_seconds.and_then(|held| u64::try_from(held).ok()).unwrap_or(0))
+    }
+
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.metadata.get("labels")?.get(key)?.as_str()
+    }
+
+    /// The value of an annotation.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.get("annotations")?.get(key)?.as_str()
+    }
+
+    /// Sets a label.
+    pub fn set_label(&mut self, key: &str, value: &str) {
+        self.set("labels", key, Some(value));
+    }
+
+    /// Sets an annotation, or removes it.
+    pub fn set_annotation(&mut self, key: &str, value: Option<&str>) {
+        self.set("annotations", key, value);
+    }
+
+    fn text(&self, field: &str) -> &str {
+        self.metadata.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn set(&mut self, field: &str, key: &str, value: Option<&str>) {
+        let Some(value) = value else {
+            if let Some(Value::Object(map)) = self.metadata.get_mut(field) {
+                map.remove(key);
+            }
+            return;
+        };
+        let field = self.metadata.entry(field).or_insert_with(|| Value::Object(Map::new()));
+        if !field.is_object() {
+            *field = Value::Object(Map::new());
+        }
+        if let Value::Object(map) = field {
+            map.insert(key.to_owned(), Value::from(value));
+        }
+    }
+
     fn api_version() -> String {
         "coordination.k8s.io/v1".to_owned()
     }
 
     fn kind() -> String {
         "Lease".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_annotations_are_set_among_what_is_there() {
+        let mut lease = Lease::new("kube-system", "muster");
+        assert_eq!((lease.name(), lease.uid(), lease.resource_version()), ("muster", "", ""));
+        assert_eq!(lease.annotation("a"), None);
+        lease.set_annotation("a", None);
+        assert_eq!(lease.metadata.get("annotations"), None, "nothing to remove");
+        lease.metadata.insert("annotations".to_owned(), Value::Null);
+        lease.set_annotation("a", Some("1"));
+        lease.set_annotation("b", Some("2"));
+        lease.set_annotation("a", None);
+        lease.set_label("a", "3");
+        assert_eq!((lease.annotation("a"), lease.annotation("b"), lease.label("a")), (None, Some("2"), Some("3")));
+    }
+
+    #[test]
+    fn a_lease_without_a_spec_is_held_by_nobody_for_no_time() {
+        let mut lease = Lease::new("kube-system", "muster");
+        assert_eq!((lease.holder(), lease.duration()), ("", Duration::ZERO));
+        lease.spec.lease_duration_seconds = Some(-1);
+        assert_eq!(lease.duration(), Duration::ZERO);
+        lease.spec.lease_duration_seconds = Some(15);
+        assert_eq!(lease.duration(), Duration::from_secs(15));
     }
 }

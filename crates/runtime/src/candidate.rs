@@ -5,7 +5,10 @@
 
 use std::{pin::pin, sync::Arc};
 
-use muster_machinery::election::{Config, ConfigError};
+use muster_machinery::{
+    election::{Config, ConfigError},
+    group::{self, GroupError},
+};
 use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
@@ -15,6 +18,7 @@ use crate::{
     client::Client,
     election::{Elector, Lost},
     explain::Explainer,
+    group::{Member, Seat},
     manager::{Manager, Options},
     process::Process,
     shutdown::{self, Shutdown},
@@ -26,6 +30,7 @@ pub struct Candidate {
     process: Process,
     leading: watch::Receiver<bool>,
     explainer: Explainer,
+    seat: Option<Seat>,
 }
 
 /// The means to kill a [`Candidate`] that somebody else waits for.
@@ -68,16 +73,47 @@ impl Candidate {
             whole.freeze();
             ended
         });
-        Ok(Self { running, process, leading, explainer })
+        Ok(Self { running, process, leading, explainer, seat: None })
     }
 
-    /// Whether it leads, as it changes.
+    /// Starts a member of a group that shares the cluster: any number of them work at the same time (SH-01). At `shutdown`
+    /// its shards go to others.
+    ///
+    /// # Errors
+    /// If the group's settings are refused.
+    pub fn start_in_group(
+        client: &Client,
+        config: group::Config,
+        options: Options,
+        shutdown: Shutdown,
+    ) -> Result<Self, GroupError> {
+        let process = Process::default();
+        let member = Member::new(client, client.clone(), config, options)?;
+        let (leading, seat) = (member.leadership().leading(), member.seat());
+        let whole = process.clone();
+        let running = process.spawn(async move {
+            let ended = member.run(shutdown).await;
+            // A process that exits stops all its tasks.
+            whole.freeze();
+            ended
+        });
+        Ok(Self { running, process, leading, explainer: Explainer::default(), seat: Some(seat) })
+    }
+
+    /// What a member of a group has; `None` for a candidate that stands alone.
+    #[must_use]
+    pub fn seat(&self) -> Option<&Seat> {
+        self.seat.as_ref()
+    }
+
+    /// Whether it leads, or takes part in its group, as it changes.
     #[must_use]
     pub fn leading(&self) -> watch::Receiver<bool> {
         self.leading.clone()
     }
 
-    /// A handle to ask its controllers what they think.
+    /// A handle to ask its controllers what they think. Those of a member of a group are asked through its
+    /// [`Candidate::seat`].
     #[must_use]
     pub fn explainer(&self) -> Explainer {
         self.explainer.clone()

@@ -15,11 +15,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use muster_machinery::election::{Answer, Config, ConfigError, Election, ElectionStep, JITTER_FACTOR, Request, Term};
+use muster_machinery::election::{
+    Answer, Carried, Config, ConfigError, Election, ElectionStep, JITTER_FACTOR, Request, Term,
+};
 use muster_objects::{Lease, ObjectReference, event::EventType, meta::Uid};
 use prometheus_client::metrics::gauge::Gauge;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::{
     client::{Client, Fence},
@@ -57,6 +59,31 @@ pub struct Elector {
     random: SmallRng,
     /// Who was last reported to hold the lease.
     reported: String,
+    /// What the lease carries; none where it is that of a single leader, which is announced by an Event.
+    carrier: Option<Carrier>,
+}
+
+/// What a Lease carries in its metadata, for those who decide on it while it is renewed. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub struct Carrier {
+    carried: Arc<Mutex<Carried>>,
+    urgent: Arc<Notify>,
+}
+
+impl Carrier {
+    /// Sets what each renewal from the next one on carries.
+    pub fn set(&self, carried: Carried) {
+        *self.carried.lock().unwrap_or_else(PoisonError::into_inner) = carried;
+    }
+
+    /// Has the lease renewed at once.
+    pub fn renew(&self) {
+        self.urgent.notify_one();
+    }
+
+    fn get(&self) -> Carried {
+        self.carried.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// What follows from the election, for everyone who must know. Cloning shares it.
@@ -94,7 +121,14 @@ impl Elector {
             leadership: Leadership { inner: Arc::new(inner) },
             random: SmallRng::seed_from_u64(seed),
             reported: String::new(),
+            carrier: None,
         })
+    }
+
+    /// Has the lease carry what `carrier` says. It is then no leader's, and getting it is reported by no Event.
+    #[must_use]
+    pub fn carrying(self, carrier: &Carrier) -> Self {
+        Self { carrier: Some(carrier.clone()), ..self }
     }
 
     /// Has it counted among the metrics of the process whether this candidate leads (CM-08).
@@ -128,7 +162,9 @@ impl Elector {
             return Ok(());
         }
         tracing::info!(lease = self.lease(), identity = self.identity(), "became leader");
-        self.announce(&events);
+        if self.carrier.is_none() {
+            self.announce(&events);
+        }
         let kept = self.keep(&mut shutdown).await;
         if kept.is_ok() {
             self.release().await;
@@ -161,12 +197,18 @@ impl Elector {
     /// Renews until it is stopped.
     async fn keep(&mut self, shutdown: &mut Shutdown) -> Result<(), Lost> {
         let retry_period = self.election.config().retry_period;
+        let carrier = self.carrier.clone();
+        let urgent = async || match &carrier {
+            Some(carrier) => carrier.urgent.notified().await,
+            None => std::future::pending().await,
+        };
         while let Some(term) = self.election.term() {
             let deadline = self.clock().instant(term.until);
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(deadline) => break,
                 () = shutdown.stopped() => return Ok(()),
+                () = urgent() => {}
                 () = tokio::time::sleep(retry_period) => {}
             }
             tokio::select! {
@@ -182,6 +224,9 @@ impl Elector {
 
     /// One attempt, from the first request to the result.
     async fn attempt(&mut self) -> ElectionStep {
+        if let Some(carrier) = &self.carrier {
+            self.election.carry(carrier.get());
+        }
         let mut request = self.election.attempt(self.clock().moment(), self.clock().now());
         loop {
             let answer = self.send(&request).await;

@@ -20,6 +20,7 @@ pub mod election;
 pub mod events;
 pub mod executor;
 pub mod explain;
+pub mod group;
 pub mod history;
 pub mod informer;
 mod inside;

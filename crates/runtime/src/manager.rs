@@ -140,7 +140,8 @@ impl Default for Options {
 pub struct Manager {
     context: Context,
     informers: Informers,
-    sender: events::EventSender,
+    /// None where the Events go with those of others.
+    sender: Option<events::EventSender>,
     controllers: Vec<Prepared>,
     explainer: Explainer,
     options: Options,
@@ -167,18 +168,24 @@ impl Manager {
     /// A manager that reads through `client` and writes through `writer`: a dry run, a simulation.
     #[must_use]
     pub fn with_writer(client: &Client, writer: Arc<dyn Writer>, options: Options) -> Self {
-        let mut random = SmallRng::seed_from_u64(options.seed);
         let metrics = Metrics::new(client.clock());
-        let (sink, sender) = events::channel(&writer, &metrics, client.clock());
-        let informers = Informers::new(client.clone(), options.min_resync_period, random.random())
-            .counted_by(&metrics)
-            .within(options.range);
+        let (events, sender) = events::channel(&writer, &metrics, client.clock());
         let recording = Recording::new(options.history_bytes, client.clock());
-        let context = Context { client: client.clone(), writer, events: sink, metrics, recording };
+        let context = Context { client: client.clone(), writer, events, metrics, recording };
+        Self { sender: Some(sender), ..Self::in_context(context, options) }
+    }
+
+    /// A manager that reads, writes, counts and records in `context`, and whose Events are sent with those of others.
+    #[must_use]
+    pub fn in_context(context: Context, options: Options) -> Self {
+        let mut random = SmallRng::seed_from_u64(options.seed);
+        let informers = Informers::new(context.client.clone(), options.min_resync_period, random.random())
+            .counted_by(&context.metrics)
+            .within(options.range);
         let mut manager = Self {
             context,
             informers,
-            sender,
+            sender: None,
             controllers: Vec::new(),
             explainer: Explainer::default(),
             options,
@@ -300,7 +307,9 @@ impl Manager {
         }
         let (stop_events, events_stop) = shutdown::channel();
         let mut sending = JoinSet::new();
-        sending.spawn(of_the_same(sender.run(events_stop)));
+        if let Some(sender) = sender {
+            sending.spawn(of_the_same(sender.run(events_stop)));
+        }
 
         let mut working = JoinSet::new();
         for controller in controllers {

@@ -1,6 +1,7 @@
 //! The process's Prometheus metrics, with the names of kube-controller-manager (CM-08).
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -32,6 +33,8 @@ struct Inner {
     clock: Clock,
     /// How to ask each queue for what only it knows.
     probes: Mutex<Vec<Probe>>,
+    /// What was told of the queues of each name: one whose last queue is gone is told to be empty.
+    told: Mutex<BTreeMap<&'static str, (usize, Duration, Duration)>>,
     depth: Family<QueueName, Gauge>,
     adds: Family<QueueName, Counter>,
     retries: Family<QueueName, Counter>,
@@ -80,6 +83,7 @@ impl Metrics {
         let inner = Inner {
             clock,
             probes: Mutex::default(),
+            told: Mutex::default(),
             depth: Family::default(),
             adds: Family::default(),
             retries: Family::default(),
@@ -172,15 +176,18 @@ impl Metrics {
         }
     }
 
-    /// How to ask the queue of that name for its depth, and for the sum and the longest of the work that
-    /// is not finished; none once the queue is gone.
+    /// How to ask a queue of that name for its depth, and for the sum and the longest of the work that
+    /// is not finished; none once the queue is gone. Several queues of one name are told together.
     pub(crate) fn probe_queue(
         &self,
         name: &'static str,
         ask: impl Fn(Moment) -> Option<(usize, Duration, Duration)> + Send + 'static,
     ) {
-        let probe = Probe { name, ask: Box::new(ask) };
-        self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner).push(probe);
+        let now = self.inner.clock.moment();
+        let mut probes = self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Queues come and go, and nobody need ever ask for the metrics.
+        probes.retain(|probe| (probe.ask)(now).is_some());
+        probes.push(Probe { name, ask: Box::new(ask) });
     }
 
     /// One sync of a ReplicaSet was deferred because the cache of `resource` had not reached its last write (RS-19).
@@ -220,13 +227,20 @@ impl Metrics {
     #[must_use]
     pub fn encode(&self) -> String {
         let now = self.inner.clock.moment();
+        let mut told = self.inner.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.values_mut().for_each(|told| *told = (0, Duration::ZERO, Duration::ZERO));
         for probe in self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let Some((depth, unfinished, longest)) = (probe.ask)(now) else { continue };
-            let label = QueueName { name: probe.name };
-            self.inner.depth.get_or_create(&label).set(i64::try_from(depth).unwrap_or(i64::MAX));
+            let sum = told.entry(probe.name).or_default();
+            *sum = (sum.0 + depth, sum.1 + unfinished, sum.2.max(longest));
+        }
+        for (name, (depth, unfinished, longest)) in &*told {
+            let label = QueueName { name };
+            self.inner.depth.get_or_create(&label).set(i64::try_from(*depth).unwrap_or(i64::MAX));
             self.inner.unfinished.get_or_create(&label).set(unfinished.as_secs_f64());
             self.inner.longest.get_or_create(&label).set(longest.as_secs_f64());
         }
+        drop(told);
         let mut encoded = String::new();
         let registry = self.inner.registry.lock().unwrap_or_else(PoisonError::into_inner);
         if text::encode(&mut encoded, &registry).is_err() {
@@ -313,5 +327,32 @@ mod tests {
         };
         assert_eq!(bounds("workqueue_work_duration_seconds"), 10);
         assert_eq!(bounds("replicaset_controller_sorting_deletion_age_ratio"), 6);
+    }
+
+    /// The managers of several shards count into the same metrics, and leave nothing behind.
+    ///
+    /// Contract: CM-08, SH-06
+    #[tokio::test(start_paused = true)]
+    async fn queues_of_one_name_are_told_together_and_forgotten_when_they_are_gone() {
+        let clock = Clock::system();
+        let metrics = Metrics::new(clock);
+        let depth = |expected: u32| {
+            let text = metrics.encode();
+            let line = format!("workqueue_depth{{name=\"replicaset\"}} {expected}");
+            assert!(text.lines().any(|found| found == line), "no {line} in:\n{text}");
+        };
+        let queue = |keys: usize| {
+            let queue = crate::workers::Queue::new("replicaset", clock, &metrics);
+            queue.add((0..keys).map(|number| ObjectKey::new("ns", &number.to_string())));
+            queue
+        };
+        let (one, two) = (queue(2), queue(3));
+        depth(5);
+        drop(one);
+        depth(3);
+        drop(two);
+        depth(0);
+        (0..100).for_each(|_| drop(queue(1)));
+        assert!(metrics.inner.probes.lock().unwrap().len() <= 1);
     }
 }

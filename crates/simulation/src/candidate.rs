@@ -3,10 +3,12 @@
 use muster_runtime::candidate;
 use muster_runtime::clock::Clock;
 use muster_runtime::election::Lost;
+use muster_runtime::group::Seat;
 use muster_runtime::manager::Options;
 use muster_runtime::shutdown::{self, Trigger};
 
 pub use muster_machinery::election::{Config, ConfigError};
+pub use muster_machinery::group::{self, GroupError};
 
 use crate::faults::Draw;
 use crate::world::World;
@@ -14,8 +16,8 @@ use crate::world::World;
 /// A process, and the means to stop it. Dropping it kills it.
 pub struct Candidate {
     running: candidate::Candidate,
-    /// Kept, because dropping the trigger stops the process.
-    _never: Trigger,
+    /// SIGTERM.
+    stop: Trigger,
 }
 
 impl Candidate {
@@ -31,10 +33,39 @@ impl Candidate {
         clock: Option<Clock>,
         options: Options,
     ) -> Result<Self, ConfigError> {
-        let (never, stopped) = shutdown::channel();
+        let (stop, stopped) = shutdown::channel();
         let config = Config { identity: name.to_owned(), ..config };
         let running = candidate::Candidate::start(&world.client_of(name, clock), config, options, stopped)?;
-        Ok(Self { running, _never: never })
+        Ok(Self { running, stop })
+    }
+
+    /// Starts a member of a group in the same way.
+    ///
+    /// # Errors
+    /// If the group's settings are refused.
+    pub fn start_in_group(
+        world: &World,
+        name: &'static str,
+        config: group::Config,
+        clock: Option<Clock>,
+        options: Options,
+    ) -> Result<Self, GroupError> {
+        let (stop, stopped) = shutdown::channel();
+        let election = Config { identity: name.to_owned(), ..config.election };
+        let config = group::Config { election, ..config };
+        let running = candidate::Candidate::start_in_group(&world.client_of(name, clock), config, options, stopped)?;
+        Ok(Self { running, stop })
+    }
+
+    /// SIGTERM: it ends in an orderly way, for [`Candidate::ended`] to wait for.
+    pub fn stop(&self) {
+        self.stop.stop();
+    }
+
+    /// What a member of a group has.
+    #[must_use]
+    pub fn seat(&self) -> Option<&Seat> {
+        self.running.seat()
     }
 
     /// SIGKILL: nothing more is sent. Requests on their way go on.

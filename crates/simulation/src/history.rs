@@ -1,7 +1,7 @@
 //! The history of writes: every request that may change something, in the order in which the server took it.
 //!
 //! Two runs of the same seed must have equal histories (invariant 8). A history can be long, so of each write the
-//! sender, time, method, path and status are kept whole and the bodies as 64-bit digests; the first line that differs
+//! sender, time, method, path and status are kept whole and the bodies as 64-bit digests, but for Leases; the first line that differs
 //! shows where two runs diverge. Reads are only counted.
 
 use std::collections::BTreeMap;
@@ -14,6 +14,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
+use muster_objects::Lease;
 use muster_runtime::clock::Clock;
 use tower::Service;
 
@@ -33,7 +34,7 @@ struct Log {
 }
 
 /// A write request and its result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Write {
     /// Virtual milliseconds since the Unix epoch, when it was sent.
     pub millis: i64,
@@ -49,6 +50,8 @@ pub struct Write {
     pub status: u16,
     /// The digest of the answer's body.
     pub answered: u64,
+    /// A Lease as it was answered.
+    pub lease: Option<Lease>,
 }
 
 impl Write {
@@ -68,7 +71,7 @@ impl Write {
 
 impl fmt::Display for Write {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { millis, who, method, path, sent, status, answered } = self;
+        let Self { millis, who, method, path, sent, status, answered, .. } = self;
         write!(f, "{millis} {who} {method} {path} {sent:016x} -> {status} {answered:016x}")
     }
 }
@@ -160,7 +163,9 @@ where
             let (head, body) = answer.into_parts();
             let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
             let (status, answered) = (head.status.as_u16(), digest(&body));
-            history.log().writes.push(Write { millis, who, method, path, sent, status, answered });
+            let is_lease = head.status.is_success() && place(&path)[0] == "leases";
+            let lease = is_lease.then(|| serde_json::from_slice(&body).ok()).flatten();
+            history.log().writes.push(Write { millis, who, method, path, sent, status, answered, lease });
             Ok(Response::from_parts(head, http_body_util::Either::Left(Full::new(body))))
         })
     }
@@ -181,7 +186,8 @@ mod tests {
     fn a_path_tells_which_resource_was_written() {
         let place = |path: &str| {
             let path = path.to_owned();
-            let write = Write { millis: 0, who: "test", method: Method::PUT, path, sent: 0, status: 200, answered: 0 };
+            let (method, lease) = (Method::PUT, None);
+            let write = Write { millis: 0, who: "test", method, path, sent: 0, status: 200, answered: 0, lease };
             (write.resource().to_owned(), write.subresource().map(ToOwned::to_owned))
         };
         for (path, resource, subresource) in [

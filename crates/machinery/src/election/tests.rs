@@ -234,6 +234,28 @@ fn a_term_ends_with_the_earlier_of_two_clocks() {
     assert!(!term.allows(at(1), wall(10_000)), "a monotonic clock that stood still");
 }
 
+#[test]
+fn each_write_has_in_its_metadata_what_is_carried() {
+    let mut election = leader("a", 0);
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    election.carry(Carried {
+        labels: [pair("label", "1")].into(),
+        annotations: [("set".to_owned(), Some("2".to_owned())), ("gone".to_owned(), None)].into(),
+    });
+    let Request::Replace(mut renewed) = election.attempt(at(2_000), wall(2_000)) else { panic!("a renewal") };
+    assert_eq!((renewed.label("label"), renewed.annotation("set")), (Some("1"), Some("2")));
+    renewed.set_annotation("gone", Some("by others"));
+    renewed.set_annotation("theirs", Some("3"));
+    assert_eq!(election.answered(Answer::Lease(renewed), at(2_010), wall(2_010)), ElectionStep::Leading);
+    let Request::Replace(again) = election.attempt(at(4_000), wall(4_000)) else { panic!("a renewal") };
+    assert_eq!((again.annotation("gone"), again.annotation("theirs")), (None, Some("3")));
+    // One that was deleted is made with all of it.
+    election.answered(Answer::NotFound, at(4_010), wall(4_010));
+    let next = election.answered(Answer::NotFound, at(4_020), wall(4_020));
+    let ElectionStep::Send(Request::Create(made)) = next else { panic!("{next:?}") };
+    assert_eq!((made.label("label"), made.annotation("set")), (Some("1"), Some("2")));
+}
+
 /// Contract: CM-07
 #[test]
 fn a_release_clears_the_holder_and_ends_the_term() {

@@ -231,8 +231,15 @@ impl Client {
     /// The same client with a fence: each write, and each retry of one, calls `fence` after every wait and is refused
     /// with [`ClientError::Fenced`] if it returns no. Writes have a connection of their own, whose socket calls the
     /// fence again before it sends anything.
+    ///
+    /// A client that has a fence keeps the connection of its writes: it calls both fences before each write, and the
+    /// socket goes on to call the one that it was opened with.
     #[must_use]
     pub fn fenced(&self, fence: Fence) -> Self {
+        if let Some(Gate { fence: outer, transport }) = self.gate.clone() {
+            let fence: Fence = Arc::new(move || outer() && fence());
+            return Self { inner: Arc::clone(&self.inner), gate: Some(Gate { fence, transport }) };
+        }
         let transport = self.inner.transport.another(Some(&fence)).map(Arc::from);
         Self { gate: Some(Gate { fence, transport }), ..self.clone() }
     }

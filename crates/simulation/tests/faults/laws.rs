@@ -12,12 +12,11 @@ use futures::StreamExt as _;
 use http::Method;
 use muster_runtime::client::Form;
 use muster_simulation::faults::Unanswered;
-use muster_simulation::world::CONTROLLERS as MANAGER;
 use muster_simulation::{Verb, World, Write};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::common::{CONTROLLERS, DEPLOYMENTS, PODS, SETS, is_being_deleted, name};
+use crate::common::{is_being_deleted, name};
 use crate::sizes::Sizes;
 
 /// One write, as it was seen.
@@ -31,8 +30,17 @@ struct Seen {
     object: Value,
 }
 
+/// What is judged: the collections of pods, of their owners, and of Deployments, and who controls them.
+#[derive(Clone, Copy)]
+pub(crate) struct Subjects {
+    pub(crate) pods: &'static str,
+    pub(crate) owners: &'static [&'static str],
+    pub(crate) managers: &'static [&'static str],
+}
+
 /// Everything that becomes of workloads and their pods.
 pub(crate) struct Laws {
+    subjects: Subjects,
     seen: Arc<Mutex<Vec<Seen>>>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -48,10 +56,10 @@ pub(crate) struct Asked {
 pub(crate) struct Phase(i64);
 
 impl Laws {
-    pub(crate) async fn start(world: &World) -> Self {
+    pub(crate) async fn start(world: &World, subjects: Subjects) -> Self {
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let mut tasks = Vec::new();
-        for path in [PODS, SETS, CONTROLLERS, DEPLOYMENTS] {
+        for path in subjects.owners.iter().copied().chain([subjects.pods]) {
             let watch = format!("{path}?watch=true&timeoutSeconds=1000000");
             let mut lines = world.client().watch(&watch, Form::Full).await.unwrap();
             let (seen, clock) = (Arc::clone(&seen), world.client().clock());
@@ -66,7 +74,7 @@ impl Laws {
                 }
             }));
         }
-        Self { seen, tasks }
+        Self { subjects, seen, tasks }
     }
 
     pub(crate) fn phase_begins(&self, world: &World) -> Phase {
@@ -79,7 +87,7 @@ impl Laws {
         seen.sort_by_key(|each| each.version);
         let unanswered = |verb| unanswered(&asked.unanswered, verb);
         let deleted_unanswered = unanswered(Verb::Delete);
-        let mut judge = Judge { created_unanswered: unanswered(Verb::Create), ..Judge::default() };
+        let mut judge = Judge { created_unanswered: unanswered(Verb::Create), ..Judge::of(self.subjects) };
         for write in &asked.writes {
             if write.method == Method::DELETE && write.status == 200 && write.resource() == "pods" {
                 let name = write.path.rsplit('/').next().unwrap().to_owned();
@@ -113,8 +121,8 @@ fn unanswered(all: &[Unanswered], verb: Verb) -> BTreeSet<String> {
 }
 
 /// Everything as of one write.
-#[derive(Default)]
 struct Judge {
+    subjects: Subjects,
     /// Whether the phase has begun: what is before only leads up to it.
     judges: bool,
     /// Pods that the controllers do not know that they have created.
@@ -131,10 +139,23 @@ struct Judge {
 }
 
 impl Judge {
+    fn of(subjects: Subjects) -> Self {
+        Self {
+            subjects,
+            judges: false,
+            created_unanswered: BTreeSet::new(),
+            deleted_by: BTreeMap::new(),
+            sizes: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            broken: Vec::new(),
+        }
+    }
+
     fn take(&mut self, seen: &Seen) {
         let object = &seen.object;
         let uid = object["metadata"]["uid"].as_str().unwrap().to_owned();
-        if seen.path != PODS {
+        if seen.path != self.subjects.pods {
             self.sizes.entry(uid).or_default().note(object);
             return;
         }
@@ -157,7 +178,8 @@ impl Judge {
             }
         }
         let Some(before) = before else { return };
-        if self.deleted_by.get(name(object)) != Some(&MANAGER) || active {
+        let ours = self.deleted_by.get(name(object)).is_some_and(|who| self.subjects.managers.contains(who));
+        if !ours || active {
             *self.lost.entry(before).or_default() += 1;
             return;
         }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::common::{
     Api, CONTROLLERS, DEPLOYMENTS, PODS, Random, SETS, condition, is_being_deleted, name, number, owner, pass,
 };
-use crate::laws::{Asked, Laws};
+use crate::laws::{Asked, Laws, Subjects};
 
 /// How long the weather lasts, from these on.
 const SHORTEST: Duration = Duration::from_secs(5);
@@ -19,6 +19,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 const EVENTS_END: Duration = Duration::from_secs(180);
 /// How long nothing may be written once the desired state is reached and reported.
 const QUIET: Duration = Duration::from_secs(300);
+
+const SUBJECTS: Subjects = Subjects { pods: PODS, owners: &[SETS, CONTROLLERS, DEPLOYMENTS], managers: &[MANAGER] };
 
 /// What is left of a story.
 pub(crate) struct Told {
@@ -47,7 +49,7 @@ pub(crate) async fn tell(seed: u64, plot: Plot, weather: impl Fn(&Faults, &mut R
     let mut random = Random::seeded(seed);
     let faults = Faults::seeded(seed);
     let world = World::start(Settings { faults: Some(faults.clone()), ..Settings::seeded(seed) }).await.unwrap();
-    let laws = Laws::start(&world).await;
+    let laws = Laws::start(&world, SUBJECTS).await;
     let town = Town { api: Api::of(&world) };
     town.found(&mut random, classic).await;
     let mut broken = Vec::new();

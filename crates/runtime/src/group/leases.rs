@@ -1,0 +1,154 @@
+//! The requests about a group's Leases.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use muster_machinery::{
+    election::{Answer, Request},
+    group::{Config, GROUP, Step},
+};
+use muster_objects::Lease;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::client::{Client, ClientError, Form, Frames};
+
+/// How long a watch is asked to last, in seconds.
+const WATCH_SECONDS: u64 = 300;
+/// The shortest time that a request may take, however short the renew deadline.
+const LEAST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Reads and writes the Leases of one group.
+#[derive(Clone)]
+pub(super) struct Leases {
+    client: Client,
+    collection: String,
+    selector: String,
+    /// The name of the group's Lease.
+    name: String,
+    renew_deadline: Duration,
+}
+
+/// A list of Leases, or the Lease of a watch event.
+#[derive(Deserialize)]
+struct List {
+    metadata: ListMeta,
+    #[serde(default)]
+    items: Vec<Lease>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListMeta {
+    #[serde(default)]
+    resource_version: String,
+}
+
+impl Leases {
+    pub(super) fn new(client: Client, config: &Config) -> Self {
+        let election = &config.election;
+        Self {
+            client,
+            collection: format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", election.namespace),
+            // What a label's value may have needs no escape, and neither does the slash of the key.
+            selector: format!("labelSelector={GROUP}%3D{}", config.group),
+            name: election.name.clone(),
+            renew_deadline: election.renew_deadline,
+        }
+    }
+
+    /// All Leases of the group as they are now, the Lease of the election if it is not among them, and the version of the
+    /// list. `None` if one of that could not be read.
+    pub(super) async fn list(&self) -> Option<(Vec<Lease>, Option<Lease>, String)> {
+        let reading = async {
+            let list = self.client.get(&format!("{}?{}", self.collection, self.selector)).await?.body;
+            let list: List = serde_json::from_slice(&list).map_err(|error| self.unreadable(error))?;
+            if list.items.iter().any(|lease| lease.name() == self.name) {
+                return Ok((list.items, None, list.metadata.resource_version));
+            }
+            let group = match self.client.get(&self.path(&self.name)).await {
+                Ok(answer) => Some(serde_json::from_slice(&answer.body).map_err(|error| self.unreadable(error))?),
+                Err(error) if error.is_not_found() => None,
+                Err(error) => return Err(error),
+            };
+            Ok((list.items, group, list.metadata.resource_version))
+        };
+        match tokio::time::timeout((self.renew_deadline / 2).max(LEAST_TIMEOUT), reading).await {
+            Ok(Ok(read)) => Some(read),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the leases of the group were not read");
+                None
+            }
+            Err(_) => {
+                tracing::warn!("no answer about the leases of the group");
+                None
+            }
+        }
+    }
+
+    /// Sends what a step asks for, and says about which Lease it was. Of a deletion [`Answer::NotFound`] says that the Lease
+    /// is gone. `None` where there is no answer, or a refusal.
+    pub(super) async fn write(&self, step: &Step) -> (String, Option<Answer>) {
+        let (name, writing) = match step {
+            Step::Write(Request::Create(lease)) => (lease.name(), Writing::Create(body(lease))),
+            Step::Write(Request::Replace(lease)) => (lease.name(), Writing::Replace(body(lease))),
+            Step::Delete(lease) => {
+                let these = json!({"uid": lease.uid(), "resourceVersion": lease.resource_version()});
+                let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": these});
+                (lease.name(), Writing::Delete(Bytes::from(options.to_string())))
+            }
+            Step::Write(Request::Get) | Step::Open { .. } | Step::Close(_) | Step::Weigh => {
+                return (String::new(), None);
+            }
+        };
+        let (path, deletes) = (self.path(name), matches!(writing, Writing::Delete(_)));
+        let sending = async {
+            match writing {
+                Writing::Create(body) => self.client.post(&self.collection, body).await,
+                Writing::Replace(body) => self.client.put(&path, body).await,
+                Writing::Delete(options) => self.client.delete(&path, Some(options)).await,
+            }
+        };
+        let answer = match tokio::time::timeout((self.renew_deadline / 4).max(LEAST_TIMEOUT), sending).await {
+            Ok(Ok(_)) if deletes => Some(Answer::NotFound),
+            Ok(Ok(answer)) => serde_json::from_slice(&answer.body).ok().map(Answer::Lease),
+            Ok(Err(error)) if deletes && error.is_not_found() => Some(Answer::NotFound),
+            Ok(Err(error)) => {
+                tracing::debug!(lease = name, %error, "a lease of the group was not written");
+                None
+            }
+            Err(_) => {
+                tracing::warn!(lease = name, "no answer about a lease of the group");
+                None
+            }
+        };
+        (name.to_owned(), answer)
+    }
+
+    /// A watch of the Leases from a version on.
+    pub(super) async fn watch(&self, version: &str) -> Result<Frames, ClientError> {
+        let Self { collection, selector, .. } = self;
+        let path =
+            format!("{collection}?{selector}&watch=true&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}");
+        self.client.watch(&path, Form::Full).await
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.collection)
+    }
+
+    fn unreadable(&self, error: serde_json::Error) -> ClientError {
+        ClientError::Answer { method: http::Method::GET, path: self.collection.clone(), source: Box::new(error) }
+    }
+}
+
+enum Writing {
+    Create(Bytes),
+    Replace(Bytes),
+    Delete(Bytes),
+}
+
+fn body(lease: &Lease) -> Bytes {
+    // A lease is made of strings, numbers and maps with string keys: there is nothing in it that has no JSON.
+    Bytes::from(serde_json::to_vec(lease).unwrap_or_default())
+}
