@@ -117,12 +117,12 @@ impl Part for DeploymentController {
         self.inner.shell.begin_inside(source)
     }
 
-    fn add_to(&self, inside: &mut Inside, controller: &'static str) {
+    fn add_to(&self, inside: &mut Inside, controller: &'static str, first: bool) {
         let Inner { pods, sets, deployments, shell } = &*self.inner;
         informer(inside, PlanResource::PODS.kind, pods, shell.recording());
         informer(inside, PlanResource::REPLICA_SETS.kind, sets, shell.recording());
         informer(inside, PlanResource::DEPLOYMENTS.kind, deployments, shell.recording());
-        shell.add_to(inside, controller);
+        shell.add_to(inside, controller, first);
     }
 }
 

@@ -18,8 +18,8 @@ pub(crate) trait Part {
     /// What all controllers of its manager share.
     fn begin(&self, source: Source) -> Inside;
 
-    /// Adds its own, under the name of this controller.
-    fn add_to(&self, inside: &mut Inside, controller: &'static str);
+    /// Adds its own, under the name of this controller; `first` of those that share a recorder.
+    fn add_to(&self, inside: &mut Inside, controller: &'static str, first: bool);
 }
 
 impl Explainer {
@@ -28,6 +28,26 @@ impl Explainer {
     /// # Errors
     /// If it runs no controller.
     pub fn inside(&self, role: Role) -> Result<Inside, NotExplained> {
+        Self::inside_of(std::slice::from_ref(self), role)
+    }
+
+    /// The same of several managers that share a recorder, each with a part of the objects.
+    ///
+    /// # Errors
+    /// If they run no controller, or there are none of them.
+    pub fn inside_of(managers: &[Self], role: Role) -> Result<Inside, NotExplained> {
+        let mut whole: Option<Inside> = None;
+        for manager in managers {
+            let part = manager.part(role, whole.is_none())?;
+            match &mut whole {
+                None => whole = Some(part),
+                Some(whole) => whole.absorb(part),
+            }
+        }
+        whole.ok_or(NotExplained::NothingRuns)
+    }
+
+    fn part(&self, role: Role, first_manager: bool) -> Result<Inside, NotExplained> {
         let Self { deployments, replicasets, replicationcontrollers } = self;
         let parts: Vec<(Name, &dyn Part)> = [
             deployments.as_ref().map(|part| (manager::DEPLOYMENT, part as &dyn Part)),
@@ -40,7 +60,7 @@ impl Explainer {
         let (_, first) = parts.first().ok_or(NotExplained::NothingRuns)?;
         let mut inside = first.begin(Source::Manager { role });
         for (controller, part) in parts {
-            part.add_to(&mut inside, controller.name);
+            part.add_to(&mut inside, controller.name, first_manager);
         }
         inside.informers.sort_by(|one, other| one.kind.cmp(&other.kind));
         Ok(inside)

@@ -125,11 +125,11 @@ where
         self.inner.shell.begin_inside(source)
     }
 
-    fn add_to(&self, inside: &mut Inside, controller: &'static str) {
+    fn add_to(&self, inside: &mut Inside, controller: &'static str, first: bool) {
         let Inner { pods, owners, shell, .. } = &*self.inner;
         informer(inside, PlanResource::PODS.kind, pods, shell.recording());
         informer(inside, O::IDENTITY.resource.kind, owners, shell.recording());
-        shell.add_to(inside, controller);
+        shell.add_to(inside, controller, first);
     }
 }
 

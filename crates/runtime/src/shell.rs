@@ -26,7 +26,7 @@ use muster_controllers::{
 };
 use muster_inspect::{
     explain::Source,
-    history::{Account, Accountable, Answered, Ended, History, Last, Woken},
+    history::{Account, Accountable, Answered, Ended, History, Last, Waits, Woken},
     inside::{Inside, MOST_EXPECTED, MOST_KEYS, MOST_SYNCS, Queue as QueueInside},
 };
 use muster_machinery::{Remedy, expectations::Unmet};
@@ -234,12 +234,15 @@ impl<B: Books> Shell<B> {
         inside
     }
 
-    /// Adds the queue and the expectations of the controller of that name.
-    pub(crate) fn add_to(&self, inside: &mut Inside, controller: &'static str) {
+    /// Adds the queue and the expectations of the controller of that name. What the recorder knows of keys that are in no
+    /// queue is told by the `first` of those that share it.
+    pub(crate) fn add_to(&self, inside: &mut Inside, controller: &'static str, first: bool) {
         let looked = self.queue.look(MOST_KEYS);
         let keys = looked.first.iter().map(|(key, _)| key);
         let waits = self.recording.with(|recorder, now| recorder.waits(self.kind, keys, MOST_KEYS, now));
-        inside.queues.push(QueueInside::of(controller, self.kind, looked, waits.unwrap_or_default()));
+        let waits = waits.unwrap_or_default();
+        let waits = if first { waits } else { Waits { of: waits.of, ..Waits::default() } };
+        inside.queues.push(QueueInside::of(controller, self.kind, looked, waits));
         let (unmet, now) = {
             let (books, now) = self.books();
             (books.unmet(MOST_EXPECTED, now), now)

@@ -90,6 +90,8 @@ pub enum Role {
     Standby,
     /// It runs without an election, and writes.
     Unelected,
+    /// It is one of a group that share the cluster, and has the object's shard.
+    Member,
 }
 
 /// Which object is explained.

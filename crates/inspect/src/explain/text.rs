@@ -59,6 +59,9 @@ fn write_source(f: &mut fmt::Formatter<'_>, explanation: &Explanation) -> fmt::R
         Source::Manager { role: Role::Unelected } => {
             writeln!(f, "  Source:  a manager that runs without an election, at {at}")
         }
+        Source::Manager { role: Role::Member } => {
+            writeln!(f, "  Source:  the manager that has its shard, at {at}")
+        }
     }
 }
 

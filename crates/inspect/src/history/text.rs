@@ -45,6 +45,7 @@ pub(crate) fn teller(source: &Source) -> &'static str {
         Source::Manager { role: Role::Leader } => "the manager that leads",
         Source::Manager { role: Role::Standby } => "a manager that stands by, and syncs nothing",
         Source::Manager { role: Role::Unelected } => "a manager that runs without an election",
+        Source::Manager { role: Role::Member } => "a manager of a group, for the shards that it has",
         Source::Api => "nobody who syncs",
     }
 }

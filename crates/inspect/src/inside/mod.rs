@@ -258,8 +258,43 @@ impl Inside {
             deletions: unmet.deletions as u64,
             age: now.saturating_since(unmet.since),
         }));
+        self.oldest_expectations();
+    }
+
+    fn oldest_expectations(&mut self) {
         self.expectations.sort_by_key(|expected| std::cmp::Reverse(expected.age));
         self.expectations.truncate(MOST_EXPECTED);
+    }
+
+    /// Adds what another manager of the same process does, which has a part of the objects of each kind. What all managers
+    /// of a process record together is in here already.
+    pub fn absorb(&mut self, other: Self) {
+        for informer in other.informers {
+            match self.informers.iter_mut().find(|known| known.kind == informer.kind) {
+                None => self.informers.push(informer),
+                Some(known) => known.absorb(&informer),
+            }
+        }
+        for queue in other.queues {
+            match self.queues.iter_mut().find(|known| known.controller == queue.controller) {
+                None => self.queues.push(queue),
+                Some(known) => known.absorb(queue),
+            }
+        }
+        self.unmet += other.unmet;
+        self.expectations.extend(other.expectations);
+        self.oldest_expectations();
+    }
+}
+
+impl Informer {
+    /// Adds another part of the objects of the kind. The whole is as current as the part that is most behind.
+    fn absorb(&mut self, other: &Self) {
+        self.synced &= other.synced;
+        self.objects += other.objects;
+        self.version = self.version.min(other.version);
+        self.changed_ago = self.changed_ago.zip(other.changed_ago).map(|(one, another)| one.max(another));
+        self.lag = self.lag.max(other.lag);
     }
 }
 
@@ -296,6 +331,20 @@ impl Queue {
             waiting: (looked.delayed + count) as u64,
             keys,
         }
+    }
+}
+
+impl Queue {
+    /// Adds another queue of the controller. Of keys in one state those that have waited longest are first, then those that
+    /// are due first.
+    fn absorb(&mut self, other: Self) {
+        self.ready += other.ready;
+        self.working += other.working;
+        self.waiting += other.waiting;
+        self.keys.extend(other.keys);
+        let soonest = |key: &Key| key.due.filter(|_| key.on.is_none());
+        self.keys.sort_by_key(|key| (key.state, soonest(key).is_some(), std::cmp::Reverse(key.time), soonest(key)));
+        self.keys.truncate(MOST_KEYS);
     }
 }
 

@@ -19,6 +19,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use muster_apiserver::serve::{self, serve_service};
 use muster_runtime::election::Leadership;
+use muster_runtime::group::Member;
 use muster_runtime::manager::Manager;
 use muster_runtime::metrics::Metrics;
 use muster_runtime::shadow::Shadow;
@@ -51,12 +52,35 @@ impl Endpoint {
         explaining: (Explaining, Door),
         stopping: Shutdown,
     ) -> Result<Option<Self>> {
+        let unsynced = manager.unsynced();
         let health = Health {
             controllers: manager.controllers().collect(),
-            unsynced: manager.unsynced(),
+            unsynced: Box::new(move || unsynced.has_changed().is_ok().then(|| *unsynced.borrow())),
             leadership,
             stopping,
             metrics: manager.metrics(),
+        };
+        Self::open_with(flags, health, explaining)
+    }
+
+    /// The same for a member of a group, which runs these controllers for each of its shards.
+    ///
+    /// # Errors
+    /// As [`Endpoint::open`].
+    pub(super) fn open_for_member(
+        flags: &Flags,
+        member: &Member,
+        controllers: Vec<&'static str>,
+        explaining: (Explaining, Door),
+        stopping: Shutdown,
+    ) -> Result<Option<Self>> {
+        let seat = member.seat();
+        let health = Health {
+            controllers,
+            unsynced: Box::new(move || seat.unsynced()),
+            leadership: Some(member.leadership()),
+            stopping,
+            metrics: member.metrics(),
         };
         Self::open_with(flags, health, explaining)
     }
@@ -72,6 +96,7 @@ impl Endpoint {
         stopping: Shutdown,
     ) -> Result<Option<Self>> {
         let (unsynced, metrics) = (shadow.unsynced(), shadow.metrics());
+        let unsynced: Unsynced = Box::new(move || unsynced.has_changed().is_ok().then(|| *unsynced.borrow()));
         let health = Health { controllers: vec!["shadow"], unsynced, leadership: None, stopping, metrics };
         Self::open_with(flags, health, explaining)
     }
@@ -98,11 +123,13 @@ impl Endpoint {
     }
 }
 
+/// How many controllers still wait for their caches; `None` once they have ended.
+type Unsynced = Box<dyn Fn() -> Option<usize> + Send + Sync>;
+
 /// What is asked for the answers.
 struct Health {
     controllers: Vec<&'static str>,
-    /// How many controllers still wait for their caches; closed once they have ended.
-    unsynced: watch::Receiver<usize>,
+    unsynced: Unsynced,
     /// None where there is no election.
     leadership: Option<Leadership>,
     stopping: Shutdown,
@@ -122,12 +149,12 @@ impl Health {
         match path {
             "healthz" | "livez" => {
                 // After a stop that is as it should be, and the endpoint closes last.
-                let ended = self.unsynced.has_changed().is_err() && !self.stopping.is_stopped();
+                let ended = (self.unsynced)().is_none() && !self.stopping.is_stopped();
                 let alive = || if ended { Err("the controllers have ended".to_owned()) } else { Ok(()) };
                 checks.extend(self.controllers.iter().map(|name| (*name, alive())));
             }
             "readyz" => {
-                let unsynced = *self.unsynced.borrow();
+                let unsynced = (self.unsynced)().unwrap_or_default();
                 let synced =
                     if unsynced == 0 { Ok(()) } else { Err(format!("{unsynced} controllers wait for caches")) };
                 let stopping = self.stopping.is_stopped();
@@ -263,6 +290,7 @@ mod tests {
         let (trigger, stopping) = shutdown::channel();
         let metrics = Metrics::new(Clock::system());
         let controllers = vec!["replicaset-controller"];
+        let waiting: Unsynced = Box::new(move || waiting.has_changed().is_ok().then(|| *waiting.borrow()));
         (Health { controllers, unsynced: waiting, leadership: None, stopping, metrics }, unsynced, trigger)
     }
 

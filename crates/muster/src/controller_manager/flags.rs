@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, ValueEnum, value_parser};
 use http::Uri;
 use muster_cluster::parse_duration;
 use muster_machinery::election::Config;
+use muster_machinery::group::{Config as GroupConfig, MOST_SHARDS};
 use muster_runtime::history::HISTORY_BYTES;
 
 use super::logging::{self, Format};
@@ -113,6 +114,18 @@ pub(crate) struct Flags {
     )]
     pub(crate) leader_elect_resource_namespace: String,
 
+    /// Into how many shards the cluster's namespaces are cut, for all processes of a --group to work at once, each for its
+    /// own; without it one process leads
+    #[arg(
+        long, value_name = "N", requires = "group", value_parser = value_parser!(u32).range(1..=i64::from(MOST_SHARDS)),
+        conflicts_with = "shadow", help_heading = "Leader election"
+    )]
+    pub(crate) shards: Option<u32>,
+
+    /// The name of the group of processes that share the cluster
+    #[arg(long, value_name = "NAME", requires = "shards", help_heading = "Leader election")]
+    pub(crate) group: Option<String>,
+
     /// The address that /healthz, /livez, /readyz, /metrics and /explain are served on; anybody who reaches it may read
     /// the first four, and have explained what the API server lets him read
     #[arg(long, value_name = "IP", default_value = "0.0.0.0", help_heading = "Health and metrics (HTTPS)")]
@@ -168,7 +181,10 @@ Examples:
   # Only ReplicaSets, health and metrics on the loopback address only, JSON logs
   muster controller-manager --controllers replicaset --bind-address 127.0.0.1 --logging-format json
 
-  # The same as a file
+  # One of several that share the cluster, all of which work
+  muster controller-manager --kubeconfig muster.conf --shards 32 --group main
+
+  # Settings as a file
   printf 'controllers: [replicaset]\\nbind-address: 127.0.0.1\\nlogging-format: json\\n' > muster.yaml
   muster controller-manager --config muster.yaml
 
@@ -190,6 +206,12 @@ impl Flags {
     /// Starts the log that the flags ask for.
     pub(crate) fn start_log(&self) {
         logging::start(self.logging_format, self.verbosity);
+    }
+
+    /// The group that the flags ask for; `None` for one leader.
+    pub(crate) fn group(&self, identity: &str) -> Option<GroupConfig> {
+        let (shards, group) = (self.shards?, self.group.clone()?);
+        Some(GroupConfig { election: self.election(identity.to_owned()), group, shards })
     }
 
     /// The election that the flags ask for.

@@ -6,6 +6,8 @@
 //!                                                        \           \                  |
 //!                                                         +-----------+---> endpoint <--+
 //! ```
+//!
+//! With `--shards` it is [one of several](group) that all work.
 
 pub(crate) mod arguments;
 mod certificate;
@@ -13,6 +15,7 @@ mod controllers;
 pub(crate) mod endpoint;
 pub(crate) mod flags;
 mod foreign;
+mod group;
 mod identity;
 mod logging;
 
@@ -74,6 +77,9 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
     let client = Client::connect(&config, &client_options).map_err(whole)?;
     if flags.shadow.is_on() {
         return crate::shadow::run(flags, &client, Door::new(&config), &options, &mut signals).await;
+    }
+    if flags.shards.is_some() {
+        return group::run(flags, &client, agent, options, Door::new(&config), &mut signals).await;
     }
     let elector = if flags.leader_elect { Some(elector(flags, &client, agent)?) } else { None };
 

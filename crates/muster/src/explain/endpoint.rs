@@ -16,10 +16,12 @@ use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use muster_apiserver::ApiServer;
 use muster_apiserver::http::muster::{Asked, Extension};
+use muster_inspect::explain::Role;
 use muster_objects::meta::ObjectKey;
 use muster_objects::names::is_dns1123_subdomain;
 use muster_runtime::client::ApiError;
-use muster_runtime::explain::{Kind, NotExplained};
+use muster_runtime::explain::{Explainer, Kind, NotExplained};
+use muster_runtime::group::{Found, Seat};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -44,6 +46,8 @@ pub(crate) struct Explaining {
 enum Known {
     /// The managers of a process.
     Manager(Teller),
+    /// A member of a group, which knows who has what.
+    Member(Seat),
     /// What a shadow keeps.
     Shadow(Kept),
 }
@@ -61,6 +65,11 @@ impl Explaining {
     /// Answers out of the manager that `teller` names.
     pub(crate) fn new(teller: Teller) -> Self {
         Self::out_of(Known::Manager(teller))
+    }
+
+    /// Answers out of the shards that a member has.
+    pub(crate) fn of_member(seat: Seat) -> Self {
+        Self::out_of(Known::Member(seat))
     }
 
     /// Answers out of what a shadow keeps.
@@ -97,7 +106,11 @@ impl Explaining {
             door.pass(authorization, question.object().map(|(kind, key)| (*kind, key))).await?;
         }
         let json = match &self.known {
-            Known::Manager(teller) => by_manager(teller, &question).await?,
+            Known::Manager(teller) => {
+                let leading = teller().ok_or_else(|| unavailable("no manager leads at the moment"))?;
+                by_manager(&leading.0, leading.1, &question).await?
+            }
+            Known::Member(seat) => by_member(seat, &question).await?,
             Known::Shadow(kept) => {
                 by_shadow(kept, &question).map_err(|error| refusal(404, "NotFound", error.to_string()))?
             }
@@ -110,10 +123,8 @@ impl Explaining {
 /// An answer, or why it is not written.
 type Json = serde_json::Result<Vec<u8>>;
 
-async fn by_manager(teller: &Teller, question: &Question) -> Result<Json, ApiError> {
+async fn by_manager(explainer: &Explainer, role: Role, question: &Question) -> Result<Json, ApiError> {
     let not_explained = |error| not_explained(&error);
-    let (explainer, role) = teller()
-        .ok_or_else(|| refusal(503, "ServiceUnavailable", "no manager leads at the moment, try again in a moment"))?;
     Ok(match question {
         Question::Now((kind, key)) => {
             let explained = explainer.explain(*kind, key, role, MOST_PLACES).await;
@@ -125,6 +136,28 @@ async fn by_manager(teller: &Teller, question: &Question) -> Result<Json, ApiErr
         }
         Question::Inside => serde_json::to_vec(&explainer.inside(role).map_err(not_explained)?),
     })
+}
+
+async fn by_member(seat: &Seat, question: &Question) -> Result<Json, ApiError> {
+    let Some((_, key)) = question.object() else {
+        let inside = Explainer::inside_of(&seat.explainers(), Role::Member);
+        return Ok(serde_json::to_vec(&inside.map_err(|error| not_explained(&error))?));
+    };
+    match seat.find(&key.namespace) {
+        Found::Mine(explainer) => by_manager(&explainer, Role::Member, question).await,
+        Found::Other(identity) => Err(refusal(
+            421,
+            "MisdirectedRequest",
+            format!("namespace {:?} is in a shard of another member of the group: {identity}", key.namespace),
+        )),
+        Found::Nobody => {
+            Err(unavailable(&format!("no member of the group has the shard of namespace {:?}", key.namespace)))
+        }
+    }
+}
+
+fn unavailable(why: &str) -> ApiError {
+    refusal(503, "ServiceUnavailable", format!("{why}, try again in a moment"))
 }
 
 /// The error says what a shadow does not tell.

@@ -134,6 +134,7 @@ fn drawn(inside: &Inside, rates: &Rates) -> Vec<Fragment> {
         Source::Manager { role: Role::Leader } => "Told by the manager that leads.",
         Source::Manager { role: Role::Standby } => "Told by a manager that stands by: it syncs nothing.",
         Source::Manager { role: Role::Unelected } => "Told by the manager, which runs without an election.",
+        Source::Manager { role: Role::Member } => "Told by one manager of a group, of the shards that it has.",
         Source::Api => "Told by nobody who syncs.",
     };
     let mut fragments = vec![

@@ -71,6 +71,7 @@ fn next(explained: Result<Explanation, String>) -> Markup {
         Source::Manager { role: Role::Leader } => "said by the manager that leads",
         Source::Manager { role: Role::Standby } => "said by a manager that stands by",
         Source::Manager { role: Role::Unelected } => "said by the manager",
+        Source::Manager { role: Role::Member } => "said by the manager that has its shard",
     };
     html! {
         section {

@@ -238,7 +238,7 @@ impl Client {
     pub fn fenced(&self, fence: Fence) -> Self {
         if let Some(Gate { fence: outer, transport }) = self.gate.clone() {
             let fence: Fence = Arc::new(move || outer() && fence());
-            return Self { inner: Arc::clone(&self.inner), gate: Some(Gate { fence, transport }) };
+            return Self { gate: Some(Gate { fence, transport }), ..self.clone() };
         }
         let transport = self.inner.transport.another(Some(&fence)).map(Arc::from);
         Self { gate: Some(Gate { fence, transport }), ..self.clone() }

@@ -18,7 +18,6 @@ mod flights;
 mod leases;
 mod weigh;
 
-
 use std::{
     collections::BTreeMap,
     sync::{
@@ -97,6 +96,8 @@ struct Inner {
 /// A shard that is open.
 struct Open {
     explainer: Explainer,
+    /// How many of its controllers still wait for their caches.
+    unsynced: watch::Receiver<usize>,
     pods: Option<Store<Pod>>,
     stop: Trigger,
 }
@@ -389,7 +390,8 @@ impl Work {
         let works = manager.controllers().next().is_some();
         let pods = works.then(|| manager.informers().of::<Pod>(&WatchedResource::pods()).store());
         let (stop, stopped) = shutdown::channel();
-        seat.open().insert(shard, Open { explainer: manager.explainer(), pods, stop });
+        let (explainer, unsynced) = (manager.explainer(), manager.unsynced());
+        seat.open().insert(shard, Open { explainer, unsynced, pods, stop });
         tracing::info!(shard, %range, "working for a shard");
         let doubt = seat.group().config().election.lease_duration;
         self.managers.spawn(of_the_same(async move {
@@ -469,6 +471,13 @@ impl Seat {
     #[must_use]
     pub fn explainers(&self) -> Vec<Explainer> {
         self.open().values().map(|open| open.explainer.clone()).collect()
+    }
+
+    /// How many controllers of all its shards still wait for their caches; `None` where one has ended that nobody stopped.
+    #[must_use]
+    pub fn unsynced(&self) -> Option<usize> {
+        let one = |open: &Open| open.unsynced.has_changed().is_ok().then(|| *open.unsynced.borrow());
+        self.open().values().map(|open| one(open).or(open.stop.subscribe().is_stopped().then_some(0))).sum()
     }
 
     /// Whether a write may be sent by this member at all: by its own term and the group's.
