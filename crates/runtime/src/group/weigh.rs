@@ -14,8 +14,8 @@ const PAGE: u32 = 500;
 #[derive(Deserialize)]
 struct Page {
     metadata: PageMeta,
-    #[serde(default)]
-    items: Vec<Item>,
+    /// `null` where there are none, as kube-apiserver writes an empty list of metadata.
+    items: Option<Vec<Item>>,
 }
 
 #[derive(Deserialize)]
@@ -47,7 +47,7 @@ pub(super) async fn weigh(client: Client) -> Option<Weights> {
                 return None;
             }
         };
-        for item in page.items {
+        for item in page.items.into_iter().flatten() {
             *namespaces.entry(shard::hash(&item.metadata.namespace)).or_default() += 1;
         }
         if page.metadata.next.is_empty() {
@@ -66,4 +66,36 @@ async fn page(client: &Client, next: &str) -> Result<Page, ClientError> {
         path,
         source: Box::new(error),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::server;
+
+    /// Contract: SH-01
+    #[tokio::test(start_paused = true)]
+    async fn pages_are_added_up_and_kube_apiserver_writes_an_empty_list_as_null() {
+        for (pages, expected) in [
+            (vec![r#"{"metadata":{"resourceVersion":"1"},"items":null}"#], Some(Weights::default())),
+            (
+                vec![
+                    r#"{"metadata":{"continue":"a/b"},"items":[{"metadata":{"namespace":"shop"}}]}"#,
+                    r#"{"metadata":{},"items":[{"metadata":{"namespace":"shop"}},{"metadata":{"namespace":"x"}}]}"#,
+                ],
+                Some(Weights::new([(shard::hash("shop"), 2), (shard::hash("x"), 1)])),
+            ),
+            (vec!["no list"], None),
+        ] {
+            let (client, mut server) = server();
+            let weighing = tokio::spawn(weigh(client));
+            for (number, page) in pages.into_iter().enumerate() {
+                let asked = server.next().await;
+                let next = if number == 0 { "" } else { "a%2Fb" };
+                assert_eq!(asked.path, format!("/api/v1/pods?limit=500&continue={next}"));
+                asked.answer(200, page);
+            }
+            assert_eq!(weighing.await.unwrap(), expected);
+        }
+    }
 }
