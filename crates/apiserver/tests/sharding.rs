@@ -165,6 +165,30 @@ async fn only_a_list_in_its_own_type_says_that_it_is_of_a_shard() {
 
 /// Contract: API-38
 #[tokio::test(start_paused = true)]
+async fn a_list_of_custom_objects_has_what_is_within_and_does_not_say_so() {
+    let (server, namespaces) = filled().await;
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}},
+    });
+    let names_of = json!({"kind": "Foo", "plural": "foos"});
+    let definition = json!({
+        "metadata": {"name": "foos.example.com"},
+        "spec": {"group": "example.com", "names": names_of, "scope": "Namespaced", "versions": [version]},
+    });
+    server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    for namespace in &namespaces {
+        let foo = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "f"}});
+        let made = server.post(&format!("/apis/example.com/v1/namespaces/{namespace}/foos"), &foo).await;
+        assert_eq!(made.status, 201, "{}", made.json());
+    }
+    let list = server.get(&sharded("/apis/example.com/v1/foos", &lower().selector())).await.json();
+    let within = namespaces.iter().filter(|name| lower().has_namespace(name)).map(|name| format!("{name}/f"));
+    assert_eq!(names(&list), within.collect::<Vec<_>>());
+    assert_eq!(list["metadata"]["shardInfo"], Value::Null);
+}
+
+/// Contract: API-38
+#[tokio::test(start_paused = true)]
 async fn a_watch_tells_what_is_within_its_ranges() {
     let (server, namespaces) = filled().await;
     let of = |range: HashRange| namespaces.iter().find(|name| range.has_namespace(name)).expect("one").clone();

@@ -94,7 +94,7 @@ impl Front {
     }
 
     /// The path to ask the server for, or the answer.
-    fn passes(&self, path: &str) -> Result<String, Response<Body>> {
+    fn passes(&self, path: &str) -> Result<String, Box<Response<Body>>> {
         let mut state = self.lock();
         state.asked.push(path.to_owned());
         if path.contains("watch=true") && std::mem::take(&mut state.expired) {
@@ -115,14 +115,14 @@ pub(crate) fn escaped(text: &str) -> String {
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-fn refusal(code: u16, reason: &str) -> Response<Body> {
+fn refusal(code: u16, reason: &str) -> Box<Response<Body>> {
     let status = format!(
         r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","reason":"{reason}","code":{code}}}"#
     );
     let body = Full::new(Bytes::from(status)).map_err(|never: Infallible| match never {}).boxed_unsync();
     let mut answer = Response::new(body);
     *answer.status_mut() = StatusCode::from_u16(code).unwrap();
-    answer
+    Box::new(answer)
 }
 
 impl tower::Service<Request<Full<Bytes>>> for Front {
@@ -137,7 +137,7 @@ impl tower::Service<Request<Full<Bytes>>> for Front {
     fn call(&mut self, mut request: Request<Full<Bytes>>) -> Self::Future {
         let path = match self.passes(&request.uri().to_string()) {
             Ok(path) => path,
-            Err(answer) => return Box::pin(async { Ok(answer) }),
+            Err(answer) => return Box::pin(async { Ok(*answer) }),
         };
         *request.uri_mut() = path.parse().unwrap();
         let watched = path.contains("watch=true").then(|| self.lock().flow.subscribe());
