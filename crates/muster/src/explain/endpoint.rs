@@ -97,7 +97,7 @@ impl Explaining {
             door.pass(authorization, question.object().map(|(kind, key)| (*kind, key))).await?;
         }
         let json = match &self.known {
-            Known::Manager(teller) => by_manager(teller, &question).await?,
+            Known::Manager(teller) => by_manager(teller, &question)?,
             Known::Shadow(kept) => {
                 by_shadow(kept, &question).map_err(|error| refusal(404, "NotFound", error.to_string()))?
             }
@@ -110,13 +110,13 @@ impl Explaining {
 /// An answer, or why it is not written.
 type Json = serde_json::Result<Vec<u8>>;
 
-async fn by_manager(teller: &Teller, question: &Question) -> Result<Json, ApiError> {
+fn by_manager(teller: &Teller, question: &Question) -> Result<Json, ApiError> {
     let not_explained = |error| not_explained(&error);
     let (explainer, role) = teller()
         .ok_or_else(|| refusal(503, "ServiceUnavailable", "no manager leads at the moment, try again in a moment"))?;
     Ok(match question {
         Question::Now((kind, key)) => {
-            let explained = explainer.explain(*kind, key, role, MOST_PLACES).await;
+            let explained = explainer.explain(*kind, key, role, MOST_PLACES);
             serde_json::to_vec(&explained.map_err(not_explained)?)
         }
         Question::History((kind, key), since) => {
