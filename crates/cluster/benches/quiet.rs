@@ -104,7 +104,6 @@ impl Stage {
             };
             let _ = tell.send((seen, Instant::now()));
         });
-        tokio::spawn(pods.run());
         // As the controllers watch them: those of all namespaces.
         let mut sets: Informer<ReplicaSet> =
             Informer::new(client.clone(), WatchedResource::replicasets(), Duration::ZERO, 2);
@@ -116,7 +115,11 @@ impl Stage {
                 let _ = told.send((Seen::Scaled, Instant::now()));
             }
         });
+        let (seen_pods, seen_sets) = (pods.store(), sets.store());
+        tokio::spawn(pods.run());
         tokio::spawn(sets.run());
+        seen_pods.synced().await;
+        seen_sets.synced().await;
         let stage = Self { client, metrics, created: tokio::sync::Mutex::new(created), _stop: stop };
         stage.create("quiet", "web", 0).await;
         stage
