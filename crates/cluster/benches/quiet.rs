@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// How often the quiet ReplicaSet is scaled in each measurement.
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 100;
 /// Its pause between two rounds.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Writes of the crowd that are under way at once.
@@ -148,8 +148,9 @@ impl Stage {
             next(&mut created).await;
             most_ready = most_ready.max(self.ready());
             tokio::time::sleep(PAUSE).await;
-            if (round + 1) % 50 == 0 {
-                println!("  {place}: {} of {ROUNDS}", round + 1);
+            if (round + 1) % 20 == 0 {
+                let ready = self.ready();
+                println!("  {place}: {} of {ROUNDS}, the last in {:.2?}, {ready} keys ready", round + 1, took[round]);
             }
         }
         took.sort_unstable();
