@@ -3,7 +3,7 @@
 //!
 //! The server, the controllers and both writers are in this process and share its cores.
 //!
-//! `cargo bench -p muster-cluster --bench quiet [-- REPLICASETS]`
+//! `cargo bench -p muster-cluster --bench quiet [-- REPLICASETS [ROUNDS]]`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use muster_runtime::shutdown;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// How often the quiet ReplicaSet is scaled in each measurement.
+/// How often the quiet ReplicaSet is scaled in each measurement, unless it is said.
 const ROUNDS: usize = 100;
 /// Its pause between two rounds.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -29,19 +29,20 @@ const PAUSE: Duration = Duration::from_millis(20);
 const SIDE_BY_SIDE: usize = 16;
 
 fn main() {
-    let crowd = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(20_000);
+    let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+    let (crowd, rounds) = (numbers.next().unwrap_or(20_000), numbers.next().unwrap_or(ROUNDS));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime can be built");
     runtime.block_on(async {
         let stage = Stage::set().await;
-        println!("{cores} cores; {ROUNDS} rounds each");
-        let empty = stage.measure("on an empty cluster").await;
+        println!("{cores} cores; {rounds} rounds each");
+        let empty = stage.measure("on an empty cluster", rounds).await;
         stage.create_crowd(crowd).await;
         let (writes, pushing) = stage.push(crowd);
         // The crowd is under way.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let (before, began) = (writes.load(Ordering::Relaxed), Instant::now());
-        let beside = stage.measure(&format!("beside {crowd} ReplicaSets")).await;
+        let beside = stage.measure(&format!("beside {crowd} ReplicaSets"), rounds).await;
         let rate = ratio(writes.load(Ordering::Relaxed) - before, 1) / began.elapsed().as_secs_f64();
         drop(pushing);
         println!("the crowd was scaled {rate:.0} times a second; {} keys were ready at most", beside.most_ready);
@@ -131,10 +132,10 @@ impl Stage {
     }
 
     /// Scales the quiet ReplicaSet up and down again, and says how long the pod took to come.
-    async fn measure(&self, place: &str) -> Found {
+    async fn measure(&self, place: &str, rounds: usize) -> Found {
         let mut created = self.created.lock().await;
-        let (mut took, mut seen, mut most_ready) = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS), 0);
-        for round in 0..ROUNDS {
+        let (mut took, mut seen, mut most_ready) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds), 0);
+        for round in 0..rounds {
             let began = Instant::now();
             scale(&self.client, "quiet", "web", 1).await;
             // The one watch may be behind the other.
@@ -150,17 +151,17 @@ impl Stage {
             tokio::time::sleep(PAUSE).await;
             if (round + 1) % 20 == 0 {
                 let ready = self.ready();
-                println!("  {place}: {} of {ROUNDS}, the last in {:.2?}, {ready} keys ready", round + 1, took[round]);
+                println!("  {place}: {} of {rounds}, the last in {:.2?}, {ready} keys ready", round + 1, took[round]);
             }
         }
         took.sort_unstable();
         seen.sort_unstable();
-        let found = Found { p50: took[ROUNDS / 2], p99: took[ROUNDS * 99 / 100], most_ready };
-        println!("{place}: p50 {:.2?}, p99 {:.2?}, longest {:.2?}", found.p50, found.p99, took[ROUNDS - 1]);
+        let found = Found { p50: took[rounds / 2], p99: took[rounds * 99 / 100], most_ready };
+        println!("{place}: p50 {:.2?}, p99 {:.2?}, longest {:.2?}", found.p50, found.p99, took[rounds - 1]);
         println!(
             "  of these until a watch of all ReplicaSets showed the scale: p50 {:.2?}, p99 {:.2?}",
-            seen[ROUNDS / 2],
-            seen[ROUNDS * 99 / 100]
+            seen[rounds / 2],
+            seen[rounds * 99 / 100]
         );
         found
     }
