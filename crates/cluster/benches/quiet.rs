@@ -1,5 +1,5 @@
-//! How long a quiet namespace waits beside a crowd: its one ReplicaSet is scaled again and again, on an empty cluster and
-//! then beside thousands of ReplicaSets of another namespace that are scaled without a pause (B-27).
+//! How long a quiet namespace waits beside a crowd: its one ReplicaSet is scaled again and again, on an empty cluster
+//! and then beside thousands of ReplicaSets of another namespace that are scaled without a pause (B-27).
 //!
 //! The server, the controllers and both writers are in this process and share its cores.
 //!

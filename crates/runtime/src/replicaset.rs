@@ -3,8 +3,8 @@
 //! The decisions are in `muster_controllers::replicaset`; here they get their locks and their clock. The
 //! ReplicationController controller is the same wiring for another kind (RC-01).
 //!
-//! Locks are taken in one order: pods, owners, books; that of a store's handlers before that of any cache. The queue's own
-//! lock is taken last and alone.
+//! Locks are taken in one order: pods, owners, books; that of a store's handlers before that of any cache. The queue's
+//! own lock is taken last and alone.
 
 use std::{future::Future, sync::Arc, time::Duration};
 

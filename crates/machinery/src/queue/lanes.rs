@@ -7,9 +7,9 @@ use super::turns::Turns;
 
 /// Of so many keys that are handed out, one is of low priority while both kinds wait.
 ///
-/// A permanent stream of changes must not keep a start from coming to its end, nor a resync. An eighth costs the changes
-/// little: the workers are theirs for seven turns of eight, and one that finds a worker's turn gone waits for one sync. A
-/// start takes eight times as long beside such a stream as it does alone.
+/// A permanent stream of changes must not keep a start from coming to its end, nor a resync. An eighth costs the
+/// changes little: the workers are theirs for seven turns of eight, and one whose turn is taken waits for one sync.
+/// A start takes eight times as long beside such a stream as it does alone.
 pub const TURNS_FOR_ONE_OF_LOW_PRIORITY: u32 = 8;
 
 /// How soon a key is to be worked on.

@@ -423,11 +423,8 @@ fn content(name: &str, version: u64) -> Value {
 async fn what_changed_is_worked_on_before_what_a_resync_added() {
     let (client, mut server) = server();
     let resync = Duration::from_secs(20);
-    let options = Options {
-        concurrent_replicaset_syncs: NonZeroUsize::MIN,
-        min_resync_period: resync,
-        ..replicaset_only()
-    };
+    let options =
+        Options { concurrent_replicaset_syncs: NonZeroUsize::MIN, min_resync_period: resync, ..replicaset_only() };
     let manager = Manager::new(&client, options);
     let explainer = manager.explainer();
     let (_trigger, stop) = shutdown::channel();
