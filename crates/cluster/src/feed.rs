@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_machinery::{Cached, Change};
+use muster_machinery::{Cached, Change, queue::Priority};
 use muster_runtime::informer::{Handler, Informer};
 
 /// Changes that were applied together, in their order.
@@ -38,7 +38,7 @@ impl<T: Cached> Fan<T> {
 }
 
 impl<T: Cached> Handler<T> for Fan<T> {
-    fn changed(&mut self, changes: &[Change<T>]) {
+    fn changed(&mut self, changes: &[Change<T>], _priority: Priority) {
         let batch: Batch<T> = changes.into();
         for listener in &self.listeners {
             listener(Arc::clone(&batch));

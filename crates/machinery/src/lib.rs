@@ -11,7 +11,7 @@
 //! | Module | What it is | Contract |
 //! |---|---|---|
 //! | [`cache`] | the objects of one kind, their indexes, and what changed | INF-03, 04, 07, 09, 10, B-15 |
-//! | [`queue`] | keys to be worked on, each once and by one worker | WQ |
+//! | [`queue`] | keys to be worked on, each once and by one worker, with turns for namespaces | WQ, SH-07, B-27, B-28 |
 //! | [`expectations`] | the writes that a controller's cache does not show yet | EX, B-01 |
 //! | [`consistency`] | what was written, and whether the caches have seen it | RS-19, B-17 |
 //! | [`claim`] | adopt, release, keep or ignore | RS-06 to RS-08 |

@@ -39,6 +39,18 @@ impl TokenBucket {
         start.saturating_since(now + self.tolerance)
     }
 
+    /// The first moment at which there is a token.
+    #[must_use]
+    pub fn next(&self) -> Moment {
+        self.booked_until - self.tolerance
+    }
+
+    /// Whether it has all its tokens.
+    #[must_use]
+    pub fn is_full(&self, now: Moment) -> bool {
+        self.booked_until <= now
+    }
+
     /// Takes a token if there is one now.
     pub fn try_take(&mut self, now: Moment) -> bool {
         let start = self.booked_until.max(now);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use muster_machinery::{Cached, Change};
+use muster_machinery::{Cached, Change, queue::Priority};
 use muster_objects::{Deployment, ReplicaSet, ReplicationController};
 use muster_runtime::client::Client;
 use muster_runtime::informer::{Handler, Informers, Store, WatchedResource};
@@ -54,7 +54,7 @@ struct Telling<T> {
 }
 
 impl<T: Cached> Handler<T> for Telling<T> {
-    fn changed(&mut self, changes: &[Change<T>]) {
+    fn changed(&mut self, changes: &[Change<T>], _priority: Priority) {
         if let Some(model) = self.model.get() {
             (self.tell)(model, changes);
         }

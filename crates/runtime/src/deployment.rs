@@ -16,7 +16,7 @@ use muster_controllers::plan::Resource as PlanResource;
 use muster_inspect::explain::{Explanation, Memory, Role, Source};
 use muster_inspect::history::{Ended, History};
 use muster_inspect::inside::Inside;
-use muster_machinery::{Cache, Change};
+use muster_machinery::{Cache, Change, queue::Priority};
 use muster_objects::{
     Deployment, Pod, ReplicaSet,
     meta::{ObjectKey, ResourceVersion},
@@ -128,8 +128,11 @@ impl Part for DeploymentController {
 
 impl Controller for DeploymentController {
     fn sync<'a>(&'a self, key: &'a ObjectKey) -> BoxFuture<'a, Synced> {
-        let begin = self.inner.begin(key);
-        Box::pin(self.inner.shell.sync(key, begin, DeploymentSync::new))
+        // In the future, so that a panic is one of the sync.
+        Box::pin(async move {
+            let begin = self.inner.begin(key);
+            self.inner.shell.sync(key, begin, DeploymentSync::new).await
+        })
     }
 
     fn deadline(&self) -> Option<Moment> {
@@ -177,7 +180,7 @@ impl Inner {
 struct PodHandler(Arc<Inner>);
 
 impl Handler<Pod> for PodHandler {
-    fn changed(&mut self, changes: &[Change<Pod>]) {
+    fn changed(&mut self, changes: &[Change<Pod>], priority: Priority) {
         let mut effects = Vec::new();
         {
             let pods = self.0.pods.read();
@@ -187,14 +190,14 @@ impl Handler<Pod> for PodHandler {
                 pod_changed(change, &pods, &sets, &deployments, |effect| effects.push((at, effect)));
             }
         }
-        self.0.shell.note(effects, |at| event(PlanResource::PODS.kind, &changes[at]));
+        self.0.shell.note(effects, priority, |at| event(PlanResource::PODS.kind, &changes[at]));
     }
 }
 
 struct SetHandler(Arc<Inner>);
 
 impl Handler<ReplicaSet> for SetHandler {
-    fn changed(&mut self, changes: &[Change<ReplicaSet>]) {
+    fn changed(&mut self, changes: &[Change<ReplicaSet>], priority: Priority) {
         let mut effects = Vec::with_capacity(changes.len());
         {
             let deployments = self.0.deployments.read();
@@ -208,7 +211,7 @@ impl Handler<ReplicaSet> for SetHandler {
                 tracing::error!(replicaset = %set, ?deployments, "user error! more than one Deployment selects it");
             }
         }
-        self.0.shell.note(effects, |at| event(PlanResource::REPLICA_SETS.kind, &changes[at]));
+        self.0.shell.note(effects, priority, |at| event(PlanResource::REPLICA_SETS.kind, &changes[at]));
     }
 
     fn reached(&mut self, version: ResourceVersion) {
@@ -219,12 +222,12 @@ impl Handler<ReplicaSet> for SetHandler {
 struct DeploymentHandler(Arc<Inner>);
 
 impl Handler<Deployment> for DeploymentHandler {
-    fn changed(&mut self, changes: &[Change<Deployment>]) {
+    fn changed(&mut self, changes: &[Change<Deployment>], priority: Priority) {
         let mut effects = Vec::with_capacity(changes.len());
         for (at, change) in changes.iter().enumerate() {
             deployment_changed(change, |effect| effects.push((at, effect)));
         }
-        self.0.shell.note(effects, |at| event(PlanResource::DEPLOYMENTS.kind, &changes[at]));
+        self.0.shell.note(effects, priority, |at| event(PlanResource::DEPLOYMENTS.kind, &changes[at]));
     }
 
     fn reached(&mut self, version: ResourceVersion) {

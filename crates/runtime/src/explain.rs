@@ -120,23 +120,15 @@ impl Explainer {
     ///
     /// # Errors
     /// If the object is not in the cache, or the controller does not run or is not ready.
-    pub async fn explain(
-        &self,
-        kind: Kind,
-        key: &ObjectKey,
-        role: Role,
-        most: usize,
-    ) -> Result<Explanation, NotExplained> {
+    pub fn explain(&self, kind: Kind, key: &ObjectKey, role: Role, most: usize) -> Result<Explanation, NotExplained> {
         let found = match kind {
             Kind::Deployment => match &self.deployments {
                 Some(controller) if controller.is_synced() => controller.explain(key, role),
                 Some(_) => return Err(NotExplained::NotSynced(kind)),
                 None => return Err(NotExplained::NotRun(kind)),
             },
-            Kind::ReplicaSet => of_replicas(self.replicasets.as_ref(), kind, key, role, most).await?,
-            Kind::ReplicationController => {
-                of_replicas(self.replicationcontrollers.as_ref(), kind, key, role, most).await?
-            }
+            Kind::ReplicaSet => of_replicas(self.replicasets.as_ref(), kind, key, role, most)?,
+            Kind::ReplicationController => of_replicas(self.replicationcontrollers.as_ref(), kind, key, role, most)?,
         };
         found.ok_or_else(|| NotExplained::NotFound { kind, key: key.clone() })
     }
@@ -165,7 +157,7 @@ impl Explainer {
     }
 }
 
-async fn of_replicas<O>(
+fn of_replicas<O>(
     controller: Option<&ReplicaController<O>>,
     kind: Kind,
     key: &ObjectKey,
@@ -180,7 +172,7 @@ where
     if !controller.is_synced() {
         return Err(NotExplained::NotSynced(kind));
     }
-    Ok(controller.explain(key, role, most).await)
+    Ok(controller.explain(key, role, most))
 }
 
 /// The same computed from lists of the object's namespace: of its own kind, of pods, and for a Deployment of

@@ -3,7 +3,8 @@
 //! The decisions are in `muster_controllers::replicaset`; here they get their locks and their clock. The
 //! ReplicationController controller is the same wiring for another kind (RC-01).
 //!
-//! Locks are taken in one order: pods, owners, books. The queue's own lock is taken last and alone.
+//! Locks are taken in one order: pods, owners, books; that of a store's handlers before that of any cache. The queue's
+//! own lock is taken last and alone.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -15,7 +16,7 @@ use muster_controllers::replicaset::{
 use muster_inspect::explain::{Explanation, Memory, Role, Source};
 use muster_inspect::history::{Ended, History};
 use muster_inspect::inside::Inside;
-use muster_machinery::{Cache, Cached, Change};
+use muster_machinery::{Cache, Cached, Change, queue::Priority};
 use muster_objects::{
     Pod,
     meta::{ObjectKey, ResourceVersion},
@@ -95,22 +96,20 @@ where
 
     /// What a sync of `key` would see and do now; `None` if the object does not exist. At most `most` places of the
     /// order of deletion are given.
-    pub(crate) async fn explain(&self, key: &ObjectKey, role: Role, most: usize) -> Option<Explanation> {
+    pub(crate) fn explain(&self, key: &ObjectKey, role: Role, most: usize) -> Option<Explanation> {
         let inner = &self.inner;
         let place = inner.shell.queue().place(key);
-        let (owner, begin, memory) = inner
-            .at_one_moment(|owners, pods, books, now| {
-                let owner = Owners::get(owners, key)?;
-                let newest = |resource: PlanResource| match resource {
-                    PlanResource::PODS => pods.newest(),
-                    _ => Owners::newest(owners),
-                };
-                let mut books = books.only(key);
-                let memory = Memory::of_replicas(&books, key, newest, place, now);
-                let begin = books.begin(key, owners, pods, inner.burst, now);
-                Some((owner, begin.map(|snapshot| snapshot.ranked_among(owners, pods)), memory))
-            })
-            .await?;
+        let (owner, begin, memory) = inner.at_one_moment(|owners, pods, books, now| {
+            let owner = Owners::get(owners, key)?;
+            let newest = |resource: PlanResource| match resource {
+                PlanResource::PODS => pods.newest(),
+                _ => Owners::newest(owners),
+            };
+            let mut books = books.only(key);
+            let memory = Memory::of_replicas(&books, key, newest, place, now);
+            let begin = books.begin(key, owners, pods, inner.burst, now);
+            Some((owner, begin.map(|snapshot| snapshot.ranked_among(owners, pods)), memory))
+        })?;
         let source = (Source::Manager { role }, Some(memory));
         Explanation::of_replicas::<O>(&owner, begin, source, most, inner.shell.server_now())
     }
@@ -140,7 +139,7 @@ where
 {
     fn sync<'a>(&'a self, key: &'a ObjectKey) -> BoxFuture<'a, Synced> {
         Box::pin(async move {
-            let begin = self.inner.begin(key).await;
+            let begin = self.inner.begin(key);
             self.inner.shell.sync(key, begin, ReplicaSync::new).await
         })
     }
@@ -163,30 +162,22 @@ where
     O: ReplicaOwner + Cached,
     Cache<O>: Owners<O>,
 {
-    async fn begin(&self, key: &ObjectKey) -> (Begin<O>, Caches<2>) {
+    fn begin(&self, key: &ObjectKey) -> (Begin<O>, Caches<2>) {
         self.at_one_moment(|owners, pods, books, now| {
             let caches =
                 [(PlanResource::PODS.kind, pods.newest()), (O::IDENTITY.resource.kind, Owners::newest(owners))];
             (books.begin(key, owners, pods, self.burst, now), caches)
         })
-        .await
     }
 
     /// Looks at the caches and the books at one moment.
-    async fn at_one_moment<R>(&self, look: impl FnOnce(&Cache<O>, &Cache<Pod>, &mut Books, Moment) -> R) -> R {
-        loop {
-            // Handlers update the books after the caches show a change. Both caches are locked when their handlers are
-            // done, so that expectations settled from them are not lowered again (EX-03).
-            {
-                let pods = self.pods.read();
-                let owners = self.owners.read();
-                if self.pods.newest() == pods.newest() && self.owners.newest() == owners.newest() {
-                    let (mut books, now) = self.shell.books();
-                    return look(&owners, &pods, &mut books, now);
-                }
-            }
-            tokio::task::yield_now().await;
-        }
+    fn at_one_moment<R>(&self, look: impl FnOnce(&Cache<O>, &Cache<Pod>, &mut Books, Moment) -> R) -> R {
+        // Handlers update the books after the caches show a change. Both are looked at when their handlers are done, so
+        // that expectations settled from them are not lowered again (EX-03).
+        let _settled = (self.pods.settled(), self.owners.settled());
+        let (pods, owners) = (self.pods.read(), self.owners.read());
+        let (mut books, now) = self.shell.books();
+        look(&owners, &pods, &mut books, now)
     }
 }
 
@@ -197,7 +188,7 @@ where
     O: ReplicaOwner + Cached,
     Cache<O>: Owners<O>,
 {
-    fn changed(&mut self, changes: &[Change<Pod>]) {
+    fn changed(&mut self, changes: &[Change<Pod>], priority: Priority) {
         let mut effects = Vec::with_capacity(changes.len() * 2);
         {
             let owners = self.0.owners.read();
@@ -212,7 +203,7 @@ where
                 tracing::error!(%pod, kind, ?owners, "user error! more than one owner selects this pod");
             }
         }
-        self.0.shell.note(effects, |at| event(PlanResource::PODS.kind, &changes[at]));
+        self.0.shell.note(effects, priority, |at| event(PlanResource::PODS.kind, &changes[at]));
     }
 
     fn reached(&mut self, version: ResourceVersion) {
@@ -227,12 +218,12 @@ where
     O: ReplicaOwner + Cached,
     Cache<O>: Owners<O>,
 {
-    fn changed(&mut self, changes: &[Change<O>]) {
+    fn changed(&mut self, changes: &[Change<O>], priority: Priority) {
         let mut effects = Vec::with_capacity(changes.len());
         for (at, change) in changes.iter().enumerate() {
             owner_changed(change, |effect| effects.push((at, effect)));
         }
-        self.0.shell.note(effects, |at| event(O::IDENTITY.resource.kind, &changes[at]));
+        self.0.shell.note(effects, priority, |at| event(O::IDENTITY.resource.kind, &changes[at]));
     }
 
     fn reached(&mut self, version: ResourceVersion) {

@@ -29,7 +29,7 @@ use muster_inspect::{
     history::{Account, Accountable, Answered, Ended, History, Last, Waits, Woken},
     inside::{Inside, MOST_EXPECTED, MOST_KEYS, MOST_SYNCS, Queue as QueueInside},
 };
-use muster_machinery::{Remedy, expectations::Unmet};
+use muster_machinery::{Remedy, expectations::Unmet, queue::Priority};
 use muster_objects::{
     meta::{ObjectKey, ResourceVersion},
     time::{Moment, Timestamp},
@@ -252,7 +252,7 @@ impl<B: Books> Shell<B> {
 
     /// Applies the effects of handlers in their order: an expectation is lowered before the key is queued whose sync
     /// checks it. With each effect comes the place of its change, of which `cause` says what it was.
-    pub(crate) fn note(&self, effects: Vec<(usize, B::Effect)>, cause: impl Fn(usize) -> Woken) {
+    pub(crate) fn note(&self, effects: Vec<(usize, B::Effect)>, priority: Priority, cause: impl Fn(usize) -> Woken) {
         let enqueued: Vec<(usize, Enqueue)> = {
             let (mut books, now) = self.books();
             effects.into_iter().filter_map(|(at, effect)| Some((at, books.note(effect, now)?))).collect()
@@ -271,7 +271,7 @@ impl<B: Books> Shell<B> {
         self.queue.with(|queue, now| {
             for (_, enqueue) in enqueued {
                 match enqueue {
-                    Enqueue::Now(key) => queue.add(key, now),
+                    Enqueue::Now(key) => queue.add_with(key, priority, now),
                     Enqueue::After(key, delay) => queue.add_after(key, delay, now),
                 }
             }

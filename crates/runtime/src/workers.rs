@@ -154,6 +154,8 @@ impl Queue {
     /// # Panics
     /// If a worker does. A sync that panics only counts as a failed sync.
     pub async fn work<C: Controller + Clone>(&self, controller: C, workers: usize, mut shutdown: Shutdown) {
+        // What has come until now was added by a start, or changed while another manager had the lead (SH-07).
+        self.lock().lower_all();
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let (queue, controller) = (self.clone(), controller.clone());

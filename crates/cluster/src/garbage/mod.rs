@@ -16,7 +16,7 @@ mod work;
 
 use std::sync::Arc;
 
-use muster_machinery::WorkQueue;
+use muster_machinery::{WorkQueue, queue::Namespaced};
 use muster_objects::{Moment, Uid};
 use muster_runtime::client::Client;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -48,6 +48,15 @@ pub(crate) enum Input {
 enum Key {
     Delete(Uid),
     Orphan(Uid),
+}
+
+/// A uid does not say where its object is: first in, first out.
+impl Namespaced for Key {
+    type Namespace = ();
+
+    fn namespace(&self) -> &() {
+        &()
+    }
 }
 
 /// Runs the collector for as long as it is fed.

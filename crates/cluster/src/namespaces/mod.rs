@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_machinery::{Cached, WorkQueue};
+use muster_machinery::{Cached, WorkQueue, queue::Namespaced};
 use muster_objects::{DecodeError, Interner, Meta, Object};
 use muster_runtime::client::{Client, ClientError};
 use muster_runtime::informer::WatchedResource;
@@ -115,6 +115,15 @@ pub(crate) fn furniture_resources() -> [WatchedResource; 2] {
 enum Key {
     Terminate(Arc<str>),
     Furnish(Arc<str>),
+}
+
+/// Namespaces are objects of no namespace: first in, first out.
+impl Namespaced for Key {
+    type Namespace = ();
+
+    fn namespace(&self) -> &() {
+        &()
+    }
 }
 
 /// Where a namespace stands after it was worked on.

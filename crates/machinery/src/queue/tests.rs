@@ -6,6 +6,21 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Keys of one namespace.
+macro_rules! of_one_namespace {
+    ($($key:ty)*) => {$(
+        impl Namespaced for $key {
+            type Namespace = ();
+
+            fn namespace(&self) -> &() {
+                &()
+            }
+        }
+    )*};
+}
+
+of_one_namespace!(&'static str i32 u8);
+
 fn at(millis: u64) -> Moment {
     Moment::from_nanos(millis * 1_000_000)
 }

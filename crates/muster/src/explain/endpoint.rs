@@ -108,9 +108,9 @@ impl Explaining {
         let json = match &self.known {
             Known::Manager(teller) => {
                 let leading = teller().ok_or_else(|| unavailable("no manager leads at the moment"))?;
-                by_manager(&leading.0, leading.1, &question).await?
+                by_manager(&leading.0, leading.1, &question)?
             }
-            Known::Member(seat) => by_member(seat, &question).await?,
+            Known::Member(seat) => by_member(seat, &question)?,
             Known::Shadow(kept) => {
                 by_shadow(kept, &question).map_err(|error| refusal(404, "NotFound", error.to_string()))?
             }
@@ -123,11 +123,11 @@ impl Explaining {
 /// An answer, or why it is not written.
 type Json = serde_json::Result<Vec<u8>>;
 
-async fn by_manager(explainer: &Explainer, role: Role, question: &Question) -> Result<Json, ApiError> {
+fn by_manager(explainer: &Explainer, role: Role, question: &Question) -> Result<Json, ApiError> {
     let not_explained = |error| not_explained(&error);
     Ok(match question {
         Question::Now((kind, key)) => {
-            let explained = explainer.explain(*kind, key, role, MOST_PLACES).await;
+            let explained = explainer.explain(*kind, key, role, MOST_PLACES);
             serde_json::to_vec(&explained.map_err(not_explained)?)
         }
         Question::History((kind, key), since) => {
@@ -138,13 +138,13 @@ async fn by_manager(explainer: &Explainer, role: Role, question: &Question) -> R
     })
 }
 
-async fn by_member(seat: &Seat, question: &Question) -> Result<Json, ApiError> {
+fn by_member(seat: &Seat, question: &Question) -> Result<Json, ApiError> {
     let Some((_, key)) = question.object() else {
         let inside = Explainer::inside_of(&seat.explainers(), Role::Member);
         return Ok(serde_json::to_vec(&inside.map_err(|error| not_explained(&error))?));
     };
     match seat.find(&key.namespace) {
-        Found::Mine(explainer) => by_manager(&explainer, Role::Member, question).await,
+        Found::Mine(explainer) => by_manager(&explainer, Role::Member, question),
         Found::Other(identity) => Err(refusal(
             421,
             "MisdirectedRequest",

@@ -48,7 +48,7 @@ impl Insight for Local {
     fn explain<'a>(&'a self, kind: Kind, key: &'a ObjectKey) -> BoxFuture<'a, Result<Explanation, Unseen>> {
         async move {
             let (explainer, role) = self.leader()?;
-            explainer.explain(kind, key, role, MOST_PLACES).await.map_err(unseen)
+            explainer.explain(kind, key, role, MOST_PLACES).map_err(unseen)
         }
         .boxed()
     }

@@ -41,8 +41,8 @@ fn pod(body: &[u8], version: u64) -> Value {
     pod
 }
 
-async fn asked(explainer: &Explainer) -> Explanation {
-    explainer.explain(Kind::ReplicaSet, &key(), Role::Leader, 9).await.expect("it is in the cache")
+fn asked(explainer: &Explainer) -> Explanation {
+    explainer.explain(Kind::ReplicaSet, &key(), Role::Leader, 9).expect("it is in the cache")
 }
 
 /// Lets everything happen that can happen by itself at this moment.
@@ -67,8 +67,8 @@ async fn an_explanation_shows_what_the_manager_remembers() {
 
     let web = key();
     let refused = |kind| explainer.explain(kind, &web, Role::Leader, 9);
-    assert!(matches!(refused(Kind::Deployment).await, Err(NotExplained::NotRun(Kind::Deployment))));
-    assert!(matches!(refused(Kind::ReplicaSet).await, Err(NotExplained::NotSynced(_))));
+    assert!(matches!(refused(Kind::Deployment), Err(NotExplained::NotRun(Kind::Deployment))));
+    assert!(matches!(refused(Kind::ReplicaSet), Err(NotExplained::NotSynced(_))));
     let (mut sets, mut pods) = (None, None);
     for _ in 0..2 {
         let asked = server.next().await;
@@ -82,7 +82,7 @@ async fn an_explanation_shows_what_the_manager_remembers() {
 
     let first = server.next().await;
     assert_eq!(first.method.as_str(), "POST");
-    let told = asked(&explainer).await;
+    let told = asked(&explainer);
     let memory = told.memory.expect("a manager remembers");
     assert_eq!(memory.expectations.map(|it| it.creations), Some(2));
     assert!(memory.queue.in_work && !memory.queue.waiting);
@@ -93,11 +93,11 @@ async fn an_explanation_shows_what_the_manager_remembers() {
     let made = pod(&first.body, 20).to_string();
     first.answer(201, made);
     answer_the_rest(&mut server).await;
-    let View::Stale(stale) = asked(&explainer).await.view else { panic!("the cache is behind") };
+    let View::Stale(stale) = asked(&explainer).view else { panic!("the cache is behind") };
     assert_eq!((&*stale.kind, &*stale.wrote, &*stale.read), ("Pod", "21", "10"));
-    assert!(matches!(asked(&explainer).await.view, View::Stale(_)), "asked again");
+    assert!(matches!(asked(&explainer).view, View::Stale(_)), "asked again");
 
-    let unknown = explainer.explain(Kind::ReplicaSet, &ObjectKey::new("ns", "other"), Role::Leader, 9).await;
+    let unknown = explainer.explain(Kind::ReplicaSet, &ObjectKey::new("ns", "other"), Role::Leader, 9);
     assert_eq!(unknown.unwrap_err().to_string(), "ReplicaSet ns/other not found");
 }
 

@@ -29,7 +29,7 @@ mod tests;
 use std::{any::Any, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use muster_machinery::{Cached, Change};
+use muster_machinery::{Cached, Change, queue::Priority};
 use muster_objects::{HashRange, meta::ResourceVersion};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{sync::watch, time::Instant};
@@ -49,7 +49,10 @@ const NAMED: usize = 5;
 /// Gets the changes. Must not do I/O or wait, since the watch waits for it.
 pub trait Handler<T>: Send + 'static {
     /// These changes have been applied, in this order (INF-03). The events of one object come in their order.
-    fn changed(&mut self, changes: &[Change<T>]);
+    ///
+    /// Their priority is low if they are what the first list added or a resync repeats (SH-07). What a later list finds
+    /// to differ has changed.
+    fn changed(&mut self, changes: &[Change<T>], priority: Priority);
 
     /// Everything up to `version` has been applied, and every handler has run.
     fn reached(&mut self, _version: ResourceVersion) {}
@@ -57,7 +60,7 @@ pub trait Handler<T>: Send + 'static {
 
 /// Any function of one change is a handler.
 impl<T, F: FnMut(&Change<T>) + Send + 'static> Handler<T> for F {
-    fn changed(&mut self, changes: &[Change<T>]) {
+    fn changed(&mut self, changes: &[Change<T>], _priority: Priority) {
         changes.iter().for_each(self);
     }
 }
@@ -145,10 +148,10 @@ impl<T: Cached> Informer<T> {
 }
 
 impl<T: Cached> Sink<T> {
-    fn tell(&mut self, version: ResourceVersion) {
+    fn tell(&mut self, version: ResourceVersion, priority: Priority) {
         if !self.changes.is_empty() {
             for handler in &mut self.handlers {
-                handler.changed(&self.changes);
+                handler.changed(&self.changes, priority);
             }
             self.changes.clear();
         }
@@ -172,6 +175,8 @@ impl<T: Cached> Target<T> for Sink<T> {
     }
 
     fn replace(&mut self, objects: Vec<Arc<T>>, version: ResourceVersion) {
+        let store = self.store.clone();
+        let _telling = store.telling();
         self.changes = self.store.replace(objects, version);
         let mut audited = false;
         self.audit_state.send_modify(|audit_state| audited = audit_state.replaced());
@@ -179,17 +184,19 @@ impl<T: Cached> Target<T> for Sink<T> {
             let examples = audit_state::in_words(&self.changes, NAMED);
             tracing::warn!(changes = self.changes.len(), ?examples, "the list after the audit corrected the cache");
         }
-        self.tell(version);
+        self.tell(version, if self.store.is_synced() { Priority::Normal } else { Priority::Low });
         self.store.set_listed(self.listing);
     }
 
     fn apply(&mut self, batch: &mut Vec<Delta<T>>) {
+        let store = self.store.clone();
+        let _telling = store.telling();
         let mut version = ResourceVersion::UNKNOWN;
         self.audit_state.send_if_modified(|audit_state| {
             version = self.store.apply(batch, &mut self.changes, audit_state);
             audit_state.reached(version)
         });
-        self.tell(version);
+        self.tell(version, Priority::Normal);
     }
 
     fn resync_at(&self) -> Instant {
@@ -201,7 +208,7 @@ impl<T: Cached> Target<T> for Sink<T> {
         let unchanged = objects.into_iter().map(|object| Change::Updated { old: object.clone(), new: object });
         self.changes.extend(unchanged);
         let version = self.store.newest();
-        self.tell(version);
+        self.tell(version, Priority::Low);
         self.audit_state.send_if_modified(|audit_state| audit_state.open(&self.store.read()));
         self.plan_resync();
     }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -24,6 +24,8 @@ pub struct Store<T: Cached> {
 
 struct Inner<T: Cached> {
     cache: RwLock<Cache<T>>,
+    /// Held by the informer from a change of the cache until every handler has run for it.
+    telling: RwLock<()>,
     /// The newest version for which every handler has run.
     told: AtomicU64,
     /// When something was last read into the cache; none before the first list.
@@ -46,6 +48,7 @@ impl<T: Cached> Default for Store<T> {
     fn default() -> Self {
         let inner = Inner {
             cache: RwLock::new(Cache::new()),
+            telling: RwLock::default(),
             told: AtomicU64::new(ResourceVersion::UNKNOWN.0),
             changed: Mutex::default(),
             progress: Notify::new(),
@@ -66,6 +69,26 @@ impl<T: Cached> Store<T> {
     /// The cache, locked for reading. Not to be kept across an await: the informer waits for it.
     pub fn read(&self) -> RwLockReadGuard<'_, Cache<T>> {
         self.inner.cache.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until every handler has run for what the cache shows, and holds back further changes while the guard lives:
+    /// what handlers note and what the cache shows are then of one moment. To be taken before [`Store::read`], and not
+    /// by a handler, nor to be kept across an await.
+    ///
+    /// It waits for the handlers of one batch, which take less than a millisecond.
+    pub(crate) fn settled(&self) -> RwLockReadGuard<'_, ()> {
+        self.inner.telling.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What [`Store::settled`] waits for.
+    pub(super) fn telling(&self) -> RwLockWriteGuard<'_, ()> {
+        self.inner.telling.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether [`Store::settled`] would not wait.
+    #[cfg(test)]
+    pub(super) fn is_settled(&self) -> bool {
+        self.inner.telling.try_read().is_ok()
     }
 
     /// The newest version that the cache has reached and for which every handler has run (INF-09).

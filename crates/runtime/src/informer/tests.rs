@@ -21,7 +21,7 @@ struct Listener {
 }
 
 impl Handler<Pod> for Listener {
-    fn changed(&mut self, changes: &[Change<Pod>]) {
+    fn changed(&mut self, changes: &[Change<Pod>], _priority: Priority) {
         let shown = self.store.newest();
         for change in changes {
             let object = change.object();
@@ -36,6 +36,7 @@ impl Handler<Pod> for Listener {
                 }
             };
             let repeated = line.starts_with("updated") && shown >= object.meta.resource_version;
+            assert!(!self.store.is_settled() || repeated, "{line}: a sync could read it before the handlers have run");
             assert!(
                 shown < object.meta.resource_version || repeated || line.starts_with("tombstone"),
                 "{line}: the store shows {shown} before its handlers have been told"
@@ -152,6 +153,50 @@ async fn a_resync_reports_every_object_as_updated_to_itself() {
     while let Some(asked) = server.try_next().await {
         assert_eq!(asked.path, "/api/v1/pods?limit=500", "only audits ask");
     }
+}
+
+/// A handler that records of each pod with which priority it was told.
+struct Urgent(Arc<Mutex<Vec<(String, Priority)>>>);
+
+impl Handler<Pod> for Urgent {
+    fn changed(&mut self, changes: &[Change<Pod>], priority: Priority) {
+        let named = changes.iter().map(|change| (change.object().meta.name.to_string(), priority));
+        self.0.lock().unwrap().extend(named);
+    }
+}
+
+/// Contract: SH-07
+#[tokio::test(start_paused = true)]
+async fn what_the_first_list_and_a_resync_report_is_of_low_priority_and_what_a_relist_finds_is_not() {
+    let (client, mut server) = server();
+    let period = Duration::from_secs(100);
+    let mut informer = Informer::<Pod>::new(client, WatchedResource::pods(), period, 3);
+    let told = Arc::<Mutex<Vec<_>>>::default();
+    informer.add_handler(Urgent(told.clone()));
+    tokio::spawn(informer.run());
+    let take = || std::mem::take(&mut *told.lock().unwrap());
+    let (low, normal) =
+        (|name: &str| (name.to_owned(), Priority::Low), |name: &str| (name.to_owned(), Priority::Normal));
+    let stream = server.next().await.stream();
+    stream.event("ADDED", &pod("a", 5));
+    stream.event("ADDED", &pod("b", 6));
+    stream.bookmark(10, true);
+    settle().await;
+    assert_eq!(take(), [low("a"), low("b")], "a start");
+    stream.event("MODIFIED", &pod("a", 11));
+    stream.event("ADDED", &pod("c", 12));
+    settle().await;
+    assert_eq!(take(), [normal("a"), normal("c")]);
+    stream.event("ERROR", &json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}));
+    let stream = server.next().await.stream();
+    stream.event("ADDED", &pod("a", 11));
+    stream.event("ADDED", &pod("b", 20));
+    stream.event("ADDED", &pod("d", 21));
+    stream.bookmark(30, true);
+    settle().await;
+    assert_eq!(take(), [normal("b"), normal("d"), normal("c")], "what was missed, and nothing else");
+    tokio::time::sleep(2 * period).await;
+    assert_eq!(take()[..3], [low("a"), low("b"), low("d")], "a resync");
 }
 
 /// Contract: INF-08

@@ -2,6 +2,7 @@
 //! server under paused time.
 
 use muster_controllers::pause::{COUNTS_PAUSE, LONGEST_COUNTS_WAIT};
+use muster_inspect::explain::Role;
 use serde_json::{Value, json};
 
 use super::*;
@@ -405,6 +406,45 @@ async fn a_sync_that_does_not_finish_is_given_up_after_ten_seconds() {
     cluster.trigger.stop();
     cluster.running.await.unwrap();
     assert_eq!(before.elapsed(), Duration::from_secs(10));
+    drop(stuck);
+}
+
+/// A ReplicaSet that has what it wants.
+fn content(name: &str, version: u64) -> Value {
+    let mut set = replica_set(version, 0);
+    set["metadata"]["name"] = json!(name);
+    set["metadata"]["uid"] = json!(format!("uid-{name}"));
+    set["status"] = json!({"replicas": 0, "terminatingReplicas": 0, "observedGeneration": 1});
+    set
+}
+
+/// Contract: SH-07
+#[tokio::test(start_paused = true)]
+async fn what_changed_is_worked_on_before_what_a_resync_added() {
+    let (client, mut server) = server();
+    let resync = Duration::from_secs(20);
+    let options =
+        Options { concurrent_replicaset_syncs: NonZeroUsize::MIN, min_resync_period: resync, ..replicaset_only() };
+    let manager = Manager::new(&client, options);
+    let explainer = manager.explainer();
+    let (_trigger, stop) = shutdown::channel();
+    tokio::spawn(manager.run(stop));
+    let (sets, pods) = both(&mut server).await;
+    let (sets, pods) = (sets.stream(), pods.stream());
+    ["a", "b"].iter().for_each(|name| sets.event("ADDED", &content(name, 10)));
+    sets.bookmark(10, true);
+    pods.bookmark(10, true);
+    // Its creation is not answered: the only worker has no time for others.
+    sets.event("ADDED", &replica_set(11, 1));
+    let stuck = server.next().await;
+    assert_eq!(stuck.path, "/api/v1/namespaces/ns/pods");
+    tokio::time::sleep(2 * resync).await;
+    sets.event("ADDED", &content("new", 12));
+    sets.event("MODIFIED", &content("b", 13));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let inside = explainer.inside(Role::Leader).unwrap();
+    let keys: Vec<&str> = inside.queues[0].keys.iter().map(|key| &*key.name).collect();
+    assert_eq!(keys, ["web", "new", "b", "a"], "the one in work, what changed, and what the resync added");
     drop(stuck);
 }
 

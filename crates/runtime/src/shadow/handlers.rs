@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use muster_inspect::shadow::{Seen, Watched};
-use muster_machinery::{Cached, Change};
+use muster_machinery::{Cached, Change, queue::Priority};
 use muster_objects::meta::{ResourceVersion, Uid};
 use muster_objects::{Deployment, Object, Pod, ReplicaSet, ReplicationController};
 use tokio::sync::mpsc;
@@ -157,7 +157,7 @@ struct Follow<T> {
 }
 
 impl<T: InShadow> Handler<T> for Follow<T> {
-    fn changed(&mut self, changes: &[Change<T>]) {
+    fn changed(&mut self, changes: &[Change<T>], _priority: Priority) {
         let at = self.to.client.server_now();
         for change in changes {
             match change {

@@ -140,6 +140,21 @@ async fn a_delay_is_waited_for_by_an_idle_worker_when_the_one_that_knew_of_it_is
     assert_eq!(controller.log(), ["101 begin long", "201 begin a", "201 end a"]);
 }
 
+/// What came while another manager led counts as added by the start.
+///
+/// Contract: SH-07, B-12
+#[tokio::test(start_paused = true)]
+async fn a_change_comes_before_what_was_queued_when_the_workers_started() {
+    let controller = Scripted::new(|_| (millis(10), done()));
+    let (queue, _trigger, _task) = start(&controller, 1);
+    queue.add(["a", "b", "c"].map(key));
+    tokio::time::sleep(millis(5)).await;
+    queue.add(["d", "c"].map(key));
+    tokio::time::sleep(millis(100)).await;
+    let begins: Vec<String> = controller.log().into_iter().filter(|line| line.contains("begin")).collect();
+    assert_eq!(begins, ["0 begin a", "10 begin d", "20 begin c", "30 begin b"]);
+}
+
 /// Contract: WQ-03, WQ-04
 #[tokio::test(start_paused = true)]
 async fn a_failed_sync_is_retried_without_limit_and_a_success_forgets() {
