@@ -366,6 +366,7 @@ async fn an_audit_by_namespaces_compares_each_as_of_its_own_version() {
     let pods = format!("namespaces/{near}/pods?limit=500");
     scene.next(&pods).await.answer(200, list(false, 12, &[pod(&near, "a", 5)]));
     running.store.synced().await;
+    assert_eq!(running.store.newest(), ResourceVersion(11), "up to which everything was listed");
     scene.next("namespaces?limit=500").await.answer(200, namespaces(20));
     let asked = scene.next(&pods).await;
     watch.event("ADDED", &pod(&near, "b", 22));
