@@ -6,7 +6,7 @@ use muster_objects::{Lease, Moment};
 
 use super::cut::{Cut, is_uneven};
 use super::decide::Scene;
-use super::record::{self, ENDED, GROUP, HEAVIEST, PODS, SHARDS, YES};
+use super::record::{self, ENDED, GROUP, HEAVIEST, LEAVING, PODS, SHARDS, YES};
 use super::view::Seen;
 use super::{Group, KEEP, RECUT_EVERY, RESHARD_EVERY, Step};
 use crate::election::Request;
@@ -113,16 +113,27 @@ impl Group {
         is_uneven(says(HEAVIEST).max().unwrap_or_default(), total, shards)
     }
 
-    /// Whether this member is the last of a group that ends.
+    /// Whether this member is the last of a group that ends: of members that leave at the same time, the one whose
+    /// identity comes last waits for the others.
     pub(super) fn is_to_give_back(&self) -> bool {
+        let me = self.config.election.identity.as_str();
+        let stays = |seen: &Seen| {
+            let holder = seen.holder();
+            let leaves = seen.lease.as_ref().is_some_and(|lease| record::says(lease, LEAVING));
+            !holder.is_empty() && holder != me && (!leaves || holder > me)
+        };
+        self.is_ours() && !self.view.members.values().any(stays)
+    }
+
+    /// Whether no other member's Lease is held.
+    pub(super) fn is_alone(&self) -> bool {
         let me = &self.config.election.identity;
-        let others = self.view.members.values().map(Seen::holder).any(|holder| !holder.is_empty() && holder != me);
-        self.is_ours() && !others
+        !self.view.members.values().map(Seen::holder).any(|holder| !holder.is_empty() && holder != me)
     }
 
     fn give_back(&self, scene: &Scene) -> Option<Step> {
         // Who begins meanwhile waits for a renewal that it sees, and that makes this write fail.
-        let lease = self.view.group.as_ref()?.lease.as_ref().filter(|_| self.group_listed)?;
+        let lease = self.view.group.as_ref()?.lease.as_ref().filter(|_| self.group_listed && self.is_alone())?;
         Some(Step::Write(Request::Replace(record::released(lease, scene.wall))))
     }
 

@@ -339,7 +339,8 @@ impl Group {
     #[must_use]
     pub fn is_to_look(&self) -> bool {
         let waits = self.mine.values().any(|mine| matches!(mine.state, State::Taken(_)));
-        let gives_back = self.leaving && self.holds_nothing() && self.is_to_give_back() && !self.group_listed;
+        let gives_back =
+            self.leaving && self.holds_nothing() && self.is_to_give_back() && self.is_alone() && !self.group_listed;
         !self.fresh || waits || gives_back
     }
 

@@ -18,7 +18,6 @@ mod flights;
 mod leases;
 mod weigh;
 
-
 use std::{
     collections::BTreeMap,
     sync::{

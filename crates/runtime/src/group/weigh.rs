@@ -14,8 +14,8 @@ const PAGE: u32 = 500;
 #[derive(Deserialize)]
 struct Page {
     metadata: PageMeta,
-    #[serde(default)]
-    items: Vec<Item>,
+    /// Null where there are none.
+    items: Option<Vec<Item>>,
 }
 
 #[derive(Deserialize)]
@@ -47,7 +47,7 @@ pub(super) async fn weigh(client: Client) -> Option<Weights> {
                 return None;
             }
         };
-        for item in page.items {
+        for item in page.items.into_iter().flatten() {
             *namespaces.entry(shard::hash(&item.metadata.namespace)).or_default() += 1;
         }
         if page.metadata.next.is_empty() {
