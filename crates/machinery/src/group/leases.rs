@@ -6,7 +6,7 @@ use muster_objects::{Lease, Moment};
 
 use super::cut::{Cut, is_uneven};
 use super::decide::Scene;
-use super::record::{self, ENDED, GROUP, HEAVIEST, LEAVING, PODS, SHARDS, YES};
+use super::record::{self, ENDED, GROUP, HEAVIEST, LAST, LEAVING, PODS, SHARDS, YES};
 use super::view::Seen;
 use super::{Group, KEEP, RECUT_EVERY, RESHARD_EVERY, Step};
 use crate::election::Request;
@@ -113,22 +113,37 @@ impl Group {
         is_uneven(says(HEAVIEST).max().unwrap_or_default(), total, shards)
     }
 
-    /// Whether this member is the last of a group that ends: of members that leave at the same time, the one whose
-    /// identity comes last waits for the others.
+    /// Whether the group's Lease is this member's to give back: all others are leaving too, as far as is known, and none
+    /// whose identity comes later says that it waits for the others.
+    ///
+    /// Nobody leaves before a list has shown its own announcement, so of two that leave at the same time one at least sees
+    /// the other's.
     pub(super) fn is_to_give_back(&self) -> bool {
         let me = self.config.election.identity.as_str();
-        let stays = |seen: &Seen| {
-            let holder = seen.holder();
-            let leaves = seen.lease.as_ref().is_some_and(|lease| record::says(lease, LEAVING));
-            !holder.is_empty() && holder != me && (!leaves || holder > me)
-        };
-        self.is_ours() && !self.view.members.values().any(stays)
+        let waits = |seen: &Seen| leaving(seen) == Some(LAST) && seen.holder() > me;
+        self.is_ours() && self.is_last() && !self.others().any(waits)
+    }
+
+    /// Whether all other members are leaving too.
+    pub(super) fn is_last(&self) -> bool {
+        self.leaving && self.others().all(|seen| leaving(seen).is_some())
     }
 
     /// Whether no other member's Lease is held.
     pub(super) fn is_alone(&self) -> bool {
+        self.others().next().is_none()
+    }
+
+    /// Whether the last list showed that this member is leaving, or that it is no member any more.
+    pub(super) fn is_announced(&self) -> bool {
+        let own = self.view.members.get(&self.names.member(&self.config.election.identity));
+        own.is_none_or(|seen| seen.holder() != self.config.election.identity || leaving(seen).is_some())
+    }
+
+    /// The members whose Leases are held, without this one.
+    fn others(&self) -> impl Iterator<Item = &Seen> {
         let me = &self.config.election.identity;
-        !self.view.members.values().map(Seen::holder).any(|holder| !holder.is_empty() && holder != me)
+        self.view.members.values().filter(move |seen| !seen.holder().is_empty() && seen.holder() != me)
     }
 
     fn give_back(&self, scene: &Scene) -> Option<Step> {
@@ -183,4 +198,9 @@ impl Group {
         let there = !held.resource_version().is_empty();
         Step::Write(if there { Request::Replace(held) } else { Request::Create(held) })
     }
+}
+
+/// What a member says about its end.
+fn leaving(seen: &Seen) -> Option<&str> {
+    seen.lease.as_ref()?.annotation(LEAVING)
 }
