@@ -119,7 +119,7 @@ pub enum ElectionStep {
     /// The attempt failed: try again after the retry period. A leader whose attempt fails keeps leading until its
     /// deadline.
     Again,
-    /// This candidate was the leader, and another is now.
+    /// This candidate was the leader, and another is now; or its own Lease was ended.
     Lost,
 }
 
@@ -138,6 +138,8 @@ pub struct Election {
     config: Config,
     seconds: i32,
     carried: Carried,
+    /// Whether nobody else ever holds this Lease.
+    own: bool,
     /// The Lease as last read or written, and when its record was seen to change.
     observed: Option<Observed>,
     /// The attempt under way.
@@ -226,12 +228,27 @@ impl Election {
         if renew_deadline <= retry_period.mul_f64(JITTER_FACTOR) {
             return Err(ConfigError::RenewDeadline { renew_deadline, retry_period });
         }
-        Ok(Self { config, seconds, carried: Carried::default(), observed: None, attempt: Attempt::None, term: None })
+        Ok(Self {
+            config,
+            seconds,
+            carried: Carried::default(),
+            own: false,
+            observed: None,
+            attempt: Attempt::None,
+            term: None,
+        })
     }
 
     /// The Lease's time, as it stands in a Lease.
     pub(crate) fn seconds(&self) -> i32 {
         self.seconds
+    }
+
+    /// Has this candidate be the only one that ever holds the Lease: found without it as its holder, the Lease was ended by
+    /// others, who take what it stood for. Then it is lost, even where this candidate never knew that it had it.
+    #[must_use]
+    pub fn own(self) -> Self {
+        Self { own: true, ..self }
     }
 
     /// Sets what each write of the Lease has in its metadata from now on.
@@ -341,7 +358,7 @@ impl Election {
             _ => self.observed = Some(Observed { lease: lease.clone(), at: now }),
         }
         if !self.is_mine(lease) {
-            if self.term.take().is_some() {
+            if self.term.take().is_some() || self.own {
                 return ElectionStep::Lost;
             }
             if self.is_held_by_another(now) {

@@ -125,10 +125,11 @@ impl Elector {
         })
     }
 
-    /// Has the lease carry what `carrier` says. It is then no leader's, and getting it is reported by no Event.
+    /// Has the lease be this candidate's own ([`Election::own`]), and carry what `carrier` says. It is then no leader's, and
+    /// getting it is reported by no Event.
     #[must_use]
     pub fn carrying(self, carrier: &Carrier) -> Self {
-        Self { carrier: Some(carrier.clone()), ..self }
+        Self { election: self.election.own(), carrier: Some(carrier.clone()), ..self }
     }
 
     /// Has it counted among the metrics of the process whether this candidate leads (CM-08).
@@ -157,7 +158,7 @@ impl Elector {
     /// [`Lost`] if the lease was held and is no longer.
     pub async fn run(mut self, events: EventSink, mut shutdown: Shutdown) -> Result<(), Lost> {
         tracing::info!(lease = self.lease(), identity = self.identity(), "attempting to acquire the leader lease");
-        if !self.acquire(&mut shutdown).await {
+        if !self.acquire(&mut shutdown).await? {
             self.release().await;
             return Ok(());
         }
@@ -174,11 +175,13 @@ impl Elector {
     }
 
     /// Tries until it leads; false if it was stopped first.
-    async fn acquire(&mut self, shutdown: &mut Shutdown) -> bool {
+    async fn acquire(&mut self, shutdown: &mut Shutdown) -> Result<bool, Lost> {
         let retry_period = self.election.config().retry_period;
         while !shutdown.is_stopped() {
-            if self.attempt().await == ElectionStep::Leading {
-                return true;
+            match self.attempt().await {
+                ElectionStep::Leading => return Ok(true),
+                ElectionStep::Lost => return Err(self.lost("it was ended by others".to_owned())),
+                ElectionStep::Send(_) | ElectionStep::Again => {}
             }
             let pause = retry_period.mul_f64(1.0 + JITTER_FACTOR * self.random.random::<f64>());
             let now = self.clock().moment();
@@ -191,7 +194,7 @@ impl Elector {
                 () = tokio::time::sleep_until(self.clock().instant(again)) => {}
             }
         }
-        false
+        Ok(false)
     }
 
     /// Renews until it is stopped.

@@ -234,6 +234,26 @@ fn a_term_ends_with_the_earlier_of_two_clocks() {
     assert!(!term.allows(at(1), wall(10_000)), "a monotonic clock that stood still");
 }
 
+/// Its creation was answered to nobody, and others have ended it since.
+///
+/// Contract: SH-02
+#[test]
+fn a_lease_of_its_own_that_was_ended_is_not_taken_again() {
+    for (own, lost) in [(false, false), (true, true)] {
+        let mut election = candidate("a");
+        if own {
+            election = election.own();
+        }
+        election.attempt(at(0), wall(0));
+        let next = election.answered(Answer::NotFound, at(0), wall(0));
+        assert!(matches!(next, ElectionStep::Send(Request::Create(_))));
+        assert_eq!(election.answered(Answer::Failed, at(10), wall(10)), ElectionStep::Again);
+        election.attempt(at(20_000), wall(20_000));
+        let next = election.answered(Answer::Lease(lease("", 1, 1, 19_000)), at(20_000), wall(20_000));
+        assert_eq!(next == ElectionStep::Lost, lost, "{next:?}");
+    }
+}
+
 #[test]
 fn each_write_has_in_its_metadata_what_is_carried() {
     let mut election = leader("a", 0);

@@ -146,7 +146,7 @@ impl Group {
                 }
                 None
             }
-            Some((State::Taken(answered), generation)) => {
+            Some((State::Taken(answered, looks), generation)) => {
                 if is_open_elsewhere || seen.is_missing() {
                     self.mine.remove(&number);
                     return None;
@@ -155,7 +155,9 @@ impl Group {
                     self.mine.get_mut(&number)?.state = State::Closed;
                     return self.decide_shard(number, scene);
                 }
-                let looked = self.fresh && self.group_shown && self.looked.is_some_and(|(sent, _)| sent >= answered);
+                // Two things can happen at one moment of a clock.
+                let after = self.looks > looks && self.looked.is_some_and(|(sent, _)| sent >= answered);
+                let looked = self.fresh && self.group_shown && after;
                 let allowed = self.term.is_some_and(|term| term.allows(scene.now, scene.wall));
                 if !looked || !allowed || scene.obstructed {
                     return None;

@@ -6,7 +6,7 @@ use muster_objects::{Lease, Moment};
 
 use super::cut::{Cut, is_uneven};
 use super::decide::Scene;
-use super::record::{self, ENDED, GROUP, HEAVIEST, PODS, SHARDS, YES};
+use super::record::{self, ENDED, GROUP, HEAVIEST, LAST, LEAVING, PODS, SHARDS, YES};
 use super::view::Seen;
 use super::{Group, KEEP, RECUT_EVERY, RESHARD_EVERY, Step};
 use crate::election::Request;
@@ -113,16 +113,42 @@ impl Group {
         is_uneven(says(HEAVIEST).max().unwrap_or_default(), total, shards)
     }
 
-    /// Whether this member is the last of a group that ends.
+    /// Whether the group's Lease is this member's to give back: all others are leaving too, as far as is known, and none
+    /// whose identity comes later says that it waits for the others.
+    ///
+    /// Nobody leaves before a list has shown its own announcement, so of two that leave at the same time one at least sees
+    /// the other's.
     pub(super) fn is_to_give_back(&self) -> bool {
+        let me = self.config.election.identity.as_str();
+        let waits = |seen: &Seen| leaving(seen) == Some(LAST) && seen.holder() > me;
+        self.is_ours() && self.is_last() && !self.others().any(waits)
+    }
+
+    /// Whether all other members are leaving too.
+    pub(super) fn is_last(&self) -> bool {
+        self.leaving && self.others().all(|seen| leaving(seen).is_some())
+    }
+
+    /// Whether no other member's Lease is held.
+    pub(super) fn is_alone(&self) -> bool {
+        self.others().next().is_none()
+    }
+
+    /// Whether the last list showed that this member is leaving, or that it is no member any more.
+    pub(super) fn is_announced(&self) -> bool {
+        let own = self.view.members.get(&self.names.member(&self.config.election.identity));
+        own.is_none_or(|seen| seen.holder() != self.config.election.identity || leaving(seen).is_some())
+    }
+
+    /// The members whose Leases are held, without this one.
+    fn others(&self) -> impl Iterator<Item = &Seen> {
         let me = &self.config.election.identity;
-        let others = self.view.members.values().map(Seen::holder).any(|holder| !holder.is_empty() && holder != me);
-        self.is_ours() && !others
+        self.view.members.values().filter(move |seen| !seen.holder().is_empty() && seen.holder() != me)
     }
 
     fn give_back(&self, scene: &Scene) -> Option<Step> {
         // Who begins meanwhile waits for a renewal that it sees, and that makes this write fail.
-        let lease = self.view.group.as_ref()?.lease.as_ref().filter(|_| self.group_listed)?;
+        let lease = self.view.group.as_ref()?.lease.as_ref().filter(|_| self.group_listed && self.is_alone())?;
         Some(Step::Write(Request::Replace(record::released(lease, scene.wall))))
     }
 
@@ -172,4 +198,9 @@ impl Group {
         let there = !held.resource_version().is_empty();
         Step::Write(if there { Request::Replace(held) } else { Request::Create(held) })
     }
+}
+
+/// What a member says about its end.
+fn leaving(seen: &Seen) -> Option<&str> {
+    seen.lease.as_ref()?.annotation(LEAVING)
 }

@@ -136,6 +136,8 @@ pub struct Group {
     view: View,
     /// When the last list was sent, by both clocks; none before the first one.
     looked: Option<(Moment, Timestamp)>,
+    /// How many lists there were.
+    looks: u64,
     /// Whether what is known has not been found wrong since.
     fresh: bool,
     /// Whether the last list itself had the group's Lease.
@@ -166,8 +168,8 @@ struct Mine {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Its taking was answered then.
-    Taken(Moment),
+    /// Its taking was answered then, after so many lists.
+    Taken(Moment, u64),
     Open,
     /// Some of its writes may not be answered yet.
     Closing,
@@ -200,6 +202,7 @@ impl Group {
             seconds,
             view: View::default(),
             looked: None,
+            looks: 0,
             fresh: false,
             group_shown: false,
             group_listed: false,
@@ -213,7 +216,7 @@ impl Group {
         })
     }
 
-    /// The election in which this member is alone: for its own Lease.
+    /// The election in which this member is alone: for its own Lease. It must be run as [`Election::own`].
     #[must_use]
     pub fn election(&self) -> election::Config {
         let name = self.names.member(&self.config.election.identity);
@@ -229,7 +232,7 @@ impl Group {
             text(PODS, pods.to_string()),
             text(HEAVIEST, heaviest.to_string()),
             (ENDED.to_owned(), None),
-            (LEAVING.to_owned(), self.leaving.then(|| YES.to_owned())),
+            (LEAVING.to_owned(), self.leaving.then(|| if self.is_last() { record::LAST } else { YES }.to_owned())),
         ]);
         annotations.retain(|key, value| value.is_some() || key == ENDED);
         Carried { labels: BTreeMap::from([(GROUP.to_owned(), self.config.group.clone())]), annotations }
@@ -260,6 +263,7 @@ impl Group {
             }
         }
         self.looked = Some(sent);
+        self.looks += 1;
         self.fresh = true;
     }
 
@@ -318,7 +322,8 @@ impl Group {
     /// Whether this member holds nothing any more after [`Group::leave`]: its own Lease can be released.
     #[must_use]
     pub fn has_left(&self) -> bool {
-        self.leaving && self.fresh && self.holds_nothing() && !self.is_to_give_back()
+        let released = self.leaving && self.fresh && self.holds_nothing();
+        released && self.is_announced() && !self.is_to_give_back()
     }
 
     /// Until when writes may be sent for a shard, by the group's Lease and the shard's. This member's own Lease must allow
@@ -338,8 +343,9 @@ impl Group {
     /// Whether another list is needed soon: something was refused, or waits for it.
     #[must_use]
     pub fn is_to_look(&self) -> bool {
-        let waits = self.mine.values().any(|mine| matches!(mine.state, State::Taken(_)));
-        let gives_back = self.leaving && self.holds_nothing() && self.is_to_give_back() && !self.group_listed;
+        let waits = self.mine.values().any(|mine| matches!(mine.state, State::Taken(..)));
+        let gives_back =
+            self.leaving && self.holds_nothing() && self.is_to_give_back() && self.is_alone() && !self.group_listed;
         !self.fresh || waits || gives_back
     }
 
@@ -446,7 +452,7 @@ impl Group {
             _ => {
                 let before = self.view.shards.get(&number).map_or("", view::Seen::holder);
                 self.takeovers += u64::from(!before.is_empty() && before != lease.holder());
-                self.mine.insert(number, Mine { generation, state: State::Taken(now), term: Some(term) });
+                self.mine.insert(number, Mine { generation, state: State::Taken(now, self.looks), term: Some(term) });
             }
         }
     }

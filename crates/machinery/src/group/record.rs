@@ -21,6 +21,8 @@ pub(super) const CUT: &str = "muster.dev/cut";
 pub(super) const GENERATION: &str = "muster.dev/cut-generation";
 /// The annotation of a member's Lease that another member has ended, after it had not been renewed for the Lease's time.
 pub const ENDED: &str = "muster.dev/ended";
+/// What [`LEAVING`] says of a member that waits for all others to leave, to give the group's Lease back.
+pub(super) const LAST: &str = "last";
 /// What an annotation says that only has to be there.
 pub const YES: &str = "true";
 

@@ -116,6 +116,14 @@ impl Player {
         player
     }
 
+    /// Has a member's Lease say that it is leaving.
+    fn announce(&mut self, identity: &str, says: &str) {
+        let names = Names::new("kube-system", "muster", "blue");
+        let mut lease = self.shelf.leases[&names.member(identity)].clone();
+        lease.set_annotation(LEAVING, Some(says));
+        self.shelf.put(lease);
+    }
+
     fn permits(&self, millis: u64) -> Vec<u32> {
         let allows = |term: Term| term.allows(at(millis), wall(millis));
         (0..4).filter(|shard| self.group.permit(*shard).is_some_and(allows)).collect()
@@ -327,8 +335,50 @@ fn a_group_waits_for_a_single_leader_and_gives_the_lease_back_when_its_last_memb
     player.turn(1_200);
     assert!(!player.group.has_left());
     player.turn(1_300);
-    assert!(player.group.has_left());
     assert_eq!(player.shelf.leases["muster"].holder(), "");
+    assert!(!player.group.has_left(), "nobody has seen that it is leaving");
+    player.announce(ME, YES);
+    player.turn(1_400);
+    assert!(player.group.has_left());
+}
+
+/// Contract: SH-05
+#[test]
+fn of_members_that_leave_at_the_same_time_one_gives_the_lease_back() {
+    // What the other says, and whether this one goes before it; then with the other gone.
+    for (other, says, goes) in [
+        ("zoe", None, true),
+        ("zoe", Some(YES), false),
+        ("zoe", Some("last"), true),
+        ("bob", Some(YES), false),
+        ("bob", Some("last"), false),
+    ] {
+        let mut player = Player::working();
+        player.group.leave();
+        player.turn(1_100);
+        player.group.closed(0);
+        player.group.closed(1);
+        let last = says.is_some();
+        player.shelf.member(other, 1_200);
+        if let Some(says) = says {
+            player.announce(other, says);
+        }
+        player.announce(ME, YES);
+        player.turn(1_300);
+        player.turn(1_400);
+        assert_eq!(player.group.has_left(), goes, "{other} {says:?}");
+        assert_eq!(player.group.carried(0, 0).annotations[LEAVING].as_deref(), Some(if last { "last" } else { YES }));
+        assert_eq!(player.shelf.leases["muster"].holder(), "group/blue");
+        if goes {
+            continue;
+        }
+        let names = Names::new("kube-system", "muster", "blue");
+        let gone = record::released(&player.shelf.leases[&names.member(other)], wall(1_500));
+        player.shelf.put(gone);
+        player.turn(1_500);
+        assert!(player.group.has_left(), "{other} {says:?}");
+        assert_eq!(player.shelf.leases["muster"].holder(), "");
+    }
 }
 
 /// Contract: SH-02

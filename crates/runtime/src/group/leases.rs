@@ -29,12 +29,12 @@ pub(super) struct Leases {
     renew_deadline: Duration,
 }
 
-/// A list of Leases, or the Lease of a watch event.
+/// A list of Leases.
 #[derive(Deserialize)]
 struct List {
     metadata: ListMeta,
-    #[serde(default)]
-    items: Vec<Lease>,
+    /// Null where there are none.
+    items: Option<Vec<Lease>>,
 }
 
 #[derive(Deserialize)]
@@ -63,15 +63,16 @@ impl Leases {
         let reading = async {
             let list = self.client.get(&format!("{}?{}", self.collection, self.selector)).await?.body;
             let list: List = serde_json::from_slice(&list).map_err(|error| self.unreadable(error))?;
-            if list.items.iter().any(|lease| lease.name() == self.name) {
-                return Ok((list.items, None, list.metadata.resource_version));
+            let (leases, version) = (list.items.unwrap_or_default(), list.metadata.resource_version);
+            if leases.iter().any(|lease| lease.name() == self.name) {
+                return Ok((leases, None, version));
             }
             let group = match self.client.get(&self.path(&self.name)).await {
                 Ok(answer) => Some(serde_json::from_slice(&answer.body).map_err(|error| self.unreadable(error))?),
                 Err(error) if error.is_not_found() => None,
                 Err(error) => return Err(error),
             };
-            Ok((list.items, group, list.metadata.resource_version))
+            Ok((leases, group, version))
         };
         match tokio::time::timeout((self.renew_deadline / 2).max(LEAST_TIMEOUT), reading).await {
             Ok(Ok(read)) => Some(read),

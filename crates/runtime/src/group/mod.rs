@@ -30,7 +30,7 @@ use std::{
 use futures::future::join_all;
 use muster_machinery::{
     election::{Answer, Request},
-    group::{Config, Group, GroupError, Holder, Step, Weights},
+    group::{Config, Group, GroupError, Holder, LEAVING, Step, Weights},
 };
 use muster_objects::{HashRange, Pod};
 use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
@@ -197,6 +197,7 @@ impl Member {
             bell,
             managers: JoinSet::new(),
             weighing: JoinSet::new(),
+            announced: None,
             hurried: 0,
         };
         // Who cannot read the group's Leases does not join it.
@@ -254,6 +255,8 @@ struct Work {
     /// Each ends with its shard, when all its writes are answered.
     managers: JoinSet<u32>,
     weighing: JoinSet<Option<Weights>>,
+    /// What was last announced of its end.
+    announced: Option<Option<String>>,
     /// How many looks in a row came sooner than by the clock.
     hurried: u32,
 }
@@ -288,7 +291,6 @@ impl Work {
                         end = Some(Instant::now() + self.options.shutdown_timeout);
                         self.seat.group().leave();
                         self.carry();
-                        self.carrier.renew();
                         self.act().await;
                     }
                     () = sleep_until(end.unwrap_or(next)), if end.is_some_and(|end| end < next) => return Ok(false),
@@ -418,15 +420,20 @@ impl Work {
         }
     }
 
-    /// Has this member's Lease carry what there is to say.
-    fn carry(&self) {
+    /// Has this member's Lease carry what there is to say, at once where others wait for it.
+    fn carry(&mut self) {
         let counts: Vec<u64> = {
             let open = self.seat.open();
             let pods = open.values().filter_map(|open| open.pods.as_ref());
             pods.map(|pods| u64::try_from(pods.read().len()).unwrap_or(u64::MAX)).collect()
         };
         let carried = self.seat.group().carried(counts.iter().sum(), counts.iter().copied().max().unwrap_or_default());
+        let leaving = carried.annotations.get(LEAVING).cloned();
         self.carrier.set(carried);
+        if self.announced != leaving {
+            self.announced = leaving;
+            self.carrier.renew();
+        }
     }
 
     /// # Errors

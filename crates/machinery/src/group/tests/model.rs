@@ -144,7 +144,7 @@ impl Model {
         let identity = format!("{name}-{}", self.lives);
         let shards = if self.draw.below(4) == 0 { SHARDS_WANTED / 2 } else { SHARDS_WANTED };
         let group = Group::new(super::config(&identity, if self.calm { SHARDS_WANTED } else { shards })).unwrap();
-        let mut election = Election::new(group.election()).unwrap();
+        let mut election = Election::new(group.election()).unwrap().own();
         election.carry(group.carried(0, 0));
         let (origin, rate) = (self.draw.below(1_000_000), 900 + self.draw.below(200));
         let (life, player) = (self.lives, self.players.len());
@@ -295,6 +295,7 @@ impl Model {
             at.alive = false;
             return;
         }
+        at.election.carry(at.group.carried(0, 0));
         let request = at.election.attempt(now, wall);
         let name = at.election.config().name.clone();
         self.send(player, Asked::Lease(Loop::Election, name, request));
@@ -411,7 +412,6 @@ impl Model {
                 let at = &mut self.players[which];
                 at.leaving = true;
                 at.group.leave();
-                at.election.carry(at.group.carried(0, 0));
             }
             4 if alive.len() < 6 => self.start("new"),
             5 => {

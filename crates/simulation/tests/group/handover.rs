@@ -1,0 +1,186 @@
+//! Orderly hand-overs: members come and go one by one, and a single leader follows a group, and a group a single leader.
+
+use std::time::Duration;
+
+use muster_runtime::manager::Options;
+use muster_simulation::candidate::Config;
+use muster_simulation::{Candidate, Fault, Faults, Rule};
+
+use crate::common::{Api, Random, each, in_virtual_time, pass, seeds};
+use crate::judge;
+use crate::judge::{Judge, namespace};
+use crate::laws::{Asked, Laws};
+use crate::town::{LEASES, MEMBERS, SINGLES, SUBJECTS, Town, millis, start, world};
+
+const SHARDS: u32 = 16;
+/// How long a hand-over may take.
+const HAND_OVER: Duration = Duration::from_secs(1);
+
+/// Each member of a group is replaced by another one, as in a rolling update, while everything rolls: the shards are with
+/// others within a second, both when a member begins and when one ends.
+///
+/// Contract: SH-01, SH-02, SH-03
+#[test]
+fn a_rolling_update_hands_shards_over_within_a_second() {
+    let seeds = seeds(4);
+    judge(&seeds, &each(&seeds, |seed| in_virtual_time(update(*seed))));
+}
+
+async fn update(seed: u64) -> Vec<String> {
+    let mut random = Random::seeded(seed);
+    let faults = Faults::seeded(seed);
+    let way = Duration::ZERO..Duration::from_millis(3);
+    faults.add(Rule::always(Fault::Delay(way.clone())));
+    faults.add(Rule::always(Fault::Slow(way)));
+    let world = world(seed, &faults).await;
+    let laws = Laws::start(&world, SUBJECTS).await;
+    let mut running: Vec<(&'static str, Candidate)> = Vec::new();
+    for name in &MEMBERS[..3] {
+        running.push((name, start(&world, name, SHARDS, 0)));
+        pass(Duration::from_millis(random.below(500))).await;
+    }
+    let town = Town::found(&world, &mut random).await;
+    let mut broken = Vec::new();
+    broken.extend(town.settles(Duration::from_secs(60)).await.err());
+    let phase = laws.phase_begins(&world);
+    for name in &MEMBERS[3..6] {
+        town.roll(&mut random, 2).await;
+        pass(Duration::from_millis(random.below(3_000))).await;
+        running.push((name, start(&world, name, SHARDS, 0)));
+        let names = |running: &[(&'static str, Candidate)]| running.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        broken.extend(town.is_even(&names(&running), SHARDS, HAND_OVER).await.err());
+        pass(Duration::from_millis(random.below(3_000))).await;
+        let (old, leaving) = running.remove(0);
+        let at = millis(&world);
+        leaving.stop();
+        broken.extend(town.is_even(&names(&running), SHARDS, HAND_OVER).await.err());
+        match tokio::time::timeout(Duration::from_secs(5), leaving.ended()).await {
+            Ok(Ok(())) => {}
+            ended => broken.push(format!("{old} was told to leave: {ended:?}")),
+        }
+        let gone = Judge::taken_from(&world.history().since(0), old, at);
+        if gone.as_ref().is_none_or(|gone| gone.last - at > 1_000 || gone.shards < 4) {
+            broken.push(format!("{old} left, and others took its shards at {:?}", gone.map(|gone| gone.last - at)));
+        }
+    }
+    broken.extend(town.settles(Duration::from_secs(60)).await.err());
+    let writes = world.history().since(0);
+    broken.extend(laws.phase_ends(phase, &Asked { writes: writes.clone(), unanswered: faults.unanswered() }));
+    let judged = Judge::of(&writes, &MEMBERS);
+    broken.extend(judged.broken);
+    if judged.changes == 0 {
+        broken.push("no namespace went to another member".to_owned());
+    }
+    drop(running);
+    world.stop().await;
+    broken
+}
+
+/// A single leader is replaced by a group, and the group by a single leader: each begins when the other has ended, within a
+/// second or a pause between two attempts, and neither writes beside the other.
+///
+/// Contract: SH-05
+#[test]
+fn a_group_follows_a_single_leader_and_a_single_leader_a_group() {
+    let seeds = seeds(4);
+    judge(&seeds, &each(&seeds, |seed| in_virtual_time(there_and_back(*seed))));
+}
+
+async fn there_and_back(seed: u64) -> Vec<String> {
+    let mut random = Random::seeded(seed);
+    let faults = Faults::seeded(seed);
+    faults.add(Rule::always(Fault::Delay(Duration::ZERO..Duration::from_millis(20))));
+    let world = world(seed, &faults).await;
+    let laws = Laws::start(&world, SUBJECTS).await;
+    let single = |name| {
+        let config = Config::new("kube-system", "muster", String::new());
+        Candidate::start(&world, name, config, None, Options { seed, ..Options::default() }).unwrap()
+    };
+    let mut broken = Vec::new();
+    let first = single(SINGLES[0]);
+    let town = Town::found(&world, &mut random).await;
+    broken.extend(town.settles(Duration::from_secs(60)).await.err());
+    let phase = laws.phase_begins(&world);
+    // They stand by beside the one that leads.
+    let members: Vec<Candidate> = MEMBERS[..3].iter().map(|name| start(&world, name, SHARDS, 0)).collect();
+    town.roll(&mut random, 2).await;
+    pass(Duration::from_millis(20_000 + random.below(10_000))).await;
+    if !town.shares().await.is_empty() {
+        broken.push("a group has shards beside a single leader".to_owned());
+    }
+    town.roll(&mut random, 2).await;
+    first.stop();
+    broken.extend(first.ended().await.err().map(|lost| lost.to_string()));
+    broken.extend(town.is_even(&MEMBERS[..3], SHARDS, Duration::from_secs(4)).await.err());
+    broken.extend(town.settles(Duration::from_secs(60)).await.err());
+    let second = single(SINGLES[1]);
+    town.roll(&mut random, 2).await;
+    pass(Duration::from_millis(20_000 + random.below(10_000))).await;
+    town.roll(&mut random, 2).await;
+    members.iter().for_each(Candidate::stop);
+    for member in members {
+        broken.extend(member.ended().await.err().map(|lost| lost.to_string()));
+    }
+    let leads = |lease: &serde_json::Value| lease["spec"]["holderIdentity"] == SINGLES[1];
+    // Between two attempts of one that stands by are up to 2.2 retry periods.
+    broken.extend(world.until(&format!("{LEASES}/muster"), Duration::from_millis(4_600), leads).await.err());
+    broken.extend(town.settles(Duration::from_secs(60)).await.err());
+    let writes = world.history().since(0);
+    broken.extend(laws.phase_ends(phase, &Asked { writes: writes.clone(), unanswered: faults.unanswered() }));
+    let everyone: Vec<&'static str> = MEMBERS.into_iter().chain(SINGLES).collect();
+    broken.extend(Judge::of(&writes, &everyone).broken);
+    let worked = |who: &str| {
+        writes.iter().any(|write| write.who == who && write.resource() == "pods" && namespace(&write.path).is_some())
+    };
+    broken.extend(SINGLES.iter().filter(|who| !worked(who)).map(|who| format!("{who} has never worked")));
+    drop(second);
+    world.stop().await;
+    broken
+}
+
+/// People delete Leases of the group while everything rolls: of shards, of members, and the group's. Nothing is written
+/// twice, and after the Lease's time all shards have somebody again.
+///
+/// Contract: SH-02
+#[test]
+fn leases_that_are_deleted_by_hand_are_made_again() {
+    let seeds = seeds(4);
+    judge(&seeds, &each(&seeds, |seed| in_virtual_time(tamper(*seed))));
+}
+
+async fn tamper(seed: u64) -> Vec<String> {
+    let mut random = Random::seeded(seed);
+    let faults = Faults::seeded(seed);
+    faults.add(Rule::always(Fault::Delay(Duration::ZERO..Duration::from_millis(50))));
+    let world = world(seed, &faults).await;
+    let laws = Laws::start(&world, SUBJECTS).await;
+    let members: Vec<Candidate> = MEMBERS[..3].iter().map(|name| start(&world, name, SHARDS, 0)).collect();
+    let (town, api) = (Town::found(&world, &mut random).await, Api::of(&world));
+    let mut broken = Vec::new();
+    broken.extend(town.settles(Duration::from_secs(60)).await.err());
+    let phase = laws.phase_begins(&world);
+    for _ in 0..8 {
+        town.roll(&mut random, 3).await;
+        let leases = api.list(LEASES).await;
+        for _ in 0..=random.below(3) {
+            let kinds = ["-shard-", "-member-", ""];
+            let kind = *random.pick(&kinds);
+            let of_kind = |lease: &&serde_json::Value| match kind {
+                "" => crate::common::name(lease) == "muster",
+                kind => crate::common::name(lease).contains(kind),
+            };
+            let names: Vec<&str> = leases.iter().filter(of_kind).map(crate::common::name).collect();
+            api.delete(&format!("{LEASES}/{}", random.pick::<&str>(&names)), None).await;
+        }
+        pass(Duration::from_millis(random.below(12_000))).await;
+    }
+    broken.extend(town.is_even(&MEMBERS[..3], SHARDS, Duration::from_secs(40)).await.err());
+    broken.extend(town.settles(Duration::from_secs(60)).await.err());
+    let writes = world.history().since(0);
+    broken.extend(laws.phase_ends(phase, &Asked { writes: writes.clone(), unanswered: faults.unanswered() }));
+    broken.extend(Judge::of(&writes, &MEMBERS).broken);
+    broken.extend(members.iter().filter(|member| member.has_ended()).map(|_| "a member has given up".to_owned()));
+    drop(members);
+    world.stop().await;
+    broken
+}
