@@ -108,9 +108,9 @@ impl Explaining {
         let json = match &self.known {
             Known::Manager(teller) => {
                 let leading = teller().ok_or_else(|| unavailable("no manager leads at the moment"))?;
-                by_manager(&leading.0, leading.1, &question)?
+                by_manager(&leading.0, leading.1, &question).map_err(|refused| *refused)?
             }
-            Known::Member(seat) => by_member(seat, &question)?,
+            Known::Member(seat) => by_member(seat, &question).map_err(|refused| *refused)?,
             Known::Shadow(kept) => {
                 by_shadow(kept, &question).map_err(|error| refusal(404, "NotFound", error.to_string()))?
             }
@@ -123,8 +123,8 @@ impl Explaining {
 /// An answer, or why it is not written.
 type Json = serde_json::Result<Vec<u8>>;
 
-fn by_manager(explainer: &Explainer, role: Role, question: &Question) -> Result<Json, ApiError> {
-    let not_explained = |error| not_explained(&error);
+fn by_manager(explainer: &Explainer, role: Role, question: &Question) -> Result<Json, Box<ApiError>> {
+    let not_explained = |error| Box::new(not_explained(&error));
     Ok(match question {
         Question::Now((kind, key)) => {
             let explained = explainer.explain(*kind, key, role, MOST_PLACES);
@@ -138,20 +138,21 @@ fn by_manager(explainer: &Explainer, role: Role, question: &Question) -> Result<
     })
 }
 
-fn by_member(seat: &Seat, question: &Question) -> Result<Json, ApiError> {
+fn by_member(seat: &Seat, question: &Question) -> Result<Json, Box<ApiError>> {
     let Some((_, key)) = question.object() else {
         let inside = Explainer::inside_of(&seat.explainers(), Role::Member);
-        return Ok(serde_json::to_vec(&inside.map_err(|error| not_explained(&error))?));
+        return Ok(serde_json::to_vec(&inside.map_err(|error| Box::new(not_explained(&error)))?));
     };
     match seat.find(&key.namespace) {
         Found::Mine(explainer) => by_manager(&explainer, Role::Member, question),
-        Found::Other(identity) => Err(refusal(
-            421,
-            "MisdirectedRequest",
-            format!("namespace {:?} is in a shard of another member of the group: {identity}", key.namespace),
-        )),
+        Found::Other(identity) => {
+            let said =
+                format!("namespace {:?} is in a shard of another member of the group: {identity}", key.namespace);
+            Err(Box::new(refusal(421, "MisdirectedRequest", said)))
+        }
         Found::Nobody => {
-            Err(unavailable(&format!("no member of the group has the shard of namespace {:?}", key.namespace)))
+            let why = format!("no member of the group has the shard of namespace {:?}", key.namespace);
+            Err(Box::new(unavailable(&why)))
         }
     }
 }

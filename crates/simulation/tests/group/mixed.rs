@@ -163,7 +163,7 @@ impl Crew<'_> {
 
     fn pick(&self, random: &mut Random) -> &'static str {
         let names: Vec<&'static str> = self.running.keys().copied().collect();
-        *random.pick::<&'static str>(&names)
+        random.pick::<&'static str>(&names)
     }
 }
 
