@@ -343,7 +343,7 @@ mod tests {
         };
         let queue = |keys: usize| {
             let queue = crate::workers::Queue::new("replicaset", clock, &metrics);
-            queue.add((0..keys).map(|number| ObjectKey::new("ns", &number.to_string())));
+            queue.add((0..keys).map(|number| ObjectKey::new("ns", number.to_string().as_str())));
             queue
         };
         let (one, two) = (queue(2), queue(3));
