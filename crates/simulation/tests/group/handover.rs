@@ -12,7 +12,7 @@ use crate::judge::{Judge, namespace};
 use crate::laws::{Asked, Laws};
 use crate::town::{LEASES, MEMBERS, SINGLES, SUBJECTS, Town, millis, start, world};
 
-const SHARDS: u32 = 16;
+const SHARDS: u32 = 12;
 /// How long a hand-over may take.
 const HAND_OVER: Duration = Duration::from_secs(1);
 
@@ -59,7 +59,7 @@ async fn update(seed: u64) -> Vec<String> {
             ended => broken.push(format!("{old} was told to leave: {ended:?}")),
         }
         let gone = Judge::taken_from(&world.history().since(0), old, at);
-        if gone.as_ref().is_none_or(|gone| gone.last - at > 1_000 || gone.shards < 4) {
+        if gone.as_ref().is_none_or(|gone| gone.last - at > 1_000 || gone.shards < 3) {
             broken.push(format!("{old} left, and others took its shards at {:?}", gone.map(|gone| gone.last - at)));
         }
     }

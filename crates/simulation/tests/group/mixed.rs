@@ -12,7 +12,7 @@ use crate::judge::Judge;
 use crate::laws::{Asked, Laws};
 use crate::town::{MEMBERS, SUBJECTS, Town, millis, start, world};
 
-const SHARDS: u32 = 12;
+const SHARDS: u32 = 8;
 /// How long it may take until others have the shards of a member that is gone, if requests take no time.
 const TAKE_OVER: i64 = 20_000;
 
@@ -105,7 +105,8 @@ async fn tell(seed: u64) -> (Vec<String>, usize) {
             _ => crew.add(&mut random),
         }
         town.roll(&mut random, 4).await;
-        pass(Duration::from_millis(random.below(25_000))).await;
+        // One by one: whose turn it is may be gone too, and that is another take-over.
+        pass(Duration::from_millis(23_000 + random.below(5_000))).await;
         while crew.running.len() < 3 {
             crew.add(&mut random);
         }
