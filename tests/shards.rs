@@ -1,0 +1,142 @@
+//! `muster controller-manager --shards --group` from outside: members share a cluster, say who has what, hand over in
+//! order, and keep a single leader waiting.
+
+mod harness;
+mod outside;
+
+use std::process::Command;
+
+use harness::tests;
+use outside::asking::{Asked, explain};
+use outside::manager::{Manager, wait_for};
+use outside::{Cluster, MUSTER, muster, text};
+
+tests! {
+    members_share_the_namespaces_and_say_who_has_which: "kubectl",
+    a_group_and_a_single_leader_keep_each_other_waiting: "kubectl",
+    what_cannot_be_shared_is_refused,
+}
+
+const GROUP: &[&str] = &["--shards=8", "--group=main", "--leader-elect-retry-period=500ms"];
+/// Two members have four shards each; whichever they are, some of so many namespaces fall to each.
+const NAMESPACES: usize = 24;
+
+/// A ReplicaSet of two pods in a namespace of its own.
+fn replicaset(number: usize) -> String {
+    format!(
+        "apiVersion: v1\nkind: Namespace\nmetadata: {{name: team-{number}}}\n---\n\
+         apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {{name: web, namespace: team-{number}}}\nspec:\n  replicas: 2\n  \
+         selector: {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    \
+         spec: {{containers: [{{name: c, image: nginx}}]}}\n---\n"
+    )
+}
+
+fn cluster() -> Cluster {
+    let cluster = Cluster::start(&["--controllers", "", "--nodes", "0"]);
+    let all: String = (0..NAMESPACES).map(replicaset).collect();
+    cluster.kubectl_with(&["apply", "-f", "-"], &all);
+    cluster
+}
+
+fn pods(cluster: &Cluster) -> usize {
+    cluster.kubectl(&["get", "pods", "--all-namespaces", "-o", "name"]).lines().count()
+}
+
+/// Who answers about the ReplicaSet of a namespace, once exactly one does and all others name another member.
+fn holder(cluster: &Cluster, members: &[&Asked], number: usize) -> usize {
+    let (config, namespace) = (cluster.kubeconfig(), format!("team-{number}"));
+    wait_for(&format!("one member that has {namespace}"), || {
+        let told = members.iter().map(|member| {
+            let certificate = member.certificate();
+            let asked = [&member.asked(&certificate, "rs/web")[..], &["-n", &namespace]].concat();
+            let output = explain(&config, &asked);
+            if output.status.success() {
+                assert!(text(&output.stdout).contains("the manager that has its shard"), "{}", text(&output.stdout));
+                return Some(true);
+            }
+            let said = text(&output.stderr);
+            said.contains("is in a shard of another member of the group: ").then_some(false)
+        });
+        let told: Option<Vec<bool>> = told.collect();
+        let told = told.filter(|told| told.iter().filter(|mine| **mine).count() == 1)?;
+        told.iter().position(|mine| *mine)
+    })
+}
+
+/// Contract: SH-01, SH-05, SH-06
+fn members_share_the_namespaces_and_say_who_has_which() {
+    let cluster = cluster();
+    let mut first = Asked::start_with(&cluster, GROUP, "working for a shard");
+    let second = Asked::start_with(&cluster, GROUP, "working for a shard");
+    wait_for("pods by either member", || (pods(&cluster) == 2 * NAMESPACES).then_some(()));
+    let holders: Vec<usize> = (0..NAMESPACES).map(|number| holder(&cluster, &[&first, &second], number)).collect();
+    assert!(holders.contains(&0) && holders.contains(&1), "{holders:?}");
+
+    // What is not of one object is told of all shards of a member.
+    let certificate = second.certificate();
+    let inside = ["explain", "--inside", "--manager", &second.url, "--manager-certificate-authority", &certificate];
+    let config = cluster.kubeconfig().to_string_lossy().into_owned();
+    let told = text(&muster(&[&inside[..], &["--kubeconfig", &config]].concat()).stdout);
+    assert!(told.contains("of the shards that it has") || told.contains("a manager of a group"), "{told}");
+    for controller in ["deployment-controller", "replicaset-controller", "replicationcontroller-controller"] {
+        assert_eq!(told.matches(controller).count(), 1, "{told}");
+    }
+
+    // An orderly end hands everything over, and nothing is lost or made twice.
+    first.manager.signal("-TERM");
+    assert_eq!(first.manager.ends().code(), Some(0), "{}", first.manager.log());
+    for number in 0..NAMESPACES {
+        assert_eq!(holder(&cluster, &[&second], number), 0);
+        cluster.kubectl(&["scale", "rs/web", "-n", &format!("team-{number}"), "--replicas=3"]);
+    }
+    wait_for("pods by the other member", || (pods(&cluster) == 3 * NAMESPACES).then_some(()));
+}
+
+/// Contract: SH-05
+fn a_group_and_a_single_leader_keep_each_other_waiting() {
+    let cluster = cluster();
+    let mut leader = Manager::start(&cluster, &["--secure-port=0", "--leader-elect-retry-period=500ms"]);
+    leader.says("became leader");
+    let mut member = Manager::start(&cluster, &[GROUP, &["--secure-port=0"]].concat());
+    member.says("a member of a group");
+    let holder = || {
+        let lease = ["get", "lease", "-n", "kube-system", "muster-controller-manager", "-o"];
+        cluster.kubectl(&[&lease[..], &["jsonpath={.spec.holderIdentity}"]].concat())
+    };
+    wait_for("pods by the leader", || (pods(&cluster) == 2 * NAMESPACES).then_some(()));
+    assert!(!member.log().contains("working for a shard"), "{}", member.log());
+
+    leader.signal("-TERM");
+    assert_eq!(leader.ends().code(), Some(0), "{}", leader.log());
+    member.says("working for a shard");
+    assert_eq!(holder(), "group/main");
+
+    let mut leader = Manager::start(&cluster, &["--secure-port=0", "--leader-elect-retry-period=500ms"]);
+    leader.says("new leader");
+    assert!(!leader.log().contains("became leader"), "{}", leader.log());
+    member.signal("-TERM");
+    assert_eq!(member.ends().code(), Some(0), "{}", member.log());
+    leader.says("became leader");
+    assert_eq!(pods(&cluster), 2 * NAMESPACES);
+}
+
+/// Contract: SH-05
+fn what_cannot_be_shared_is_refused() {
+    for (flags, code, said) in [
+        (&["--shards=8"][..], 2, "--group"),
+        (&["--group=main"], 2, "--shards"),
+        (&["--shards=0", "--group=main"], 2, "--shards"),
+        (&["--shards=8", "--group=main", "--shadow"], 2, "--shadow"),
+        (&["--shards=8", "--group=main", "--leader-elect=false"], 1, "--leader-elect=false"),
+        (&["--shards=8", "--group=No Name"], 1, "\"No Name\" must be 1 to 63 lower case letters"),
+    ] {
+        let output = Command::new(MUSTER)
+            .args(["controller-manager", "--master=http://127.0.0.1:1", "--secure-port=0"])
+            .args(flags)
+            .output()
+            .expect("the program runs");
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{flags:?}: {told}");
+        assert!(told.contains(said), "{flags:?}: no {said:?} in:\n{told}");
+    }
+}
