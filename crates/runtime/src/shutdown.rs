@@ -94,9 +94,9 @@ mod tests {
             tokio::task::yield_now().await;
             assert!(!stop.is_stopped() && woken.lock().unwrap().is_empty());
             if drops {
-                drop(trigger)
+                drop(trigger);
             } else {
-                trigger.stop()
+                trigger.stop();
             }
             for task in waiting {
                 task.await.unwrap();
