@@ -77,7 +77,7 @@ impl<'w> Town<'w> {
         town
     }
 
-    /// A new image for one Deployment in so many, or another number of replicas.
+    /// A new image (one that there is: 404 means a missing one) for one Deployment in so many, or another number of replicas.
     pub(crate) async fn roll(&self, random: &mut Random, one_in: u64) {
         for number in 0..DEPLOYMENTS {
             if !random.once_in(one_in) {
@@ -86,7 +86,7 @@ impl<'w> Town<'w> {
             let patch = if random.once_in(4) {
                 json!({"spec": {"replicas": 1 + random.below(5)}})
             } else {
-                json!({"spec": {"template": template(number, random.below(1_000))}})
+                json!({"spec": {"template": template(number, random.below(400))}})
             };
             let (status, said) = self.api.merge(&format!("{}/web-{number}", deployments(number)), &patch).await;
             assert_eq!(status, 200, "{said}");
