@@ -244,8 +244,9 @@ impl Election {
         self.seconds
     }
 
-    /// Has this candidate be the only one that ever holds the Lease: found without it as its holder, the Lease was ended by
-    /// others, who take what it stood for. Then it is lost, even where this candidate never knew that it had it.
+    /// Has this candidate be the only one that ever holds the Lease: found without it as its holder, the Lease was
+    /// ended by others, who take what it stood for. Then it is lost, even where this candidate never knew that it had
+    /// it.
     #[must_use]
     pub fn own(self) -> Self {
         Self { own: true, ..self }

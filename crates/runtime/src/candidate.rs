@@ -41,8 +41,8 @@ pub struct Killer {
 }
 
 impl Candidate {
-    /// Starts one that reads, writes and is elected through `client`. At `shutdown` its syncs finish, and then it gives up
-    /// its lease (CM-07).
+    /// Starts one that reads, writes and is elected through `client`. At `shutdown` its syncs finish, and then it gives
+    /// up its lease (CM-07).
     ///
     /// # Errors
     /// If the election's settings are refused.
@@ -76,8 +76,8 @@ impl Candidate {
         Ok(Self { running, process, leading, explainer, seat: None })
     }
 
-    /// Starts a member of a group that shares the cluster: any number of them work at the same time (SH-01). At `shutdown`
-    /// its shards go to others.
+    /// Starts a member of a group that shares the cluster: any number of them work at the same time (SH-01). At
+    /// `shutdown` its shards go to others.
     ///
     /// # Errors
     /// If the group's settings are refused.
@@ -154,8 +154,8 @@ impl Candidate {
 }
 
 impl Killer {
-    /// SIGKILL: nothing more is sent, and the lease is not given up. Requests on their way go on where the network carries
-    /// them.
+    /// SIGKILL: nothing more is sent, and the lease is not given up. Requests on their way go on where the network
+    /// carries them.
     pub fn kill(&self) {
         self.process.freeze();
         self.running.abort();

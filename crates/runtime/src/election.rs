@@ -125,8 +125,8 @@ impl Elector {
         })
     }
 
-    /// Has the lease be this candidate's own ([`Election::own`]), and carry what `carrier` says. It is then no leader's, and
-    /// getting it is reported by no Event.
+    /// Has the lease be this candidate's own ([`Election::own`]), and carry what `carrier` says. It is then no
+    /// leader's, and getting it is reported by no Event.
     #[must_use]
     pub fn carrying(self, carrier: &Carrier) -> Self {
         Self { election: self.election.own(), carrier: Some(carrier.clone()), ..self }

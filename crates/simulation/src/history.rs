@@ -1,8 +1,8 @@
 //! The history of writes: every request that may change something, in the order in which the server took it.
 //!
 //! Two runs of the same seed must have equal histories (invariant 8). A history can be long, so of each write the
-//! sender, time, method, path and status are kept whole and the bodies as 64-bit digests, but for Leases; the first line that differs
-//! shows where two runs diverge. Reads are only counted.
+//! sender, time, method, path and status are kept whole and the bodies as 64-bit digests, but for Leases; the first
+//! line that differs shows where two runs diverge. Reads are only counted.
 
 use std::collections::BTreeMap;
 use std::fmt;

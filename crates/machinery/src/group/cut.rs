@@ -37,8 +37,8 @@ impl Weights {
 }
 
 impl Cut {
-    /// A cut into so many shards, moved to between 1 and [`MOST_SHARDS`], each as heavy as the next as far as namespaces
-    /// can be parted. Where there is nothing, they are equally long.
+    /// A cut into so many shards, moved to between 1 and [`MOST_SHARDS`], each as heavy as the next as far as
+    /// namespaces can be parted. Where there is nothing, they are equally long.
     #[must_use]
     pub fn of(weights: &Weights, shards: u32) -> Self {
         let shards = u128::from(shards.clamp(1, MOST_SHARDS));
@@ -147,8 +147,8 @@ mod tests {
         assert_eq!(Cut::of(&Weights::default(), 1).range(0), Some(HashRange::ALL));
     }
 
-    /// Names that differ in their last digits share the upper bits of their hashes: equal lengths would give nearly all of
-    /// them to a few shards.
+    /// Names that differ in their last digits share the upper bits of their hashes: equal lengths would give nearly all
+    /// of them to a few shards.
     ///
     /// Contract: SH-01
     #[test]

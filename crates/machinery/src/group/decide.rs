@@ -73,7 +73,8 @@ impl Group {
         self.view.group.as_ref().is_some_and(|seen| seen.holder() == self.names.holder)
     }
 
-    /// Whether the group's Lease has no holder, by somebody's hand, and this member may still write by it: it holds it again.
+    /// Whether the group's Lease has no holder, by somebody's hand, and this member may still write by it: it holds it
+    /// again.
     pub(super) fn has_lapsed(&self, now: Moment, wall: Timestamp) -> bool {
         let free = self.view.group.as_ref().is_some_and(|seen| seen.holder().is_empty());
         free && self.cut.is_some() && self.term.is_some_and(|term| term.allows(now, wall))

@@ -113,11 +113,11 @@ impl Group {
         is_uneven(says(HEAVIEST).max().unwrap_or_default(), total, shards)
     }
 
-    /// Whether the group's Lease is this member's to give back: all others are leaving too, as far as is known, and none
-    /// whose identity comes later says that it waits for the others.
+    /// Whether the group's Lease is this member's to give back: all others are leaving too, as far as is known, and
+    /// none whose identity comes later says that it waits for the others.
     ///
-    /// Nobody leaves before a list has shown its own announcement, so of two that leave at the same time one at least sees
-    /// the other's.
+    /// Nobody leaves before a list has shown its own announcement, so of two that leave at the same time one at least
+    /// sees the other's.
     pub(super) fn is_to_give_back(&self) -> bool {
         let me = self.config.election.identity.as_str();
         let waits = |seen: &Seen| leaving(seen) == Some(LAST) && seen.holder() > me;
@@ -152,8 +152,8 @@ impl Group {
         Some(Step::Write(Request::Replace(record::released(lease, scene.wall))))
     }
 
-    /// Ends the Leases of members that have been silent for their Leases' time, so that they cannot go on. Members do so one
-    /// after the other, so that they do not all write at once.
+    /// Ends the Leases of members that have been silent for their Leases' time, so that they cannot go on. Members do
+    /// so one after the other, so that they do not all write at once.
     pub(super) fn end_silent(&self, scene: &Scene) -> Vec<Step> {
         if !scene.takes_part {
             return Vec::new();

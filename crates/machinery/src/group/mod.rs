@@ -5,35 +5,36 @@
 //!     │
 //!     ├──lists all Leases of the group──> listed ──> decide ──> renew the group's Lease, in turn
 //!     │                                                ├──────> end the Lease of a member that is silent
-//!     │                                                ├──────> take a shard that is free and due to it ──> look ──> open
+//!     │                                                ├──────> take a shard that is free and due to it ──> open
 //!     │                                                └──────> close a shard that is due to another ──> release it
 //!     └──writes of a shard, while: its own term, the group's term and the shard's term allow it
 //! ```
 //!
 //! Three kinds of Leases, all with the label [`GROUP`]:
 //!
-//! - **The group's** is the Lease of the single leader's election, held by `group/NAME`. While it is held no single leader
-//!   begins. Any member renews it. It has the cut: the ranges of the shards, and the number of the cut (its generation).
-//! - **A member's** is held and renewed by that member. One that has not been seen to change for the Lease's time is ended by
-//!   another member, by a write that fails where it was renewed meanwhile. After that the member cannot go on.
+//! - **The group's** is the Lease of the single leader's election, held by `group/NAME`. While it is held no single
+//!   leader begins. Any member renews it. It has the cut: the ranges of the shards, and the number of the cut (its
+//!   generation).
+//! - **A member's** is held and renewed by that member. One that has not been seen to change for the Lease's time is
+//!   ended by another member, by a write that fails where it was renewed meanwhile. After that the member cannot go on.
 //! - **A shard's** is written when the shard changes hands. It is good for as long as its holder's member Lease is.
 //!
 //! Why no two write for one shard, nor for two shards of different cuts that overlap:
 //!
 //! - A shard is taken only where its Lease has no holder or where the holder's member Lease was ended. A holder gives a
 //!   shard up after its last write was answered; one that was ended has stopped writing before.
-//! - A Lease that is missing (people delete Leases) counts as held for the Lease's time. Its holder stops writing before
-//!   that: each shard has a [`Term`] that begins with the last list that showed it.
-//! - A shard is opened only by a list that was sent after its taking was answered, and that shows the same cut in force and
-//!   no shard in anybody's hands under another cut. Who puts a cut in force, and who takes a shard under an old one, both
-//!   write first and look then: one of them sees the other.
-//! - A write that was given up may arrive later. It names the version that it replaces, so it does nothing after a later
-//!   write; and a shard that was closed is opened again only after one.
-//! - A single leader waits for the Lease's time since it saw the group's Lease renewed. A member's term of it begins with
-//!   its own renewal or with the list before the one that showed another's, and is shorter.
+//! - A Lease that is missing (people delete Leases) counts as held for the Lease's time. Its holder stops writing
+//!   before that: each shard has a [`Term`] that begins with the last list that showed it.
+//! - A shard is opened only by a list that was sent after its taking was answered, and that shows the same cut in force
+//!   and no shard in anybody's hands under another cut. Who puts a cut in force, and who takes a shard under an old
+//!   one, both write first and look then: one of them sees the other.
+//! - A write that was given up may arrive later. It names the version that it replaces, so it does nothing after a
+//!   later write; and a shard that was closed is opened again only after one.
+//! - A single leader waits for the Lease's time since it saw the group's Lease renewed. A member's term of it begins
+//!   with its own renewal or with the list before the one that showed another's, and is shorter.
 //!
-//! All times are those of this member's own clock. Timestamps in Leases are for people, but for one choice on which nothing
-//! depends: which member is the youngest.
+//! All times are those of this member's own clock. Timestamps in Leases are for people, but for one choice on which
+//! nothing depends: which member is the youngest.
 
 mod cut;
 mod decide;
@@ -238,8 +239,8 @@ impl Group {
         Carried { labels: BTreeMap::from([(GROUP.to_owned(), self.config.group.clone())]), annotations }
     }
 
-    /// Takes a list of the Leases with the label [`GROUP`] of this group, that was sent then. Where it has no Lease of the
-    /// name of the election, `group` is what was read by this name, after the list.
+    /// Takes a list of the Leases with the label [`GROUP`] of this group, that was sent then. Where it has no Lease of
+    /// the name of the election, `group` is what was read by this name, after the list.
     pub fn listed(&mut self, leases: Vec<Lease>, group: Option<Lease>, sent: (Moment, Timestamp), now: Moment) {
         let before = self.view.group.take();
         self.group_shown = leases.iter().any(|lease| lease.name() == self.names.lease);
@@ -326,8 +327,8 @@ impl Group {
         released && self.is_announced() && !self.is_to_give_back()
     }
 
-    /// Until when writes may be sent for a shard, by the group's Lease and the shard's. This member's own Lease must allow
-    /// it too. `None` where it must not.
+    /// Until when writes may be sent for a shard, by the group's Lease and the shard's. This member's own Lease must
+    /// allow it too. `None` where it must not.
     #[must_use]
     pub fn permit(&self, shard: u32) -> Option<Term> {
         let mine = self.mine.get(&shard).filter(|mine| mine.works())?;

@@ -19,7 +19,8 @@ pub const HEAVIEST: &str = "muster.dev/heaviest-shard-pods";
 pub(super) const CUT: &str = "muster.dev/cut";
 /// The annotation of the group's Lease with the number of the cut, and of a shard's with that of the cut it belongs to.
 pub(super) const GENERATION: &str = "muster.dev/cut-generation";
-/// The annotation of a member's Lease that another member has ended, after it had not been renewed for the Lease's time.
+/// The annotation of a member's Lease that another member has ended, after it had not been renewed for the Lease's
+/// time.
 pub const ENDED: &str = "muster.dev/ended";
 /// What [`LEAVING`] says of a member that waits for all others to leave, to give the group's Lease back.
 pub(super) const LAST: &str = "last";

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use muster_objects::shard;
 
-/// For each shard the member that should have it. `holders` says which of `members`, by its place, has the shard now; the
-/// number of shards is its length. None where there are no members.
+/// For each shard the member that should have it. `holders` says which of `members`, by its place, has the shard now;
+/// the number of shards is its length. None where there are no members.
 ///
-/// Each member gets its share, and no two shares differ by more than one. A shard stays with the member that has it unless
-/// that one has more than its share; the others go to the members that have less, each to the one of these that it
-/// scores highest with. So a member that ends moves only its own shards, and one that begins moves only those that it gets.
+/// Each member gets its share, and no two shares differ by more than one. A shard stays with the member that has it
+/// unless that one has more than its share; the others go to the members that have less, each to the one of these that
+/// it scores highest with. So a member that ends moves only its own shards, and one that begins moves only those that
+/// it gets.
 ///
 /// `members` must be sorted and without duplicates; then everyone who knows the same gets the same answer.
 pub(super) fn share(members: &[&str], holders: &[Option<usize>]) -> Option<Vec<usize>> {
@@ -44,8 +45,8 @@ pub(super) fn share(members: &[&str], holders: &[Option<usize>]) -> Option<Vec<u
     Some(due.into_values().collect())
 }
 
-/// How many shards each member is to have. Of members that may have one more than others, those that have the most now come
-/// first.
+/// How many shards each member is to have. Of members that may have one more than others, those that have the most now
+/// come first.
 fn room(held: &[Vec<usize>], shards: usize) -> Vec<usize> {
     let (least, more) = (shards / held.len(), shards % held.len());
     let mut order: Vec<usize> = (0..held.len()).collect();
@@ -55,8 +56,8 @@ fn room(held: &[Vec<usize>], shards: usize) -> Vec<usize> {
     room
 }
 
-/// How well a shard and a member go together. FNV alone mixes the last bytes of a text badly; the rest is the finalizer of
-/// SplitMix64.
+/// How well a shard and a member go together. FNV alone mixes the last bytes of a text badly; the rest is the finalizer
+/// of SplitMix64.
 fn score(member: u64, shard: usize) -> u64 {
     let shard = u64::try_from(shard).unwrap_or(u64::MAX).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = member ^ mix(shard);

@@ -1,4 +1,5 @@
-//! A watch of the group's Leases that says when a look is worth while. Nothing is decided by it: it may be behind or dead.
+//! A watch of the group's Leases that says when a look is worth while. Nothing is decided by it: it may be behind or
+//! dead.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},

@@ -57,8 +57,8 @@ impl Leases {
         }
     }
 
-    /// All Leases of the group as they are now, the Lease of the election if it is not among them, and the version of the
-    /// list. `None` if one of that could not be read.
+    /// All Leases of the group as they are now, the Lease of the election if it is not among them, and the version of
+    /// the list. `None` if one of that could not be read.
     pub(super) async fn list(&self) -> Option<(Vec<Lease>, Option<Lease>, String)> {
         let reading = async {
             let list = self.client.get(&format!("{}?{}", self.collection, self.selector)).await?.body;
@@ -87,8 +87,8 @@ impl Leases {
         }
     }
 
-    /// Sends what a step asks for, and says about which Lease it was. Of a deletion [`Answer::NotFound`] says that the Lease
-    /// is gone. `None` where there is no answer, or a refusal.
+    /// Sends what a step asks for, and says about which Lease it was. Of a deletion [`Answer::NotFound`] says that the
+    /// Lease is gone. `None` where there is no answer, or a refusal.
     pub(super) async fn write(&self, step: &Step) -> (String, Option<Answer>) {
         let (name, writing) = match step {
             Step::Write(Request::Create(lease)) => (lease.name(), Writing::Create(body(lease))),

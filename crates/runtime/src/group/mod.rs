@@ -9,9 +9,9 @@
 //!                +──fenced again, counted──> one Manager for each shard that is held
 //! ```
 //!
-//! The rules are [`muster_machinery::group`]; what is here sends what they ask for and keeps a [`Manager`] for each shard
-//! that is open. All Managers of a process count and record in one place, send their Events through one queue, and write
-//! over one connection, whose socket asks for the member's term and the group's.
+//! The rules are [`muster_machinery::group`]; what is here sends what they ask for and keeps a [`Manager`] for each
+//! shard that is open. All Managers of a process count and record in one place, send their Events through one queue,
+//! and write over one connection, whose socket asks for the member's term and the group's.
 
 mod bell;
 mod flights;
@@ -123,8 +123,8 @@ struct Counts {
 }
 
 impl Member {
-    /// A member that reads and writes through `client`, and renews its Leases through `leases`, so that a burst of creates
-    /// does not delay a renewal.
+    /// A member that reads and writes through `client`, and renews its Leases through `leases`, so that a burst of
+    /// creates does not delay a renewal.
     ///
     /// # Errors
     /// [`GroupError`] where the settings cannot keep members apart.
@@ -167,8 +167,8 @@ impl Member {
     }
 
     /// Takes part until `shutdown`, and then to an orderly end: its shards go to others, each after its last write was
-    /// answered, and its Lease is released. What cannot be ended in the time of [`Options::shutdown_timeout`] is left to
-    /// the Lease's end.
+    /// answered, and its Lease is released. What cannot be ended in the time of [`Options::shutdown_timeout`] is left
+    /// to the Lease's end.
     ///
     /// # Errors
     /// [`Lost`] if its Lease could not be renewed or was ended, or if the group's Leases could not be read. The process

@@ -1,9 +1,9 @@
 //! What must hold after every single write, under any fault.
 //!
-//! A controller acts on what it has seen, and in bad weather that may be old. So the bounds of an owner are the laxest of
-//! the sizes that its controller may be looking at, by the generation that its status answers to: once that has come,
-//! exactly what is asked. What nobody can know is counted apart, owner by owner: a pod that was created without an
-//! answer, while it is there, and a pod that others took, or that was deleted without an answer.
+//! A controller acts on what it has seen, and in bad weather that may be old. So the bounds of an owner are the laxest
+//! of the sizes that its controller may be looking at, by the generation that its status answers to: once that has
+//! come, exactly what is asked. What nobody can know is counted apart, owner by owner: a pod that was created without
+//! an answer, while it is there, and a pod that others took, or that was deleted without an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

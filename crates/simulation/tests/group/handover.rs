@@ -1,4 +1,5 @@
-//! Orderly hand-overs: members come and go one by one, and a single leader follows a group, and a group a single leader.
+//! Orderly hand-overs: members come and go one by one, and a single leader follows a group, and a group a single
+//! leader.
 
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ const SHARDS: u32 = 12;
 /// How long a hand-over may take.
 const HAND_OVER: Duration = Duration::from_secs(1);
 
-/// Each member of a group is replaced by another one, as in a rolling update, while everything rolls: the shards are with
-/// others within a second, both when a member begins and when one ends.
+/// Each member of a group is replaced by another one, as in a rolling update, while everything rolls: the shards are
+/// with others within a second, both when a member begins and when one ends.
 ///
 /// Contract: SH-01, SH-02, SH-03
 #[test]
@@ -76,8 +77,8 @@ async fn update(seed: u64) -> Vec<String> {
     broken
 }
 
-/// A single leader is replaced by a group, and the group by a single leader: each begins when the other has ended, within a
-/// second or a pause between two attempts, and neither writes beside the other.
+/// A single leader is replaced by a group, and the group by a single leader: each begins when the other has ended,
+/// within a second or a pause between two attempts, and neither writes beside the other.
 ///
 /// Contract: SH-05
 #[test]

@@ -16,8 +16,8 @@ const SHARDS: u32 = 8;
 /// How long it may take until others have the shards of a member that is gone, if requests take no time.
 const TAKE_OVER: i64 = 20_000;
 
-/// However members end, each namespace has one writer, what is written is as if there were only one, and the shards of a
-/// member that is gone have others within the Lease's time and five seconds.
+/// However members end, each namespace has one writer, what is written is as if there were only one, and the shards of
+/// a member that is gone have others within the Lease's time and five seconds.
 ///
 /// Contract: SH-01, SH-02, SH-03
 #[test]

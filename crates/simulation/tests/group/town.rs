@@ -77,7 +77,8 @@ impl<'w> Town<'w> {
         town
     }
 
-    /// A new image (one that there is: 404 means a missing one) for one Deployment in so many, or another number of replicas.
+    /// A new image (one that there is: 404 means a missing one) for one Deployment in so many, or another number of
+    /// replicas.
     pub(crate) async fn roll(&self, random: &mut Random, one_in: u64) {
         for number in 0..DEPLOYMENTS {
             if !random.once_in(one_in) {
