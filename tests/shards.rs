@@ -21,11 +21,19 @@ const GROUP: &[&str] = &["--shards=8", "--group=main", "--leader-elect-retry-per
 /// Two members have four shards each; whichever they are, some of so many namespaces fall to each.
 const NAMESPACES: usize = 24;
 
+/// Names that begin differently: those that only end differently are in few of the equal shards that a cluster without
+/// pods is cut into.
+fn namespace(number: usize) -> String {
+    let first = ('a'..='z').nth(number).expect("a letter for each namespace");
+    format!("{first}-team")
+}
+
 /// A ReplicaSet of two pods in a namespace of its own.
 fn replicaset(number: usize) -> String {
+    let namespace = namespace(number);
     format!(
-        "apiVersion: v1\nkind: Namespace\nmetadata: {{name: team-{number}}}\n---\n\
-         apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {{name: web, namespace: team-{number}}}\nspec:\n  replicas: 2\n  \
+        "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n---\n\
+         apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  replicas: 2\n  \
          selector: {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    \
          spec: {{containers: [{{name: c, image: nginx}}]}}\n---\n"
     )
@@ -44,7 +52,7 @@ fn pods(cluster: &Cluster) -> usize {
 
 /// Who answers about the ReplicaSet of a namespace, once exactly one does and all others name another member.
 fn holder(cluster: &Cluster, members: &[&Asked], number: usize) -> usize {
-    let (config, namespace) = (cluster.kubeconfig(), format!("team-{number}"));
+    let (config, namespace) = (cluster.kubeconfig(), namespace(number));
     wait_for(&format!("one member that has {namespace}"), || {
         let told = members.iter().map(|member| {
             let certificate = member.certificate();
@@ -87,7 +95,7 @@ fn members_share_the_namespaces_and_say_who_has_which() {
     assert_eq!(first.manager.ends().code(), Some(0), "{}", first.manager.log());
     for number in 0..NAMESPACES {
         assert_eq!(holder(&cluster, &[&second], number), 0);
-        cluster.kubectl(&["scale", "rs/web", "-n", &format!("team-{number}"), "--replicas=3"]);
+        cluster.kubectl(&["scale", "rs/web", "-n", &namespace(number), "--replicas=3"]);
     }
     wait_for("pods by the other member", || (pods(&cluster) == 3 * NAMESPACES).then_some(()));
 }
