@@ -395,7 +395,7 @@ Examples:
   muster bench scale --pods 1000,10000,100000,1000000 --svg scale.svg
   muster bench scale --pods 50000 --pods-each 1 --output json
 
-Each size is an embedded cluster in a process of its own. A pod costs about 10 KB; a million of them, some
+Each size is an embedded cluster in a process of its own. A pod costs 5 to 13 KiB; a million of them, many
 minutes.";
 
 /// What `muster bench scale` takes.
