@@ -30,11 +30,21 @@ fn members_that_come_and_go_leave_each_namespace_with_one_writer() {
     judge(&seeds, &told.into_iter().map(|told| told.broken).collect::<Vec<_>>());
 }
 
+/// Invariant 8 of ARCHITECTURE.md.
+#[test]
+fn the_same_seed_gives_the_same_history_of_a_group() {
+    let seed = seeds(1)[0];
+    let told = each(&[seed, seed], |seed| in_virtual_time(tell(*seed)).history);
+    let differs = told[0].iter().zip(&told[1]).find(|(one, other)| one != other);
+    assert_eq!((differs, told[0].len()), (None, told[1].len()));
+}
+
 /// What is left of a story.
 struct Told {
     broken: Vec<String>,
     /// How often a namespace went to another member.
     changes: usize,
+    history: Vec<String>,
 }
 
 async fn tell(seed: u64) -> Told {
@@ -154,8 +164,9 @@ async fn tell(seed: u64) -> Told {
         }
     }
     drop(crew);
+    let history = world.history().lines();
     world.stop().await;
-    Told { broken, changes: judged.changes }
+    Told { broken, changes: judged.changes, history }
 }
 
 /// The members that run.
