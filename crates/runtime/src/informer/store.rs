@@ -30,12 +30,13 @@ struct Inner<T: Cached> {
     told: AtomicU64,
     /// When something was last read into the cache; none before the first list.
     changed: Mutex<Option<Instant>>,
-    /// That version has changed.
+    /// That version has changed, or `listed` has. It wakes those who wait in the order in which they began to, which a
+    /// `watch` does not: the same seed would give another history.
     progress: Notify,
     /// How many relists have been requested.
     asked: watch::Sender<u64>,
     /// How often it had been asked to when the last list that was read began; none before the first.
-    listed: watch::Sender<Option<u64>>,
+    listed: Mutex<Option<u64>>,
 }
 
 impl<T: Cached> Clone for Store<T> {
@@ -53,7 +54,7 @@ impl<T: Cached> Default for Store<T> {
             changed: Mutex::default(),
             progress: Notify::new(),
             asked: watch::Sender::new(0),
-            listed: watch::Sender::new(None),
+            listed: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -106,28 +107,35 @@ impl<T: Cached> Store<T> {
     /// Waits until the cache has reached `version` and every handler has run for it: what was written at that version
     /// can then be seen.
     pub async fn reached(&self, version: ResourceVersion) {
+        self.until(|| self.newest() >= version).await;
+    }
+
+    async fn until(&self, is_so: impl Fn() -> bool) {
         loop {
             // Before the look, so that what comes after it is not missed.
             let progress = self.inner.progress.notified();
             tokio::pin!(progress);
             progress.as_mut().enable();
-            if self.newest() >= version {
+            if is_so() {
                 return;
             }
             progress.await;
         }
     }
 
+    fn listed(&self) -> Option<u64> {
+        *self.inner.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether the first list has been read and every handler has run for it.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.inner.listed.borrow().is_some()
+        self.listed().is_some()
     }
 
     /// Waits for that (INF-02).
     pub async fn synced(&self) {
-        // The sender lives as long as this store does.
-        let _ = self.inner.listed.subscribe().wait_for(Option::is_some).await;
+        self.until(|| self.is_synced()).await;
     }
 
     /// Requests a relist, and waits until it is read and every handler has run: the cache then shows what the server
@@ -138,8 +146,7 @@ impl<T: Cached> Store<T> {
             *asks += 1;
             ask = *asks;
         });
-        // The sender lives as long as this store does.
-        let _ = self.inner.listed.subscribe().wait_for(|listed| *listed >= Some(ask)).await;
+        self.until(|| self.listed() >= Some(ask)).await;
     }
 
     /// How often [`Store::read_anew`] was called.
@@ -179,7 +186,8 @@ impl<T: Cached> Store<T> {
 
     /// A list has been read that began after this many requests, and every handler has run.
     pub(super) fn set_listed(&self, asks: u64) {
-        self.inner.listed.send_replace(Some(asks));
+        *self.inner.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some(asks);
+        self.inner.progress.notify_waiters();
     }
 
     fn write<R>(&self, change: impl FnOnce(&mut Cache<T>) -> R) -> R {
