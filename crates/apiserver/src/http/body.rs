@@ -23,6 +23,29 @@ enum Kind {
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
+/// How much of a stored object is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// All of it.
+    Whole,
+    /// What follows on the opening brace, but for what it is: an item of a list.
+    Item,
+    /// Its metadata, as an object of this version of `meta.k8s.io`.
+    Partial(&'static str),
+}
+
+impl Form {
+    /// So much of an object.
+    #[must_use]
+    pub fn of(self, entry: &Entry) -> Pieces {
+        match self {
+            Self::Whole => entry.json(),
+            Self::Item => entry.item_tail(),
+            Self::Partial(version) => entry.partial(version),
+        }
+    }
+}
+
 /// Bytes that are counted for as long as somebody has them.
 struct Held {
     bytes: Bytes,
@@ -39,8 +62,7 @@ impl AsRef<[u8]> for Held {
 struct ListBody {
     head: Option<Vec<u8>>,
     entries: std::vec::IntoIter<Arc<Entry>>,
-    /// Whether each says what it is.
-    whole: bool,
+    form: Form,
     first: bool,
     done: bool,
 }
@@ -88,11 +110,10 @@ impl Body {
         }
     }
 
-    /// `head`, which ends with an opening bracket; the objects as items of a list, each saying what it is where they
-    /// are `whole`; `]}`.
+    /// `head`, which ends with an opening bracket; the objects; `]}`.
     #[must_use]
-    pub fn list(head: Vec<u8>, entries: Vec<Arc<Entry>>, whole: bool) -> Self {
-        let mut list = ListBody { head: Some(head), entries: entries.into_iter(), whole, first: true, done: false };
+    pub fn list(head: Vec<u8>, entries: Vec<Arc<Entry>>, form: Form) -> Self {
+        let mut list = ListBody { head: Some(head), entries: entries.into_iter(), form, first: true, done: false };
         match list.piece() {
             Some(piece) if list.done => Self::whole(piece),
             Some(piece) => {
@@ -120,12 +141,10 @@ impl ListBody {
                 out.push(b',');
             }
             self.first = false;
-            if self.whole {
-                entry.json().write(&mut out);
-                continue;
+            if self.form == Form::Item {
+                out.push(b'{');
             }
-            out.push(b'{');
-            entry.item_tail().write(&mut out);
+            self.form.of(&entry).write(&mut out);
         }
         Some(out)
     }

@@ -6,7 +6,7 @@ use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::aside::{LONG_LIST, aside};
-use super::body::Body;
+use super::body::{Body, Form};
 use super::negotiate::{Output, Transform};
 use super::table;
 use crate::codec::{self, Format};
@@ -93,13 +93,15 @@ pub fn object(
     output: Output,
     include: Option<&str>,
 ) -> Result<Response<Body>, ApiError> {
-    if let Answer::Entry(entry) = answer
-        && output.transform.is_none()
-        && output.format == Format::Json
-        && !output.pretty
-        && !served.converts()
+    let form = match output.transform {
+        None => Some(Form::Whole),
+        Some(Transform::Partial(version)) => Some(Form::Partial(version)),
+        Some(_) => None,
+    };
+    if let (Answer::Entry(entry), Some(form)) = (answer, form)
+        && is_as_stored(served, output)
     {
-        return Ok(with_body(code, "application/json", Body::line(entry.json())));
+        return Ok(with_body(code, "application/json", Body::line(form.of(entry))));
     }
     let object = match answer {
         Answer::Entry(entry) => served.live(entry)?,
@@ -133,6 +135,11 @@ pub fn object(
     Ok(value(code, &shown, output))
 }
 
+/// Whether what is sent is part of what is stored.
+fn is_as_stored(served: &Served, output: Output) -> bool {
+    output.format == Format::Json && !output.pretty && !served.converts()
+}
+
 /// Whether an object is asked for in protobuf that has none.
 fn has_no_form(served: &Served, object: &Object, output: Output) -> bool {
     let own = object.get("kind").and_then(Value::as_str) == Some(&*served.resource().kind);
@@ -162,18 +169,28 @@ pub fn list(
     if let (Some(shard), None, false) = (&page.shard, output.transform, custom) {
         metadata["shardInfo"] = json!({"selector": shard});
     }
-    if output.transform.is_none() && output.format == Format::Json && !output.pretty && !served.converts() {
+    let form = match output.transform {
+        None if custom => Some(Form::Whole),
+        None => Some(Form::Item),
+        // Without items it is written otherwise.
+        Some(Transform::PartialList(version)) if !page.entries.is_empty() => Some(Form::Partial(version)),
+        Some(_) => None,
+    };
+    if let Some(form) = form.filter(|_| is_as_stored(served, output)) {
+        let (kind, api_version) = match form {
+            Form::Partial(version) => ("PartialObjectMetadataList".to_owned(), format!("meta.k8s.io/{version}")),
+            Form::Whole | Form::Item => (format!("{}List", served.resource().kind), served.api_version()),
+        };
         let mut head = Vec::with_capacity(256);
-        let kind = format!("{}List", served.resource().kind);
         head.extend_from_slice(b"{\"kind\":");
         // Strings and small trees serialise.
         let _ = serde_json::to_writer(&mut head, &kind);
         head.extend_from_slice(b",\"apiVersion\":");
-        let _ = serde_json::to_writer(&mut head, &served.api_version());
+        let _ = serde_json::to_writer(&mut head, &api_version);
         head.extend_from_slice(b",\"metadata\":");
         let _ = serde_json::to_writer(&mut head, &metadata);
         head.extend_from_slice(b",\"items\":[");
-        return Ok(with_body(200, "application/json", Body::list(head, page.entries, custom)));
+        return Ok(with_body(200, "application/json", Body::list(head, page.entries, form)));
     }
     let is_long = page.entries.len() >= LONG_LIST;
     aside(is_long, || {

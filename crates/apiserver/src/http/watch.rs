@@ -188,7 +188,9 @@ impl Watch {
                 None if joined.is_empty() => first = Some(piece),
                 None => joined.extend_from_slice(&piece),
                 Some(one) => {
-                    joined.reserve(one.len() + piece.len());
+                    // Room at once for about as much as is there: each time it grows, it is copied.
+                    let events = 1 + self.pending.len() + self.initial.len();
+                    joined.reserve(one.len() + piece.len().saturating_mul(events).min(PIECE) + piece.len());
                     joined.extend_from_slice(&one);
                     joined.extend_from_slice(&piece);
                 }
@@ -249,6 +251,11 @@ impl Watch {
     fn line(&mut self, word: &str, entry: &Entry) -> Pieces {
         if self.plain {
             return entry.line_at(entry.version, word);
+        }
+        if let (Some(Transform::Partial(version) | Transform::PartialList(version)), false) =
+            (self.wanted.transform, self.served.converts())
+        {
+            return line(word, &entry.partial(version).joined()).into();
         }
         self.transformed_line(word, &entry.object()).into()
     }

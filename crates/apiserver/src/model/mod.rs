@@ -12,6 +12,7 @@ pub mod qos;
 pub mod resource;
 pub mod service;
 pub mod subresource;
+pub mod tree;
 
 use std::borrow::Cow;
 

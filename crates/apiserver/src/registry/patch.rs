@@ -181,14 +181,18 @@ fn is_about_managers(patch: &Object) -> bool {
 
 /// The part of an object that a merging patch is about.
 fn touched_part(live: &Object, patch: &Object) -> Object {
-    let mut part: Object =
-        live.iter().filter(|(key, _)| is_about(patch, key)).map(|(k, v)| (k.clone(), v.clone())).collect();
-    if !is_about_managers(patch)
-        && let Some(Value::Object(metadata)) = part.get_mut("metadata")
-    {
-        metadata.remove("managedFields");
-    }
-    part
+    let copied = |(key, value): (&String, &Value)| (key.clone(), value.clone());
+    let whole = is_about_managers(patch);
+    live.iter()
+        .filter(|(key, _)| is_about(patch, key))
+        .map(|(key, value)| match value {
+            Value::Object(metadata) if key == "metadata" && !whole => {
+                let but_managers = metadata.iter().filter(|(key, _)| *key != "managedFields");
+                (key.clone(), Value::Object(but_managers.map(copied).collect()))
+            }
+            _ => copied((key, value)),
+        })
+        .collect()
 }
 
 /// Puts back what [`touched_part`] left out.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::ResourceId;
 use super::text::{Dictionaries, Text};
 use super::watch::EventKind;
-use crate::model::json;
+use crate::model::{json, tree};
 
 /// An object's labels, sorted by key.
 pub type LabelSet = Arc<[(Box<str>, Box<str>)]>;
@@ -51,6 +51,8 @@ pub struct Entry {
     item_at: u16,
     /// Where the digits of `resourceVersion` are.
     version_at: u32,
+    /// Where metadata ends, if the version had no digits.
+    metadata_end: u32,
 }
 
 impl Entry {
@@ -78,6 +80,17 @@ impl Entry {
         pieces
     }
 
+    /// Its metadata alone, as the object `PartialObjectMetadata` of a version of `meta.k8s.io`.
+    #[must_use]
+    pub fn partial(&self, version: &str) -> Pieces {
+        let at = usize::from(self.object_at);
+        let (begin, end) = (at + usize::from(self.item_at), at + self.metadata_end as usize + self.digits());
+        // Metadata comes before every member that may be shared.
+        let metadata = self.head.bytes().slice(begin..end);
+        let kind = format!("{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/{version}\",");
+        Pieces([kind.into(), metadata, Bytes::from_static(b"}")])
+    }
+
     /// The `index`-th of the values for field selectors.
     #[must_use]
     pub fn field(&self, index: usize) -> &str {
@@ -97,7 +110,7 @@ impl Entry {
         // The bytes were made by `Draft::new` from a map, so they parse as one; by the second reader where they
         // are too deep for the first.
         let json = self.json().joined();
-        serde_json::from_slice(&json).unwrap_or_else(|_| match crate::schema::read_json(&json) {
+        tree::read(&json).unwrap_or_else(|| match crate::schema::read_json(&json) {
             Ok(Value::Object(object)) => object,
             _ => Map::new(),
         })
@@ -121,6 +134,7 @@ impl Entry {
             inherits: true,
             item_at: self.item_at,
             version_at: self.version_at,
+            metadata_end: self.metadata_end,
         }
     }
 
@@ -237,6 +251,7 @@ pub struct Draft {
     inherits: bool,
     item_at: u16,
     version_at: usize,
+    metadata_end: usize,
 }
 
 impl Draft {
@@ -254,7 +269,7 @@ impl Draft {
             _ => (text("namespace").into(), text("name").into()),
         };
         let mut json = Vec::with_capacity(previous.map_or(2048, |p| p.line().size() + 256));
-        let Written { item_at, version_at, largest } = write_object(&mut json, object);
+        let Written { item_at, version_at, metadata_end, largest } = write_object(&mut json, object);
         let (mut cut, mut shared, mut inherits) = (json.len(), Bytes::new(), false);
         if largest.len() >= SHARED_FROM {
             let member = &json[largest.clone()];
@@ -265,7 +280,7 @@ impl Draft {
             json.drain(largest);
         }
         let (uid, fields) = (text("uid").into(), fields.into());
-        Self { namespace, name, uid, labels, fields, json, cut, shared, inherits, item_at, version_at }
+        Self { namespace, name, uid, labels, fields, json, cut, shared, inherits, item_at, version_at, metadata_end }
     }
 
     /// How many bytes the JSON has, without a version.
@@ -294,6 +309,7 @@ impl Draft {
             inherits: self.inherits,
             item_at: self.item_at,
             version_at: u32::try_from(self.version_at).unwrap_or(u32::MAX),
+            metadata_end: u32::try_from(self.metadata_end).unwrap_or(u32::MAX),
         }
     }
 }
@@ -357,6 +373,8 @@ struct Written {
     item_at: u16,
     /// Where the version's digits go.
     version_at: usize,
+    /// Where metadata ends.
+    metadata_end: usize,
     /// The largest member but metadata.
     largest: Range<usize>,
 }
@@ -390,6 +408,7 @@ fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> Written {
         member(out, "managedFields", value);
     }
     close(out);
+    let metadata_end = out.len();
     out.push(b',');
     let mut largest = 0..0;
     let others =
@@ -403,7 +422,7 @@ fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> Written {
         }
     }
     close(out);
-    Written { item_at, version_at, largest }
+    Written { item_at, version_at, metadata_end, largest }
 }
 
 /// Writes `"key":value,`.
