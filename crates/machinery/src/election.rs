@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use muster_objects::lease::{Lease, LeaseSpec};
+use muster_objects::lease::Lease;
 use muster_objects::{Moment, Timestamp};
 
 #[cfg(test)]
@@ -342,15 +342,7 @@ impl Election {
         if !led || !self.is_mine(lease) {
             return None;
         }
-        let mut released = lease.clone();
-        released.spec = LeaseSpec {
-            holder_identity: Some(String::new()),
-            lease_duration_seconds: Some(1),
-            acquire_time: Some(wall.micro()),
-            renew_time: Some(wall.micro()),
-            ..released.spec
-        };
-        Some(Request::Replace(released))
+        Some(Request::Replace(lease.released(wall)))
     }
 
     fn found(&mut self, lease: &Lease, now: Moment, wall: Timestamp) -> ElectionStep {

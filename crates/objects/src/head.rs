@@ -43,19 +43,12 @@ impl<'a> Head<'a> {
 
 fn in_message(message: &[u8]) -> Result<Head<'_>, Malformed> {
     let mut head = Head { namespace: Cow::Borrowed(""), resource_version: ResourceVersion::UNKNOWN };
-    for field in Fields::of(message) {
+    for field in Fields::of_metadata(message) {
         let field = field?;
-        // Every object has its metadata in the first field.
-        if field.number != 1 {
-            continue;
-        }
-        for field in Fields::of(field.bytes()?) {
-            let field = field?;
-            match field.number {
-                3 => head.namespace = Cow::Borrowed(field.text()?),
-                6 => head.resource_version = wire::protobuf::version(&field)?,
-                _ => {}
-            }
+        match field.number {
+            3 => head.namespace = Cow::Borrowed(field.text()?),
+            6 => head.resource_version = wire::protobuf::version(&field)?,
+            _ => {}
         }
     }
     Ok(head)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::time::Micro;
+use crate::time::{Micro, Timestamp};
 
 /// A lease in its wire form. Fields that this version does not know survive a write (B-13).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -90,6 +90,20 @@ impl Lease {
     #[must_use]
     pub fn duration(&self) -> Duration {
         Duration::from_secs(self.spec.lease_duration_seconds.and_then(|held| u64::try_from(held).ok()).unwrap_or(0))
+    }
+
+    /// The lease without a holder, free for whoever comes first.
+    #[must_use]
+    pub fn released(&self, now: Timestamp) -> Self {
+        let mut released = self.clone();
+        released.spec = LeaseSpec {
+            holder_identity: Some(String::new()),
+            lease_duration_seconds: Some(1),
+            acquire_time: Some(now.micro()),
+            renew_time: Some(now.micro()),
+            ..released.spec
+        };
+        released
     }
 
     /// The value of a label.

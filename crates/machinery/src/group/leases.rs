@@ -149,7 +149,7 @@ impl Group {
     fn give_back(&self, scene: &Scene) -> Option<Step> {
         // Who begins meanwhile waits for a renewal that it sees, and that makes this write fail.
         let lease = self.view.group.as_ref()?.lease.as_ref().filter(|_| self.group_listed && self.is_alone())?;
-        Some(Step::Write(Request::Replace(record::released(lease, scene.wall))))
+        Some(Step::Write(Request::Replace(lease.released(scene.wall))))
     }
 
     /// Ends the Leases of members that have been silent for their Leases' time, so that they cannot go on. Members do
@@ -167,7 +167,7 @@ impl Group {
         });
         let end = |(name, seen): (&String, &Seen)| {
             let made = self.names.make(name);
-            let mut ended = record::released(seen.lease.as_ref().unwrap_or(&made), scene.wall);
+            let mut ended = seen.lease.as_ref().unwrap_or(&made).released(scene.wall);
             ended.set_annotation(ENDED, Some(YES));
             Step::Write(if seen.is_missing() { Request::Create(ended) } else { Request::Replace(ended) })
         };

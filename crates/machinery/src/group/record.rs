@@ -1,6 +1,6 @@
 //! The Leases of a group: their names, and what stands in them.
 
-use muster_objects::lease::{Lease, LeaseSpec};
+use muster_objects::lease::Lease;
 use muster_objects::{Timestamp, shard};
 
 use super::cut::Cut;
@@ -118,22 +118,9 @@ pub(super) fn held_by(lease: &Lease, holder: &str, seconds: i32, wall: Timestamp
     held
 }
 
-/// The Lease without a holder, free for whoever comes first.
-pub(super) fn released(lease: &Lease, wall: Timestamp) -> Lease {
-    let mut released = lease.clone();
-    released.spec = LeaseSpec {
-        holder_identity: Some(String::new()),
-        lease_duration_seconds: Some(1),
-        acquire_time: Some(wall.micro()),
-        renew_time: Some(wall.micro()),
-        ..released.spec
-    };
-    released
-}
-
 /// The Lease of a shard with another holder; none where that is empty.
 pub(super) fn shard_of(lease: &Lease, holder: &str, generation: u64, seconds: i32, wall: Timestamp) -> Lease {
-    let mut shard = if holder.is_empty() { released(lease, wall) } else { held_by(lease, holder, seconds, wall) };
+    let mut shard = if holder.is_empty() { lease.released(wall) } else { held_by(lease, holder, seconds, wall) };
     shard.set_annotation(GENERATION, Some(&generation.to_string()));
     shard
 }

@@ -268,7 +268,7 @@ fn a_member_that_was_ended_by_hand_is_respected_for_the_leases_time() {
     player.shelf.shard(0, "gone", 1);
     player.shelf.shard(1, "", 1);
     let names = Names::new("kube-system", "muster", "blue");
-    player.shelf.put(record::released(&names.make(&names.member("gone")), wall(0)));
+    player.shelf.put(names.make(&names.member("gone")).released(wall(0)));
     for (millis, taken) in [(0, false), (14_999, false), (15_000, true)] {
         player.shelf.member(ME, millis);
         let written = written(&player.look(millis));
@@ -373,7 +373,7 @@ fn of_members_that_leave_at_the_same_time_one_gives_the_lease_back() {
             continue;
         }
         let names = Names::new("kube-system", "muster", "blue");
-        let gone = record::released(&player.shelf.leases[&names.member(other)], wall(1_500));
+        let gone = player.shelf.leases[&names.member(other)].released(wall(1_500));
         player.shelf.put(gone);
         player.turn(1_500);
         assert!(player.group.has_left(), "{other} {says:?}");
@@ -459,7 +459,7 @@ fn a_heavy_shard_is_reason_to_count_and_what_another_cut_does_not_mend_is_let_be
 fn leases_that_nobody_needs_any_more_are_deleted_after_minutes() {
     let mut player = Player::working();
     let names = Names::new("kube-system", "muster", "blue");
-    let mut ended = record::released(&names.make(&names.member("gone")), wall(0));
+    let mut ended = names.make(&names.member("gone")).released(wall(0));
     ended.set_annotation(ENDED, Some(YES));
     player.shelf.put(ended);
     player.shelf.shard(7, "gone", 1);
@@ -487,7 +487,7 @@ fn a_renewal_is_no_news_and_another_holder_is() {
         renewed.spec.renew_time = Some(wall(9_000).micro());
         renewed.set_annotation(PODS, Some("9"));
         assert!(!player.group.is_news(&renewed), "{name}");
-        assert!(player.group.is_news(&record::released(&renewed, wall(9_000))), "{name}");
+        assert!(player.group.is_news(&renewed.released(wall(9_000))), "{name}");
     }
     let mut leaving = lease(&member);
     leaving.set_annotation(LEAVING, Some(YES));

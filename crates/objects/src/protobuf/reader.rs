@@ -116,6 +116,18 @@ impl<'a> Fields<'a> {
         self.rest = rest;
         Ok(taken)
     }
+
+    /// The fields of an object's metadata, which every object has in its first field.
+    pub fn of_metadata(object: &'a [u8]) -> impl Iterator<Item = Result<Field<'a>, Malformed>> {
+        let metadata = Self::of(object).filter(|field| !field.as_ref().is_ok_and(|field| field.number != 1));
+        metadata.flat_map(|field| {
+            let (fields, error) = match field.and_then(|field| field.bytes()) {
+                Ok(message) => (Some(Self::of(message)), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            fields.into_iter().flatten().chain(error)
+        })
+    }
 }
 
 impl<'a> Iterator for Fields<'a> {

@@ -53,23 +53,17 @@ impl Bookmark {
 
 fn bookmark(message: &[u8]) -> Result<Bookmark, Malformed> {
     let mut bookmark = Bookmark { resource_version: ResourceVersion::UNKNOWN, initial_events_end: false };
-    for field in Fields::of(message) {
+    for field in Fields::of_metadata(message) {
         let field = field?;
-        if field.number != 1 {
-            continue;
-        }
-        for field in Fields::of(field.bytes()?) {
-            let field = field?;
-            match field.number {
-                6 => bookmark.resource_version = wire::protobuf::version(&field)?,
-                12 => {
-                    let (key, value) = wire::protobuf::entry(field.bytes()?)?;
-                    if key == INITIAL_EVENTS_END.as_bytes() {
-                        bookmark.initial_events_end = value == b"true";
-                    }
+        match field.number {
+            6 => bookmark.resource_version = wire::protobuf::version(&field)?,
+            12 => {
+                let (key, value) = wire::protobuf::entry(field.bytes()?)?;
+                if key == INITIAL_EVENTS_END.as_bytes() {
+                    bookmark.initial_events_end = value == b"true";
                 }
-                _ => {}
             }
+            _ => {}
         }
     }
     if bookmark.resource_version.is_known() { Ok(bookmark) } else { Err(Malformed::NoResourceVersion) }

@@ -69,20 +69,13 @@ pub(super) fn written(body: &[u8]) -> Result<Written, Malformed> {
     if envelope.kind == "Status" {
         return Ok(written);
     }
-    for field in Fields::of(envelope.message) {
+    for field in Fields::of_metadata(envelope.message) {
         let field = field?;
-        // Every object has its metadata in the first field.
-        if field.number != 1 {
-            continue;
-        }
-        for field in Fields::of(field.bytes()?) {
-            let field = field?;
-            match field.number {
-                1 => written.name = field.text()?.to_owned(),
-                5 => written.uid = field.text()?.to_owned(),
-                6 => written.resource_version = version(field.text()?)?,
-                _ => {}
-            }
+        match field.number {
+            1 => written.name = field.text()?.to_owned(),
+            5 => written.uid = field.text()?.to_owned(),
+            6 => written.resource_version = version(field.text()?)?,
+            _ => {}
         }
     }
     Ok(written)

@@ -218,20 +218,13 @@ fn identity(encoding: Encoding, item: &[u8]) -> Result<Identity, DecodeError> {
 
 fn identity_in_protobuf(item: &[u8]) -> Result<Identity, Malformed> {
     let mut identity = Identity::default();
-    for field in Fields::of(item) {
+    for field in Fields::of_metadata(item) {
         let field = field?;
-        // Every object has its metadata in the first field.
-        if field.number != 1 {
-            continue;
-        }
-        for field in Fields::of(field.bytes()?) {
-            let field = field?;
-            match field.number {
-                3 => identity.namespace = field.text()?.to_owned(),
-                5 => identity.uid = Uid::new(field.text()?),
-                6 => identity.resource_version = field.text()?.parse()?,
-                _ => {}
-            }
+        match field.number {
+            3 => identity.namespace = field.text()?.to_owned(),
+            5 => identity.uid = Uid::new(field.text()?),
+            6 => identity.resource_version = field.text()?.parse()?,
+            _ => {}
         }
     }
     Ok(identity)
