@@ -92,7 +92,7 @@ const TOLD_FROM_NONE: [(&str, &str); 5] = [
 ];
 
 /// Puts a field's value into an object of a type, unless Go would leave it out.
-pub(super) fn put(out: &mut Object, ty: &Type, field: &Field, value: Option<Value>) {
+pub(super) fn put(out: &mut impl Extend<(String, Value)>, ty: &Type, field: &Field, value: Option<Value>) {
     let Some(value) = value else { return };
     if !field.pointer {
         let told = TOLD_FROM_NONE.contains(&(ty.go, field.json));
@@ -101,11 +101,11 @@ pub(super) fn put(out: &mut Object, ty: &Type, field: &Field, value: Option<Valu
         }
         // Storage does not tell an empty list from none.
         if !field.omitted && !told && matches!(field.shape.kind, Kind::List(_) | Kind::Map(_)) && is_empty(&value) {
-            out.insert(field.json.to_owned(), Value::Null);
+            out.extend([(field.json.to_owned(), Value::Null)]);
             return;
         }
     }
-    out.insert(field.json.to_owned(), value);
+    out.extend([(field.json.to_owned(), value)]);
 }
 
 /// Adds the fields that Go writes even when they are empty.
