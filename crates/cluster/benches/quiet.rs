@@ -96,8 +96,8 @@ enum Seen {
 }
 
 /// The parts of a round, in the order of their columns.
-const PARTS: [&str; 9] =
-    ["total", "answered", "watched", "put off", "queue", "sync", "create", "bare scale", "bare note"];
+const PARTS: [&str; 10] =
+    ["total", "answered", "watched", "put off", "queue", "sync", "create", "shown", "bare scale", "bare note"];
 
 /// What was measured.
 struct Found {
@@ -238,8 +238,8 @@ impl Stage {
         parts.iter_mut().for_each(|part| part.sort_unstable());
         println!("{place}: {busy:.2} cores busy, at most {most_ready} keys ready");
         let row = |name: &str, cells: [String; PARTS.len()]| {
-            let cells: Vec<_> = cells.iter().map(|cell| format!("{cell:>10}")).collect();
-            println!("  {name:8}{}", cells.concat());
+            let cells: Vec<_> = cells.iter().map(|cell| format!("{cell:>11}")).collect();
+            println!("  {name:8} {}", cells.concat());
         };
         row("", PARTS.map(str::to_owned));
         for (name, percent) in [("p50", 50), ("p90", 90), ("p99", 99), ("longest", 100)] {
@@ -254,7 +254,7 @@ impl Stage {
         let began = Instant::now();
         scale(&self.client, "quiet", "web", 1).await;
         let answered = Instant::now();
-        let [bare, watched, sent, _, created] =
+        let [bare, watched, sent, created, shown] =
             self.all([Seen::Bare, Seen::Watched, Seen::Sent, Seen::Answered, Seen::Created]).await;
         scale(&self.client, "quiet", "web", 0).await;
         self.all([Seen::Deleted]).await;
@@ -276,13 +276,14 @@ impl Stage {
         let put_off = waits(|on| !matches!(on, On::Queue));
         let own = sent.saturating_duration_since(watched);
         [
-            created - began,
+            shown - began,
             answered - began,
             watched - began,
             put_off,
             queue,
             own.saturating_sub(put_off).saturating_sub(queue),
             created.saturating_duration_since(sent),
+            shown.saturating_duration_since(created),
             bare - began,
             noted - noting,
         ]
