@@ -20,6 +20,7 @@ fn main() {}
 tests! {
     every_phase_gives_its_figures_and_leaves_nothing: "kubectl",
     two_managers_stand_side_by_side_and_a_cluster_without_nodes_gets_some_meanwhile: "kubectl",
+    members_of_a_group_stand_beside_a_leader: "kubectl",
     an_interrupt_leaves_nothing: "kubectl",
     what_cannot_be_measured_is_told,
     a_server_that_is_not_there_is_named_by_its_file,
@@ -98,6 +99,39 @@ fn two_managers_stand_side_by_side_and_a_cluster_without_nodes_gets_some_meanwhi
     for kind in ["nodes", "namespaces", "leases"] {
         assert_eq!(left(&cluster, kind), [""; 0], "{kind}");
     }
+}
+
+/// Contract: SH-04
+fn members_of_a_group_stand_beside_a_leader() {
+    let cluster = cluster(&[]);
+    let group = ["--shards", "4", "--members", "2", "--replicasets", "6", "--replicas", "5", "-o", "json"];
+    let output = bench(&cluster, &group);
+    let found = findings(&output);
+    let size = "6 namespaces of 5 pods and 1 more; 4 shards, 2 members";
+    assert_eq!(found["sizes"], serde_json::json!({ "group": size }), "{found:#}");
+    let managers = found["managers"].as_array().unwrap();
+    let names: Vec<_> = managers.iter().filter_map(|manager| manager["name"].as_str()).collect();
+    assert_eq!(names, ["leader", "member-1", "member-2", "members"]);
+    let figure = |at: usize, name: &str| managers[at]["medians"]["group"][name].as_f64();
+    for (at, name) in names.iter().enumerate() {
+        let known = |name: &str| figure(at, name).is_some_and(|value| value > 0.0);
+        assert!(known("start_cpu_seconds") && known("resident_mib") && known("peak_mib"), "{found:#}");
+        assert!(figure(at, "cpu_seconds").is_some_and(|cpu| cpu >= 0.0), "{found:#}");
+        // What all members took together is no one process's.
+        assert_eq!(known("ready_seconds") && known("seconds"), ["leader", "members"].contains(name), "{found:#}");
+    }
+    let sum = figure(1, "resident_mib").zip(figure(2, "resident_mib")).map(|(one, two)| one + two);
+    assert!(sum.zip(figure(3, "resident_mib")).is_some_and(|(sum, all)| (sum - all).abs() < 1e-6), "{found:#}");
+    let command = |at: usize| managers[at]["command"].to_string();
+    assert!(command(0).contains("--leader-elect=false") && command(2).contains("--shards=4"), "{found:#}");
+    assert!(text(&output.stderr).contains("group, round 1: member-2: cpu_seconds"), "{}", text(&output.stderr));
+    for kind in ["namespaces", "replicasets", "pods"] {
+        assert_eq!(left(&cluster, kind), [""; 0], "{kind}");
+    }
+
+    let output = bench(&cluster, &["--shards", "2", "--members", "3"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("--members: found 3, expected at most one for each of the 2 shards"));
 }
 
 fn an_interrupt_leaves_nothing() {

@@ -18,14 +18,12 @@ tests! {
 }
 
 const GROUP: &[&str] = &["--shards=8", "--group=main", "--leader-elect-retry-period=500ms"];
-/// Two members have four shards each; whichever they are, some of so many namespaces fall to each.
+/// Two members have four shards each, and each shard about three of these.
 const NAMESPACES: usize = 24;
 
-/// Names that begin differently: those that only end differently are in few of the equal shards that a cluster without
-/// pods is cut into.
+/// Names that end differently, as those of teams do: they are near each other in the hash.
 fn namespace(number: usize) -> String {
-    let first = ('a'..='z').nth(number).expect("a letter for each namespace");
-    format!("{first}-team")
+    format!("team-{number:03}")
 }
 
 /// A ReplicaSet of two pods in a namespace of its own.
@@ -78,7 +76,11 @@ fn members_share_the_namespaces_and_say_who_has_which() {
     let second = Asked::start_with(&cluster, GROUP, "working for a shard");
     wait_for("pods by either member", || (pods(&cluster) == 2 * NAMESPACES).then_some(()));
     let holders: Vec<usize> = (0..NAMESPACES).map(|number| holder(&cluster, &[&first, &second], number)).collect();
-    assert!(holders.contains(&0) && holders.contains(&1), "{holders:?}");
+    // Nobody had pods when the shards were cut: it is the namespaces that were counted.
+    for member in [0, 1] {
+        let held = holders.iter().filter(|holder| **holder == member).count();
+        assert!(held >= NAMESPACES / 4, "{held} by member {member}: {holders:?}");
+    }
 
     // What is not of one object is told of all shards of a member.
     let certificate = second.certificate();

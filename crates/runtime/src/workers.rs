@@ -176,6 +176,8 @@ impl Queue {
     async fn worker(&self, controller: &impl Controller) {
         while let Some(key) = self.next(controller).await {
             self.serve(controller, key).await;
+            // A sync may have nothing to wait for: many of them must leave room for the other tasks of their thread.
+            tokio::task::consume_budget().await;
         }
     }
 

@@ -18,7 +18,7 @@ pub struct Cut {
     starts: Vec<u64>,
 }
 
-/// How much there is in each namespace: its hash and its weight, such as the number of its pods.
+/// How much there is in each namespace: its hash and its weight, which is the number of its pods and one for itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Weights(Vec<(u64, u64)>);
 
@@ -153,11 +153,14 @@ mod tests {
     /// Contract: SH-01
     #[test]
     fn a_cut_follows_what_is_there() {
-        let weights = Weights::new((0..640).map(|number| (shard::hash(&format!("team-{number:03}")), 10)));
-        let (even, cut) = (Cut::of(&Weights::default(), 64), Cut::of(&weights, 64));
-        assert!(even.heaviest(&weights) > 300, "{}", even.heaviest(&weights));
-        assert!(cut.heaviest(&weights) <= 150, "{}", cut.heaviest(&weights));
-        assert!(even.yields_to(&cut, &weights) && !cut.yields_to(&even, &weights));
+        // Without pods and with ten in each: ten namespaces for each shard.
+        for weight in [1, 11] {
+            let weights = Weights::new((0..640).map(|number| (shard::hash(&format!("team-{number:03}")), weight)));
+            let (even, cut) = (Cut::of(&Weights::default(), 64), Cut::of(&weights, 64));
+            assert!(even.heaviest(&weights) > 30 * weight, "{}", even.heaviest(&weights));
+            assert!(cut.heaviest(&weights) <= 12 * weight, "{}", cut.heaviest(&weights));
+            assert!(weight == 1 || even.yields_to(&cut, &weights) && !cut.yields_to(&even, &weights));
+        }
     }
 
     #[test]

@@ -94,6 +94,8 @@ struct Inner {
     offset: Mutex<ServerOffset>,
     /// The client's own limit (CM-03); none by default.
     limit: Option<Limit>,
+    /// Whether the server is in this process.
+    in_process: bool,
     /// Whether protobuf is requested.
     protobuf: bool,
     user_agent: HeaderValue,
@@ -186,7 +188,7 @@ impl Client {
     /// [`ClientError::Configuration`] where certificates, credentials or headers cannot be used.
     pub fn connect(config: &kube::Config, options: &Options) -> Result<Self, ClientError> {
         let transport = endpoint::transport(config, options.clock)?;
-        Ok(Self::new(transport.into(), config.default_namespace.clone(), options))
+        Ok(Self::new((transport.into(), false), config.default_namespace.clone(), options))
     }
 
     /// A client of the same server and user, with its own options and connections. The credentials (a plugin that is
@@ -195,7 +197,7 @@ impl Client {
     pub fn beside(&self, options: &Options) -> Self {
         let another = self.inner.transport.another(None).map(Arc::from);
         let transport = another.unwrap_or_else(|| Arc::clone(&self.inner.transport));
-        Self::new(transport, self.inner.default_namespace.clone(), options)
+        Self::new((transport, self.inner.in_process), self.inner.default_namespace.clone(), options)
     }
 
     /// A client of a server in this process: every request is a call of `service`, no socket between.
@@ -207,10 +209,10 @@ impl Client {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self::new(Arc::new(Through(service)), "default".to_owned(), options)
+        Self::new((Arc::new(Through(service)), true), "default".to_owned(), options)
     }
 
-    fn new(transport: Arc<dyn Transport>, default_namespace: String, options: &Options) -> Self {
+    fn new((transport, in_process): (Arc<dyn Transport>, bool), default_namespace: String, options: &Options) -> Self {
         let user_agent =
             HeaderValue::from_str(&options.user_agent).unwrap_or_else(|_| HeaderValue::from_static("muster"));
         Self {
@@ -219,6 +221,7 @@ impl Client {
                 clock: options.clock,
                 offset: Mutex::default(),
                 limit: Limit::new(options.qps, options.burst),
+                in_process,
                 protobuf: options.protobuf,
                 user_agent,
                 default_namespace,
@@ -463,8 +466,11 @@ impl Client {
         if let Some(limit) = &self.inner.limit {
             limit.turn().await;
         }
-        // A server in this process answers without waiting: a burst must leave room for other tasks.
-        tokio::task::consume_budget().await;
+        if self.inner.in_process {
+            // Such a server answers without waiting. Who sends one request after another would otherwise keep the thread
+            // for as many as a task's budget allows, and the other tasks of the process would wait for all of them.
+            tokio::task::yield_now().await;
+        }
         let gate = self.gate.as_ref().filter(|_| *method != Method::GET);
         if gate.is_some_and(|gate| !(gate.fence)()) {
             return Err(ClientError::Fenced { method: method.clone(), path: path.to_owned() });

@@ -154,6 +154,31 @@ async fn by_default_the_client_sets_no_limit_of_its_own() {
     }
 }
 
+/// Where the server answers at once, who sends many requests does not keep the others waiting until it has sent all.
+#[tokio::test]
+async fn between_two_requests_to_a_server_in_this_process_other_tasks_run() {
+    let service = tower::service_fn(|_request: Request<RequestBody>| async {
+        Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from_static(b"{}"))))
+    });
+    let client = Client::in_process(service, &Options::default());
+    let sent = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let seen = Arc::clone(&sent);
+    let other = tokio::spawn(async move {
+        let mut seen_each = Vec::new();
+        for _ in 0..3 {
+            seen_each.push(seen.load(std::sync::atomic::Ordering::Relaxed));
+            tokio::task::yield_now().await;
+        }
+        seen_each
+    });
+    for _ in 0..20 {
+        client.get("/x").await.unwrap();
+        sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+    let seen = other.await.unwrap();
+    assert!(seen.iter().all(|sent| *sent <= 3), "it ran after {seen:?} requests");
+}
+
 /// Writes request their answer in the shortest form that a server may support.
 #[tokio::test(start_paused = true)]
 async fn a_write_asks_for_metadata_in_protobuf_and_reads_what_it_gets() {

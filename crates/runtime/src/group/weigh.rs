@@ -1,4 +1,4 @@
-//! How many pods there are in each namespace, by one list of their metadata.
+//! How much there is in each namespace: one for each of its pods and one for itself, by lists of their metadata.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,11 @@ use serde::Deserialize;
 
 use crate::client::{Client, ClientError, Form};
 
-/// How many pods a page has.
+/// How many items a page has.
 const PAGE: u32 = 500;
+/// What is counted. Namespaces count too, for those without pods must not all come to one shard: names that end
+/// differently are near each other in the hash.
+const COUNTED: [&str; 2] = ["/api/v1/namespaces", "/api/v1/pods"];
 
 #[derive(Deserialize)]
 struct Page {
@@ -32,34 +35,40 @@ struct Item {
 #[derive(Deserialize)]
 struct ItemMeta {
     #[serde(default)]
-    namespace: String,
+    name: String,
+    /// None for a namespace itself.
+    namespace: Option<String>,
 }
 
-/// Counts the pods, page by page; `None` where a page is refused.
+/// Counts the namespaces and their pods, page by page; `None` where a page is refused.
 pub(super) async fn weigh(client: Client) -> Option<Weights> {
     let mut namespaces: BTreeMap<u64, u64> = BTreeMap::new();
+    for collection in COUNTED {
+        if let Err(error) = count(&client, collection, &mut namespaces).await {
+            tracing::warn!(%error, "the namespaces and their pods were not counted");
+            return None;
+        }
+    }
+    Some(Weights::new(namespaces))
+}
+
+async fn count(client: &Client, collection: &str, namespaces: &mut BTreeMap<u64, u64>) -> Result<(), ClientError> {
     let mut next = String::new();
     loop {
-        let page = match page(&client, &next).await {
-            Ok(page) => page,
-            Err(error) => {
-                tracing::warn!(%error, "the pods of the namespaces were not counted");
-                return None;
-            }
-        };
-        for item in page.items.into_iter().flatten() {
-            *namespaces.entry(shard::hash(&item.metadata.namespace)).or_default() += 1;
+        let page = page(client, collection, &next).await?;
+        for ItemMeta { name, namespace } in page.items.into_iter().flatten().map(|item| item.metadata) {
+            *namespaces.entry(shard::hash(&namespace.unwrap_or(name))).or_default() += 1;
         }
         if page.metadata.next.is_empty() {
-            return Some(Weights::new(namespaces));
+            return Ok(());
         }
         next = page.metadata.next;
     }
 }
 
-async fn page(client: &Client, next: &str) -> Result<Page, ClientError> {
+async fn page(client: &Client, collection: &str, next: &str) -> Result<Page, ClientError> {
     let token = percent_encoding::utf8_percent_encode(next, percent_encoding::NON_ALPHANUMERIC);
-    let path = format!("/api/v1/pods?limit={PAGE}&continue={token}");
+    let path = format!("{collection}?limit={PAGE}&continue={token}");
     let body = client.get_as(&path, Form::MetadataList).await?.body;
     serde_json::from_slice(&body).map_err(|error| ClientError::Answer {
         method: http::Method::GET,
@@ -75,24 +84,42 @@ mod tests {
 
     /// Contract: SH-01
     #[tokio::test(start_paused = true)]
-    async fn pages_are_added_up_and_kube_apiserver_writes_an_empty_list_as_null() {
+    async fn namespaces_and_pods_are_added_up_and_kube_apiserver_writes_an_empty_list_as_null() {
+        const NAMESPACES: &str = "/api/v1/namespaces?limit=500&continue=";
+        const PODS: &str = "/api/v1/pods?limit=500&continue=";
+        const NONE: &str = r#"{"metadata":{"resourceVersion":"1"},"items":null}"#;
+        const SHOP: &str = r#"{"metadata":{},"items":[{"metadata":{"name":"shop"}},{"metadata":{"name":"empty"}}]}"#;
+        let counted = |counts: &[(&str, u64)]| {
+            Some(Weights::new(counts.iter().map(|(namespace, count)| (shard::hash(namespace), *count))))
+        };
         for (pages, expected) in [
-            (vec![r#"{"metadata":{"resourceVersion":"1"},"items":null}"#], Some(Weights::default())),
+            (vec![(NAMESPACES, "", NONE), (PODS, "", NONE)], counted(&[])),
+            (vec![(NAMESPACES, "", SHOP), (PODS, "", NONE)], counted(&[("shop", 1), ("empty", 1)])),
             (
                 vec![
-                    r#"{"metadata":{"continue":"a/b"},"items":[{"metadata":{"namespace":"shop"}}]}"#,
-                    r#"{"metadata":{},"items":[{"metadata":{"namespace":"shop"}},{"metadata":{"namespace":"x"}}]}"#,
+                    (NAMESPACES, "", SHOP),
+                    (
+                        PODS,
+                        "",
+                        r#"{"metadata":{"continue":"a/b"},"items":[{"metadata":{"name":"a","namespace":"shop"}}]}"#,
+                    ),
+                    (
+                        PODS,
+                        "a%2Fb",
+                        r#"{"metadata":{},"items":[{"metadata":{"name":"b","namespace":"shop"}},
+                            {"metadata":{"name":"shop","namespace":"made-since"}}]}"#,
+                    ),
                 ],
-                Some(Weights::new([(shard::hash("shop"), 2), (shard::hash("x"), 1)])),
+                counted(&[("shop", 3), ("empty", 1), ("made-since", 1)]),
             ),
-            (vec!["no list"], None),
+            (vec![(NAMESPACES, "", SHOP), (PODS, "", "no list")], None),
+            (vec![(NAMESPACES, "", "no list")], None),
         ] {
             let (client, mut server) = server();
             let weighing = tokio::spawn(weigh(client));
-            for (number, page) in pages.into_iter().enumerate() {
+            for (list, next, page) in pages {
                 let asked = server.next().await;
-                let next = if number == 0 { "" } else { "a%2Fb" };
-                assert_eq!(asked.path, format!("/api/v1/pods?limit=500&continue={next}"));
+                assert_eq!(asked.path, format!("{list}{next}"));
                 asked.answer(200, page);
             }
             assert_eq!(weighing.await.unwrap(), expected);

@@ -101,7 +101,6 @@ impl<T: Object> Reflector<T> {
                 target.resync();
                 alarm.as_mut().reset(target.resync_at());
             }
-            tokio::task::consume_budget().await;
             tokio::select! {
                 biased;
                 () = line.ready() => {}
@@ -122,11 +121,16 @@ impl<T: Object> Reflector<T> {
                     Err(over) => ended = Some(over.into()),
                 }
             }
+            let more = self.batch.len() >= BATCH;
             if !self.batch.is_empty() {
                 target.apply(&mut self.batch);
             }
             if let Some(ended) = ended {
                 return ended;
+            }
+            if more {
+                // As in `Reflector::follow`.
+                tokio::task::yield_now().await;
             }
         }
     }

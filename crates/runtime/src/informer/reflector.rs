@@ -414,8 +414,6 @@ impl<T: Object> Reflector<T> {
                 target.resync();
                 alarm.as_mut().reset(deadline.min(target.resync_at()));
             }
-            // A busy watch must leave room for the other tasks of its thread.
-            tokio::task::consume_budget().await;
             let frame = match frames.next().now_or_never() {
                 Some(frame) => frame,
                 None => tokio::select! {
@@ -437,11 +435,16 @@ impl<T: Object> Reflector<T> {
                     self.take(frame, &mut frames)
                 }
             };
+            let more = self.batch.len() >= BATCH;
             if !self.batch.is_empty() {
                 target.apply(&mut self.batch);
             }
             if let Some(ended) = ended {
                 return ended;
+            }
+            if more {
+                // A busy watch must leave room for the other tasks of its thread: a batch takes it some milliseconds.
+                tokio::task::yield_now().await;
             }
         }
     }

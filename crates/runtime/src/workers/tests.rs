@@ -79,6 +79,38 @@ fn start(controller: &Arc<Scripted>, workers: usize) -> (Queue, shutdown::Trigge
     (queue, trigger, task)
 }
 
+/// A sync that waits for nothing, as one that finds nothing to do.
+#[derive(Clone, Default)]
+struct AtOnce(Arc<AtomicUsize>);
+
+impl Controller for AtOnce {
+    fn sync<'a>(&'a self, _key: &'a ObjectKey) -> BoxFuture<'a, Synced> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready(done()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_syncs_that_wait_for_nothing_leave_room_for_other_tasks() {
+    const KEYS: usize = 1_000;
+    let clock = Clock::system();
+    let (queue, controller) = (Queue::new("replicaset", clock, &Metrics::new(clock)), AtOnce::default());
+    queue.add((0..KEYS).map(|number| key(&number.to_string())));
+    let (_trigger, stop) = shutdown::channel();
+    let working = {
+        let (queue, controller) = (queue.clone(), controller.clone());
+        tokio::spawn(async move { queue.work(controller, 1, stop).await })
+    };
+    let mut synced = 0;
+    for _ in 0..KEYS {
+        let before = std::mem::replace(&mut synced, controller.0.load(Ordering::SeqCst));
+        assert!(synced - before < KEYS / 2, "{} syncs at a stretch", synced - before);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(synced, KEYS);
+    working.abort();
+}
+
 /// Contract: WQ-01
 #[tokio::test(start_paused = true)]
 async fn a_key_is_never_in_two_workers_and_comes_again_if_added_meanwhile() {

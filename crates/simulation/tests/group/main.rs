@@ -9,6 +9,7 @@ mod judge;
 #[path = "../faults/laws.rs"]
 mod laws;
 mod mixed;
+mod recut;
 #[path = "../common/sizes.rs"]
 mod sizes;
 mod town;

@@ -94,6 +94,15 @@ impl<'w> Town<'w> {
         }
     }
 
+    /// More replicas for each Deployment.
+    pub(crate) async fn grow(&self, random: &mut Random) {
+        for number in 0..DEPLOYMENTS {
+            let patch = json!({"spec": {"replicas": 3 + random.below(3)}});
+            let (status, said) = self.api.merge(&format!("{}/web-{number}", deployments(number)), &patch).await;
+            assert_eq!(status, 200, "{said}");
+        }
+    }
+
     /// Waits until everything is as asked, and says how long that took.
     pub(crate) async fn settles(&self, within: Duration) -> Result<Duration, String> {
         let start = Instant::now();

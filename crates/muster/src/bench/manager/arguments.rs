@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use muster_cluster::parse_duration;
+use muster_machinery::group::MOST_SHARDS;
 
 use super::command::Manager;
 use crate::cli::Output;
@@ -27,12 +29,18 @@ Examples:
     --manager 'one=muster controller-manager --kubeconfig {kubeconfig} --leader-elect=false --secure-port 0 \\
       --concurrent-replicaset-syncs 1'
 
+  # Three processes that share the cluster in 16 shards, beside one that leads: CPU and memory of each
+  muster bench manager --kubeconfig admin.kubeconfig --shards 16 --members 3
+
 Phases, each with a process of its own that is started for it:
   rest        nothing to do: resident memory, and CPU over a while
   replicaset  the pods of one ReplicaSet, beside as many created directly by this program while the process looks on
   many        many ReplicaSets at once
   rollouts    many Deployments rolled to a new image at once
   restart     start among many pods that are there, until it works and is quiet
+
+With --shards and --members there are no phases: the leader, then all members at once, start among
+--replicasets namespaces of --replicas pods each, and create a tenth more.
 
 CPU and memory are those of the manager's process, as /proc has them: this needs Linux, and managers that
 do not fork. No other process may run these controllers for that cluster. The pods of `rollouts` must turn
@@ -62,6 +70,16 @@ pub(crate) struct BenchManager {
     )]
     pub(crate) phases: Vec<Phase>,
 
+    /// Measure a group of this program's processes beside a single leader, instead of phases: into how many shards the
+    /// namespaces are cut
+    #[arg(long, value_name = "N", requires = "members", conflicts_with_all = ["phases", "managers"],
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SHARDS)))]
+    pub(crate) shards: Option<u32>,
+
+    /// Of such a group: how many processes share them; no more than there are shards
+    #[arg(long, value_name = "N", requires = "shards", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) members: Option<u32>,
+
     /// How often each phase is repeated; the figures are medians
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
@@ -78,11 +96,11 @@ pub(crate) struct BenchManager {
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) concurrency: u32,
 
-    /// Of `many`: how many ReplicaSets
+    /// Of `many`: how many ReplicaSets; with --shards each has a namespace of its own
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) replicasets: u32,
 
-    /// Of `many` and `restart`: how many pods each ReplicaSet has
+    /// Of `many` and `restart`, and with --shards: how many pods each ReplicaSet has
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) replicas: u32,
 
@@ -105,6 +123,28 @@ pub(crate) struct BenchManager {
     /// How to print the figures
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+}
+
+impl BenchManager {
+    /// The group to measure, if one was asked for.
+    ///
+    /// # Errors
+    /// Where a member would have nothing to do.
+    pub(super) fn sharing(&self) -> Result<Option<Sharing>> {
+        let Some((shards, members)) = self.shards.zip(self.members) else { return Ok(None) };
+        if members > shards {
+            bail!("--members: found {members}, expected at most one for each of the {shards} shards");
+        }
+        Ok(Some(Sharing { shards, members }))
+    }
+}
+
+/// How a group shares the cluster out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sharing {
+    pub(super) shards: u32,
+    /// At least one, and no more than there are shards.
+    pub(super) members: u32,
 }
 
 /// What can be measured.
@@ -159,6 +199,14 @@ mod tests {
     }
 
     #[test]
+    fn a_group_has_a_shard_for_each_member() {
+        assert_eq!(parsed(&[]).unwrap().sharing().unwrap(), None);
+        let of = |members: &str| parsed(&["--shards", "8", "--members", members]).unwrap().sharing();
+        assert_eq!(of("8").unwrap(), Some(Sharing { shards: 8, members: 8 }));
+        assert!(of("9").unwrap_err().to_string().contains("expected at most one for each of the 8 shards"));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         for bad in [
             &["--phases", "sleep"][..],
@@ -166,6 +214,12 @@ mod tests {
             &["--manager", "nameless"],
             &["--manager", "a='x"],
             &["--deployment-replicas", "0"],
+            &["--shards", "8"],
+            &["--members", "2"],
+            &["--shards", "0", "--members", "1"],
+            &["--shards", "8", "--members", "0"],
+            &["--shards", "8", "--members", "2", "--phases", "rest"],
+            &["--shards", "8", "--members", "2", "--manager", "muster"],
         ] {
             assert!(parsed(bad).is_err(), "{bad:?}");
         }

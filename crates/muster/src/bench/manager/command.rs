@@ -21,6 +21,29 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
+    /// This program, which leads without an election.
+    pub(super) fn leader() -> Self {
+        Self { name: "leader".to_owned(), command: None }
+    }
+
+    /// This program as one member of a group, whose Leases are in this namespace.
+    ///
+    /// # Errors
+    /// Where this program cannot be found.
+    pub(super) fn member(number: u32, shards: u32, group: &str, namespace: &str) -> std::io::Result<Self> {
+        let words = [
+            ours()?,
+            "controller-manager".to_owned(),
+            "--secure-port=0".to_owned(),
+            format!("--shards={shards}"),
+            format!("--group={group}"),
+            format!("--leader-elect-resource-name={group}"),
+            format!("--leader-elect-resource-namespace={namespace}"),
+            format!("--kubeconfig={KUBECONFIG}"),
+        ];
+        Ok(Self { name: format!("member-{number}"), command: Some(words.into()) })
+    }
+
     /// The program and its arguments, for the cluster of this kubeconfig.
     ///
     /// # Errors
@@ -28,14 +51,16 @@ impl Manager {
     pub(super) fn command(&self, kubeconfig: &Path) -> std::io::Result<Vec<String>> {
         let words = match &self.command {
             Some(words) => words.clone(),
-            None => {
-                let ours = std::env::current_exe()?.to_string_lossy().into_owned();
-                std::iter::once(ours).chain(OUR_ARGUMENTS.map(str::to_owned)).collect()
-            }
+            None => std::iter::once(ours()?).chain(OUR_ARGUMENTS.map(str::to_owned)).collect(),
         };
         let path = kubeconfig.to_string_lossy();
         Ok(words.into_iter().map(|word| word.replace(KUBECONFIG, &path)).collect())
     }
+}
+
+/// This program.
+fn ours() -> std::io::Result<String> {
+    Ok(std::env::current_exe()?.to_string_lossy().into_owned())
 }
 
 impl FromStr for Manager {

@@ -7,10 +7,12 @@
 //! ```
 //!
 //! Nothing is asked of a manager but that it controls ReplicaSets and Deployments, so that any can be measured: that it
-//! works is seen by a pod, that it is done by what it wrote, that it is at rest by its CPU.
+//! works is seen by a pod, that it is done by what it wrote, that it is at rest by its CPU. Only a [`group`] of this
+//! program's own processes is asked for more: its Leases say when all of them have their share.
 
 pub(crate) mod arguments;
 mod command;
+mod group;
 mod phases;
 mod process;
 mod report;
@@ -21,7 +23,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
-use self::arguments::{BenchManager, Phase};
+use self::arguments::{BenchManager, Phase, Sharing};
 use self::command::Manager;
 use self::phases::Run;
 use self::report::{Figures, Findings, Found};
@@ -38,6 +40,7 @@ use crate::usage::cores;
 pub(crate) async fn run(arguments: &BenchManager) -> Result<()> {
     // From here on an interrupt ends in order: what was made is removed.
     let mut signals = Signals::listen()?;
+    let sharing = arguments.sharing()?;
     let names: Vec<&str> = arguments.managers.iter().map(|manager| manager.name.as_str()).collect();
     if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
         bail!("--manager: two of them are called {}", twice.1);
@@ -50,7 +53,7 @@ pub(crate) async fn run(arguments: &BenchManager) -> Result<()> {
     let findings = tokio::select! {
         biased;
         () = signals.next() => Err(anyhow::anyhow!("interrupted")),
-        findings = measure(&stage, arguments) => findings,
+        findings = measure(&stage, arguments, sharing) => findings,
     };
     eprintln!("removing the bench's namespaces");
     let cleared = tokio::select! {
@@ -73,9 +76,30 @@ async fn set_up(arguments: &BenchManager) -> Result<Stage> {
     stage.with_context(|| format!("{}: its server", arguments.kubeconfig.display()))
 }
 
-async fn measure(stage: &Stage, arguments: &BenchManager) -> Result<Findings> {
+async fn measure(stage: &Stage, arguments: &BenchManager, sharing: Option<Sharing>) -> Result<Findings> {
     let About { version, pods } = stage.about().await?;
     let load_before = load();
+    let run = Run::new(stage, arguments).await?;
+    let (managers, nodes_simulated) = match sharing {
+        Some(sharing) => (group::measure(&run, sharing).await?, false),
+        None => by_phase(&run).await?,
+    };
+    Ok(Findings {
+        cores: cores(),
+        load_before,
+        load_after: load(),
+        server: version,
+        other_pods: pods,
+        nodes_simulated,
+        rounds: arguments.rounds,
+        sizes: sizes(arguments, sharing),
+        managers,
+    })
+}
+
+/// What was found of every manager in the phases that were asked for, and whether nodes were simulated for it.
+async fn by_phase(run: &Run<'_>) -> Result<(Vec<Found>, bool)> {
+    let Run { stage, arguments, .. } = run;
     let mut found = Vec::new();
     for manager in &arguments.managers {
         found.push(Found::new(&manager.name, manager.command(&arguments.kubeconfig)?));
@@ -84,7 +108,6 @@ async fn measure(stage: &Stage, arguments: &BenchManager) -> Result<Findings> {
     phases.sort_unstable();
     phases.dedup();
     let mut nodes_simulated = false;
-    let run = Run::new(stage, arguments).await?;
     for phase in phases {
         let simulated = match phase {
             // Those above the wanted number, and those on their way out, take room too.
@@ -105,10 +128,10 @@ async fn measure(stage: &Stage, arguments: &BenchManager) -> Result<Findings> {
         for round in 0..arguments.rounds {
             for at in order(arguments.managers.len(), round) {
                 let manager = &arguments.managers[at];
-                let figures = one(&run, phase, round, manager).await;
+                let figures = one(run, phase, round, manager).await;
                 let figures = figures.with_context(|| format!("{}: {}", phase.name(), manager.name))?;
-                tell(phase, round, manager, &figures);
-                found[at].add(phase, figures);
+                tell(phase.name(), round, &manager.name, &figures);
+                found[at].add(phase.name(), figures);
             }
         }
         if let Some(world) = world {
@@ -118,17 +141,7 @@ async fn measure(stage: &Stage, arguments: &BenchManager) -> Result<Findings> {
             nodes.stop().await;
         }
     }
-    Ok(Findings {
-        cores: cores(),
-        load_before,
-        load_after: load(),
-        server: version,
-        other_pods: pods,
-        nodes_simulated,
-        rounds: arguments.rounds,
-        sizes: sizes(arguments),
-        managers: found,
-    })
+    Ok((found, nodes_simulated))
 }
 
 async fn one(run: &Run<'_>, phase: Phase, round: u32, manager: &Manager) -> Result<Figures> {
@@ -147,13 +160,19 @@ fn order(managers: usize, round: u32) -> Vec<usize> {
     if round.is_multiple_of(2) { forth.collect() } else { forth.rev().collect() }
 }
 
-fn tell(phase: Phase, round: u32, manager: &Manager, figures: &Figures) {
+fn tell(phase: &str, round: u32, manager: &str, figures: &Figures) {
     let figures: Vec<String> = figures.iter().map(|(name, value)| format!("{name} {value:.2}")).collect();
-    eprintln!("{}, round {}: {}: {}", phase.name(), round + 1, manager.name, figures.join(", "));
+    eprintln!("{phase}, round {}: {manager}: {}", round + 1, figures.join(", "));
 }
 
-fn sizes(arguments: &BenchManager) -> BTreeMap<&'static str, String> {
+fn sizes(arguments: &BenchManager, sharing: Option<Sharing>) -> BTreeMap<&'static str, String> {
     let a = arguments;
+    if let Some(Sharing { shards, members }) = sharing {
+        let (namespaces, pods, more) = (a.replicasets, a.replicas, group::more(a.replicas));
+        let what =
+            format!("{namespaces} namespaces of {pods} pods and {more} more; {shards} shards, {members} members");
+        return BTreeMap::from([(report::GROUP, what)]);
+    }
     let size = |phase: Phase| match phase {
         Phase::Rest => format!("nothing to do for {:?}", a.rest),
         Phase::Replicaset => {

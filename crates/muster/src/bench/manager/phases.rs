@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use tokio::time::Instant;
 
 use super::arguments::BenchManager;
@@ -17,7 +17,7 @@ pub(super) struct Run<'a> {
     pub(super) stage: &'a Stage,
     pub(super) arguments: &'a BenchManager,
     /// Where every process shows by a first pod that it works.
-    probe: World<'a>,
+    pub(super) probe: World<'a>,
     probes: AtomicUsize,
 }
 
@@ -35,19 +35,27 @@ impl<'a> Run<'a> {
         Ok(Self { stage, arguments, probe: stage.world().await?, probes: AtomicUsize::new(0) })
     }
 
-    /// Starts a manager. Its first sync is that of a ReplicaSet of one pod that is there before it: when the pod
-    /// comes, caches are filled and workers run, whoever the manager is.
+    /// Starts a manager, and waits until it is at rest.
     async fn start(&self, manager: &Manager) -> Result<Started> {
+        let (processes, ready_seconds) = self.start_all(std::slice::from_ref(manager)).await?;
+        let mut process = processes.into_iter().next().context("one was started")?;
+        let usage = process.at_rest(self.arguments.timeout).await?;
+        Ok(Started { process, ready_seconds, usage })
+    }
+
+    /// Starts managers at once; gives them, and the seconds to the first pod. The first sync is that of a ReplicaSet of
+    /// one pod that is there before them: when the pod comes, caches are filled and workers run, whoever they are.
+    pub(super) async fn start_all(&self, managers: &[Manager]) -> Result<(Vec<Process>, f64)> {
         let owner = format!("probe-{}", self.probes.fetch_add(1, Ordering::Relaxed));
         self.probe.create_sets(&owner, [1]).await?;
         let set = format!("{owner}-0");
         let begun = Instant::now();
-        let mut process = Process::start(manager, &self.arguments.kubeconfig)?;
-        let pod = process.during(self.probe.pod_of(&set)).await?;
+        let started = managers.iter().map(|manager| Process::start(manager, &self.arguments.kubeconfig));
+        let mut processes = started.collect::<Result<Vec<_>>>()?;
+        let pod = Process::all_during(&mut processes, self.probe.pod_of(&set)).await?;
         let ready_seconds = begun.elapsed().as_secs_f64();
-        process.during(self.probe.delete_set_and_pod(&set, &pod)).await?;
-        let usage = process.at_rest(self.arguments.timeout).await?;
-        Ok(Started { process, ready_seconds, usage })
+        Process::all_during(&mut processes, self.probe.delete_set_and_pod(&set, &pod)).await?;
+        Ok((processes, ready_seconds))
     }
 
     /// Nothing to do.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use futures::future::select_all;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
@@ -67,16 +68,24 @@ impl Process {
 
     /// Waits for `work`, and fails where the manager ends before that.
     pub(super) async fn during<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        Self::all_during(std::slice::from_mut(self), work).await
+    }
+
+    /// The same of several managers, of which there must be one at least: it fails where any ends.
+    pub(super) async fn all_during<T>(processes: &mut [Self], work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             biased;
-            ended = self.child.wait() => {
-                let how = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-                // What it said last may still be in the pipe.
-                sleep(Duration::from_millis(50)).await;
-                Err(anyhow!("manager {} ended ({how}), its log's last lines:\n{}", self.name, self.log.last_lines()))
-            }
+            (ended, ..) = select_all(processes.iter_mut().map(|process| Box::pin(process.ended()))) => Err(ended),
             done = work => done,
         }
+    }
+
+    /// Waits for its end, and says how that came.
+    async fn ended(&mut self) -> anyhow::Error {
+        let how = self.child.wait().await.map_or_else(|error| error.to_string(), |status| status.to_string());
+        // What it said last may still be in the pipe.
+        sleep(Duration::from_millis(50)).await;
+        anyhow!("manager {} ended ({how}), its log's last lines:\n{}", self.name, self.log.last_lines())
     }
 
     /// Waits until the manager uses next to no CPU, and gives what it had used by then.
@@ -172,6 +181,14 @@ mod tests {
         let said = format!("{:#}", waiting.unwrap_err());
         assert!(said.contains("manager m ended (exit status: 3)"), "{said}");
         assert!(said.contains("line 30") && said.contains("line 11") && !said.contains("line 10\n"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn of_several_the_one_that_dies_is_told() {
+        let mut processes = vec![start("a=sleep 600").unwrap(), start("b=sh -c 'exit 4'").unwrap()];
+        let waiting = Process::all_during::<()>(&mut processes, std::future::pending()).await;
+        let said = format!("{:#}", waiting.unwrap_err());
+        assert!(said.contains("manager b ended (exit status: 4)"), "{said}");
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::arguments::Phase;
 
-/// What one run of a phase found, by the names of [`ROWS`].
+/// What one run of a phase found, by the names of [`ROWS`], or of a group by those of [`COLUMNS`].
 pub(super) type Figures = BTreeMap<&'static str, f64>;
 
 /// Every figure in the order of the table: its phase, its name in JSON, and what a person reads.
@@ -34,6 +34,19 @@ const ROWS: &[(Phase, &str, &str)] = &[
     (Phase::Restart, "cpu_seconds", "CPU s"),
     (Phase::Restart, "resident_mib", "resident, MiB"),
     (Phase::Restart, "peak_mib", "peak, MiB"),
+];
+
+/// What stands in the place of a phase where a group was measured.
+pub(super) const GROUP: &str = "group";
+
+/// Every figure of the leader, of a member or of all members, in the order of the table.
+const COLUMNS: &[(&str, &str)] = &[
+    ("ready_seconds", "ready, s"),
+    ("start_cpu_seconds", "start, CPU s"),
+    ("seconds", "more pods, s"),
+    ("cpu_seconds", "CPU s"),
+    ("resident_mib", "resident, MiB"),
+    ("peak_mib", "peak, MiB"),
 ];
 
 /// What was found.
@@ -73,15 +86,15 @@ impl Found {
     }
 
     /// Takes in one round of a phase.
-    pub(super) fn add(&mut self, phase: Phase, figures: Figures) {
-        let rounds = self.rounds.entry(phase.name()).or_default();
+    pub(super) fn add(&mut self, phase: &'static str, figures: Figures) {
+        let rounds = self.rounds.entry(phase).or_default();
         rounds.push(figures);
         let median = |name: &&'static str| {
             let values: Vec<f64> = rounds.iter().filter_map(|round| round.get(name)).copied().collect();
             (*name, median(values))
         };
         let medians = rounds[0].keys().map(median).collect();
-        self.medians.insert(phase.name(), medians);
+        self.medians.insert(phase, medians);
     }
 }
 
@@ -103,6 +116,34 @@ pub(super) fn text(findings: &Findings) -> String {
         let _ = write!(text, ", load average {before:.1} before and {after:.1} after");
     }
     let _ = write!(text, ", {other_pods} pods of others in the cluster\n\n");
+    text += &match findings.sizes.get(GROUP) {
+        Some(size) => members(size, managers),
+        None => side_by_side(findings),
+    };
+    text
+}
+
+/// The leader, each member and all of them, one below the other.
+fn members(size: &str, managers: &[Found]) -> String {
+    let mut text = format!("{GROUP}: {size}\n\n{:12}", "");
+    for (_, words) in COLUMNS {
+        let _ = write!(text, "{words:>15}");
+    }
+    for manager in managers {
+        let _ = write!(text, "\n{:12}", manager.name);
+        for (name, _) in COLUMNS {
+            let value = manager.medians.get(GROUP).and_then(|figures| figures.get(name)).copied();
+            let _ = write!(text, "{:>15}", number(value));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// The figures of each phase, with a column for each manager and the first one's share of the others'.
+fn side_by_side(findings: &Findings) -> String {
+    let managers = &findings.managers;
+    let mut text = String::new();
     for manager in managers {
         let _ = writeln!(text, "{}: {}", manager.name, manager.command.join(" "));
     }
@@ -159,14 +200,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn managers_stand_side_by_side_with_the_first_ones_share() {
-        let found = |name: &str, cpu: [f64; 3]| {
-            let mut found = Found::new(name, vec!["prog".to_owned(), name.to_owned()]);
-            cpu.into_iter().for_each(|cpu| found.add(Phase::Many, Figures::from([("cpu_seconds", cpu)])));
-            found
-        };
-        let findings = Findings {
+    fn findings(phase: &'static str, size: &str, managers: Vec<Found>) -> Findings {
+        Findings {
             cores: 2,
             load_before: Some(0.5),
             load_after: Some(1.5),
@@ -174,16 +209,52 @@ mod tests {
             other_pods: 0,
             nodes_simulated: false,
             rounds: 3,
-            sizes: [("many", "100 ReplicaSets of 200 pods".to_owned())].into(),
-            managers: vec![found("one", [3.0, 1.0, 2.0]), found("other", [4.0, 9.0, 8.0])],
+            sizes: [(phase, size.to_owned())].into(),
+            managers,
+        }
+    }
+
+    /// The words of the line that begins so.
+    fn words(text: &str, start: &str) -> String {
+        let line = text.lines().find(|line| line.trim().starts_with(start)).unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn members_stand_below_the_leader_and_what_is_not_one_process_is_left_out() {
+        let found = |name: &str, figures: &[(&'static str, f64)]| {
+            let mut found = Found::new(name, vec![]);
+            found.add(GROUP, figures.iter().copied().collect());
+            found
         };
-        let text = text(&findings);
-        let words = |start: &str| {
-            let line = text.lines().find(|line| line.trim().starts_with(start)).unwrap_or_default();
-            line.split_whitespace().collect::<Vec<_>>().join(" ")
+        let of_one =
+            |cpu: f64| [("start_cpu_seconds", cpu), ("cpu_seconds", 2.0), ("resident_mib", 9.0), ("peak_mib", 10.0)];
+        let managers = vec![
+            found("leader", &[&[("ready_seconds", 1.0), ("seconds", 3.0)][..], &of_one(4.0)].concat()),
+            found("member-1", &of_one(1.5)),
+        ];
+        let text = text(&findings(GROUP, "some of these", managers));
+        assert_eq!(words(&text, "group:"), "group: some of these", "{text}");
+        assert_eq!(
+            words(&text, "ready, s"),
+            "ready, s start, CPU s more pods, s CPU s resident, MiB peak, MiB",
+            "{text}"
+        );
+        assert_eq!(words(&text, "leader"), "leader 1.00 4.00 3.00 2.00 9.00 10.00", "{text}");
+        assert_eq!(words(&text, "member-1"), "member-1 - 1.50 - 2.00 9.00 10.00", "{text}");
+    }
+
+    #[test]
+    fn managers_stand_side_by_side_with_the_first_ones_share() {
+        let found = |name: &str, cpu: [f64; 3]| {
+            let mut found = Found::new(name, vec!["prog".to_owned(), name.to_owned()]);
+            cpu.into_iter().for_each(|cpu| found.add("many", Figures::from([("cpu_seconds", cpu)])));
+            found
         };
-        assert_eq!(words("CPU s"), "CPU s 2.00 8.00 0.25", "{text}");
-        assert_eq!(words("many:"), "many: 100 ReplicaSets of 200 pods", "{text}");
+        let managers = vec![found("one", [3.0, 1.0, 2.0]), found("other", [4.0, 9.0, 8.0])];
+        let text = text(&findings("many", "100 ReplicaSets of 200 pods", managers));
+        assert_eq!(words(&text, "CPU s"), "CPU s 2.00 8.00 0.25", "{text}");
+        assert_eq!(words(&text, "many:"), "many: 100 ReplicaSets of 200 pods", "{text}");
         assert!(text.contains("one/other") && text.contains("one: prog one\n"), "{text}");
         assert!(!text.contains("rest"), "what was not measured is not told: {text}");
     }

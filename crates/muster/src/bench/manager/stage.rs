@@ -91,13 +91,8 @@ impl Stage {
 
     /// A new namespace, watched.
     pub(super) async fn world(&self) -> Result<World<'_>> {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let namespace = format!("muster-bench-{}-{number}", std::process::id());
-        self.lock().push(namespace.clone());
-        create_namespace(&self.client, &namespace).await?;
-        self.create_account(&namespace).await?;
-
-        let mut informers = Informers::new(self.client.clone(), Duration::ZERO, 0);
+        let namespace = self.namespace().await?;
+        let mut informers = self.informers();
         let here = |mut resource: WatchedResource| {
             resource.namespace = Some(namespace.clone());
             resource
@@ -105,13 +100,47 @@ impl Stage {
         let pods = informers.of::<Pod>(&here(WatchedResource::pods())).store();
         let sets = informers.of::<ReplicaSet>(&here(WatchedResource::replicasets())).store();
         let deployments = informers.of::<Deployment>(&here(WatchedResource::deployments())).store();
+        let reading = self.read(informers, async { tokio::join!(pods.synced(), sets.synced(), deployments.synced()) });
+        let _reading = reading.await?;
+        Ok(World { stage: self, namespace, pods, sets, deployments, _reading })
+    }
+
+    /// A new namespace, in which pods may be created.
+    pub(super) async fn namespace(&self) -> Result<String> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("muster-bench-{}-{number}", std::process::id());
+        self.lock().push(namespace.clone());
+        create_namespace(&self.client, &namespace).await?;
+        self.create_account(&namespace).await?;
+        Ok(namespace)
+    }
+
+    /// Watches of the bench's own.
+    pub(super) fn informers(&self) -> Informers {
+        Informers::new(self.client.clone(), Duration::ZERO, 0)
+    }
+
+    /// Runs watches, from when `synced` says that they have shown what is there.
+    pub(super) async fn read<T>(&self, informers: Informers, synced: impl Future<Output = T>) -> Result<JoinSet<()>> {
         let mut reading = JoinSet::new();
         for run in informers.into_runs() {
             reading.spawn(run);
         }
-        let synced = async { tokio::join!(pods.synced(), sets.synced(), deployments.synced()) };
-        tokio::time::timeout(self.timeout, synced).await.context("the bench's namespace cannot be watched")?;
-        Ok(World { stage: self, namespace, pods, sets, deployments, _reading: reading })
+        tokio::time::timeout(self.timeout, synced).await.context("the bench's namespaces cannot be watched")?;
+        Ok(reading)
+    }
+
+    /// Waits until `done`, of what is seen of these pods.
+    pub(super) async fn until(&self, what: &str, pods: &Store<Pod>, done: impl Fn() -> bool) -> Result<()> {
+        let wait = async {
+            while !done() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        if tokio::time::timeout(self.timeout, wait).await.is_err() {
+            bail!("after {:?} still waiting for {what}; {} pods are there", self.timeout, pods.read().len());
+        }
+        Ok(())
     }
 
     /// Admission refuses pods in a namespace without it, and the controller that makes it need not run.
@@ -154,10 +183,8 @@ impl Stage {
             }
         }
         let namespaces = self.lock().clone();
-        for namespace in namespaces {
-            self.remove(&namespace).await?;
-        }
-        Ok(())
+        let removals = stream::iter(namespaces.into_iter().map(Ok));
+        removals.try_for_each_concurrent(LANES, |namespace| async move { self.remove(&namespace).await }).await
     }
 
     async fn remove(&self, namespace: &str) -> Result<()> {
@@ -177,7 +204,7 @@ impl Stage {
 /// A namespace and what the bench's own watches show of it.
 pub(super) struct World<'a> {
     stage: &'a Stage,
-    namespace: String,
+    pub(super) namespace: String,
     pods: Store<Pod>,
     sets: Store<ReplicaSet>,
     deployments: Store<Deployment>,
@@ -262,14 +289,7 @@ impl World<'_> {
 
     /// Waits until every ReplicaSet's status says that it has the pods that it wants.
     pub(super) async fn sets_are_told(&self, count: usize) -> Result<()> {
-        self.until(&format!("the statuses of {count} ReplicaSets"), || {
-            let sets = self.sets.read();
-            let told = |set: &ReplicaSet| {
-                set.status.replicas == set.replicas && set.status.observed_generation >= set.meta.generation
-            };
-            sets.len() == count && sets.iter().all(|set| told(set))
-        })
-        .await
+        self.until(&format!("the statuses of {count} ReplicaSets"), || are_told(&self.sets, count)).await
     }
 
     /// Waits until every Deployment is complete at `generation`.
@@ -317,16 +337,16 @@ impl World<'_> {
     }
 
     async fn until(&self, what: &str, done: impl Fn() -> bool) -> Result<()> {
-        let wait = async {
-            while !done() {
-                tokio::time::sleep(LOOK).await;
-            }
-        };
-        if tokio::time::timeout(self.stage.timeout, wait).await.is_err() {
-            bail!("after {:?} still waiting for {what}; {} pods are there", self.stage.timeout, self.pods());
-        }
-        Ok(())
+        self.stage.until(what, &self.pods, done).await
     }
+}
+
+/// Whether there are so many ReplicaSets, and every status says that they have the pods that they want.
+pub(super) fn are_told(sets: &Store<ReplicaSet>, count: usize) -> bool {
+    let sets = sets.read();
+    let told =
+        |set: &ReplicaSet| set.status.replicas == set.replicas && set.status.observed_generation >= set.meta.generation;
+    sets.len() == count && sets.iter().all(|set| told(set))
 }
 
 /// What is gone already need not be deleted.
