@@ -120,3 +120,121 @@ fn nobody_cuts_anew_while_a_shard_is_held_under_an_earlier_cut() {
     }
     assert_eq!(weighed.first(), Some(&100), "{weighed:?}");
 }
+
+/// Also a shard that has the same range in both: others may have opened it by the new cut, once its Lease is free.
+///
+/// Contract: SH-01, SH-02
+#[test]
+fn another_cut_closes_every_shard() {
+    let mut player = Player::working();
+    player.shelf.member(ME, 1_500);
+    player.shelf.group("group/blue", 2, 1_500);
+    assert_eq!(player.turn(1_500), [Step::Close(0), Step::Close(1)]);
+    assert_eq!(player.permits(1_600), [0, 1], "what was begun is finished");
+    player.group.closed(0);
+    let steps = player.look(1_700);
+    assert_eq!(written(&steps), [pair("muster-blue-shard-000", ME)], "it is taken again under the new cut");
+    let Some(Step::Write(Request::Replace(lease))) = steps.first() else { panic!("{steps:?}") };
+    assert_eq!(record::generation(lease), 2);
+    player.turn(1_800);
+    assert_eq!(opened(&player.look(1_900)), 0, "shard 1 is still held under the old cut");
+    player.group.closed(1);
+    player.turn(2_000);
+    assert_eq!(opened(&player.look(2_100)), 2);
+}
+
+/// Contract: SH-02
+#[test]
+fn nobody_founds_a_group_while_somebody_has_a_shard() {
+    let mut player = Player::new();
+    player.group.weighed(Weights::default());
+    for millis in (0..60_000).step_by(2_000) {
+        player.shelf.member(ME, millis);
+        player.shelf.member("other", millis);
+        player.shelf.shard(0, "other", 1);
+        assert_eq!(written(&player.look(millis)), [], "{millis}");
+    }
+    player.shelf.shard(0, "", 1);
+    assert_eq!(written(&player.look(60_000)), [pair("muster", "group/blue")]);
+}
+
+/// Who founds a group makes the Leases that there never were. One that another member made meanwhile, and that somebody
+/// deleted, may be held.
+///
+/// Contract: SH-02
+#[test]
+fn a_founder_makes_no_lease_that_there_has_been() {
+    let mut player = Player::new();
+    player.shelf.member(ME, 0);
+    player.group.weighed(Weights::default());
+    player.turn(100);
+    assert_eq!(player.shelf.leases["muster"].holder(), "group/blue");
+    player.shelf.shard(1, "other", 1);
+    player.look(200);
+    player.shelf.leases.remove("muster-blue-shard-001");
+    for (millis, made) in [(300, false), (15_299, false), (15_300, true)] {
+        player.shelf.member(ME, millis);
+        let written = written(&player.look(millis));
+        assert_eq!(written.contains(&pair("muster-blue-shard-001", ME)), made, "{millis}: {written:?}");
+    }
+}
+
+/// Somebody gives a shard to another member by hand.
+///
+/// Contract: SH-02
+#[test]
+fn what_another_holds_is_not_written_for_whether_it_is_open_or_being_closed() {
+    let mut open = Player::working();
+    open.shelf.shard(0, "other", 1);
+    assert_eq!(open.look(1_100), [Step::Close(0)]);
+    assert_eq!(open.permits(1_200), [1]);
+
+    let mut closing = Player::working();
+    closing.shelf.member("other", 1_000);
+    let steps = closing.turn(1_100);
+    let [Step::Close(shard)] = steps[..] else { panic!("{steps:?}") };
+    assert_eq!(closing.permits(1_200), [0, 1]);
+    closing.shelf.shard(shard, "other", 1);
+    closing.look(1_300);
+    assert_eq!(closing.permits(1_400), [1 - shard]);
+}
+
+/// Contract: SH-02
+#[test]
+fn a_lease_that_was_deleted_while_its_shard_was_closed_is_made_again_within_its_term_only() {
+    for (millis, made) in [(1_300, true), (10_999, true), (11_100, false)] {
+        let mut player = Player::working();
+        player.shelf.member("other", 1_000);
+        let steps = player.turn(1_050);
+        let [Step::Close(shard)] = steps[..] else { panic!("{steps:?}") };
+        let name = format!("muster-blue-shard-00{shard}");
+        // The list of 1,050 was the last one that showed it.
+        player.shelf.leases.remove(&name);
+        player.shelf.member("other", millis);
+        player.shelf.group("group/blue", 1, millis);
+        player.look(millis);
+        player.group.closed(shard);
+        let written = written(&player.group.decide(at(millis), wall(millis)));
+        assert_eq!(written.contains(&pair(&name, "")), made, "{millis}: {written:?}");
+    }
+}
+
+/// Contract: SH-01
+#[test]
+fn another_cut_is_made_where_a_shard_has_twice_its_part_and_would_have_a_quarter_less() {
+    let now = Cut::parse("4000000000000000,8000000000000000,c000000000000000").unwrap();
+    let parted = Cut::parse("0000000000000002,4000000000000000,8000000000000000").unwrap();
+    // The two namespaces in the first shard, which the other cut parts; and what is in each of two others.
+    for (together, others, yields) in [
+        ([75, 25], 0, true),
+        ([76, 24], 0, false),
+        ([60, 40], 49, true),
+        ([60, 40], 50, false),
+        // Too light to be worth it.
+        ([24, 25], 0, false),
+        ([25, 25], 0, true),
+    ] {
+        let weights = Weights::new([(1, together[0]), (2, together[1]), (1 << 62, others), (1 << 63, others)]);
+        assert_eq!(now.yields_to(&parted, &weights), yields, "{together:?} {others}");
+    }
+}
