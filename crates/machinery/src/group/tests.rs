@@ -1,6 +1,7 @@
-//! Tables for single decisions; whole groups over a bad network are in `model`.
+//! Tables for single decisions, more of them in `rules`; whole groups over a bad network are in `model`.
 
 mod model;
+mod rules;
 
 use muster_objects::lease::Lease;
 
