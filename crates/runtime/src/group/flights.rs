@@ -126,8 +126,8 @@ mod tests {
             })
         };
         let begun = Instant::now();
-        let (first, second) = (write(), write());
-        let (one, two) = (server.next().await, server.next().await);
+        let (first, one) = (write(), server.next().await);
+        let (second, two) = (write(), server.next().await);
         let landed = {
             let flights = Arc::clone(&flights);
             tokio::spawn(async move { flights.landed(DOUBT).await })

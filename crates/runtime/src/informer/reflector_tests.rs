@@ -400,7 +400,7 @@ async fn an_object_that_cannot_be_read_does_not_stop_the_others() {
 async fn between_two_batches_of_a_watch_that_is_behind_other_tasks_run() {
     let (_server, log, stream, _task) = watching(1).await;
     // One piece, as a server sends them that has many: nothing is waited for within it.
-    let line = |number| format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", pod("a", 11 + number));
+    let line = |number: u64| format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", pod("a", 11 + number));
     stream.raw((0..1_000).map(line).collect::<String>());
     let (mut told, mut most) = (0, 0);
     for _ in 0..50 {

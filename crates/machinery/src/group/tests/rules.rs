@@ -238,3 +238,30 @@ fn another_cut_is_made_where_a_shard_has_twice_its_part_and_would_have_a_quarter
         assert_eq!(now.yields_to(&parted, &weights), yields, "{together:?} {others}");
     }
 }
+
+/// Contract: SH-03
+#[test]
+fn who_is_leaving_is_given_nothing() {
+    let mut player = Player::new();
+    player.shelf.group("group/blue", 1, 0);
+    player.shelf.member(ME, 0);
+    player.shelf.member("other", 0);
+    player.announce("other", YES);
+    player.shelf.shard(0, "", 1);
+    player.shelf.shard(1, "", 1);
+    let written = written(&player.look(0));
+    assert!((0..2).all(|shard| written.contains(&pair(&format!("muster-blue-shard-00{shard}"), ME))), "{written:?}");
+}
+
+/// The group's Lease was deleted, and with it the number of the last cut: those of the shards tell of it.
+///
+/// Contract: SH-02
+#[test]
+fn a_group_that_is_founded_again_gives_its_cut_a_number_that_no_shard_has_had() {
+    let mut player = Player::new();
+    player.shelf.member(ME, 0);
+    player.shelf.shard(0, "", 7);
+    player.group.weighed(Weights::default());
+    player.turn(0);
+    assert_eq!(record::generation(&player.shelf.leases["muster"]), 8);
+}
