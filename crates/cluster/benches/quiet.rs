@@ -1,6 +1,6 @@
 //! How long a quiet namespace waits beside a crowd: its one ReplicaSet is scaled again and again, on an empty cluster,
-//! beside thousands of ReplicaSets of another namespace that are scaled without a pause, and beside the same at a half and
-//! at a quarter of that rate, which leaves cores free (B-27).
+//! beside thousands of ReplicaSets of another namespace that are scaled without a pause, and beside the same at a half
+//! and at a quarter of that rate, which leaves cores free (B-27).
 //!
 //! ```text
 //!   scale sent -> watched -> ready -> taken -> creation sent -> answered -> shown
@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The server, the controllers and both writers are in this process and share its cores. What this costs is shown by
-//! the bare scale, and by the bare note: a write to a pod of the quiet namespace that nobody owns, until a watch shows it.
+//! the bare scale, and by the bare note: a write to a pod of the quiet namespace that nobody owns, until a watch shows
+//! it.
 //!
 //! `cargo bench -p muster-cluster --bench quiet [-- REPLICASETS [ROUNDS]]`
 
@@ -190,7 +191,8 @@ impl Stage {
         seen_sets.synced().await;
         let stage = Self { client, metrics, explainer, rounds: 0, seen, _stop: stop };
         stage.create("quiet", "web", 0).await;
-        let note = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"note"},"spec":{"containers":[{"name":"app","image":"nginx:1.27"}]}}"#;
+        let note = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"note"},
+            "spec":{"containers":[{"name":"app","image":"nginx:1.27"}]}}"#;
         stage.client.create("/api/v1/namespaces/quiet/pods", note.into()).await.expect("it is created");
         stage
     }
