@@ -124,6 +124,8 @@ async fn roll_until_cut(
         pass(Duration::from_millis(random.below(6_000))).await;
         if stands_still {
             still.thaw(wanted);
+            // It renews its Lease before it may stand still again: who cannot for 10 s gives up.
+            pass(Duration::from_secs(3)).await;
         }
     }
     Ok(())
