@@ -131,11 +131,13 @@ impl Follow {
         moved
     }
 
-    /// Opens the watches that are closed.
+    /// Opens the watches that are closed. What has not been opened stays on the list: the caller may wait no longer.
     async fn open(&mut self) {
-        for (kind, path) in std::mem::take(&mut self.closed) {
+        let mut at = 0;
+        while let Some(&(kind, path)) = self.closed.get(at) {
             match self.client.watch(&format!("{path}?watch=1&resourceVersion=0"), Form::Full).await {
                 Ok(lines) => {
+                    self.closed.remove(at);
                     if kind == "ReplicaSet" {
                         // The watch begins with all that there are; one that went meanwhile is not told of.
                         self.sets = Sets::default();
@@ -144,7 +146,7 @@ impl Follow {
                 }
                 Err(error) => {
                     debug!(path, %error, "the watch cannot be opened");
-                    self.closed.push((kind, path));
+                    at += 1;
                     tokio::time::sleep(REOPEN_AFTER).await;
                 }
             }
@@ -184,4 +186,42 @@ enum EventKind {
 fn object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Seen>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use bytes::Bytes;
+    use futures::stream;
+    use http_body::Frame;
+    use http_body_util::{Full, StreamBody};
+    use muster_runtime::client::Options;
+
+    use super::*;
+
+    /// A server of Deployments that takes a second to answer, and whose watches do not end.
+    fn slow() -> Client {
+        let service = tower::service_fn(|request: http::Request<Full<Bytes>>| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let object = r#"{"metadata":{"namespace":"shop","name":"web"},"spec":{"replicas":3}}"#;
+            let line = match request.uri().path() {
+                "/apis/apps/v1/deployments" => format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n"),
+                _ => String::new(),
+            };
+            let first = stream::once(async { Ok::<_, Infallible>(Frame::data(Bytes::from(line))) });
+            Ok::<_, Infallible>(http::Response::new(StreamBody::new(first.chain(stream::pending()))))
+        });
+        Client::in_process(service, &Options::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_the_caller_did_not_wait_for_is_opened_at_the_next_call() {
+        let (kind, namespace, name) = ("Deployment".to_owned(), "shop".to_owned(), "web".to_owned());
+        let mut follow = Follow::new(slow(), &[Applied { kind, namespace, name, path: String::new() }]);
+        assert!(tokio::time::timeout(Duration::from_millis(100), follow.next()).await.is_err());
+        let next = tokio::time::timeout(Duration::from_secs(10), follow.next()).await;
+        let (applied, progress) = next.expect("the watches are open after two seconds");
+        assert_eq!((applied.title(), progress.desired), ("Deployment shop/web".to_owned(), 3));
+    }
 }
