@@ -466,11 +466,6 @@ impl Client {
         if let Some(limit) = &self.inner.limit {
             limit.turn().await;
         }
-        if self.inner.in_process {
-            // Such a server answers without waiting. Who sends one request after another would otherwise keep the thread
-            // for as many as a task's budget allows, and the other tasks of the process would wait for all of them.
-            tokio::task::yield_now().await;
-        }
         let gate = self.gate.as_ref().filter(|_| *method != Method::GET);
         if gate.is_some_and(|gate| !(gate.fence)()) {
             return Err(ClientError::Fenced { method: method.clone(), path: path.to_owned() });
@@ -495,6 +490,12 @@ impl Client {
             Err(elapsed) => return Err(lost(method, path, Box::new(elapsed))),
         };
         self.observe(&answer, sent);
+        if self.inner.in_process {
+            // Such a server answers without waiting. Who sends one request after another would otherwise keep the thread
+            // for as many as a task's budget allows, and the other tasks of the process would wait for all of them.
+            // Not before the request: what was decided would be sent after others have written.
+            tokio::task::yield_now().await;
+        }
         if answer.status().is_success() {
             return Ok(Ok(answer));
         }
