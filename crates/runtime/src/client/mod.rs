@@ -37,7 +37,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use muster_objects::time::Timestamp;
-use tokio::time::Instant;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    time::Instant,
+};
 use tower::Service;
 
 pub use self::{
@@ -466,6 +469,8 @@ impl Client {
         if let Some(limit) = &self.inner.limit {
             limit.turn().await;
         }
+        // A burst must leave room for other tasks also where there is only one thread.
+        tokio::task::consume_budget().await;
         let gate = self.gate.as_ref().filter(|_| *method != Method::GET);
         if gate.is_some_and(|gate| !(gate.fence)()) {
             return Err(ClientError::Fenced { method: method.clone(), path: path.to_owned() });
@@ -490,7 +495,7 @@ impl Client {
             Err(elapsed) => return Err(lost(method, path, Box::new(elapsed))),
         };
         self.observe(&answer, sent);
-        if self.inner.in_process {
+        if self.inner.in_process && is_shared() {
             // Such a server answers without waiting. Who sends one request after another would otherwise keep the thread
             // for as many as a task's budget allows, and the other tasks of the process would wait for all of them.
             // Not before the request: what was decided would be sent after others have written.
@@ -527,6 +532,12 @@ impl Client {
         let mut offset = self.inner.offset.lock().unwrap_or_else(PoisonError::into_inner);
         offset.observe(i64::try_from(date.as_secs()).unwrap_or(i64::MAX), sent, received);
     }
+}
+
+/// Whether the tasks of this runtime have threads of their own. In a simulation they have one, and virtual time, in which a
+/// request to a server of the same process takes none.
+fn is_shared() -> bool {
+    Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
 fn lost(method: &Method, path: &str, source: BoxError) -> ClientError {

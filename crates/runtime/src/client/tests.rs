@@ -155,27 +155,31 @@ async fn by_default_the_client_sets_no_limit_of_its_own() {
 }
 
 /// Where the server answers at once, who sends many requests does not keep the others waiting until it has sent all.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn between_two_requests_to_a_server_in_this_process_other_tasks_run() {
     let service = tower::service_fn(|_request: Request<RequestBody>| async {
         Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from_static(b"{}"))))
     });
     let client = Client::in_process(service, &Options::default());
-    let sent = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let seen = Arc::clone(&sent);
-    let other = tokio::spawn(async move {
-        let mut seen_each = Vec::new();
-        for _ in 0..3 {
-            seen_each.push(seen.load(std::sync::atomic::Ordering::Relaxed));
-            tokio::task::yield_now().await;
+    // Both on the one worker.
+    let sending = tokio::spawn(async move {
+        let sent = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let seen = Arc::clone(&sent);
+        let other = tokio::spawn(async move {
+            let mut seen_each = Vec::new();
+            for _ in 0..3 {
+                seen_each.push(seen.load(std::sync::atomic::Ordering::Relaxed));
+                tokio::task::yield_now().await;
+            }
+            seen_each
+        });
+        for _ in 0..20 {
+            client.get("/x").await.unwrap();
+            sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
-        seen_each
+        other.await.unwrap()
     });
-    for _ in 0..20 {
-        client.get("/x").await.unwrap();
-        sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    }
-    let seen = other.await.unwrap();
+    let seen = sending.await.unwrap();
     assert!(seen.iter().all(|sent| *sent <= 3), "it ran after {seen:?} requests");
 }
 
