@@ -13,6 +13,10 @@ use muster_simulation::faults::Draw;
 use muster_simulation::{Settings, World};
 use serde_json::Value;
 
+/// The program's: a world allocates all the time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
 pub(crate) const CONTROLLERS: &str = "/api/v1/namespaces/default/replicationcontrollers";
 pub(crate) const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";

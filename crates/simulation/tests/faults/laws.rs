@@ -27,7 +27,7 @@ struct Seen {
     path: &'static str,
     added: bool,
     gone: bool,
-    object: Value,
+    object: Arc<Value>,
 }
 
 /// What is judged: the collections of pods, of their owners, and of Deployments, and who controls them.
@@ -66,10 +66,13 @@ impl Laws {
             tasks.push(tokio::spawn(async move {
                 while let Some(Ok(line)) = lines.next().await {
                     let mut event: Value = serde_json::from_slice(&line).unwrap();
-                    let object = event["object"].take();
+                    let mut object = event["object"].take();
+                    // The longest part, which no law is about.
+                    object["metadata"]["managedFields"].take();
                     let version = object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
                     let (added, gone) = (event["type"] == "ADDED", event["type"] == "DELETED");
                     let millis = clock.now().as_nanos() / 1_000_000;
+                    let object = Arc::new(object);
                     seen.lock().unwrap().push(Seen { version, millis, path, added, gone, object });
                 }
             }));

@@ -9,8 +9,8 @@ use muster_simulation::{Candidate, Fault, Faults, Rule};
 
 use crate::common::{Api, Random, each, in_virtual_time, pass, seeds};
 use crate::judge;
-use crate::judge::{Judge, namespace};
-use crate::laws::{Asked, Laws};
+use crate::judge::{Judge, namespace, verdict};
+use crate::laws::Laws;
 use crate::town::{LEASES, MEMBERS, SINGLES, SUBJECTS, Town, millis, start, world};
 
 const SHARDS: u32 = 12;
@@ -65,9 +65,7 @@ async fn update(seed: u64) -> Vec<String> {
         }
     }
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    let writes = world.history().since(0);
-    broken.extend(laws.phase_ends(phase, &Asked { writes: writes.clone(), unanswered: faults.unanswered() }));
-    let judged = Judge::of(&writes, &MEMBERS);
+    let judged = verdict(&world, &laws, phase, &faults, &MEMBERS);
     broken.extend(judged.broken);
     if judged.changes == 0 {
         broken.push("no namespace went to another member".to_owned());
@@ -126,12 +124,14 @@ async fn there_and_back(seed: u64) -> Vec<String> {
     // Between two attempts of one that stands by are up to 2.2 retry periods.
     broken.extend(world.until(&format!("{LEASES}/muster"), Duration::from_millis(4_600), leads).await.err());
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    let writes = world.history().since(0);
-    broken.extend(laws.phase_ends(phase, &Asked { writes: writes.clone(), unanswered: faults.unanswered() }));
     let everyone: Vec<&'static str> = MEMBERS.into_iter().chain(SINGLES).collect();
-    broken.extend(Judge::of(&writes, &everyone).broken);
+    let judged = verdict(&world, &laws, phase, &faults, &everyone);
+    broken.extend(judged.broken);
     let worked = |who: &str| {
-        writes.iter().any(|write| write.who == who && write.resource() == "pods" && namespace(&write.path).is_some())
+        judged
+            .writes
+            .iter()
+            .any(|write| write.who == who && write.resource() == "pods" && namespace(&write.path).is_some())
     };
     broken.extend(SINGLES.iter().filter(|who| !worked(who)).map(|who| format!("{who} has never worked")));
     drop(second);
@@ -177,9 +177,7 @@ async fn tamper(seed: u64) -> Vec<String> {
     }
     broken.extend(town.is_even(&MEMBERS[..3], SHARDS, Duration::from_secs(40)).await.err());
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    let writes = world.history().since(0);
-    broken.extend(laws.phase_ends(phase, &Asked { writes: writes.clone(), unanswered: faults.unanswered() }));
-    broken.extend(Judge::of(&writes, &MEMBERS).broken);
+    broken.extend(verdict(&world, &laws, phase, &faults, &MEMBERS).broken);
     broken.extend(members.iter().filter(|member| member.has_ended()).map(|_| "a member has given up".to_owned()));
     drop(members);
     world.stop().await;

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use http::Method;
 use muster_objects::{HashRange, Lease};
-use muster_simulation::Write;
+use muster_simulation::{Faults, World, Write};
+
+use crate::laws::{Asked, Laws, Phase};
 
 /// The Leases as of one write.
 #[derive(Default)]
@@ -18,9 +20,8 @@ pub(crate) struct Judge {
     cuts: BTreeMap<u64, Vec<HashRange>>,
     /// Who wrote for a namespace last.
     writers: BTreeMap<String, &'static str>,
-    /// How often another member wrote for a namespace than before.
-    pub(crate) changes: usize,
-    pub(crate) broken: Vec<String>,
+    changes: usize,
+    broken: Vec<String>,
 }
 
 /// How long it took until other members had the shards of one.
@@ -30,9 +31,27 @@ pub(crate) struct Gone {
     pub(crate) shards: usize,
 }
 
+/// What is to be said of a whole story.
+pub(crate) struct Verdict {
+    /// All writes, in their order.
+    pub(crate) writes: Vec<Write>,
+    /// How often another member wrote for a namespace than before.
+    pub(crate) changes: usize,
+    pub(crate) broken: Vec<String>,
+}
+
+/// Judges the writes of these members so far, and what became of the workloads since a phase began.
+pub(crate) fn verdict(world: &World, laws: &Laws, phase: Phase, faults: &Faults, members: &[&'static str]) -> Verdict {
+    let asked = Asked { writes: world.history().since(0), unanswered: faults.unanswered() };
+    let mut broken = laws.phase_ends(phase, &asked);
+    let Judge { changes, broken: by_members, .. } = Judge::of(&asked.writes, members);
+    broken.extend(by_members);
+    Verdict { writes: asked.writes, changes, broken }
+}
+
 impl Judge {
     /// Judges all writes of these members, in their order.
-    pub(crate) fn of(writes: &[Write], members: &[&'static str]) -> Self {
+    fn of(writes: &[Write], members: &[&'static str]) -> Self {
         let mut judge = Self::default();
         for write in writes {
             judge.take(write, members);

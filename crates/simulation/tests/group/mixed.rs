@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use crate::common::{Random, each, in_virtual_time, pass, seeds};
 use crate::judge;
-use crate::judge::Judge;
-use crate::laws::{Asked, Laws};
-use crate::town::{MEMBERS, SUBJECTS, Town, millis, start, world};
+use crate::judge::{Judge, verdict};
+use crate::laws::Laws;
+use crate::town::{MEMBERS, SUBJECTS, Town, millis, slow_members, start, world};
 
 const SHARDS: u32 = 8;
 /// How long it may take until others have the shards of a member that is gone, if requests take no time.
@@ -50,18 +50,10 @@ struct Told {
 async fn tell(seed: u64) -> Told {
     let mut random = Random::seeded(seed);
     let faults = Faults::seeded(seed);
-    let slowest = Duration::from_millis(*random.pick(&[5, 60, 250]));
-    // Only the members are struck: the nodes' own heartbeats are Leases too.
-    let (lags, stalls) = (random.once_in(2), random.once_in(3));
-    for member in MEMBERS {
-        faults.add(Rule::always(Fault::Delay(Duration::ZERO..slowest)).of(member));
-        faults.add(Rule::always(Fault::Slow(Duration::ZERO..slowest)).of(member));
-        if lags {
-            let lag = Fault::Lag(Duration::ZERO..Duration::from_secs(2));
-            faults.add(Rule::always(lag).verbs(&[Verb::Watch]).of(member));
-        }
-        if stalls {
-            // Nothing rings: each look comes by the clock.
+    let slowest = slow_members(&faults, &mut random);
+    if random.once_in(3) {
+        // Nothing rings: each look comes by the clock.
+        for member in MEMBERS {
             faults.add(Rule::always(Fault::Stall).verbs(&[Verb::Watch]).resources(&["leases"]).of(member));
         }
     }
@@ -141,11 +133,9 @@ async fn tell(seed: u64) -> Told {
         broken.push(format!("not as asked in the end: {last}"));
     }
     pass(Duration::from_secs(30)).await;
-    let writes = world.history().since(0);
-    let asked = Asked { writes: writes.clone(), unanswered: faults.unanswered() };
-    broken.extend(laws.phase_ends(phase, &asked));
-    let judged = Judge::of(&writes, &MEMBERS);
+    let judged = verdict(&world, &laws, phase, &faults, &MEMBERS);
     broken.extend(judged.broken);
+    let writes = judged.writes;
     let patience = TAKE_OVER + 8 * i64::try_from(slowest.as_millis()).unwrap();
     for (who, at, how) in gone {
         match Judge::taken_from(&writes, who, at) {

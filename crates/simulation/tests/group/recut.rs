@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use muster_simulation::{Candidate, Fault, Faults, Rule, Verb};
+use muster_simulation::{Candidate, Faults};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::common::{Api, Random, each, in_virtual_time, name, pass, seeds};
 use crate::judge;
-use crate::judge::Judge;
-use crate::laws::{Asked, Laws};
-use crate::town::{LEASES, MEMBERS, SUBJECTS, Town, start, world};
+use crate::judge::verdict;
+use crate::laws::Laws;
+use crate::town::{LEASES, MEMBERS, SUBJECTS, Town, slow_members, start, world};
 
 const SHARDS: u32 = 8;
 /// What the last member to come is told.
@@ -33,16 +33,7 @@ fn a_group_cuts_anew_while_everything_rolls() {
 async fn tell(seed: u64) -> Vec<String> {
     let mut random = Random::seeded(seed);
     let faults = Faults::seeded(seed);
-    let slowest = Duration::from_millis(*random.pick(&[5, 60, 250]));
-    let lags = random.once_in(2);
-    for member in MEMBERS {
-        faults.add(Rule::always(Fault::Delay(Duration::ZERO..slowest)).of(member));
-        faults.add(Rule::always(Fault::Slow(Duration::ZERO..slowest)).of(member));
-        if lags {
-            let lag = Fault::Lag(Duration::ZERO..Duration::from_secs(2));
-            faults.add(Rule::always(lag).verbs(&[Verb::Watch]).of(member));
-        }
-    }
+    slow_members(&faults, &mut random);
     let world = world(seed, &faults).await;
     let laws = Laws::start(&world, SUBJECTS).await;
     // The first cut is of an empty cluster: names that differ in their ends are then in one shard.
@@ -88,9 +79,7 @@ async fn tell(seed: u64) -> Vec<String> {
     if generation(&api).await != 3 {
         broken.push(format!("there were {} cuts", generation(&api).await));
     }
-    let writes = world.history().since(0);
-    broken.extend(laws.phase_ends(phase, &Asked { writes: writes.clone(), unanswered: faults.unanswered() }));
-    let judged = Judge::of(&writes, &MEMBERS);
+    let judged = verdict(&world, &laws, phase, &faults, &MEMBERS);
     broken.extend(judged.broken);
     if judged.changes == 0 {
         broken.push("no namespace went to another member".to_owned());

@@ -8,7 +8,7 @@ use muster_runtime::clock::Clock;
 use muster_runtime::manager::Options;
 use muster_simulation::candidate::{Config, group};
 use muster_simulation::world::EPOCH_NANOS;
-use muster_simulation::{Candidate, Faults, Settings, World};
+use muster_simulation::{Candidate, Fault, Faults, Rule, Settings, Verb, World};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -34,6 +34,22 @@ pub(crate) async fn world(seed: u64, faults: &Faults) -> World {
     let nobody = Options { controllers: [].into(), ..Options::default() };
     let settings = Settings { manager: nobody, faults: Some(faults.clone()), ..Settings::seeded(seed) };
     World::start(settings).await.unwrap()
+}
+
+/// Has the members' requests take their time, and perhaps their watches too, and answers with the longest that a request
+/// is under way in each direction. Only the members are struck: the nodes' own heartbeats are Leases too.
+pub(crate) fn slow_members(faults: &Faults, random: &mut Random) -> Duration {
+    let slowest = Duration::from_millis(*random.pick(&[5, 60, 250]));
+    let lags = random.once_in(2);
+    for member in MEMBERS {
+        faults.add(Rule::always(Fault::Delay(Duration::ZERO..slowest)).of(member));
+        faults.add(Rule::always(Fault::Slow(Duration::ZERO..slowest)).of(member));
+        if lags {
+            let lag = Fault::Lag(Duration::ZERO..Duration::from_secs(2));
+            faults.add(Rule::always(lag).verbs(&[Verb::Watch]).of(member));
+        }
+    }
+    slowest
 }
 
 /// A member and its number of shards.
