@@ -97,7 +97,8 @@ async fn tell(seed: u64) -> Told {
             2 => {
                 let stunned = &crew.running[which];
                 stunned.freeze();
-                pass(Duration::from_millis(random.below(8_000))).await;
+                // It renews its Lease up to some 3 s before, and must again within 10 s.
+                pass(Duration::from_millis(random.below(6_000))).await;
                 stunned.thaw(seed);
             }
             3 => {
@@ -148,12 +149,11 @@ async fn tell(seed: u64) -> Told {
             None => broken.push(format!("{who} {how}, and nobody took all of its shards")),
         }
     }
-    for (name, member) in &crew.running {
+    for (name, member) in crew.running {
         if member.has_ended() {
-            broken.push(format!("{name} has given up"));
+            broken.push(format!("{name} has given up: {:?}", member.ended().await));
         }
     }
-    drop(crew);
     let history = world.history().lines();
     world.stop().await;
     Told { broken, changes: judged.changes, history }
