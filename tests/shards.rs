@@ -69,6 +69,27 @@ fn holder(cluster: &Cluster, members: &[&Asked], number: usize) -> usize {
     })
 }
 
+/// The line of an answer that names the shard, and the manager that has it.
+fn shard(told: &str) -> Option<&str> {
+    told.lines().find_map(|line| line.strip_prefix("  Manager: "))
+}
+
+/// Who has no manager at hand is told who has the object's shard, and so are the people who look at the metrics.
+fn anybody_is_told(cluster: &Cluster, member: &Asked, number: usize) {
+    let (config, namespace, certificate) = (cluster.kubeconfig(), namespace(number), member.certificate());
+    let told = |asked: &[&str]| text(&explain(&config, &[asked, &["-n", &namespace]].concat()).stdout);
+    let (by_api, by_member) = (told(&["rs/web"]), told(&member.asked(&certificate, "rs/web")));
+    let said = shard(&by_api).unwrap_or_else(|| panic!("no shard in:\n{by_api}"));
+    assert_eq!(shard(&by_member), Some(said));
+    let number: u32 = said
+        .strip_prefix("shard ")
+        .and_then(|rest| rest.split_once(" of the group main, which "))
+        .and_then(|(number, rest)| number.parse().ok().filter(|_| rest.ends_with(" has") && rest != "nobody has"))
+        .unwrap_or_else(|| panic!("{said}"));
+    let line = format!("muster_group_shard_held{{shard=\"{number}\"}} 1");
+    wait_for(&line, || member.metrics().lines().any(|found| found == line).then_some(()));
+}
+
 /// Contract: SH-01, SH-05, SH-06
 fn members_share_the_namespaces_and_say_who_has_which() {
     let cluster = cluster();
@@ -81,6 +102,20 @@ fn members_share_the_namespaces_and_say_who_has_which() {
         let held = holders.iter().filter(|holder| **holder == member).count();
         assert!(held >= NAMESPACES / 4, "{held} by member {member}: {holders:?}");
     }
+
+    for (number, member) in holders.iter().enumerate().take(4) {
+        anybody_is_told(&cluster, [&first, &second][*member], number);
+    }
+
+    // A shadow beside them says it too.
+    let into = tempfile::tempdir().expect("a temporary folder");
+    let into = format!("--shadow-log={}", into.path().join("log").display());
+    let shadow = Asked::start_with(&cluster, &["--shadow", "--shadow-manager", "muster", &into], "caches synced");
+    let (certificate, config, namespace_of_it) = (shadow.certificate(), cluster.kubeconfig(), namespace(0));
+    let story = [&shadow.asked(&certificate, "rs/web")[..], &["-n", &namespace_of_it, "--history"]].concat();
+    let told = text(&explain(&config, &story).stdout);
+    assert!(shard(&told).is_some_and(|said| said.contains(" of the group main, which ")), "{told}");
+    drop(shadow);
 
     // What is not of one object is told of all shards of a member.
     let certificate = second.certificate();

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use super::manager::{Manager, wait_for};
 use super::{Cluster, muster, text};
@@ -34,6 +34,17 @@ impl Asked {
     /// The file to trust it by.
     pub fn certificate(&self) -> String {
         self.folder.path().join("muster-controller-manager.crt").to_string_lossy().into_owned()
+    }
+
+    /// Its metrics.
+    pub fn metrics(&self) -> String {
+        let server = format!("--server={}", self.url);
+        let mut kubectl = Command::new("kubectl");
+        kubectl.args(["--kubeconfig=/dev/null", "--token=none", "--insecure-skip-tls-verify", &server]);
+        let output =
+            kubectl.args(["get", "--raw", "/metrics"]).env_remove("KUBECONFIG").output().expect("kubectl runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
     }
 
     /// The arguments by which it is asked about an object.

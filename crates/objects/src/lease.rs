@@ -68,6 +68,12 @@ impl Lease {
         self.text("name")
     }
 
+    /// Its namespace; empty where it has none.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.text("namespace")
+    }
+
     /// Its resourceVersion; empty where the server has not given it one.
     #[must_use]
     pub fn resource_version(&self) -> &str {

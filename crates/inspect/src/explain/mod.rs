@@ -24,6 +24,7 @@ mod rollout_reasons;
 mod text;
 
 use muster_machinery::Remedy;
+use muster_machinery::group::Held;
 use muster_objects::meta::{Meta, ResourceVersion};
 use muster_objects::{Object, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,7 @@ pub(crate) use replicas::replica_reasons;
 pub use replicas::{PodCounts, Replicas, ReplicasSpec};
 pub use rollout::{Bounds, Change, Condition, Progress, Rollout, RolloutSpec, Set, SetCounts};
 pub(crate) use rollout_reasons::rollout_account;
+pub(crate) use text::write_shard;
 
 /// The version of the JSON.
 pub const FORMAT: u32 = 1;
@@ -60,6 +62,9 @@ pub struct Explanation {
     pub source: Source,
     /// The object.
     pub object: Subject,
+    /// The shard of its namespace; `None` where no group of managers shares the cluster, or that could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// What the controller remembers of it between syncs; `None` if no running manager was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
@@ -92,6 +97,25 @@ pub enum Role {
     Unelected,
     /// It is one of a group that share the cluster, and has the object's shard.
     Member,
+}
+
+/// The shard of a namespace, where a group of managers shares the cluster (SH-06).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shard {
+    /// The group.
+    pub group: String,
+    /// The number of the shard.
+    pub number: u32,
+    /// The identity of the member that has it; `None` where nobody has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+}
+
+impl From<Held> for Shard {
+    fn from(held: Held) -> Self {
+        Self { group: held.group, number: held.shard, member: held.member }
+    }
 }
 
 /// Which object is explained.
@@ -175,7 +199,7 @@ impl Explanation {
     }
 
     fn new(object: Subject, source: Source, memory: Option<Memory>, view: View, at: Timestamp) -> Self {
-        Self { kind: "Explanation".to_owned(), format: FORMAT, at, source, object, memory, view }
+        Self { kind: "Explanation".to_owned(), format: FORMAT, at, source, object, shard: None, memory, view }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::ranking::short;
 use super::{
-    Again, Change, Explanation, Memory, NextSync, Ranking, Replicas, Role, Rollout, Source, Stale, Subject, View,
+    Again, Change, Explanation, Memory, NextSync, Ranking, Replicas, Role, Rollout, Shard, Source, Stale, Subject, View,
 };
 
 /// The state, what would be done and why, and for a ReplicaSet the order of deletion.
@@ -12,6 +12,7 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.object)?;
         write_source(f, self)?;
+        write_shard(f, self.shard.as_ref())?;
         match &self.view {
             View::Stale(stale) => {
                 write_memory(f, self.memory.as_ref())?;
@@ -45,6 +46,20 @@ impl fmt::Display for Subject {
         let Self { kind, namespace, name, uid, resource_version, generation, .. } = self;
         write!(f, "{kind} {namespace}/{name} (uid {uid}, version {resource_version}, generation {generation})")
     }
+}
+
+/// `shard 7 of the group main, which web-1_1f0c has`
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, number, member } = self;
+        let member = member.as_deref().unwrap_or("nobody");
+        write!(f, "shard {number} of the group {group}, which {member} has")
+    }
+}
+
+/// The line about the shard, where there is one.
+pub(crate) fn write_shard(f: &mut fmt::Formatter<'_>, shard: Option<&Shard>) -> fmt::Result {
+    shard.map_or(Ok(()), |shard| writeln!(f, "  Manager: {shard}"))
 }
 
 fn write_source(f: &mut fmt::Formatter<'_>, explanation: &Explanation) -> fmt::Result {

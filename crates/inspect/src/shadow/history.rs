@@ -7,6 +7,7 @@ use muster_objects::meta::ObjectKey;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Line, Subject};
+use crate::explain::Shard;
 use crate::history::form;
 use crate::history::ring::{Head, Ring};
 
@@ -28,6 +29,9 @@ pub struct ShadowHistory {
     pub at: Timestamp,
     /// The object.
     pub object: Named,
+    /// The shard of its namespace, as in an explanation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// When the oldest line was recorded that is still kept, of whatever object; `None` if none is.
     #[serde(default, with = "form::maybe_time", skip_serializing_if = "Option::is_none")]
     pub oldest: Option<Timestamp>,
@@ -76,6 +80,6 @@ impl Keeper {
             }
         }
         let object = Named { kind: kind.to_owned(), namespace: key.namespace.to_string(), name: key.name.to_string() };
-        ShadowHistory { kind: "ShadowHistory".to_owned(), format: FORMAT, at: now, object, oldest, lines }
+        ShadowHistory { kind: "ShadowHistory".to_owned(), format: FORMAT, at: now, object, shard: None, oldest, lines }
     }
 }

@@ -4,14 +4,16 @@ use std::fmt;
 
 use super::history::ShadowHistory;
 use super::record::{Agreement, Difference, Line, Other, Planned, Record};
+use crate::explain::write_shard;
 use crate::history::text::{date, time};
 
 /// The object, then its lines, the oldest first. Several in a row that are about the same are one.
 impl fmt::Display for ShadowHistory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { object, at, oldest, lines, .. } = self;
+        let Self { object, at, shard, oldest, lines, .. } = self;
         writeln!(f, "{} {}/{}", object.kind, object.namespace, object.name)?;
         writeln!(f, "  Source:  a shadow of the cluster's controllers, which writes nothing, at {at}")?;
+        write_shard(f, shard.as_ref())?;
         match oldest {
             Some(oldest) => writeln!(f, "  Kept:    what was seen since {oldest}")?,
             None => writeln!(f, "  Kept:    nothing")?,

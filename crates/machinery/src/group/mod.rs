@@ -38,6 +38,7 @@
 
 mod cut;
 mod decide;
+mod held;
 mod leases;
 mod record;
 mod share;
@@ -52,6 +53,7 @@ use std::time::Duration;
 use muster_objects::{HashRange, Lease, Moment, Timestamp, shard};
 
 pub use self::cut::{Cut, Weights};
+pub use self::held::{Held, held};
 use self::record::Names;
 pub use self::record::{ENDED, GROUP, HEAVIEST, LEAVING, PODS, SHARDS, YES};
 use self::view::View;

@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use muster_apiserver::ApiServer;
 use muster_apiserver::http::muster::{Asked, Extension};
-use muster_inspect::explain::Role;
+use muster_inspect::explain::{Explanation, Role, Shard};
 use muster_objects::meta::ObjectKey;
 use muster_objects::names::is_dns1123_subdomain;
 use muster_runtime::client::ApiError;
@@ -108,11 +108,11 @@ impl Explaining {
         let json = match &self.known {
             Known::Manager(teller) => {
                 let leading = teller().ok_or_else(|| unavailable("no manager leads at the moment"))?;
-                by_manager(&leading.0, leading.1, &question).map_err(|refused| *refused)?
+                by_manager(&leading.0, (leading.1, None), &question).map_err(|refused| *refused)?
             }
             Known::Member(seat) => by_member(seat, &question).map_err(|refused| *refused)?,
             Known::Shadow(kept) => {
-                by_shadow(kept, &question).map_err(|error| refusal(404, "NotFound", error.to_string()))?
+                by_shadow(kept, &question).await.map_err(|error| refusal(404, "NotFound", error.to_string()))?
             }
         };
         tracing::debug!(?question, "explained");
@@ -123,12 +123,16 @@ impl Explaining {
 /// An answer, or why it is not written.
 type Json = serde_json::Result<Vec<u8>>;
 
-fn by_manager(explainer: &Explainer, role: Role, question: &Question) -> Result<Json, Box<ApiError>> {
+fn by_manager(
+    explainer: &Explainer,
+    (role, shard): (Role, Option<Shard>),
+    question: &Question,
+) -> Result<Json, Box<ApiError>> {
     let not_explained = |error| Box::new(not_explained(&error));
     Ok(match question {
         Question::Now((kind, key)) => {
-            let explained = explainer.explain(*kind, key, role, MOST_PLACES);
-            serde_json::to_vec(&explained.map_err(not_explained)?)
+            let explained = explainer.explain(*kind, key, role, MOST_PLACES).map_err(not_explained)?;
+            serde_json::to_vec(&Explanation { shard, ..explained })
         }
         Question::History((kind, key), since) => {
             let told = explainer.history(*kind, key, role, *since).map_err(not_explained)?;
@@ -144,7 +148,7 @@ fn by_member(seat: &Seat, question: &Question) -> Result<Json, Box<ApiError>> {
         return Ok(serde_json::to_vec(&inside.map_err(|error| Box::new(not_explained(&error)))?));
     };
     match seat.find(&key.namespace) {
-        Found::Mine(explainer) => by_manager(&explainer, Role::Member, question),
+        Found::Mine(explainer, shard) => by_manager(&explainer, (Role::Member, Some(shard)), question),
         Found::Other(identity) => {
             let said =
                 format!("namespace {:?} is in a shard of another member of the group: {identity}", key.namespace);
@@ -162,14 +166,14 @@ fn unavailable(why: &str) -> ApiError {
 }
 
 /// The error says what a shadow does not tell.
-fn by_shadow(kept: &Kept, question: &Question) -> anyhow::Result<Json> {
+async fn by_shadow(kept: &Kept, question: &Question) -> anyhow::Result<Json> {
     let Question::History((kind, key), since) = question else {
         bail!(
             "this is a shadow, which has no queue and no syncs of its own: it tells what it would have done with an \
              object beside what was done (muster explain --history, ?history=true)"
         )
     };
-    Ok(serde_json::to_vec(&kept.told(*kind, key, *since)?))
+    Ok(serde_json::to_vec(&kept.told(*kind, key, *since).await?))
 }
 
 /// The beginning of paths that name an object.

@@ -27,6 +27,7 @@ use muster_inspect::shadow::history::FORMAT as SHADOW_FORMAT;
 use muster_objects::meta::ObjectKey;
 use muster_runtime::client::{Client, Options};
 use muster_runtime::explain::{NotExplained, explain_afresh};
+use muster_runtime::group::shard_of;
 
 use crate::cli::Output;
 pub(crate) use arguments::Arguments;
@@ -54,13 +55,14 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
         return print(arguments.output, &Manager::of(&arguments.running, &config)?.get(&path).await?);
     }
     let client = Client::connect(&config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
-    let explanation =
+    let mut explanation =
         explain_afresh(&client, kind, &key, arguments.burst_replicas).await.map_err(|error| match error {
             NotExplained::NotFound { kind, key } => {
                 anyhow!("{} {:?} not found in namespace {:?}", kind.resource().plural, &*key.name, &*key.namespace)
             }
             error => anyhow!("{error}"),
         })?;
+    explanation.shard = shard_of(&client, &namespace).await;
     print(arguments.output, &serde_json::to_value(explanation)?)
 }
 

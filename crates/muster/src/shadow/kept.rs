@@ -9,6 +9,7 @@ use muster_inspect::shadow::{Keeper, Line, ShadowHistory};
 use muster_objects::meta::ObjectKey;
 use muster_runtime::client::Client;
 use muster_runtime::explain::Kind;
+use muster_runtime::group::shard_of;
 
 /// What is kept; cloning shares it.
 #[derive(Clone)]
@@ -17,7 +18,7 @@ pub(crate) struct Kept {
     keeper: Option<Arc<Mutex<Keeper>>>,
     /// The kinds that are watched.
     kinds: BTreeSet<&'static str>,
-    /// For the API server's time.
+    /// For the API server's time, and the Leases of groups.
     client: Client,
 }
 
@@ -40,12 +41,13 @@ impl Kept {
     ///
     /// # Errors
     /// Where nothing is kept of any object, or of any of its kind.
-    pub(crate) fn told(&self, kind: Kind, key: &ObjectKey, since: Option<Duration>) -> Result<ShadowHistory> {
+    pub(crate) async fn told(&self, kind: Kind, key: &ObjectKey, since: Option<Duration>) -> Result<ShadowHistory> {
         let name = kind.resource().kind;
         let controller = kind.controller().name;
         ensure!(self.kinds.contains(name), "this shadow does not watch the {controller} (--controllers)");
         let keeper = self.keeper.as_ref().context("this shadow keeps no history (--history-bytes=0)")?;
         let now = self.client.server_now();
-        Ok(keeper.lock().unwrap_or_else(PoisonError::into_inner).told(name, key, since, now))
+        let told = keeper.lock().unwrap_or_else(PoisonError::into_inner).told(name, key, since, now);
+        Ok(ShadowHistory { shard: shard_of(&self.client, &key.namespace).await, ..told })
     }
 }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use maud::{DOCTYPE, Markup, html};
+use muster_inspect::explain::Shard;
 use muster_inspect::history::History;
 use muster_objects::meta::ObjectKey;
 use muster_objects::names::is_dns1123_subdomain;
@@ -92,6 +93,8 @@ impl Fragment {
 pub(crate) struct Memory {
     /// The order of deletion, and when it was computed.
     places: Option<(Instant, Arc<rollout::Places>)>,
+    /// Who has the object of the view, and when that was read.
+    shard: Option<(Instant, Option<Shard>)>,
     /// What a manager told last, to compute rates from.
     inside: inside::Rates,
 }
@@ -158,7 +161,7 @@ impl View {
             Self::Overview { query } => overview::render(scene, query),
             Self::Rollout { kind, key, at, all } => rollout::render(scene, memory, (*kind, key), *at, *all),
             Self::Inside { follow } => inside::render(scene, &mut memory.inside, follow.as_ref()).await,
-            Self::Why { kind, key } => why::render(scene, *kind, key).await,
+            Self::Why { kind, key } => why::render(scene, memory, *kind, key).await,
             Self::Tour { step } => tour::render(scene, *step).await,
             Self::Rule { row } => rules::render(row),
         }

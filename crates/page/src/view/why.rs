@@ -1,23 +1,29 @@
 //! Why: what was done for one object, sync by sync with the rules, and what would be done next (PG-02).
 
+use std::time::Duration;
+
 use maud::{Markup, html};
 use muster_controllers::replicaset::counting::BURST_REPLICAS;
-use muster_inspect::explain::{Again, Explanation, Memory, NextSync, Role, Source, View as Explained};
+use muster_inspect::explain::{Again, Explanation, Memory as Remembered, NextSync, Role, Source, View as Explained};
 use muster_inspect::history::{History, Sync};
 use muster_objects::meta::ObjectKey;
 use muster_runtime::explain::{Kind, deployment_of_caches, replicas_of_caches};
+use muster_runtime::group::shard_of;
+use tokio::time::Instant;
 
-use super::{Fragment, Path, Scene, rule_link, span};
+use super::{Fragment, Memory, Path, Scene, rule_link, span};
 
+/// How long what the Leases of groups tell is told again.
+const SHARD_HOLDS: Duration = Duration::from_secs(5);
 /// How many syncs are shown.
 const MOST_SYNCS: usize = 40;
 /// How many writes of a plan are shown.
 const MOST_WRITES: usize = 20;
 
-pub(crate) async fn render(scene: &Scene, kind: Kind, key: &ObjectKey) -> Vec<Fragment> {
+pub(crate) async fn render(scene: &Scene, memory: &mut Memory, kind: Kind, key: &ObjectKey) -> Vec<Fragment> {
     let explained = match &scene.insight {
         Some(insight) => insight.explain(kind, key).await.map_err(|error| error.to_string()),
-        None => of_caches(scene, kind, key).ok_or_else(|| "there is no such object".to_owned()),
+        None => of_caches(scene, memory, kind, key).await.ok_or_else(|| "there is no such object".to_owned()),
     };
     let history = scene.history(kind, key).await;
     let name = kind.resource().kind;
@@ -51,14 +57,23 @@ pub(crate) async fn render(scene: &Scene, kind: Kind, key: &ObjectKey) -> Vec<Fr
     fragments
 }
 
-fn of_caches(scene: &Scene, kind: Kind, key: &ObjectKey) -> Option<Explanation> {
+async fn of_caches(scene: &Scene, memory: &mut Memory, kind: Kind, key: &ObjectKey) -> Option<Explanation> {
     let model = &scene.model;
     let (pods, now) = (model.pods_in(&key.namespace), model.time());
-    match kind {
+    let explained = match kind {
         Kind::Deployment => deployment_of_caches(key, &model.deployments.read(), &model.sets.read(), &pods, now),
         Kind::ReplicaSet => replicas_of_caches(key, &model.sets.read(), &pods, BURST_REPLICAS, now),
         Kind::ReplicationController => replicas_of_caches(key, &model.controllers.read(), &pods, BURST_REPLICAS, now),
-    }
+    }?;
+    let shard = match &memory.shard {
+        Some((read, shard)) if read.elapsed() < SHARD_HOLDS => shard.clone(),
+        _ => {
+            let shard = shard_of(&scene.client, &key.namespace).await;
+            memory.shard = Some((Instant::now(), shard.clone()));
+            shard
+        }
+    };
+    Some(Explanation { shard, ..explained })
 }
 
 fn next(explained: Result<Explanation, String>) -> Markup {
@@ -77,6 +92,7 @@ fn next(explained: Result<Explanation, String>) -> Markup {
         section {
             h2 { "What would happen next" }
             p.note { (source) ", at version " (explanation.object.resource_version) }
+            @if let Some(shard) = &explanation.shard { p.note { "Its namespace is in " (shard) ". " (rule_link("SH-06")) } }
             @if let Some(memory) = &explanation.memory { (remembered(memory)) }
             @match &explanation.view {
                 Explained::Stale(stale) => p {
@@ -90,7 +106,7 @@ fn next(explained: Result<Explanation, String>) -> Markup {
     }
 }
 
-fn remembered(memory: &Memory) -> Markup {
+fn remembered(memory: &Remembered) -> Markup {
     let unmet = memory.expectations.as_ref().filter(|it| it.creations > 0 || !it.deletions.is_empty());
     let queue = &memory.queue;
     html! {
@@ -187,4 +203,31 @@ pub(crate) fn lines(sync: &Sync<'_>) -> Vec<(String, String)> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Contract: SH-06
+    #[test]
+    fn who_has_the_shard_is_told() {
+        let object = json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "namespace": "ns", "name": "web", "uid": "u",
+            "resourceVersion": "7", "generation": 1,
+        });
+        let told = |shard: serde_json::Value| {
+            let explanation = json!({
+                "kind": "Explanation", "format": 1, "at": "2026-01-01T00:00:00Z", "source": "api", "object": object,
+                "shard": shard, "view": {"invalidSelector": {"error": "none"}},
+            });
+            next(Ok(serde_json::from_value(explanation).unwrap())).into_string()
+        };
+        let held = told(json!({"group": "main", "number": 7, "member": "web-1"}));
+        assert!(held.contains("shard 7 of the group main, which web-1 has"), "{held}");
+        assert!(told(json!({"group": "main", "number": 7})).contains("which nobody has"));
+        assert!(!told(json!(null)).contains("group"));
+    }
 }

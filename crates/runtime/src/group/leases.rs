@@ -31,10 +31,10 @@ pub(super) struct Leases {
 
 /// A list of Leases.
 #[derive(Deserialize)]
-struct List {
+pub(super) struct List {
     metadata: ListMeta,
     /// Null where there are none.
-    items: Option<Vec<Lease>>,
+    pub(super) items: Option<Vec<Lease>>,
 }
 
 #[derive(Deserialize)]
@@ -42,6 +42,12 @@ struct List {
 struct ListMeta {
     #[serde(default)]
     resource_version: String,
+}
+
+impl List {
+    pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, ClientError> {
+        serde_json::from_slice(body).map_err(|error| unreadable(path, error))
+    }
 }
 
 impl Leases {
@@ -62,13 +68,16 @@ impl Leases {
     pub(super) async fn list(&self) -> Option<(Vec<Lease>, Option<Lease>, String)> {
         let reading = async {
             let list = self.client.get(&format!("{}?{}", self.collection, self.selector)).await?.body;
-            let list: List = serde_json::from_slice(&list).map_err(|error| self.unreadable(error))?;
+            let list = List::read(&self.collection, &list)?;
             let (leases, version) = (list.items.unwrap_or_default(), list.metadata.resource_version);
             if leases.iter().any(|lease| lease.name() == self.name) {
                 return Ok((leases, None, version));
             }
             let group = match self.client.get(&self.path(&self.name)).await {
-                Ok(answer) => Some(serde_json::from_slice(&answer.body).map_err(|error| self.unreadable(error))?),
+                Ok(answer) => {
+                    let lease = serde_json::from_slice(&answer.body);
+                    Some(lease.map_err(|error| unreadable(&self.collection, error))?)
+                }
                 Err(error) if error.is_not_found() => None,
                 Err(error) => return Err(error),
             };
@@ -137,10 +146,10 @@ impl Leases {
     fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.collection)
     }
+}
 
-    fn unreadable(&self, error: serde_json::Error) -> ClientError {
-        ClientError::Answer { method: http::Method::GET, path: self.collection.clone(), source: Box::new(error) }
-    }
+fn unreadable(path: &str, error: serde_json::Error) -> ClientError {
+    ClientError::Answer { method: http::Method::GET, path: path.to_owned(), source: Box::new(error) }
 }
 
 enum Writing {

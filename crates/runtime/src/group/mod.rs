@@ -17,6 +17,7 @@ mod bell;
 mod flights;
 mod leases;
 mod weigh;
+mod whose;
 
 use std::{
     collections::BTreeMap,
@@ -28,12 +29,16 @@ use std::{
 };
 
 use futures::future::join_all;
+use muster_inspect::explain::Shard;
 use muster_machinery::{
     election::{Answer, Request},
     group::{Config, Group, GroupError, Holder, LEAVING, Step, Weights},
 };
 use muster_objects::{HashRange, Pod};
-use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{
     sync::watch,
@@ -41,6 +46,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
+pub use self::whose::shard_of;
 use self::{bell::Bell, flights::Flights, leases::Leases};
 use crate::{
     client::{Client, Fence},
@@ -105,17 +111,25 @@ struct Open {
 /// Who works for a namespace.
 #[derive(Clone, Debug)]
 pub enum Found {
-    /// This member: the handle to its controllers.
-    Mine(Explainer),
+    /// This member: the handle to its controllers, and the shard.
+    Mine(Explainer, Shard),
     /// Another member, by its identity.
     Other(String),
     /// Nobody at the moment.
     Nobody,
 }
 
+/// The number of a shard, as a label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Number {
+    shard: u32,
+}
+
 #[derive(Default)]
 struct Counts {
     shards: Gauge,
+    /// One for each shard that this member works for.
+    held: Family<Number, Gauge>,
     members: Gauge,
     takeovers: Counter,
     /// How many take-overs are counted already.
@@ -460,8 +474,14 @@ impl Seat {
     pub fn find(&self, namespace: &str) -> Found {
         let holder = self.group().holder_of(namespace);
         match holder {
-            Holder::Mine(shard) => {
-                self.open().get(&shard).map_or(Found::Nobody, |open| Found::Mine(open.explainer.clone()))
+            Holder::Mine(number) => {
+                let (group, member) = {
+                    let held = self.group();
+                    let config = held.config();
+                    (config.group.clone(), Some(config.election.identity.clone()))
+                };
+                let mine = |open: &Open| Found::Mine(open.explainer.clone(), Shard { group, number, member });
+                self.open().get(&number).map_or(Found::Nobody, mine)
             }
             Holder::Other(identity) => Found::Other(identity),
             Holder::Nobody => Found::Nobody,
@@ -513,6 +533,10 @@ impl Seat {
         let group = self.group();
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         counts.shards.set(number(group.shards().count()));
+        counts.held.clear();
+        for shard in group.shards() {
+            counts.held.get_or_create(&Number { shard }).set(1);
+        }
         counts.members.set(number(group.members(clock.moment())));
         let takeovers = i64::try_from(group.takeovers()).unwrap_or(i64::MAX);
         let before = counts.counted.swap(takeovers, Ordering::Relaxed);
@@ -532,6 +556,8 @@ impl Counts {
     fn register(&self, metrics: &Metrics) {
         metrics.register(|registry| {
             registry.register("muster_group_shards", "Shards that this member works for", self.shards.clone());
+            let held = "1 for each shard that this member works for, by its number in the cut in force";
+            registry.register("muster_group_shard_held", held, self.held.clone());
             let members = "Members of the group, as far as this one knows";
             registry.register("muster_group_members", members, self.members.clone());
             let takeovers = "Shards that this member took from members that had gone silent";
