@@ -224,16 +224,18 @@ impl Model {
 
     fn run(mut self) -> Result<(), String> {
         const BAD: u64 = 180_000;
+        /// In which those that stand still when it begins may wake up and end.
+        const RESTARTS: u64 = 60_000;
         const CALM: u64 = 90_000;
         while let Some(((time, count), event)) = self.events.pop_first() {
             self.world = time;
-            if time > BAD && !self.calm {
-                self.calm = true;
+            self.calm = time > BAD;
+            if self.calm && time <= BAD + RESTARTS {
                 while self.players.iter().filter(|player| player.alive && !player.leaving).count() < 3 {
                     self.start("last");
                 }
             }
-            if time > BAD + CALM {
+            if time > BAD + RESTARTS + CALM {
                 break;
             }
             self.happen(event, count);
