@@ -103,6 +103,12 @@ fn members_share_the_namespaces_and_say_who_has_which() {
         assert!(held >= NAMESPACES / 4, "{held} by member {member}: {holders:?}");
     }
 
+    // Whoever may write Leases in a namespace of their own is no group of this cluster.
+    let another = "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: a\n  namespace: default\n  \
+                   labels: {muster.dev/group: another}\n  \
+                   annotations: {muster.dev/cut: '', muster.dev/cut-generation: '9'}\n\
+                   spec: {holderIdentity: group/another}\n";
+    cluster.kubectl_with(&["apply", "-f", "-"], another);
     for (number, member) in holders.iter().enumerate().take(4) {
         anybody_is_told(&cluster, [&first, &second][*member], number);
     }

@@ -24,7 +24,7 @@ mod rollout_reasons;
 mod text;
 
 use muster_machinery::Remedy;
-use muster_machinery::group::Held;
+pub use muster_machinery::group::Shard;
 use muster_objects::meta::{Meta, ResourceVersion};
 use muster_objects::{Object, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ pub struct Explanation {
     pub source: Source,
     /// The object.
     pub object: Subject,
-    /// The shard of its namespace; `None` where no group of managers shares the cluster, or that could not be read.
+    /// The shard of its namespace (SH-06); `None` where no group of managers shares the cluster, or that could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
     /// What the controller remembers of it between syncs; `None` if no running manager was asked.
@@ -97,25 +97,6 @@ pub enum Role {
     Unelected,
     /// It is one of a group that share the cluster, and has the object's shard.
     Member,
-}
-
-/// The shard of a namespace, where a group of managers shares the cluster (SH-06).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Shard {
-    /// The group.
-    pub group: String,
-    /// The number of the shard.
-    pub number: u32,
-    /// The identity of the member that has it; `None` where nobody has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub member: Option<String>,
-}
-
-impl From<Held> for Shard {
-    fn from(held: Held) -> Self {
-        Self { group: held.group, number: held.shard, member: held.member }
-    }
 }
 
 /// Which object is explained.

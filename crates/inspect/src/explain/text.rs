@@ -48,15 +48,6 @@ impl fmt::Display for Subject {
     }
 }
 
-/// `shard 7 of the group main, which web-1_1f0c has`
-impl fmt::Display for Shard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { group, number, member } = self;
-        let member = member.as_deref().unwrap_or("nobody");
-        write!(f, "shard {number} of the group {group}, which {member} has")
-    }
-}
-
 /// The line about the shard, where there is one.
 pub(crate) fn write_shard(f: &mut fmt::Formatter<'_>, shard: Option<&Shard>) -> fmt::Result {
     shard.map_or(Ok(()), |shard| writeln!(f, "  Manager: {shard}"))

@@ -1,38 +1,49 @@
 //! Who has the shard of a namespace, as the Leases tell it to somebody who is no member.
 
+use std::fmt;
+
 use muster_objects::{Lease, shard};
+use serde::{Deserialize, Serialize};
 
 use super::record::{self, GROUP, Names};
 
 /// The shard of a namespace, and who has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shard {
     /// The group that works.
     pub group: String,
-    /// The shard of the namespace.
-    pub shard: u32,
-    /// The identity of the member that has the shard; `None` where nobody has it.
+    /// The number of the shard.
+    pub number: u32,
+    /// The identity of the member that has it; `None` where nobody has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
 }
 
-/// Reads that out of all Leases with the label [`GROUP`]; `None` where no group works.
+/// `shard 7 of the group main, which web-1_1f0c has`
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, number, member } = self;
+        let member = member.as_deref().unwrap_or("nobody");
+        write!(f, "shard {number} of the group {group}, which {member} has")
+    }
+}
+
+/// The shard of `namespace`, out of the Leases of one namespace that have the label [`GROUP`]; `None` where no group works.
 ///
 /// A member that is silent is still named until another one has ended its Lease.
 #[must_use]
-pub fn held(leases: &[Lease], namespace: &str) -> Option<Held> {
+pub fn shard_of(leases: &[Lease], namespace: &str) -> Option<Shard> {
+    let held = |name: &str| leases.iter().find(|lease| lease.name() == name && !lease.holder().is_empty());
     leases.iter().find_map(|lease| {
         let names = Names::new(lease.namespace(), lease.name(), lease.label(GROUP)?);
         let (generation, cut) = record::cut(lease).filter(|_| lease.holder() == names.holder)?;
-        let shard = cut.shard_of(shard::hash(namespace));
-        let holder = |name: &str| {
-            let of_it = |lease: &&Lease| lease.name() == name && lease.namespace() == names.namespace;
-            leases.iter().find(of_it).filter(|lease| !lease.holder().is_empty())
-        };
-        let member = holder(&names.shard(shard))
+        let number = cut.shard_of(shard::hash(namespace));
+        let member = held(&names.shard(number))
             .filter(|lease| record::generation(lease) == generation)
             .map(Lease::holder)
-            .filter(|identity| holder(&names.member(identity)).is_some());
-        Some(Held { group: names.group.clone(), shard, member: member.map(ToOwned::to_owned) })
+            .filter(|identity| held(&names.member(identity)).is_some());
+        Some(Shard { group: names.group.clone(), number, member: member.map(ToOwned::to_owned) })
     })
 }
 
@@ -62,9 +73,9 @@ mod tests {
     }
 
     fn member(leases: &[Lease]) -> Option<Option<String>> {
-        held(leases, "team-7").map(|held| {
-            assert_eq!((&*held.group, held.shard), ("blue", 0));
-            held.member
+        shard_of(leases, "team-7").map(|shard| {
+            assert_eq!((&*shard.group, shard.number), ("blue", 0));
+            shard.member
         })
     }
 
@@ -85,6 +96,6 @@ mod tests {
         assert_eq!(member(&group()[..2]), Some(None), "a shard that nobody has had");
         assert_eq!(changed(1, record::held_by(&of_group, "leader-1", 15, NOW)), None, "a single leader");
         assert_eq!(changed(1, lease("muster", "group/blue")), None, "a group that is not founded");
-        assert_eq!(held(&[], "team-7"), None);
+        assert_eq!(shard_of(&[], "team-7"), None);
     }
 }

@@ -53,7 +53,7 @@ use std::time::Duration;
 use muster_objects::{HashRange, Lease, Moment, Timestamp, shard};
 
 pub use self::cut::{Cut, Weights};
-pub use self::held::{Held, held};
+pub use self::held::{Shard, shard_of};
 use self::record::Names;
 pub use self::record::{ENDED, GROUP, HEAVIEST, LEAVING, PODS, SHARDS, YES};
 use self::view::View;

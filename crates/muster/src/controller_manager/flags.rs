@@ -10,6 +10,7 @@ use http::Uri;
 use muster_cluster::parse_duration;
 use muster_machinery::election::Config;
 use muster_machinery::group::{Config as GroupConfig, MOST_SHARDS};
+use muster_runtime::group::ELECTION_NAMESPACE;
 use muster_runtime::history::HISTORY_BYTES;
 
 use super::logging::{self, Format};
@@ -109,7 +110,7 @@ pub(crate) struct Flags {
 
     /// The Lease's namespace
     #[arg(
-        long, value_name = "NAME", default_value = "kube-system", value_parser = parse_name,
+        long, value_name = "NAME", default_value = ELECTION_NAMESPACE, value_parser = parse_name,
         help_heading = "Leader election"
     )]
     pub(crate) leader_elect_resource_namespace: String,

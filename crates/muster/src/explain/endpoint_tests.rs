@@ -109,7 +109,8 @@ async fn a_controller_that_does_not_run_knows_nothing() {
 /// Contract: FR-02
 #[tokio::test]
 async fn a_shadow_has_the_history_only() {
-    let shadow = |bytes| Explaining::of_shadow(Kept::new(bytes, BTreeSet::from(["ReplicaSet"]), everybody()));
+    let shadow =
+        |bytes| Explaining::of_shadow(Kept::new(bytes, BTreeSet::from(["ReplicaSet"]), everybody(), "kube-system"));
     let site = "/explain/deployments/shop/site";
     for (bytes, path, query, words) in [
         (100, WEB, "", "this is a shadow, which has no queue"),

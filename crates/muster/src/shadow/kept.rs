@@ -20,13 +20,15 @@ pub(crate) struct Kept {
     kinds: BTreeSet<&'static str>,
     /// For the API server's time, and the Leases of groups.
     client: Client,
+    /// Where those are.
+    election: String,
 }
 
 impl Kept {
-    /// Keeps at most so many bytes about owners of these kinds.
-    pub(crate) fn new(bytes: usize, kinds: BTreeSet<&'static str>, client: Client) -> Self {
+    /// Keeps at most so many bytes about owners of these kinds. The Leases of groups are in the namespace `election`.
+    pub(crate) fn new(bytes: usize, kinds: BTreeSet<&'static str>, client: Client, election: &str) -> Self {
         let keeper = (bytes > 0).then(|| Arc::new(Mutex::new(Keeper::new(bytes))));
-        Self { keeper, kinds, client }
+        Self { keeper, kinds, client, election: election.to_owned() }
     }
 
     /// Keeps lines, as far as they are about owners.
@@ -48,6 +50,6 @@ impl Kept {
         let keeper = self.keeper.as_ref().context("this shadow keeps no history (--history-bytes=0)")?;
         let now = self.client.server_now();
         let told = keeper.lock().unwrap_or_else(PoisonError::into_inner).told(name, key, since, now);
-        Ok(ShadowHistory { shard: shard_of(&self.client, &key.namespace).await, ..told })
+        Ok(ShadowHistory { shard: shard_of(&self.client, &self.election, &key.namespace).await, ..told })
     }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn run(
     }
     let mut log = Log::open(&flags.shadow.shadow_log)?;
     let kinds = kinds(&options.controllers);
-    let kept = Kept::new(options.history_bytes, kinds.clone(), client.clone());
+    let kept = Kept::new(options.history_bytes, kinds.clone(), client.clone(), &flags.leader_elect_resource_namespace);
     let shadow_options = ShadowOptions {
         comparison: flags.shadow.comparison(kinds),
         burst: options.burst_replicas,

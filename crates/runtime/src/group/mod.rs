@@ -29,10 +29,9 @@ use std::{
 };
 
 use futures::future::join_all;
-use muster_inspect::explain::Shard;
 use muster_machinery::{
     election::{Answer, Request},
-    group::{Config, Group, GroupError, Holder, LEAVING, Step, Weights},
+    group::{Config, Group, GroupError, Holder, LEAVING, Shard, Step, Weights},
 };
 use muster_objects::{HashRange, Pod};
 use prometheus_client::{
@@ -46,7 +45,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-pub use self::whose::shard_of;
+pub use self::whose::{ELECTION_NAMESPACE, shard_of};
 use self::{bell::Bell, flights::Flights, leases::Leases};
 use crate::{
     client::{Client, Fence},
@@ -408,6 +407,7 @@ impl Work {
         let (stop, stopped) = shutdown::channel();
         let (explainer, unsynced) = (manager.explainer(), manager.unsynced());
         seat.open().insert(shard, Open { explainer, unsynced, pods, stop });
+        seat.inner.counts.held.get_or_create(&Number { shard }).set(1);
         tracing::info!(shard, %range, "working for a shard");
         let doubt = seat.group().config().election.lease_duration;
         self.managers.spawn(of_the_same(async move {
@@ -419,6 +419,7 @@ impl Work {
 
     fn close(&mut self, shard: u32) {
         tracing::info!(shard, "closing a shard");
+        self.seat.inner.counts.held.remove(&Number { shard });
         if let Some(open) = self.seat.open().get(&shard) {
             open.stop.stop();
         }
@@ -533,10 +534,6 @@ impl Seat {
         let group = self.group();
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         counts.shards.set(number(group.shards().count()));
-        counts.held.clear();
-        for shard in group.shards() {
-            counts.held.get_or_create(&Number { shard }).set(1);
-        }
         counts.members.set(number(group.members(clock.moment())));
         let takeovers = i64::try_from(group.takeovers()).unwrap_or(i64::MAX);
         let before = counts.counted.swap(takeovers, Ordering::Relaxed);
