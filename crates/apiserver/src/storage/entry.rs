@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Buf as _, Bytes};
 use serde_json::{Map, Value};
@@ -53,9 +54,33 @@ pub struct Entry {
     version_at: u32,
     /// Where metadata ends, if the version had no digits.
     metadata_end: u32,
+    /// Whether it is its object's present state.
+    present: Present,
 }
 
+/// Whether an entry is in its table: no part of what it says.
+#[derive(Debug, Default)]
+struct Present(AtomicBool);
+
+impl PartialEq for Present {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Present {}
+
 impl Entry {
+    /// Whether it is its object's present state.
+    pub(super) fn is_present(&self) -> bool {
+        self.present.0.load(Ordering::Relaxed)
+    }
+
+    /// Told by the table that takes it in, or gives it up.
+    pub(super) fn set_present(&self, present: bool) {
+        self.present.0.store(present, Ordering::Relaxed);
+    }
+
     /// The object's JSON.
     #[must_use]
     pub fn json(&self) -> Pieces {
@@ -135,6 +160,7 @@ impl Entry {
             item_at: self.item_at,
             version_at: self.version_at,
             metadata_end: self.metadata_end,
+            present: Present::default(),
         }
     }
 
@@ -310,6 +336,7 @@ impl Draft {
             item_at: self.item_at,
             version_at: u32::try_from(self.version_at).unwrap_or(u32::MAX),
             metadata_end: u32::try_from(self.metadata_end).unwrap_or(u32::MAX),
+            present: Present::default(),
         }
     }
 }

@@ -229,10 +229,15 @@ impl Storage {
     /// [`Refused::Missing`], [`Refused::Changed`] or [`Refused::Unwritten`].
     pub fn update(&self, resource: ResourceId, draft: Draft, expected: u64) -> Result<Arc<Entry>, Refused> {
         let mut inner = self.lock();
-        let previous = inner.expect(resource, &draft.namespace, &draft.name, expected)?;
-        let version = inner.version + 1;
-        let entry = Arc::new(draft.at(version, EventKind::Modified));
-        inner.table_mut(resource).ok_or(Refused::Missing)?.insert(Arc::clone(&entry));
+        let (version, disk) = (inner.version + 1, inner.check_disk());
+        let (namespace, name) = (Arc::clone(&draft.namespace), Arc::clone(&draft.name));
+        let table = inner.table_mut(resource).ok_or(Refused::Missing)?;
+        let (previous, entry) = table.replace(&namespace, &name, |present| {
+            if present.version != expected {
+                return Err(Refused::Changed);
+            }
+            disk.map(|()| Arc::new(draft.at(version, EventKind::Modified)))
+        })?;
         self.record(inner, resource, Event::modified(Arc::clone(&entry), previous));
         Ok(entry)
     }

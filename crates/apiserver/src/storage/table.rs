@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Release;
 
+use super::Refused;
 use super::entry::Entry;
 use super::wakers::{Common, Wakers};
 use super::watch::{Event, EventKind};
@@ -73,14 +74,32 @@ impl Table {
                 at
             }
         };
-        if self.namespaces[at].1.insert(Arc::clone(&entry.name), entry).is_none() {
-            self.len += 1;
+        entry.set_present(true);
+        match self.namespaces[at].1.insert(Arc::clone(&entry.name), entry) {
+            Some(before) => before.set_present(false),
+            None => self.len += 1,
         }
+    }
+
+    /// Puts what `make` makes of an object in its place; answers what was there, and what is.
+    pub(super) fn replace(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        make: impl FnOnce(&Entry) -> Result<Arc<Entry>, Refused>,
+    ) -> Result<(Arc<Entry>, Arc<Entry>), Refused> {
+        let at = self.find(namespace).map_err(|_| Refused::Missing)?;
+        let place = self.namespaces[at].1.get_mut(name).ok_or(Refused::Missing)?;
+        let entry = make(place)?;
+        entry.set_present(true);
+        place.set_present(false);
+        Ok((std::mem::replace(place, Arc::clone(&entry)), entry))
     }
 
     pub(super) fn remove(&mut self, namespace: &str, name: &str) {
         let Ok(at) = self.find(namespace) else { return };
-        if self.namespaces[at].1.remove(name).is_some() {
+        if let Some(gone) = self.namespaces[at].1.remove(name) {
+            gone.set_present(false);
             self.len -= 1;
         }
         if self.namespaces[at].1.is_empty() {
@@ -92,12 +111,7 @@ impl Table {
     pub(super) fn append(&mut self, event: Arc<Event>) -> Option<Arc<Entry>> {
         self.history.push_back(event);
         let aged = self.history.get(self.history.len().checked_sub(NEW + 1)?)?;
-        self.present(&aged.entry)
-    }
-
-    /// The entry, if it is its object's present state.
-    fn present(&self, entry: &Arc<Entry>) -> Option<Arc<Entry>> {
-        self.get(&entry.namespace, &entry.name).filter(|present| Arc::ptr_eq(present, entry)).cloned()
+        present(&aged.entry)
     }
 
     /// Forgets the oldest event; answers its version, and the object that it made, if it is still there.
@@ -108,7 +122,7 @@ impl Table {
         }
         self.dropped = event.version;
         self.wakers.note_dropped(&event);
-        Some((event.version, self.present(&event.entry)))
+        Some((event.version, present(&event.entry)))
     }
 
     pub(super) fn dropped(&self) -> u64 {
@@ -301,6 +315,11 @@ impl Range<'_> {
         self.is_in(namespace)
             && self.after.is_none_or(|(ns, n)| key_order(namespace, ns).then_with(|| name.cmp(n)).is_gt())
     }
+}
+
+/// The entry, if it is its object's present state.
+fn present(entry: &Arc<Entry>) -> Option<Arc<Entry>> {
+    entry.is_present().then(|| Arc::clone(entry))
 }
 
 /// How namespaces compare as the first part of `namespace/name`: `a-b/...` comes before `a/...`.

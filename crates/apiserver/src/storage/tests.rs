@@ -315,6 +315,23 @@ async fn a_compaction_leaves_nothing_to_be_read_but_the_present() {
     assert_eq!(storage.list(PODS, &Range::default(), None).expect("the present").entries.len(), 1);
 }
 
+/// Contract: API-07
+#[test]
+fn an_entry_knows_whether_it_is_its_objects_present_state() {
+    let storage = storage(1 << 20);
+    let first = storage.create(PODS, draft("n", "a", 1, None)).expect("a new name");
+    let refused = storage.update(PODS, draft("n", "a", 2, None), first.version + 1);
+    assert!(matches!(refused, Err(Refused::Changed)) && first.is_present(), "{refused:?}");
+    let missing = storage.update(PODS, draft("n", "b", 2, None), first.version);
+    assert!(matches!(missing, Err(Refused::Missing)), "{missing:?}");
+    let second = storage.update(PODS, draft("n", "a", 2, Some(&first)), first.version).expect("the present version");
+    assert_eq!([&first, &second].map(|entry| entry.is_present()), [false, true]);
+    let last = storage.delete(PODS, "n", "a", second.version).expect("the present version");
+    assert_eq!([&first, &second, &last].map(|entry| entry.is_present()), [false; 3]);
+    storage.restore(first.version).expect("a version that can be seen");
+    assert_eq!([&first, &second, &last].map(|entry| entry.is_present()), [true, false, false]);
+}
+
 /// Contract: API-07, API-09
 #[tokio::test]
 async fn a_restored_storage_is_as_it_was_and_gives_later_versions_again() {
