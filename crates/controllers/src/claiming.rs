@@ -16,9 +16,9 @@
 
 use std::sync::Arc;
 
-use muster_machinery::claim::{Claim, claim};
+use muster_machinery::claim::{Claim, claim_if};
 use muster_objects::meta::{ControllerRef, Meta, ResourceVersion};
-use muster_objects::{Object, Selector};
+use muster_objects::{Labels, Object, Selector};
 
 use crate::plan::{ClaimAction, ClaimOutcome, ClaimPatch, ClaimPlan, Owner, Resource};
 
@@ -32,9 +32,10 @@ pub fn claims<'a, T: Object>(
     objects: impl IntoIterator<Item = &'a Arc<T>>,
 ) -> ClaimPlan {
     let reference = ControllerRef::to(owner.resource.api_version(), owner.resource.kind, meta);
-    let patch = |object: &Arc<T>| {
+    let mut selected = Labels::asked_once(|labels| selector.matches(labels));
+    let patch = |object: &'a Arc<T>| {
         let object = object.meta();
-        let action = match claim(meta, selector, object) {
+        let action = match claim_if(meta, object, || selected(&object.labels)) {
             Claim::Adopt => ClaimAction::Adopt,
             Claim::Release => ClaimAction::Release,
             Claim::Keep | Claim::Ignore => return None,
@@ -53,7 +54,8 @@ pub fn claimed<'a, T: Object>(
     objects: impl IntoIterator<Item = &'a Arc<T>>,
     outcome: &ClaimOutcome,
 ) -> impl Iterator<Item = (&'a Arc<T>, ResourceVersion)> {
-    let version_of = |meta: &Meta| match claim(owner, selector, meta) {
+    let mut selected = Labels::asked_once(|labels| selector.matches(labels));
+    let mut version_of = move |meta: &'a Meta| match claim_if(owner, meta, || selected(&meta.labels)) {
         Claim::Keep => Some(meta.resource_version),
         Claim::Adopt => outcome.adopted.get(&meta.uid).map(|version| version.unwrap_or(meta.resource_version)),
         Claim::Release | Claim::Ignore => None,

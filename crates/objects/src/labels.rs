@@ -79,6 +79,16 @@ impl Labels {
         }
     }
 
+    /// `ask`, which is not asked again about labels that are the same allocation as the last ones: the pods of one owner
+    /// mostly share theirs.
+    pub fn asked_once<'a>(mut ask: impl FnMut(&'a Self) -> bool) -> impl FnMut(&'a Self) -> bool {
+        let mut last: Option<(&'a Self, bool)> = None;
+        move |labels| match last {
+            Some((before, answer)) if before.same(labels) => answer,
+            _ => last.insert((labels, ask(labels))).1,
+        }
+    }
+
     /// How many owners the allocation has; the interner drops what only it still holds.
     pub(crate) fn owners(&self) -> usize {
         self.0.as_ref().map_or(0, Arc::strong_count)

@@ -97,6 +97,21 @@ fn keys_and_quotes_are_shown_as_kubernetes_shows_them() {
 }
 
 #[test]
+fn shared_labels_are_asked_about_once() {
+    let [web, db]: [Labels; 2] = ["web", "db"].map(|app| [("app", app)].into_iter().collect());
+    let (same, equal) = (web.clone(), [("app", "web")].into_iter().collect::<Labels>());
+    let mut asked = 0;
+    let mut is_web = Labels::asked_once(|labels| {
+        asked += 1;
+        labels.get("app") == Some("web")
+    });
+    let answers = [&web, &same, &web, &db, &Labels::EMPTY, &Labels::EMPTY, &web, &equal].map(&mut is_web);
+    assert_eq!(answers, [true, true, true, false, false, false, true, true]);
+    drop(is_web);
+    assert_eq!(asked, 5, "web, db, none, web again, and what only equals it");
+}
+
+#[test]
 fn labels_are_sorted_and_the_last_of_a_key_counts() {
     let labels: Labels = [("b", "1"), ("a", "2"), ("b", "3")].into_iter().collect();
     assert_eq!(labels.to_string(), "a=2,b=3");

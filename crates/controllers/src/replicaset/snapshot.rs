@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_machinery::cache::Cache;
-use muster_machinery::claim::{Claim, claim};
-use muster_objects::{Pod, Selector, SelectorError};
+use muster_machinery::claim::{Claim, claim_if};
+use muster_objects::{Labels, Pod, Selector, SelectorError};
 
 use super::handlers::Owners;
 use super::identity::ReplicaOwner;
@@ -117,8 +117,9 @@ impl<O: ReplicaOwner> Snapshot<O> {
     /// Whether some of the pods are to be deleted, but not all (DEL-05).
     fn will_rank(&self) -> bool {
         let owner = self.owner.meta();
-        let ours = |pod: &&Arc<Pod>| matches!(claim(owner, &self.selector, &pod.meta), Claim::Keep | Claim::Adopt);
-        let active = self.active().filter(ours).count();
+        let mut selected = Labels::asked_once(|labels| self.selector.matches(labels));
+        let claims = self.active().map(|pod| claim_if(owner, &pod.meta, || selected(&pod.meta.labels)));
+        let active = claims.filter(|claim| matches!(claim, Claim::Keep | Claim::Adopt)).count();
         let wanted = usize::try_from(self.owner.replicas()).unwrap_or(0);
         active > wanted && (wanted > 0 || active > usize::try_from(self.burst).unwrap_or(usize::MAX))
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_objects::{Condition, ConditionStatus, Pod, ReplicaSetStatus, Timestamp};
+use muster_objects::{Condition, ConditionStatus, Labels, Pod, ReplicaSetStatus, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::identity::ReplicaOwner;
@@ -33,9 +33,10 @@ impl Counts {
     #[must_use]
     pub fn of<'a, O: ReplicaOwner>(owner: &O, pods: impl IntoIterator<Item = &'a Pod>, now: Timestamp) -> Self {
         let mut counts = Self::default();
+        let mut fully_labeled = Labels::asked_once(|labels| labels.contains_all(owner.template().labels()));
         for pod in pods {
             counts.replicas += 1;
-            counts.fully_labeled += i32::from(pod.meta.labels.contains_all(owner.template().labels()));
+            counts.fully_labeled += i32::from(fully_labeled(&pod.meta.labels));
             counts.ready += i32::from(pod.is_ready());
             counts.available += i32::from(pod.is_available(owner.min_ready_seconds(), now));
         }
