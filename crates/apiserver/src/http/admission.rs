@@ -1,5 +1,6 @@
 //! What webhooks and policies are told of a request, and how long they may take.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -76,7 +77,7 @@ pub(super) fn tell_deletion(asked: Option<&mut Asked<'_>>, options: &DeleteOptio
 /// 504 after that.
 pub(super) async fn in_time<T>(
     deadline: Option<Instant>,
-    work: impl Future<Output = Result<T, ApiError>>,
+    work: Pin<&mut impl Future<Output = Result<T, ApiError>>>,
 ) -> Result<T, ApiError> {
     let Some(deadline) = deadline else { return work.await };
     match tokio::time::timeout_at(deadline, work).await {

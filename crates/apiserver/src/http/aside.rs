@@ -1,5 +1,7 @@
 //! Long work of one request, kept from delaying others.
 
+use std::pin::Pin;
+
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// A body of this many bytes may take tens of milliseconds to handle: an apply of thousands of list entries does.
@@ -17,9 +19,9 @@ pub(super) fn aside<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The same for work that also waits: the steps between its waits are done so.
-pub(super) async fn aside_in_steps<T>(is_long: bool, work: impl Future<Output = T>) -> T {
-    let mut work = std::pin::pin!(work);
+/// The same for work that also waits: the steps between its waits are done so. It comes pinned, for a future that takes
+/// another one holds it twice.
+pub(super) async fn aside_in_steps<T>(is_long: bool, mut work: Pin<&mut impl Future<Output = T>>) -> T {
     std::future::poll_fn(|context| aside(is_long, || work.as_mut().poll(context))).await
 }
 

@@ -39,7 +39,8 @@ impl Service {
         let (mut handled, mut settled) = self.handle_once(parts, path, target, query, body).await;
         for _ in 0..READS {
             let (Err(_), Some(query)) = (&settled, &again) else { break };
-            (handled, settled) = self.handle_once(parts, path, target, query.clone(), Empty::new()).await;
+            // Seldom, and boxed: the future of every request would be twice as large.
+            (handled, settled) = Box::pin(self.handle_once(parts, path, target, query.clone(), Empty::new())).await;
         }
         if let Err(refused) = settled {
             handled.response = respond::error(&refused.into(), None);

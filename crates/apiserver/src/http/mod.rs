@@ -30,7 +30,7 @@ pub mod watch;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -288,7 +288,8 @@ impl Service {
                             verb,
                         };
                         let waits = served.kind.custom().is_some_and(|custom| custom.family().calls_out());
-                        aside_in_steps(waits || body.len() >= aside::LONG_BODY, request.handle(&body)).await
+                        let handled = pin!(request.handle(&body));
+                        aside_in_steps(waits || body.len() >= aside::LONG_BODY, handled).await
                     }
                 };
                 (response, labels)
@@ -317,7 +318,7 @@ impl Service {
             let admission = Admission::new(asked.as_ref());
             admission.send(registry, connects, resource, model, &mut options, &mut warnings).await
         };
-        let error = match in_time(asked.as_ref().map(|asked| asked.deadline), admitted).await {
+        let error = match in_time(asked.as_ref().map(|asked| asked.deadline), pin!(admitted)).await {
             Err(refused) => refused,
             Ok(()) => match registry.get(served, path.namespace.unwrap_or_default(), name) {
                 Err(missing) => missing,

@@ -1,5 +1,6 @@
 //! Requests for objects: from a path and a method to the registry, and back to an answer.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -203,7 +204,7 @@ impl Request<'_> {
         let answers = Answers(&self.registry().authorizer, self.user);
         let asked = self.asked(&answers);
         let deadline = asked.as_ref().map(|asked| asked.deadline);
-        let answer = in_time(deadline, self.dispatch(body, output, asked, &mut warnings)).await;
+        let answer = in_time(deadline, pin!(self.dispatch(body, output, asked, &mut warnings))).await;
         if answer.is_ok() && !matches!(self.verb, Verb::Get | Verb::List | Verb::Watch | Verb::Create) {
             self.settle(self.path.name);
         }
