@@ -248,22 +248,24 @@ fn length(value: &Value) -> usize {
     counter.0
 }
 
-/// Merges a patch into a document: members that are null are removed, objects are merged, all else replaces.
-pub fn merge(document: &mut Map<String, Value>, patch: Map<String, Value>, touched: &mut Touched) {
+/// Merges a patch into a document: members that are null are removed, objects are merged, all else replaces. Notes in
+/// `touched`, where it is wanted, what has been opened.
+pub fn merge(document: &mut Map<String, Value>, patch: Map<String, Value>, mut touched: Option<&mut Touched>) {
     for (key, mut value) in patch {
         if value.is_null() {
             document.remove(&key);
             continue;
         }
+        let below = touched.as_deref_mut().map(|touched| touched.open(&key));
         match (document.get_mut(&key), value) {
-            (Some(Value::Object(found)), Value::Object(below)) => merge(found, below, touched.open(&key)),
+            (Some(Value::Object(found)), Value::Object(members)) => merge(found, members, below),
             // What replaces an object is taken as it is, nulls and all.
             (Some(Value::Object(_)), other) => {
                 document.insert(key, other);
             }
             (_, other) => {
                 value = other;
-                prune(&mut value, touched.open(&key));
+                prune(&mut value, below);
                 document.insert(key, value);
             }
         }
@@ -271,14 +273,18 @@ pub fn merge(document: &mut Map<String, Value>, patch: Map<String, Value>, touch
 }
 
 /// Drops null members of objects, however deep; nulls in lists stay. All of it is opened by that.
-fn prune(value: &mut Value, touched: &mut Touched) {
+fn prune(value: &mut Value, mut touched: Option<&mut Touched>) {
     match value {
         Value::Object(members) => {
             members.retain(|_, member| !member.is_null());
-            members.iter_mut().for_each(|(name, member)| prune(member, touched.open(name)));
+            for (name, member) in members {
+                prune(member, touched.as_deref_mut().map(|touched| touched.open(name)));
+            }
         }
         Value::Array(items) => {
-            items.iter_mut().enumerate().for_each(|(at, item)| prune(item, touched.open(&at.to_string())));
+            for (at, item) in items.iter_mut().enumerate() {
+                prune(item, touched.as_deref_mut().map(|touched| touched.open(&at.to_string())));
+            }
         }
         _ => {}
     }
@@ -384,7 +390,7 @@ mod tests {
         let Value::Object(patch) = json!({"a": {"b": null, "d": {"e": null}}, "l": [{"x": null}], "z": null}) else {
             unreachable!()
         };
-        merge(&mut document, patch, &mut Touched::default());
+        merge(&mut document, patch, None);
         assert_eq!(Value::Object(document), json!({"a": {"c": 2, "d": {}}, "l": [{}]}));
     }
 
@@ -398,9 +404,9 @@ mod tests {
         let shown = |document: &Map<String, Value>, touched: &Touched| {
             crate::codec::shown(&model, &Value::Object(document.clone()), touched)
         };
-        merge(&mut document, Map::new(), &mut touched);
+        merge(&mut document, Map::new(), Some(&mut touched));
         assert_eq!(shown(&document, &touched), r#"{"rules":[{"verbs":["get"],"apiGroups":[""]}]}"#);
-        merge(&mut document, Map::from_iter([("rules".to_owned(), rules)]), &mut touched);
+        merge(&mut document, Map::from_iter([("rules".to_owned(), rules)]), Some(&mut touched));
         assert_eq!(shown(&document, &touched), r#"{"rules":[{"apiGroups":[""],"verbs":["get"]}]}"#);
     }
 }

@@ -118,31 +118,33 @@ pub fn apply(
         PatchType::Merge => {
             let (merge, mut strict) = read(patch.body, Shape::Object, validation)?;
             let Value::Object(merge) = merge else { return Err(ApiError::bad_request("Invalid JSON Patch")) };
-            let mut partial = touched_part(live, &merge);
-            json_patch::merge(&mut partial, merge.clone(), &mut Touched::default());
+            let outline = outline(&merge);
+            let mut partial = touched_part(live, &outline);
+            json_patch::merge(&mut partial, merge, None);
             let shown = || {
                 let mut touched = Touched::default();
                 let mut whole = live.clone();
-                json_patch::merge(&mut whole, merge.clone(), &mut touched);
+                if let Ok((Value::Object(merge), _)) = read(patch.body, Shape::Object, validation) {
+                    json_patch::merge(&mut whole, merge, Some(&mut touched));
+                }
                 codec::shown(model, &Value::Object(whole), &touched)
             };
             let (mut object, found) = read_back(&Value::Object(partial)).map_err(|why| invalid(shown(), why))?;
             strict.extend(found);
             refuse_strict(validation, &strict, shown)?;
-            put_back(&mut object, live, &merge);
+            put_back(&mut object, live, &outline);
             (object, strict)
         }
         PatchType::Strategic => {
-            let (read, mut strict) = read(patch.body, Shape::Strategic, validation)?;
-            let keys = read.as_object().cloned().unwrap_or_default();
-            let mut merge = read;
-            let partial = codec::strategic_merge(model, touched_part(live, &keys), &mut merge)?;
+            let (mut merge, mut strict) = read(patch.body, Shape::Strategic, validation)?;
+            let outline = merge.as_object().map(outline).unwrap_or_default();
+            let partial = codec::strategic_merge(model, touched_part(live, &outline), &mut merge)?;
             let shown = || schema::go::sprint(&merge);
             let (mut object, found) =
                 codec::read_merged(model, partial, validation).map_err(|why| invalid(shown(), why))?;
             strict.extend(found);
             refuse_strict(validation, &strict, shown)?;
-            put_back(&mut object, live, &keys);
+            put_back(&mut object, live, &outline);
             (object, strict)
         }
     };
@@ -163,6 +165,16 @@ fn refuse_strict(validation: FieldValidation, strict: &[String], shown: impl Fn(
         return Err(invalid(shown(), format!("strict decoding error: {}", strict.join(", "))));
     }
     Ok(())
+}
+
+/// A patch without what it says: the names at its top, and those in its metadata.
+fn outline(patch: &Object) -> Object {
+    let names = |members: &Object| members.keys().map(|key| (key.clone(), Value::Null)).collect();
+    let of = |(key, value): (&String, &Value)| match value {
+        Value::Object(metadata) if key == "metadata" => (key.clone(), Value::Object(names(metadata))),
+        _ => (key.clone(), Value::Null),
+    };
+    patch.iter().map(of).collect()
 }
 
 /// Whether a merging patch is about a field of the object at all. What it is not about needs no merging and no reading

@@ -95,12 +95,12 @@ const TOLD_FROM_NONE: [(&str, &str); 5] = [
 pub(super) fn put(out: &mut impl Extend<(String, Value)>, ty: &Type, field: &Field, value: Option<Value>) {
     let Some(value) = value else { return };
     if !field.pointer {
-        let told = TOLD_FROM_NONE.contains(&(ty.go, field.json));
-        if field.omitted && is_empty(&value) && !told {
+        let none = is_empty(&value) && !TOLD_FROM_NONE.contains(&(ty.go, field.json));
+        if field.omitted && none {
             return;
         }
         // Storage does not tell an empty list from none.
-        if !field.omitted && !told && matches!(field.shape.kind, Kind::List(_) | Kind::Map(_)) && is_empty(&value) {
+        if none && matches!(field.shape.kind, Kind::List(_) | Kind::Map(_)) {
             out.extend([(field.json.to_owned(), Value::Null)]);
             return;
         }

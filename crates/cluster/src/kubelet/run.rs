@@ -53,7 +53,8 @@ pub(crate) async fn run(
         }
         while flights.len() < SIDE_BY_SIDE {
             let Some(action) = kubelet.next(now()) else { break };
-            flights.spawn(perform(client.clone(), action));
+            // A task is moved about as it is started and ends; a box is small.
+            flights.spawn(Box::pin(perform(client.clone(), action)));
         }
         while let Some(event) = kubelet.next_event() {
             let wall = clock.now();

@@ -69,7 +69,7 @@ pub(crate) async fn run(
             match decision {
                 Decision::Unschedulable { known: true, .. } => {}
                 decision => {
-                    flights.spawn(perform(client.clone(), decision));
+                    flights.spawn(Box::pin(perform(client.clone(), decision)));
                 }
             }
         }
