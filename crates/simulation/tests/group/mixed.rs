@@ -124,6 +124,8 @@ async fn tell(seed: u64) -> Told {
         pass(Duration::from_millis(23_000 + random.below(5_000))).await;
         while crew.running.len() < 3 {
             crew.add(&mut random);
+            // Who is frozen or cut off next has a Lease to lose.
+            pass(Duration::from_secs(5)).await;
         }
     }
     let members: Vec<&str> = crew.running.keys().copied().collect();
