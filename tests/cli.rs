@@ -21,6 +21,7 @@ tests! {
     fates_of_a_template_are_those_of_its_pods,
     a_bench_of_rollouts_counts_requests_and_holds_every_moment_against_the_bounds,
     a_bench_of_replicasets_counts_requests,
+    a_bench_of_scale_measures_each_size_by_itself,
     a_bench_that_waits_says_what_for,
     without_a_controller_nothing_comes_and_the_reason_says_so,
     bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left,
@@ -162,6 +163,34 @@ fn a_bench_of_replicasets_counts_requests() {
     let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(findings.pointer("/controller/requests/by_purpose/pods created"), Some(&20.0.into()), "{findings:#}");
     assert_eq!(findings.pointer("/direct/requests/total"), Some(&0.0.into()), "the bench's own are not counted");
+}
+
+fn a_bench_of_scale_measures_each_size_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let plot = folder.path().join("scale.svg").to_string_lossy().into_owned();
+    let scale = ["bench", "scale", "--pods", "40,20", "--pods-each", "10", "--output", "json", "--nodes"];
+    let output = muster(&[&scale[..], &["1", "--svg", &plot]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let figures = |key: &str| findings["sizes"].as_array().unwrap().iter().map(|size| size[key].clone()).collect();
+    assert_eq!(
+        [figures("pods"), figures("nodes")],
+        [vec![20, 40], vec![1, 1]].map(serde_json::Value::from),
+        "{findings:#}"
+    );
+    assert!(std::fs::read_to_string(&plot).unwrap().starts_with("<svg"));
+
+    for (arguments, expected) in [
+        ("--pods 25 --pods-each 10", "--pods: 25 is no multiple of --pods-each 10"),
+        (
+            "--pods 5100 --pods-each 10 --nodes 1",
+            "--nodes: 1 hold 5120 pods; 5100, one Deployment of them being rolled, need",
+        ),
+    ] {
+        let output = muster(&["bench", "scale"].into_iter().chain(arguments.split(' ')).collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(1), "{arguments}");
+        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+    }
 }
 
 /// Not only where the time is over: who waits is told what for.

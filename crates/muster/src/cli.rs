@@ -393,6 +393,7 @@ const BENCH_SCALE_EXAMPLES: &str = "\
 Examples:
   muster bench scale
   muster bench scale --pods 1000,10000,100000,1000000 --svg scale.svg
+  muster bench scale --pods 200000 --nodes 60
   muster bench scale --pods 50000 --pods-each 1 --output json
 
 Each size is an embedded cluster in a process of its own. A pod costs 5 to 13 KiB; a million of them, many
@@ -410,6 +411,10 @@ pub(crate) struct BenchScale {
     /// How many of them each Deployment has
     #[arg(long, value_name = "M", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) pods_each: u32,
+
+    /// How many simulated nodes; by default as many as hold the pods
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) nodes: Option<u32>,
 
     /// Draw the figures into this file, as SVG
     #[arg(long, value_name = "FILE")]

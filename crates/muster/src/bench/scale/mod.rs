@@ -13,6 +13,7 @@ use std::io::IsTerminal as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
+use muster_cluster::Capacity;
 use serde::{Deserialize, Serialize};
 
 use self::one::Figures;
@@ -40,6 +41,14 @@ pub(crate) async fn run(arguments: &BenchScale) -> Result<()> {
     sizes.dedup();
     if let Some(size) = sizes.iter().find(|size| *size % arguments.pods_each != 0) {
         bail!("--pods: {size} is no multiple of --pods-each {}", arguments.pods_each);
+    }
+    if let (Some(nodes), Some(size)) = (arguments.nodes, sizes.last()) {
+        let (room, pods) = (u64::from(nodes) * u64::from(Capacity::default().pods), one::at_once(arguments, *size));
+        if room < pods {
+            bail!(
+                "--nodes: {nodes} hold {room} pods; {size}, one Deployment of them being rolled, need room for {pods}"
+            );
+        }
     }
     // The file is found to be unusable before the hours that what is written to it may take.
     let plot = arguments.svg.as_deref().map(|path| {
@@ -75,6 +84,9 @@ async fn in_a_process_of_its_own(arguments: &BenchScale, size: u32) -> Result<Fi
     let mut command = Command::new(program);
     command.args(["bench", "scale", "--alone", "--output", "json", "--pods", &size.to_string()]);
     command.args(["--pods-each", &arguments.pods_each.to_string()]);
+    if let Some(nodes) = arguments.nodes {
+        command.args(["--nodes", &nodes.to_string()]);
+    }
     command.args(["--timeout", &format!("{}s", arguments.timeout.as_secs())]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut command = tokio::process::Command::from(command);

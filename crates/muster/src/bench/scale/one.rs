@@ -48,9 +48,14 @@ pub(super) struct Figures {
     pub(super) rollout_seconds: f64,
 }
 
+/// For how many pods there must be room. The one Deployment is rolled while all others are there; a rollout takes room for
+/// more than its pods.
+pub(super) fn at_once(arguments: &BenchScale, pods: u32) -> u64 {
+    u64::from(pods) + 3 * u64::from(arguments.pods_each)
+}
+
 pub(super) async fn measure(arguments: &BenchScale, pods: u32) -> Result<Figures> {
-    // The one Deployment is rolled while all others are there; a rollout takes room for more than its pods.
-    let nodes = nodes_for(u64::from(pods) + 3 * u64::from(arguments.pods_each));
+    let nodes = arguments.nodes.unwrap_or_else(|| nodes_for(at_once(arguments, pods)));
     let embedded = Embedded::start(&Settings { nodes, ..Settings::default() }).await?;
     let figures = on(&embedded, arguments, pods, nodes).await;
     if figures.is_err() {
