@@ -33,7 +33,7 @@ const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMeta
 const PODS: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 const SETS: &str = "application/json";
 
-type Failed = Box<dyn Error>;
+type Failed = Box<dyn Error + Send + Sync>;
 type Hyper = Pool<hyper_rustls::HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 // One thread, as a manager has.
@@ -42,15 +42,8 @@ async fn main() -> Result<(), Failed> {
     let file = std::env::args().nth(1).ok_or("expected a kubeconfig as the only argument")?;
     let kubeconfig = Kubeconfig::read_from(&file)?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    let tls = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?);
-    let hyper = Pool::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .timer(TokioTimer::new())
-        .http2_adaptive_window(true)
-        .build(tls.https_or_http().enable_http2().wrap_connector(tcp));
+    // As a manager's, the watches do not share the writes' connection.
+    let (hyper, watches) = (connection(&config)?, connection(&config)?);
     let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
 
     let (wanted, wants) = mpsc::unbounded();
@@ -65,24 +58,56 @@ async fn main() -> Result<(), Failed> {
             answer.into_body().collect().await.expect("its body");
         }
     });
-    let pods = watch(&hyper, format!("{server}/api/v1/pods?watch=true"), PODS, |_| ());
-    let sets = watch(&hyper, format!("{server}/apis/apps/v1/replicasets?watch=true"), SETS, |read| {
-        while let Some(end) = read.iter().position(|byte| *byte == b'\n') {
-            let event: Value = serde_json::from_slice(&read.split_to(end + 1)).expect("an event");
-            if event["type"] == "ADDED" {
-                writes_for(&event["object"]).for_each(|write| wanted.unbounded_send(write).expect("writes go on"));
-            }
+    let pods = tokio::spawn(watch(watches.clone(), format!("{server}/api/v1/pods?watch=true"), PODS, |_| ()));
+    let url = format!("{server}/apis/apps/v1/replicasets?watch=true");
+    let sets = tokio::spawn(async move {
+        let mut seen = 0;
+        // The server ends a watch that is behind a burst.
+        loop {
+            let url = if seen == 0 { url.clone() } else { format!("{url}&resourceVersion={seen}") };
+            let read = |read: &mut BytesMut| {
+                while let Some(end) = read.iter().position(|byte| *byte == b'\n') {
+                    let event: Value = serde_json::from_slice(&read.split_to(end + 1)).expect("an event");
+                    let version = event["object"]["metadata"]["resourceVersion"].as_str().expect("a version");
+                    seen = seen.max(version.parse::<u64>().expect("a number"));
+                    if event["type"] == "ADDED" {
+                        let writes = writes_for(&event["object"]);
+                        writes.for_each(|write| wanted.unbounded_send(write).expect("writes go on"));
+                    }
+                }
+            };
+            watch(watches.clone(), url, SETS, read).await?;
         }
     });
     tokio::select! {
-        ended = sets => ended,
-        ended = pods => ended,
-        () = writes => Ok(()),
+        ended = sets => return ended?,
+        ended = pods => ended??,
+        () = writes => {}
     }
+    Err("a watch has ended".into())
+}
+
+/// What sends over a connection of its own, with a manager's windows.
+fn connection(config: &kube::Config) -> Result<Hyper, Failed> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let tls = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?);
+    Ok(Pool::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .http2_initial_stream_window_size(512 << 10)
+        .http2_initial_connection_window_size(1 << 20)
+        .build(tls.https_or_http().enable_http2().wrap_connector(tcp)))
 }
 
 /// Reads a watch to its end; `read` takes what it understands, the rest is dropped.
-async fn watch(hyper: &Hyper, url: String, accept: &str, mut read: impl FnMut(&mut BytesMut)) -> Result<(), Failed> {
+async fn watch(
+    hyper: Hyper,
+    url: String,
+    accept: &'static str,
+    mut read: impl FnMut(&mut BytesMut),
+) -> Result<(), Failed> {
     let request = Request::get(url).header(header::ACCEPT, accept).body(Full::default())?;
     let mut body = hyper.request(request).await?.into_body();
     let mut kept = BytesMut::new();
