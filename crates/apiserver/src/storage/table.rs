@@ -242,6 +242,7 @@ impl Table {
 
     /// Takes all objects out, and leaves what happened.
     pub(super) fn clear(&mut self) {
+        self.keys(&Range::default()).for_each(|entry| entry.set_present(false));
         (self.namespaces, self.len) = (Vec::new(), 0);
     }
 
