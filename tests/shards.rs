@@ -112,6 +112,9 @@ fn members_share_the_namespaces_and_say_who_has_which() {
     for (number, member) in holders.iter().enumerate().take(4) {
         anybody_is_told(&cluster, [&first, &second][*member], number);
     }
+    let there = ["rs/web", "-n", &namespace(0), "--leader-elect-resource-namespace", "default"];
+    let told = text(&explain(&cluster.kubeconfig(), &there).stdout);
+    assert_eq!(shard(&told), Some("shard 0 of the group another, which nobody has"), "{told}");
 
     // A shadow beside them says it too.
     let into = tempfile::tempdir().expect("a temporary folder");

@@ -22,6 +22,7 @@ use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_cluster::embedded::known_controllers;
 use muster_runtime::client::Client;
+use muster_runtime::group::ELECTION_NAMESPACE;
 use muster_runtime::manager;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
@@ -213,6 +214,7 @@ fn serve_page(listener: TcpListener, arguments: &Up, embedded: &Embedded) -> Res
         insight: Some(Arc::new(Local(embedded.teller()))),
         stage: Some(Arc::new(embedded.stage().clone())),
         reach: page::reach(&arguments.kubeconfig),
+        election: ELECTION_NAMESPACE.to_owned(),
         tour: arguments.page.tour,
     };
     page::serve(listener, shown)

@@ -54,6 +54,8 @@ pub struct Options {
     pub stage: Option<Arc<dyn Stage>>,
     /// What a command of kubectl or muster needs to reach the cluster, such as `--kubeconfig muster.kubeconfig`.
     pub reach: String,
+    /// The namespace where a group of managers has its Leases.
+    pub election: String,
     /// Whether the link leads to the tour.
     pub tour: bool,
     /// Is told each link that opens the page: the first, and another one whenever one was used.
@@ -80,11 +82,11 @@ impl Page {
         }
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let Options { client, insight, stage, reach, tour, links } = options;
+        let Options { client, insight, stage, reach, election, tour, links } = options;
         let mut watches = JoinSet::new();
         let model = feed::start(&client, &mut watches);
         let stop = watch::Sender::new(false);
-        let scene = Arc::new(view::Scene { client, model, insight, stage, reach, tour: Mutex::default() });
+        let scene = Arc::new(view::Scene { client, model, insight, stage, reach, election, tour: Mutex::default() });
         let hub = Hub::new(Arc::clone(&scene));
         let door = Door::new(address, tour, links);
         let site = Site::new(door, hub, scene, stop.subscribe());

@@ -165,8 +165,8 @@ mod tests {
         });
         let client = Client::in_process(service, &Options::default());
         let model = feed::start(&client, &mut JoinSet::new());
-        let (insight, stage, reach) = (None, None, String::new());
-        Hub::new(Arc::new(Scene { client, model, insight, stage, reach, tour: Mutex::default() }))
+        let (insight, stage, reach, election) = (None, None, String::new(), String::new());
+        Hub::new(Arc::new(Scene { client, model, insight, stage, reach, election, tour: Mutex::default() }))
     }
 
     /// Contract: PG-03

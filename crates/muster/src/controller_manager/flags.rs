@@ -258,7 +258,7 @@ fn parse_master(text: &str) -> Result<Uri, String> {
 }
 
 /// The name of an object: what may stand in a path as it is.
-fn parse_name(text: &str) -> Result<String, String> {
+pub(crate) fn parse_name(text: &str) -> Result<String, String> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     if (1..=253).contains(&text.len()) && text.chars().all(good) && text.starts_with(ends) && text.ends_with(ends) {

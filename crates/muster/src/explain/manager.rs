@@ -9,7 +9,10 @@ use clap::Args;
 use http::Uri;
 use kube::config::AuthInfo;
 use muster_runtime::client::{Client, ClientError, Options};
+use muster_runtime::group::ELECTION_NAMESPACE;
 use serde_json::Value;
+
+use crate::controller_manager::flags::parse_name;
 
 /// The arguments that name a running manager.
 #[derive(Debug, Args)]
@@ -25,6 +28,10 @@ pub(crate) struct ManagerFlags {
     /// The name that the manager's certificate is to have; else the host of --manager
     #[arg(long, value_name = "NAME", requires = "manager")]
     manager_server_name: Option<String>,
+
+    /// Where a group of managers that share the cluster has its Leases, by which it is told who has the shard of an object
+    #[arg(long, value_name = "NAME", default_value = ELECTION_NAMESPACE, value_parser = parse_name)]
+    pub(crate) leader_elect_resource_namespace: String,
 }
 
 fn parse_manager(text: &str) -> Result<Uri, String> {

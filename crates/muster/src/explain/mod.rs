@@ -27,7 +27,7 @@ use muster_inspect::shadow::history::FORMAT as SHADOW_FORMAT;
 use muster_objects::meta::ObjectKey;
 use muster_runtime::client::{Client, Options};
 use muster_runtime::explain::{NotExplained, explain_afresh};
-use muster_runtime::group::{ELECTION_NAMESPACE, shard_of};
+use muster_runtime::group::shard_of;
 
 use crate::cli::Output;
 pub(crate) use arguments::Arguments;
@@ -62,7 +62,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
             }
             error => anyhow!("{error}"),
         })?;
-    explanation.shard = shard_of(&client, ELECTION_NAMESPACE, &namespace).await;
+    explanation.shard = shard_of(&client, &arguments.running.leader_elect_resource_namespace, &namespace).await;
     print(arguments.output, &serde_json::to_value(explanation)?)
 }
 

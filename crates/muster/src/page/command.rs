@@ -72,7 +72,8 @@ pub(crate) async fn run(arguments: &PageArguments) -> Result<()> {
     }
     let insight = manager.is_there().await.then(|| Arc::new(Remote::new(manager)) as Arc<dyn Insight>);
     let reach = arguments.cluster.file().map(|file| reach(&file)).unwrap_or_default();
-    let shown = Shown { client, insight, stage: None, reach, tour: false };
+    let election = arguments.running.leader_elect_resource_namespace.clone();
+    let shown = Shown { client, insight, stage: None, reach, election, tour: false };
     let mut served = serve(listener, shown)?;
     loop {
         tokio::select! {

@@ -60,6 +60,7 @@ pub(crate) struct Shown {
     pub(crate) insight: Option<Arc<dyn Insight>>,
     pub(crate) stage: Option<Arc<dyn Stage>>,
     pub(crate) reach: String,
+    pub(crate) election: String,
     pub(crate) tour: bool,
 }
 
@@ -79,10 +80,10 @@ pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<TcpListener> {
 /// # Errors
 /// Where the listener cannot be used.
 pub(crate) fn serve(listener: TcpListener, shown: Shown) -> Result<Served> {
-    let Shown { client, insight, stage, reach, tour } = shown;
+    let Shown { client, insight, stage, reach, election, tour } = shown;
     let (tell, links) = unbounded_channel();
     let tell = move |link: &str| drop(tell.send(link.to_owned()));
-    let options = Options { client, insight, stage, reach, tour, links: Box::new(tell) };
+    let options = Options { client, insight, stage, reach, election, tour, links: Box::new(tell) };
     Ok(Served { page: Page::serve(listener, options).context("the page")?, links })
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct Scene {
     pub(crate) stage: Option<Arc<dyn Stage>>,
     /// What a command needs to reach the cluster.
     pub(crate) reach: String,
+    /// Where a group of managers has its Leases.
+    pub(crate) election: String,
     /// How far the tour is.
     pub(crate) tour: Mutex<Progress>,
 }

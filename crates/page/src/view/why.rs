@@ -8,7 +8,7 @@ use muster_inspect::explain::{Again, Explanation, Memory as Remembered, NextSync
 use muster_inspect::history::{History, Sync};
 use muster_objects::meta::ObjectKey;
 use muster_runtime::explain::{Kind, deployment_of_caches, replicas_of_caches};
-use muster_runtime::group::{ELECTION_NAMESPACE, shard_of};
+use muster_runtime::group::shard_of;
 use tokio::time::Instant;
 
 use super::{Fragment, Memory, Path, Scene, rule_link, span};
@@ -68,7 +68,7 @@ async fn of_caches(scene: &Scene, memory: &mut Memory, kind: Kind, key: &ObjectK
     let shard = match &memory.shard {
         Some((read, shard)) if read.elapsed() < SHARD_HOLDS => shard.clone(),
         _ => {
-            let shard = shard_of(&scene.client, ELECTION_NAMESPACE, &key.namespace).await;
+            let shard = shard_of(&scene.client, &scene.election, &key.namespace).await;
             memory.shard = Some((Instant::now(), shard.clone()));
             shard
         }
