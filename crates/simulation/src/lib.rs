@@ -19,6 +19,7 @@
 pub mod candidate;
 pub mod faults;
 pub mod history;
+mod text;
 pub mod world;
 
 pub use candidate::Candidate;

@@ -20,15 +20,18 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::DATE;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Collected, Full};
 use muster_runtime::client::{BoxError, ResponseBody};
 use muster_runtime::clock::Clock;
 use serde_json::Value;
@@ -54,6 +57,8 @@ struct State {
     start: Instant,
     seed: u64,
     rules: Vec<Active>,
+    /// How many requests there were of each kind, and pieces of its watches: by the digest of who wanted what.
+    asked: HashMap<u64, u64, BuildHasherDefault<DefaultHasher>>,
     /// How many requests and pieces of watches were struck.
     strikes: u64,
     memory: Memory,
@@ -63,12 +68,36 @@ struct State {
     date: Option<Clock>,
 }
 
-/// A rule, and the chance by which it strikes: a stream of its own, so that taking away another rule, or what that
-/// one strikes, leaves this one as it was.
+/// A rule, and what its chance comes from. Whether it strikes a request, and how, depends on nothing but the rule, the
+/// request, and how many like it there were: taking away another rule, or another request, leaves that as it was.
 #[derive(Debug)]
 struct Active {
     rule: Rule,
-    draw: Draw,
+    seed: u64,
+    /// How many requests, or pieces of watches, it was about.
+    met: u64,
+}
+
+impl Active {
+    /// The fault as it strikes, with nothing left to chance.
+    fn strikes(
+        &mut self,
+        who: &str,
+        target: &Target,
+        (at, key, nth): (Duration, u64, u64),
+        piece: Option<&[u8]>,
+    ) -> Option<Fault> {
+        if !self.rule.is_about(who, target) {
+            return None;
+        }
+        self.met += 1;
+        if !self.rule.applies(target, self.met, at) || piece.is_some_and(|piece| !self.rule.fault.is_about(piece)) {
+            return None;
+        }
+        let mut draw = Draw::seeded(self.seed ^ key ^ nth.rotate_left(32));
+        let length = piece.map_or(0, <[u8]>::len);
+        draw.strikes(self.rule.per_mille).then(|| self.rule.fault.drawn(&mut draw, length))
+    }
 }
 
 /// Whether the server is there. Each change breaks every connection.
@@ -77,7 +106,7 @@ struct Outage {
     away: bool,
 }
 
-/// A fault that has struck a request or broken a watch. [`Fault::Lag`] is not recorded: it would be most of them.
+/// A fault that has struck a request or a piece of a watch.
 #[derive(Debug, Clone)]
 pub struct Struck {
     /// When, since the [`Faults`] were made.
@@ -86,8 +115,26 @@ pub struct Struck {
     pub who: &'static str,
     /// The verb of the request.
     pub target: Target,
-    /// The fault.
+    /// Which of the requests of this sender for this target it was, or of the pieces of such watches, counted from 1.
+    pub nth: u64,
+    /// The fault, with nothing left to chance.
     pub fault: Fault,
+}
+
+impl Struck {
+    /// The rule that strikes this, and nothing else.
+    #[must_use]
+    pub fn rule(&self) -> Rule {
+        let Target { verb, resource, namespace, name, subresource, resumes: _ } = &self.target;
+        let of_one = !matches!(verb, Verb::List | Verb::Watch);
+        Rule {
+            namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            name: of_one.then(|| name.clone()),
+            subresource: of_one.then(|| subresource.clone()),
+            nth: Some(self.nth),
+            ..Rule::always(self.fault.clone()).of(self.who).verbs(&[*verb]).resources(&[resource])
+        }
+    }
 }
 
 /// A write that the server took and whose sender was not told so.
@@ -111,6 +158,7 @@ impl Faults {
             start: Instant::now(),
             seed,
             rules: Vec::new(),
+            asked: HashMap::default(),
             strikes: 0,
             memory: Memory::default(),
             struck: Vec::new(),
@@ -123,8 +171,8 @@ impl Faults {
     /// Adds a rule.
     pub fn add(&self, rule: Rule) {
         let mut state = self.lock();
-        let draw = Draw::seeded(state.seed ^ rule.digest());
-        state.rules.push(Active { rule, draw });
+        let seed = state.seed ^ rule.digest();
+        state.rules.push(Active { rule, seed, met: 0 });
     }
 
     /// Removes all rules, and brings the server up if it is down.
@@ -176,51 +224,35 @@ impl Faults {
 
     /// What happens to a request that is sent now.
     fn fate(&self, who: &'static str, target: &Target) -> Fate {
-        let mut state = self.lock();
-        let State { start, rules, strikes, struck, .. } = &mut *state;
-        let at = start.elapsed();
         let mut fate = Fate::default();
-        for Active { rule, draw } in rules.iter_mut().filter(|active| !active.rule.is_about_pieces()) {
-            if rule.applies(who, target, at) && draw.strikes(rule.chance()) {
-                fate.add(&rule.fault, draw);
-                // Whether there is an older list to answer with is not known yet.
-                if rule.fault != Fault::Stale {
-                    *strikes += 1;
-                    struck.push(Struck { at, who, target: target.clone(), fault: rule.fault.clone() });
-                }
-            }
-        }
+        self.strike_with(who, target, None, |fault| fate.add(fault));
         fate
     }
 
     /// What happens to a piece of a watch.
     fn piece(&self, who: &'static str, target: &Target, piece: &[u8]) -> PieceFate {
-        let mut state = self.lock();
-        let State { start, rules, strikes, struck, .. } = &mut *state;
-        let at = start.elapsed();
         let mut fate = PieceFate::default();
-        for Active { rule, draw } in rules.iter_mut().filter(|active| active.rule.is_about_pieces()) {
-            let applies = rule.applies(who, target, at) && rule.fault.is_about(piece);
-            if !applies || !draw.strikes(rule.chance()) {
-                continue;
-            }
-            *strikes += 1;
-            match &rule.fault {
-                Fault::Lag(range) => {
-                    fate.lag += draw.within(range);
-                    continue;
-                }
-                Fault::Cut => {
-                    let bytes = draw.below(u64::try_from(piece.len()).unwrap_or(u64::MAX));
-                    fate.cut = Some((usize::try_from(bytes).unwrap_or_default(), draw.strikes(500)));
-                }
-                Fault::BookmarkLost => fate.lost = true,
-                Fault::BookmarkOld => fate.old = true,
-                _ => fate.stalls = true,
-            }
-            struck.push(Struck { at, who, target: target.clone(), fault: rule.fault.clone() });
-        }
+        self.strike_with(who, target, Some(piece), |fault| fate.add(fault));
         fate
+    }
+
+    /// Has every rule strike that does, and records it.
+    fn strike_with(&self, who: &'static str, target: &Target, piece: Option<&[u8]>, mut strike: impl FnMut(&Fault)) {
+        let mut state = self.lock();
+        let State { start, rules, asked, strikes, struck, .. } = &mut *state;
+        let at = start.elapsed();
+        let key = key(who, target, piece.is_some());
+        let nth = asked.entry(key).or_default();
+        *nth += 1;
+        for active in rules.iter_mut().filter(|active| active.rule.is_about_pieces() == piece.is_some()) {
+            let Some(fault) = active.strikes(who, target, (at, key, *nth), piece) else { continue };
+            strike(&fault);
+            // Whether there is an older list to answer with is not known yet.
+            if fault != Fault::Stale {
+                *strikes += 1;
+                struck.push(Struck { at, who, target: target.clone(), nth: *nth, fault });
+            }
+        }
     }
 
     /// Notes an answer that does not reach its sender, where the server took a write.
@@ -254,7 +286,8 @@ impl Faults {
         let remembered = state.memory.recall(uri)?;
         let at = state.start.elapsed();
         state.strikes += 1;
-        state.struck.push(Struck { at, who, target: target.clone(), fault: Fault::Stale });
+        let nth = state.asked.get(&key(who, target, false)).copied().unwrap_or_default();
+        state.struck.push(Struck { at, who, target: target.clone(), nth, fault: Fault::Stale });
         let mut answer = Response::new(answer::whole(remembered.body));
         *answer.headers_mut() = remembered.headers;
         Some(answer)
@@ -271,6 +304,15 @@ impl Faults {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A number for all requests of one sender that want the same, or for the pieces of such watches. Whether one names a version
+/// to go on from makes no difference.
+fn key(who: &str, target: &Target, is_piece: bool) -> u64 {
+    let Target { verb, resource, namespace, name, subresource, resumes: _ } = target;
+    let mut hasher = DefaultHasher::new();
+    (who, verb, resource, namespace, name, subresource, is_piece).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A server behind faults.
@@ -307,7 +349,11 @@ where
 
     fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
         let Self { server, who, faults } = self;
-        let target = Target::of(request.method(), request.uri());
+        let (head, body) = request.into_parts();
+        // It is there already.
+        let body = body.collect().now_or_never().and_then(Result::ok).map(Collected::to_bytes).unwrap_or_default();
+        let target = Target::of(&head.method, &head.uri).with_name_of(&body);
+        let request = Request::from_parts(head, Full::new(body));
         let fate = faults.fate(who, &target);
         if matches!(fate.end, Some(End::Lost)) {
             return Box::pin(std::future::pending());

@@ -4,18 +4,22 @@ use std::ops::Range;
 use std::time::Duration;
 
 use http::StatusCode;
+use serde::{Deserialize, Serialize};
 
 use super::bookmark;
+use super::draw::Draw;
 use super::target::{Target, Verb};
 use crate::history::digest;
+use crate::text;
 
 /// What can happen to a request, to its answer, or to what a watch delivers.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fault {
     /// The request takes this much longer to arrive.
-    Delay(Range<Duration>),
+    Delay(#[serde(with = "text::range")] Range<Duration>),
     /// The answer takes this much longer to come back; the server has acted before.
-    Slow(Range<Duration>),
+    Slow(#[serde(with = "text::range")] Range<Duration>),
     /// The request never arrives, without an error: it ends by the client's own time limit.
     Lost,
     /// The connection breaks before the request has arrived.
@@ -31,23 +35,33 @@ pub enum Fault {
     /// An admission webhook adds an annotation and a container to what is created.
     Mutate,
     /// Of several API servers, one whose cache is this far behind takes a watch, for as long as the watch lasts.
-    Behind(Range<Duration>),
+    Behind(#[serde(with = "text::range")] Range<Duration>),
     /// A watch loses its bookmarks, the one at the end of a list too.
     BookmarkLost,
     /// A bookmark gives a version from before what the watch has delivered.
     BookmarkOld,
-    /// What is sent and what is delivered waits until others that are ready have had their turn, so many times.
+    /// What is sent and what is delivered waits until others that are ready have had their turn, at most so many times.
     Reorder(u64),
+    /// The same, just so many times.
+    Yield(u64),
     /// A watch breaks off somewhere in what it was about to deliver, in the middle of an event too.
     Cut,
+    /// The same, at one place.
+    CutAt {
+        /// How many bytes of the piece still arrive.
+        bytes: u64,
+        /// Whether the watch ends as if it were over, without an error.
+        quietly: bool,
+    },
     /// A watch delivers nothing more, and does not end.
     Stall,
     /// A watch delivers this much later; later events wait behind it.
-    Lag(Range<Duration>),
+    Lag(#[serde(with = "text::range")] Range<Duration>),
 }
 
 /// A refusal with a `Status`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Refusal {
     /// 409, as for a stale resourceVersion.
     Conflict,
@@ -71,6 +85,7 @@ pub enum Refusal {
     /// 503.
     Unavailable {
         /// `Retry-After`, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<u32>,
     },
     /// 504.
@@ -93,6 +108,26 @@ impl Fault {
     /// Whether this is possible for such a piece of a watch.
     pub(super) fn is_about(&self, piece: &[u8]) -> bool {
         !matches!(self, Self::BookmarkLost | Self::BookmarkOld) || bookmark::is_one(piece)
+    }
+
+    /// The same with nothing left to chance, for a piece of a watch of this length.
+    pub(super) fn drawn(&self, draw: &mut Draw, length: usize) -> Self {
+        let mut fixed = |range: &Range<Duration>| {
+            let duration = draw.within(range);
+            duration..duration
+        };
+        match self {
+            Self::Delay(range) => Self::Delay(fixed(range)),
+            Self::Slow(range) => Self::Slow(fixed(range)),
+            Self::Behind(range) => Self::Behind(fixed(range)),
+            Self::Lag(range) => Self::Lag(fixed(range)),
+            Self::Reorder(most) => Self::Yield(draw.below(most.saturating_add(1))),
+            Self::Cut => {
+                let bytes = draw.below(u64::try_from(length).unwrap_or(u64::MAX));
+                Self::CutAt { bytes, quietly: draw.strikes(500) }
+            }
+            other => other.clone(),
+        }
     }
 }
 
@@ -156,23 +191,82 @@ impl Refusal {
     }
 }
 
-/// One fault, with the requests that it strikes, how often, and when.
-#[derive(Debug, Clone)]
+/// One fault, with the requests that it strikes, how often, and when. As YAML:
+///
+/// ```yaml
+/// fault: {delay: 0s..2s}
+/// client: controllers
+/// verbs: [create]
+/// resources: [pods]
+/// perMille: 50
+/// from: 10s
+/// until: 1m
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rule {
-    pub(super) fault: Fault,
-    per_mille: u32,
-    window: Range<Duration>,
-    verbs: Vec<Verb>,
-    resources: Vec<&'static str>,
-    who: Option<&'static str>,
+    /// What happens.
+    pub fault: Fault,
+    /// Whose requests; everybody's where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// All, where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verbs: Vec<Verb>,
+    /// Plurals, such as `pods`; all, where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// Of objects in this namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Of objects of this name, or created with this `generateName`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// With this subresource; the empty one is the object itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subresource: Option<String>,
+    /// Only this one of the requests, or of the pieces of watches, that the fields above are about, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nth: Option<u64>,
+    /// How many of a thousand.
+    #[serde(default = "always", skip_serializing_if = "is_always")]
+    pub per_mille: u32,
+    /// Not before this time, since the [`Faults`](super::Faults) were made.
+    #[serde(default, skip_serializing_if = "Duration::is_zero", with = "text::duration")]
+    pub from: Duration,
+    /// Before this time, since then.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "text::optional_duration")]
+    pub until: Option<Duration>,
+}
+
+const ALWAYS: u32 = 1_000;
+
+fn always() -> u32 {
+    ALWAYS
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_always(per_mille: &u32) -> bool {
+    *per_mille == ALWAYS
 }
 
 impl Rule {
     /// A fault that strikes every request, always.
     #[must_use]
     pub fn always(fault: Fault) -> Self {
-        let window = Duration::ZERO..Duration::MAX;
-        Self { fault, per_mille: 1_000, window, verbs: Vec::new(), resources: Vec::new(), who: None }
+        Self {
+            fault,
+            client: None,
+            verbs: Vec::new(),
+            resources: Vec::new(),
+            namespace: None,
+            name: None,
+            subresource: None,
+            nth: None,
+            per_mille: ALWAYS,
+            from: Duration::ZERO,
+            until: None,
+        }
     }
 
     /// Strikes only this many of a thousand requests or pieces of a watch.
@@ -184,7 +278,7 @@ impl Rule {
     /// Strikes only at these times, since the [`Faults`](super::Faults) were made.
     #[must_use]
     pub fn within(self, window: Range<Duration>) -> Self {
-        Self { window, ..self }
+        Self { from: window.start, until: Some(window.end), ..self }
     }
 
     /// Strikes only these verbs.
@@ -195,38 +289,48 @@ impl Rule {
 
     /// Strikes only these resources.
     #[must_use]
-    pub fn resources(self, resources: &[&'static str]) -> Self {
-        Self { resources: resources.to_vec(), ..self }
+    pub fn resources(self, resources: &[&str]) -> Self {
+        Self { resources: resources.iter().map(|&resource| resource.to_owned()).collect(), ..self }
     }
 
     /// Strikes only requests of this sender.
     #[must_use]
-    pub fn of(self, who: &'static str) -> Self {
-        Self { who: Some(who), ..self }
+    pub fn of(self, who: &str) -> Self {
+        Self { client: Some(who.to_owned()), ..self }
     }
 
-    /// A number for the rule's own stream of chance: that of what it does and to whom, however often.
+    /// A number for the rule's own chance: that of what it does and to whom, however often and when.
     pub(super) fn digest(&self) -> u64 {
-        let Self { fault, verbs, resources, who, per_mille: _, window: _ } = self;
-        digest(format!("{fault:?} {verbs:?} {resources:?} {who:?}").as_bytes())
+        let Self { fault, client, verbs, resources, namespace, name, subresource, .. } = self;
+        digest(
+            format!("{fault:?} {client:?} {verbs:?} {resources:?} {namespace:?} {name:?} {subresource:?}").as_bytes(),
+        )
     }
 
-    /// Whether it may strike this at a time; chance has the last word.
-    pub(super) fn applies(&self, who: &str, target: &Target, at: Duration) -> bool {
-        self.window.contains(&at)
-            && self.who.is_none_or(|only| only == who)
-            && self.fault.can_strike(target)
+    /// Whether it is about such requests, or their watches, at all.
+    pub(super) fn is_about(&self, who: &str, target: &Target) -> bool {
+        let only = |only: &Option<String>, found: &str| only.as_deref().is_none_or(|only| only == found);
+        only(&self.client, who)
             && (self.verbs.is_empty() || self.verbs.contains(&target.verb))
-            && (self.resources.is_empty() || self.resources.contains(&target.resource.as_str()))
+            && (self.resources.is_empty() || self.resources.contains(&target.resource))
+            && only(&self.namespace, &target.namespace)
+            && only(&self.name, &target.name)
+            && only(&self.subresource, &target.subresource)
     }
 
-    /// How many of a thousand it strikes.
-    pub(super) fn chance(&self) -> u32 {
-        self.per_mille
+    /// Whether it may strike this one of those that it is about, at a time; chance has the last word.
+    pub(super) fn applies(&self, target: &Target, nth: u64, at: Duration) -> bool {
+        self.nth.is_none_or(|only| only == nth)
+            && at >= self.from
+            && self.until.is_none_or(|until| at < until)
+            && self.fault.can_strike(target)
     }
 
     /// Whether it strikes pieces of a watch rather than requests.
     pub(super) fn is_about_pieces(&self) -> bool {
-        matches!(self.fault, Fault::Cut | Fault::Stall | Fault::Lag(_) | Fault::BookmarkLost | Fault::BookmarkOld)
+        matches!(
+            self.fault,
+            Fault::Cut | Fault::CutAt { .. } | Fault::Stall | Fault::Lag(_) | Fault::BookmarkLost | Fault::BookmarkOld
+        )
     }
 }

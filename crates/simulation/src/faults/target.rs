@@ -1,9 +1,11 @@
 //! The verb and the object of a request, from its method and path.
 
 use http::{Method, Uri};
+use serde::{Deserialize, Serialize};
 
 /// The verb of a request, as in role-based access control.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verb {
     /// GET of one object.
     Get,
@@ -28,7 +30,9 @@ pub struct Target {
     pub verb: Verb,
     /// The resource, such as `pods`; empty if the path has none.
     pub resource: String,
-    /// The object's name; empty for a collection.
+    /// The object's namespace; empty if the path has none.
+    pub namespace: String,
+    /// The object's name, or the `generateName` of one that is created with it; empty for a collection.
     pub name: String,
     /// The subresource, such as `status`; empty for the object itself.
     pub subresource: String,
@@ -41,6 +45,7 @@ impl Target {
     #[must_use]
     pub fn of(method: &Method, uri: &Uri) -> Self {
         let [resource, name, subresource] = place(uri.path()).map(ToOwned::to_owned);
+        let namespace = namespace(uri.path()).to_owned();
         let verb = match *method {
             Method::POST => Verb::Create,
             Method::PUT => Verb::Update,
@@ -51,8 +56,31 @@ impl Target {
             _ => Verb::Get,
         };
         let resumes = parameter(uri, "resourceVersion").is_some();
-        Self { verb, resource, name, subresource, resumes }
+        Self { verb, resource, namespace, name, subresource, resumes }
     }
+
+    /// The same with the name that what is created has in its body, where that is JSON.
+    #[must_use]
+    pub(super) fn with_name_of(self, body: &[u8]) -> Self {
+        if self.verb != Verb::Create || !self.name.is_empty() {
+            return self;
+        }
+        let Named { metadata: Names { name, generate_name } } = serde_json::from_slice(body).unwrap_or_default();
+        Self { name: name.or(generate_name).unwrap_or_default(), ..self }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    metadata: Names,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Names {
+    name: Option<String>,
+    generate_name: Option<String>,
 }
 
 /// Whether a GET is a watch.
@@ -64,6 +92,22 @@ pub(crate) fn is_watch(uri: &Uri) -> bool {
 pub(super) fn parameter<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
     let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
     pairs.filter(|(key, value)| *key == name && !value.is_empty()).map(|(_, value)| value).next()
+}
+
+/// The namespace of a namespaced resource; empty for others.
+fn namespace(path: &str) -> &str {
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    let at = match parts.next() {
+        Some("api") => 1,
+        Some("apis") => 2,
+        _ => return "",
+    };
+    match (parts.nth(at), parts.next(), parts.next()) {
+        (Some("namespaces"), Some(namespace), Some(resource)) if !matches!(resource, "status" | "finalize") => {
+            namespace
+        }
+        _ => "",
+    }
 }
 
 /// The resource, the name and the subresource, each empty if there is none. After `/api/v1/` or
@@ -90,7 +134,11 @@ mod tests {
     #[test]
     fn a_request_is_classified_by_its_method_and_path() {
         let target = |method: Method, uri: &str| {
-            let Target { verb, resource, name, subresource, resumes: _ } = Target::of(&method, &uri.parse().unwrap());
+            let target = Target::of(&method, &uri.parse().unwrap());
+            let Target { verb, resource, namespace, name, subresource, resumes: _ } = target;
+            let (_, after) = uri.split_once("/namespaces/").unwrap_or_default();
+            let within = after.split_once('/').filter(|(_, resource)| *resource != "finalize");
+            assert_eq!(namespace, within.map_or("", |(namespace, _)| namespace), "{uri}");
             (verb, resource, name, subresource)
         };
         for (method, uri, verb, place) in [

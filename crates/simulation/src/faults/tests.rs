@@ -1,6 +1,7 @@
 //! Each fault, as a client of an embedded server meets it.
 
 use futures::StreamExt as _;
+use http::Method;
 use muster_apiserver::{ApiServer, Options as ServerOptions};
 use muster_objects::Timestamp;
 use muster_runtime::client::{Client, ClientError, Form, Options, PatchType, Received};
@@ -227,4 +228,65 @@ async fn answers_have_the_time_of_the_given_clock() {
     scene.names("").await;
     let off = scene.client.server_now().as_nanos() - scene.client.clock().now().as_nanos();
     assert!((3_599_000_000_000..3_601_000_000_000).contains(&off), "{off}");
+}
+
+/// A fault strikes the same requests, in the same way, whatever other rules and other requests there are.
+///
+/// Contract: SI-01
+#[test]
+fn what_a_rule_strikes_depends_on_no_other_rule_and_no_other_request() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let _guard = runtime.enter();
+    let slow = || Rule::always(Fault::Slow(millis(0)..SECOND)).resources(&["pods"]).per_mille(300);
+    let target = |name: &str, verb: Method| {
+        Target::of(&verb, &format!("/api/v1/namespaces/default/pods/{name}").parse().unwrap())
+    };
+    let struck = |others: bool| {
+        let faults = Faults::seeded(9);
+        if others {
+            faults.add(Rule::always(Fault::Reset).per_mille(500));
+            faults.add(Rule::always(Fault::Cut));
+        }
+        faults.add(slow());
+        for nth in 0..300 {
+            if others && nth % 3 == 0 {
+                faults.fate("test", &target("other", Method::PATCH));
+                faults.fate("another", &target("web", Method::PATCH));
+            }
+            faults.fate("test", &target("web", Method::PATCH));
+        }
+        let struck = faults.struck().into_iter().filter(|struck| matches!(struck.fault, Fault::Slow(_)));
+        let mine = struck.filter(|struck| struck.target.name == "web" && struck.who == "test");
+        mine.map(|struck| (struck.nth, struck.fault)).collect::<Vec<_>>()
+    };
+    let alone = struck(false);
+    assert!((60..120).contains(&alone.len()), "{alone:?}");
+    assert_eq!(alone, struck(true));
+}
+
+/// Contract: SI-01
+#[test]
+fn a_rule_is_written_and_read() {
+    for yaml in [
+        "fault: reset\n",
+        "fault:\n  delay: 0s..2s\nperMille: 50\n",
+        "fault:\n  refuse:\n    too-many-requests:\n      retry-after: 1\nclient: controllers\nverbs:\n- create\n- patch\n",
+        "fault:\n  refuse: conflict\nresources:\n- pods\nname: web\nsubresource: status\nnth: 3\nfrom: 1.5s\nuntil: 20s\n",
+        "fault:\n  cut-at:\n    bytes: 17\n    quietly: true\nnamespace: default\n",
+    ] {
+        let rule: Rule = serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{yaml}: {error}"));
+        let written = serde_saphyr::to_string(&rule).unwrap();
+        assert_eq!(serde_saphyr::from_str::<Rule>(&written).unwrap(), rule, "{written}");
+        assert_eq!(serde_json::to_value(&rule).unwrap(), serde_saphyr::from_str::<Value>(yaml).unwrap());
+    }
+    for (yaml, said) in [
+        ("fault: resett", "resett"),
+        ("fault: {delay: soon}", "soon"),
+        ("fault: {delay: 2s..1s}", "shorter"),
+        ("fault: reset\nverb: create", "verb"),
+        ("fault: reset\nverbs: [creates]", "creates"),
+    ] {
+        let error = serde_saphyr::from_str::<Rule>(yaml).unwrap_err().to_string();
+        assert!(error.contains(said), "{yaml}: {error}");
+    }
 }

@@ -17,7 +17,6 @@ use tower::{Service, ServiceExt as _};
 use super::Faults;
 use super::answer::{self, Broken};
 use super::bookmark;
-use super::draw::Draw;
 use super::rule::{Fault, Refusal};
 use super::target::{Target, Verb};
 
@@ -48,21 +47,27 @@ pub(super) enum End {
 }
 
 impl Fate {
-    /// Adds what strikes; of several ends the first counts.
-    pub(super) fn add(&mut self, fault: &Fault, draw: &mut Draw) {
+    /// Adds what strikes, as it was drawn; of several ends the first counts.
+    pub(super) fn add(&mut self, fault: &Fault) {
         let end = match fault {
-            Fault::Delay(range) => return self.before += draw.within(range),
-            Fault::Slow(range) => return self.after += draw.within(range),
+            Fault::Delay(range) => return self.before += range.start,
+            Fault::Slow(range) => return self.after += range.start,
             Fault::Stale => return self.stale = true,
             Fault::Mutate => return self.mutated = true,
-            Fault::Behind(range) => return self.behind = draw.within(range),
-            Fault::Reorder(most) => return self.turns = draw.below(most + 1),
+            Fault::Behind(range) => return self.behind = range.start,
+            Fault::Yield(turns) => return self.turns = *turns,
             Fault::Lost => End::Lost,
             Fault::Reset => End::Reset,
             Fault::AnswerLost => End::AnswerLost,
             Fault::Refuse(refusal) => End::Refused(*refusal),
             Fault::ActAndRefuse(refusal) => End::ActedAndRefused(*refusal),
-            Fault::Cut | Fault::Stall | Fault::Lag(_) | Fault::BookmarkLost | Fault::BookmarkOld => return,
+            Fault::Reorder(_)
+            | Fault::Cut
+            | Fault::CutAt { .. }
+            | Fault::Stall
+            | Fault::Lag(_)
+            | Fault::BookmarkLost
+            | Fault::BookmarkOld => return,
         };
         self.end.get_or_insert(end);
     }
@@ -73,12 +78,26 @@ impl Fate {
 pub(super) struct PieceFate {
     pub(super) lag: Duration,
     /// Only this many bytes of it arrive, and then the stream ends: with an error or, if true, without one.
-    pub(super) cut: Option<(usize, bool)>,
+    pub(super) cut: Option<(u64, bool)>,
     pub(super) stalls: bool,
     /// It is left out.
     pub(super) lost: bool,
     /// Its version is an earlier one.
     pub(super) old: bool,
+}
+
+impl PieceFate {
+    /// Adds what strikes, as it was drawn.
+    pub(super) fn add(&mut self, fault: &Fault) {
+        match fault {
+            Fault::Lag(range) => self.lag += range.start,
+            Fault::CutAt { bytes, quietly } => self.cut = Some((*bytes, *quietly)),
+            Fault::BookmarkLost => self.lost = true,
+            Fault::BookmarkOld => self.old = true,
+            Fault::Stall => self.stalls = true,
+            _ => {}
+        }
+    }
 }
 
 /// Carries a request to the server and its answer back.
@@ -221,6 +240,7 @@ async fn read(
             let _ = out.send((due, Ok(piece)));
             continue;
         };
+        let bytes = usize::try_from(bytes).map_or(piece.len(), |bytes| bytes.min(piece.len()));
         let _ = out.send((due, Ok(piece.slice(..bytes))));
         if !quietly {
             let _ = out.send((due, Err(Broken::Reset.into())));
