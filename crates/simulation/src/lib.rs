@@ -16,13 +16,18 @@
 //!
 //! Codes such as `RS-07` or `B-02` are rows of the contract: `docs/contract/` in the repository says what each asks for.
 
+pub mod api;
 pub mod candidate;
+pub mod case;
 pub mod faults;
 pub mod history;
+pub mod laws;
 mod text;
+pub mod weather;
 pub mod world;
 
 pub use candidate::Candidate;
+pub use case::Case;
 pub use faults::{Fault, Faults, Refusal, Rule, Verb};
 pub use history::{History, Write};
 pub use world::{Settings, World};

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use muster_simulation::Faults;
+use muster_simulation::weather::{ALL, SILENCE};
 
 use crate::common::{Random, each, in_virtual_time, pass};
 use crate::story::{Plot, tell};
-use crate::weather::{ALL, SILENCE};
+
 use crate::{judge, seeds};
 
 /// How soon the desired state is reached after a fault's end: a request that hangs is given up after 75 s, a refused

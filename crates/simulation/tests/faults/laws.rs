@@ -12,12 +12,12 @@ use futures::StreamExt as _;
 use http::Method;
 use muster_runtime::client::Form;
 use muster_simulation::faults::Unanswered;
+use muster_simulation::laws::sizes::Sizes;
 use muster_simulation::{Verb, World, Write};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::common::{is_being_deleted, name};
-use crate::sizes::Sizes;
 
 /// One write, as it was seen.
 #[derive(Clone, Debug)]

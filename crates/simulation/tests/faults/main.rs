@@ -11,11 +11,7 @@ mod failover;
 mod laws;
 mod lease;
 mod mixed;
-#[path = "../common/sizes.rs"]
-mod sizes;
 mod story;
-#[path = "../common/weather.rs"]
-mod weather;
 
 use common::seeds;
 

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use crate::common::{each, in_virtual_time};
+use muster_simulation::Faults;
+use muster_simulation::weather;
+
+use crate::common::{Random, each, in_virtual_time};
 use crate::story::{Plot, tell};
-use crate::weather::mixed;
 use crate::{judge, seeds};
 
 /// As for one fault alone: a mixture makes none of the waits longer, for each of them is bounded by itself.
@@ -17,7 +19,10 @@ const PLOT: Plot = Plot { rounds: 2, within: Duration::from_secs(150), classic: 
 #[test]
 fn any_mixture_of_faults_does_no_harm() {
     let seeds = seeds(6);
-    let told = each(&seeds, |seed| in_virtual_time(tell(*seed, PLOT, mixed)));
+    let mixture = |faults: &Faults, random: &mut Random| {
+        weather::mixed(weather::ALL, random).into_iter().for_each(|rule| faults.add(rule));
+    };
+    let told = each(&seeds, |seed| in_virtual_time(tell(*seed, PLOT, mixture)));
     let strikes: u64 = told.iter().map(|told| told.strikes).sum();
     assert!(strikes > 0);
     println!("{strikes} strikes, as asked after {:?}", told.iter().map(|told| told.longest).max());

@@ -10,8 +10,6 @@ mod judge;
 mod laws;
 mod mixed;
 mod recut;
-#[path = "../common/sizes.rs"]
-mod sizes;
 mod town;
 
 /// Fails with what each of the seeds broke, if any did.

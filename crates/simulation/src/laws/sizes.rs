@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use crate::common::number;
+use crate::api::number;
 
 /// The sizes since the generation that the controller has observed by the status on the server: a sync decides on that one or
 /// on a later one, and the versions of one object never go back.
-#[derive(Clone, Default)]
-pub(crate) struct Sizes {
+#[derive(Clone, Debug, Default)]
+pub struct Sizes {
     /// Each with its generation, oldest first.
     seen: Vec<(i64, i64)>,
 }
 
 impl Sizes {
     /// The object is this now.
-    pub(crate) fn note(&mut self, object: &Value) {
+    pub fn note(&mut self, object: &Value) {
         let generation = number(object, "/metadata/generation");
         if self.seen.last().is_none_or(|(last, _)| *last < generation) {
             self.seen.push((generation, number(object, "/spec/replicas")));
@@ -24,12 +24,14 @@ impl Sizes {
     }
 
     /// The largest of them.
-    pub(crate) fn most(&self) -> i64 {
+    #[must_use]
+    pub fn most(&self) -> i64 {
         self.seen.iter().map(|(_, replicas)| *replicas).max().unwrap_or_default()
     }
 
     /// The smallest of them.
-    pub(crate) fn least(&self) -> i64 {
+    #[must_use]
+    pub fn least(&self) -> i64 {
         self.seen.iter().map(|(_, replicas)| *replicas).min().unwrap_or_default()
     }
 }

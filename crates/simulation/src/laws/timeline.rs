@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use muster_simulation::world::EPOCH_NANOS;
-
-use crate::common::{condition, is_being_deleted, name, number};
-use crate::watcher::{Kind, Seen};
+use super::watcher::{Kind, Seen};
+use crate::api::{condition, is_being_deleted, name, number};
+use crate::world::EPOCH_NANOS;
 
 /// One line for each write.
-pub(crate) fn timeline(seen: &[Seen]) -> String {
+#[must_use]
+pub fn timeline(seen: &[Seen]) -> String {
     seen.iter().fold(String::new(), |mut text, each| {
         let _ = writeln!(text, "{}", line(each));
         text

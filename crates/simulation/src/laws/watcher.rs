@@ -1,41 +1,47 @@
 //! Everything that becomes of a Deployment, its ReplicaSets and their pods, as a watcher sees it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
-use muster_runtime::client::Form;
-use muster_simulation::World;
+use muster_runtime::client::{ClientError, Form};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::common::{DEPLOYMENTS, PODS, SETS};
+use crate::World;
+use crate::api::{DEPLOYMENTS, PODS, SETS};
 
 /// What is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Deployments.
     Deployment,
+    /// ReplicaSets.
     ReplicaSet,
+    /// Pods.
     Pod,
 }
 
 /// One write, as it was seen.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// How often the server had been restored.
-    pub(crate) epoch: u64,
+    pub epoch: u64,
     /// The object's resourceVersion after the write. Versions of all kinds are one order.
-    pub(crate) version: u64,
+    pub version: u64,
     /// Virtual milliseconds since the Unix epoch.
-    pub(crate) millis: i64,
-    pub(crate) kind: Kind,
+    pub millis: i64,
+    /// Of what.
+    pub kind: Kind,
     /// Whether this write removed it.
-    pub(crate) gone: bool,
-    pub(crate) object: Value,
+    pub gone: bool,
+    /// As it was written.
+    pub object: Value,
 }
 
 /// Watches of the three kinds.
-pub(crate) struct Watcher {
+#[derive(Debug)]
+pub struct Watcher {
     seen: Arc<Mutex<Vec<Seen>>>,
     epoch: Arc<AtomicU64>,
     tasks: Vec<JoinHandle<()>>,
@@ -43,25 +49,31 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// Begins to watch.
-    pub(crate) async fn start(world: &World) -> Self {
+    ///
+    /// # Errors
+    /// If the server refuses.
+    pub async fn start(world: &World) -> Result<Self, ClientError> {
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let epoch: Arc<AtomicU64> = Arc::default();
         let mut tasks = Vec::new();
         for (kind, path) in [(Kind::Deployment, DEPLOYMENTS), (Kind::ReplicaSet, SETS), (Kind::Pod, PODS)] {
             let path = format!("{path}?watch=true&timeoutSeconds=1000000");
             let client = world.client().clone();
-            let mut lines = client.watch(&path, Form::Full).await.unwrap();
+            let mut lines = client.watch(&path, Form::Full).await?;
             let (seen, epoch) = (Arc::clone(&seen), Arc::clone(&epoch));
             tasks.push(tokio::spawn(async move {
                 loop {
                     while let Some(Ok(line)) = lines.next().await {
-                        let mut event: Value = serde_json::from_slice(&line).unwrap();
-                        let object = event["object"].take();
-                        let version = object["metadata"]["resourceVersion"].as_str().unwrap();
+                        let Ok(mut event) = serde_json::from_slice::<Value>(&line) else { continue };
+                        let mut object = event["object"].take();
+                        // The longest part, which no law is about.
+                        object["metadata"]["managedFields"].take();
+                        let version = object["metadata"]["resourceVersion"].as_str();
+                        let Some(version) = version.and_then(|version| version.parse().ok()) else { continue };
                         let millis = client.clock().now().as_nanos() / 1_000_000;
-                        let (version, epoch) = (version.parse().unwrap(), epoch.load(Ordering::Relaxed));
+                        let epoch = epoch.load(Ordering::Relaxed);
                         let gone = event["type"] == "DELETED";
-                        seen.lock().unwrap().push(Seen { epoch, version, millis, kind, gone, object });
+                        lock(&seen).push(Seen { epoch, version, millis, kind, gone, object });
                     }
                     // The server was restored.
                     let Ok(again) = client.watch(&path, Form::Full).await else { return };
@@ -69,21 +81,26 @@ impl Watcher {
                 }
             }));
         }
-        Self { seen, epoch, tasks }
+        Ok(Self { seen, epoch, tasks })
     }
 
     /// The server was put back to an earlier version just now.
-    pub(crate) fn restored(&self) {
+    pub fn restored(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What was seen, in the order in which it was written.
-    pub(crate) fn end(self) -> Vec<Seen> {
+    #[must_use]
+    pub fn end(self) -> Vec<Seen> {
         for task in &self.tasks {
             task.abort();
         }
-        let mut seen = std::mem::take(&mut *self.seen.lock().unwrap());
+        let mut seen = std::mem::take(&mut *lock(&self.seen));
         seen.sort_by_key(|each| (each.epoch, each.version));
         seen
     }
+}
+
+fn lock(seen: &Mutex<Vec<Seen>>) -> MutexGuard<'_, Vec<Seen>> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

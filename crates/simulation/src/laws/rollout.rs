@@ -14,32 +14,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use muster_objects::Timestamp;
 use serde_json::Value;
 
-use crate::common::{condition, is_being_deleted, name, number};
-use crate::incidents::Done;
-use crate::sizes::Sizes;
-use crate::watcher::{Kind, Seen};
+use super::sizes::Sizes;
+use super::{Broken, Evidence, Kind, Law, Seen};
+use crate::api::{condition, is_being_deleted, name, number};
+use crate::world::EPOCH_NANOS;
 
 const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
 const MOST: &str = "/metadata/annotations/deployment.kubernetes.io~1max-replicas";
 
-/// What a watcher does not see.
-pub(crate) struct Evidence {
-    /// Pods whose first deletion was the controllers', and was answered.
-    pub(crate) deleted_by_controllers: BTreeSet<String>,
-    /// Pods that the controllers created without being told.
-    pub(crate) created_unanswered: BTreeSet<String>,
-    /// The versions of ReplicaSets that the controllers wrote without being told.
-    pub(crate) sets_unanswered: BTreeSet<u64>,
-    /// What was done by others.
-    pub(crate) done: Done,
-    /// Virtual milliseconds since the Unix epoch from which on whatever happens is told to the controllers at once.
-    pub(crate) told_from: i64,
+/// Checks a history of one Deployment. What was broken, each with the write that broke it.
+#[must_use]
+pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
+    Laws::check(seen, evidence)
 }
 
 /// The state of one Deployment, built up write by write.
-pub(crate) struct Laws<'s> {
+struct Laws<'s> {
     evidence: &'s Evidence,
-    min_ready: i64,
     /// Whether this is after the server was restored.
     restored: bool,
     deployment: Option<&'s Value>,
@@ -61,10 +52,10 @@ pub(crate) struct Laws<'s> {
     sizes: BTreeMap<&'s str, Sizes>,
     /// How many pods each ReplicaSet lost since it was last at rest.
     lost_of: BTreeMap<&'s str, i64>,
-    broken: Vec<String>,
+    broken: Vec<Broken>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bounds {
     generation: i64,
     most: i64,
@@ -72,25 +63,23 @@ struct Bounds {
 }
 
 impl<'s> Laws<'s> {
-    /// Checks a history of one Deployment. What was broken, each with the write that broke it.
-    pub(crate) fn check(seen: &'s [Seen], evidence: &'s Evidence, min_ready: i64) -> Vec<String> {
-        let mut laws = Self::new(evidence, min_ready);
+    fn check(seen: &'s [Seen], evidence: &'s Evidence) -> Vec<Broken> {
+        let mut laws = Self::new(evidence);
         let mut epoch = 0;
         for write in seen {
             if write.epoch > epoch {
                 // Nothing of before has been. What was decided on it may still be carried out.
                 epoch = write.epoch;
-                laws = Self { broken: laws.broken, restored: true, ..Self::new(evidence, min_ready) };
+                laws = Self { broken: laws.broken, restored: true, ..Self::new(evidence) };
             }
             laws.take(write);
         }
         laws.broken
     }
 
-    fn new(evidence: &'s Evidence, min_ready: i64) -> Self {
+    fn new(evidence: &'s Evidence) -> Self {
         Self {
             evidence,
-            min_ready,
             restored: false,
             deployment: None,
             generation: 0,
@@ -126,7 +115,7 @@ impl<'s> Laws<'s> {
                 }
                 put(&mut self.sets, write);
                 if by_another {
-                    self.note_excess(*self.bounds.last().unwrap());
+                    self.note_excess(self.newest());
                 }
                 self.sizes.entry(uid(object)).or_default().note(object);
             }
@@ -135,18 +124,18 @@ impl<'s> Laws<'s> {
         let Some(deployment) = self.deployment else { return };
 
         let active: Vec<&Value> = self.pods.values().copied().filter(|pod| is_active(pod)).collect();
-        let total = i64::try_from(active.len()).unwrap();
+        let total = count_of(active.len());
         let now = write.millis;
         let told_late = now < self.evidence.told_from;
         let names = |min_ready: i64| -> BTreeSet<&str> {
             active.iter().filter(|pod| is_available(pod, min_ready, now)).map(|pod| name(pod)).collect()
         };
-        let (ready, available) = (names(0), names(self.min_ready));
-        let count = i64::try_from(available.len()).unwrap();
+        let (ready, available) = (names(0), names(number(deployment, "/spec/minReadySeconds")));
+        let count = count_of(available.len());
         let taken = self.available.difference(&available).filter(|name| self.is_taken(name)).count();
         // Who is told late that a pod is ready no more takes it for available once its time has come.
         let went = if told_late { self.ready.difference(&ready) } else { self.available.difference(&available) };
-        self.lost += i64::try_from(went.filter(|name| !self.is_taken(name)).count()).unwrap();
+        self.lost += count_of(went.filter(|name| !self.is_taken(name)).count());
         (self.ready, self.available) = (ready, available);
         if write.kind == Kind::Deployment
             && !told_late
@@ -159,23 +148,27 @@ impl<'s> Laws<'s> {
         self.settle(deployment, total, count);
         if !told_late
             && self.is_at_rest()
-            && self.wanted() <= self.bounds.iter().map(|bounds| bounds.most).min().unwrap()
+            && self.wanted() <= self.bounds.iter().map(|bounds| bounds.most).min().unwrap_or_default()
         {
             self.added = 0;
         }
-        let most = self.bounds.iter().map(|bounds| bounds.most).max().unwrap();
-        let least = self.bounds.iter().map(|bounds| bounds.least).min().unwrap();
+        let most = self.bounds.iter().map(|bounds| bounds.most).max().unwrap_or_default();
+        let least = self.bounds.iter().map(|bounds| bounds.least).min().unwrap_or_default();
         let wanted = self.wanted();
         if wanted > most + self.added {
-            self.break_law(write, &format!("ReplicaSets want {wanted} pods, at most {most} are allowed"));
+            self.break_law(Law::Surge, write, &format!("ReplicaSets want {wanted} pods, at most {most} are allowed"));
         }
-        let unknown = i64::try_from(active.iter().filter(|pod| self.is_unknown(pod, now)).count()).unwrap();
+        let unknown = count_of(active.iter().filter(|pod| self.is_unknown(pod, now)).count());
         if total > most + unknown + self.added {
-            self.break_law(write, &format!("there are {total} pods, at most {most} are allowed"));
+            self.break_law(Law::Surge, write, &format!("there are {total} pods, at most {most} are allowed"));
         }
         if taken > 0 && count + self.lost < least {
             let lost = self.lost;
-            self.break_law(write, &format!("{count} pods are left available ({lost} lost), at least {least} must be"));
+            self.break_law(
+                Law::Availability,
+                write,
+                &format!("{count} pods are left available ({lost} lost), at least {least} must be"),
+            );
         }
         if deployment["spec"]["strategy"]["type"] == "Recreate" {
             self.one_set_runs(write);
@@ -195,18 +188,26 @@ impl<'s> Laws<'s> {
         }
         let of_owner = self.pods.values().filter(|pod| is_active(pod) && owner_uid(pod) == Some(owner));
         let unknown = of_owner.clone().filter(|pod| self.is_unknown(pod, write.millis)).count();
-        let [has, unknown] = [of_owner.count(), unknown].map(|count| i64::try_from(count).unwrap());
+        let [has, unknown] = [of_owner.count(), unknown].map(count_of);
         let Some(sizes) = self.sizes.get(owner) else { return };
         let (most, least) = (sizes.most(), sizes.least());
         let lost = self.lost_of.get(owner).copied().unwrap_or_default();
         if before.is_none() {
             if has > most + unknown {
-                self.break_law(write, &format!("its ReplicaSet has {has} pods ({unknown} unknown), and wants {most}"));
+                self.break_law(
+                    Law::Count,
+                    write,
+                    &format!("its ReplicaSet has {has} pods ({unknown} unknown), and wants {most}"),
+                );
             }
         } else if was_active && !self.is_taken(name(pod)) {
             *self.lost_of.entry(owner).or_default() += 1;
         } else if was_active && has + lost < least {
-            self.break_law(write, &format!("its ReplicaSet has {has} pods left ({lost} lost), and wants {least}"));
+            self.break_law(
+                Law::Count,
+                write,
+                &format!("its ReplicaSet has {has} pods left ({lost} lost), and wants {least}"),
+            );
         }
         self.forget_losses(owner, has, write.millis);
     }
@@ -240,6 +241,10 @@ impl<'s> Laws<'s> {
             && self.pods.get(name).is_none_or(|pod| is_being_deleted(pod))
     }
 
+    fn newest(&self) -> Bounds {
+        self.bounds.last().copied().unwrap_or_default()
+    }
+
     /// The bounds of the Deployment as it now is.
     fn note_bounds(&mut self, deployment: &Value) {
         let spec = &deployment["spec"];
@@ -255,7 +260,7 @@ impl<'s> Laws<'s> {
             }
         }
         let bounds = Bounds { generation, most: replicas + surge, least: (replicas - unavailable).max(0) };
-        let last = self.bounds.last().unwrap();
+        let last = self.newest();
         let changed = (last.most, last.least) != (bounds.most, bounds.least);
         let paused = spec["paused"] == true && generation > self.generation;
         self.generation = generation;
@@ -279,7 +284,7 @@ impl<'s> Laws<'s> {
 
     /// Drops earlier bounds once the newest are observed and kept.
     fn settle(&mut self, deployment: &Value, total: i64, available: i64) {
-        let newest = *self.bounds.last().unwrap();
+        let newest = self.newest();
         let observed = number(deployment, "/status/observedGeneration") >= newest.generation;
         // What is available and not reported yet, no controller can keep.
         let known = available.min(number(deployment, "/status/availableReplicas"));
@@ -294,7 +299,7 @@ impl<'s> Laws<'s> {
     fn is_at_rest(&self) -> bool {
         self.sets.values().all(|set| {
             let pods = self.pods.values().filter(|pod| is_active(pod) && hash(pod) == hash(set));
-            let has = i64::try_from(pods.count()).unwrap();
+            let has = count_of(pods.count());
             let observed = number(set, "/status/observedGeneration") == number(set, "/metadata/generation");
             observed && has == number(set, "/spec/replicas")
         })
@@ -308,7 +313,7 @@ impl<'s> Laws<'s> {
         let running = self.pods.values().filter(|pod| !is_over(pod) && !self.is_unknown(pod, write.millis));
         let sets: BTreeSet<&str> = running.filter_map(|pod| hash(pod)).collect();
         if sets.len() > 1 {
-            self.break_law(write, &format!("pods of {sets:?} run together"));
+            self.break_law(Law::Recreate, write, &format!("pods of {sets:?} run together"));
         }
     }
 
@@ -325,17 +330,19 @@ impl<'s> Laws<'s> {
             && after.is_none_or(|after| after < before)
             && (write.kind == Kind::ReplicaSet || self.sets.values().any(|set| revision(set) >= Some(before)))
         {
-            self.break_law(write, &format!("revision {before} became {after:?}"));
+            self.break_law(Law::Revision, write, &format!("revision {before} became {after:?}"));
         }
     }
 
-    fn break_law(&mut self, write: &Seen, law: &str) {
+    fn break_law(&mut self, law: Law, write: &Seen, how: &str) {
         let Seen { epoch: _, version, millis, kind, gone, object } = write;
         if self.restored && *millis < self.evidence.told_from {
             return;
         }
         let gone = if *gone { " (gone)" } else { "" };
-        self.broken.push(format!("{version} at {millis}: {kind:?} {}{gone}: {law}", name(object)));
+        let how =
+            format!("{version} at {} ms: {kind:?} {}{gone}: {how}", millis - EPOCH_NANOS / 1_000_000, name(object));
+        self.broken.push(Broken { law, version: *version, how });
     }
 }
 
@@ -377,7 +384,128 @@ fn hash(pod: &Value) -> Option<&str> {
 
 /// A bound in pods: a number, or a percentage of the replicas.
 fn pods_of(bound: &Value, replicas: i64, up: bool) -> i64 {
-    let Some(percent) = bound.as_str() else { return bound.as_i64().unwrap() };
-    let hundredths = percent.strip_suffix('%').unwrap().parse::<i64>().unwrap() * replicas;
+    let Some(percent) = bound.as_str() else { return bound.as_i64().unwrap_or_default() };
+    let percent = percent.strip_suffix('%').and_then(|percent| percent.parse::<i64>().ok()).unwrap_or_default();
+    let hundredths = percent * replicas;
     if up { (hundredths + 99) / 100 } else { hundredths / 100 }
+}
+
+fn count_of(items: usize) -> i64 {
+    i64::try_from(items).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Writes one after the other.
+    struct Writes(Vec<Seen>);
+
+    impl Writes {
+        fn write(&mut self, kind: Kind, object: Value, gone: bool) {
+            let version = u64::try_from(self.0.len()).unwrap() + 1;
+            let millis = EPOCH_NANOS / 1_000_000 + i64::try_from(version).unwrap() * 1_000;
+            self.0.push(Seen { epoch: 0, version, millis, kind, gone, object });
+        }
+
+        fn deployment(&mut self, strategy: &Value, replicas: i64) {
+            let object = json!({
+                "metadata": {"name": "web", "uid": "web", "generation": 1},
+                "spec": {"replicas": replicas, "strategy": strategy},
+                "status": {"observedGeneration": 1, "availableReplicas": replicas},
+            });
+            self.write(Kind::Deployment, object, false);
+        }
+
+        fn set(&mut self, name: &str, replicas: i64, revision: i64) {
+            let generation = self.0.len() + 1;
+            let object = json!({
+                "metadata": {
+                    "name": name, "uid": name, "generation": generation, "labels": {"pod-template-hash": name},
+                    "annotations": {"deployment.kubernetes.io/revision": revision.to_string()},
+                },
+                "spec": {"replicas": replicas}, "status": {"observedGeneration": generation, "replicas": replicas},
+            });
+            self.write(Kind::ReplicaSet, object, false);
+        }
+
+        /// Named after its ReplicaSet by its first letter.
+        fn pod(&mut self, name: &str, going: bool) {
+            let mut object = json!({
+                "metadata": {
+                    "name": name, "uid": name, "labels": {"pod-template-hash": name[..1]},
+                    "ownerReferences": [{"uid": name[..1], "controller": true}],
+                },
+                "status": {"phase": "Running", "conditions": [
+                    {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+                ]},
+            });
+            if going {
+                object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            }
+            self.write(Kind::Pod, object, false);
+        }
+    }
+
+    /// Each law is found to be broken by the one write that breaks it, and by none before it.
+    ///
+    /// Contract: SI-02
+    #[test]
+    fn each_law_is_broken_by_what_it_is_about() {
+        let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
+        let evidence = Evidence {
+            deleted_by_controllers: ["a1", "a2", "a3"].map(ToOwned::to_owned).into(),
+            ..Evidence::default()
+        };
+        type Step = fn(&mut Writes);
+        let cases: [(&Value, &[Law], Step); 8] = [
+            (&rolling, &[], |writes| {
+                writes.set("a", 2, 1);
+                writes.pod("a2", true);
+            }),
+            (&rolling, &[Law::Count], |writes| writes.pod("a2", true)),
+            (&rolling, &[Law::Surge], |writes| writes.set("b", 1, 2)),
+            (&rolling, &[Law::Count, Law::Surge], |writes| writes.pod("a4", false)),
+            (&rolling, &[Law::Availability], |writes| {
+                writes.set("a", 1, 1);
+                writes.pod("a1", true);
+                writes.pod("a2", true);
+            }),
+            (&rolling, &[Law::Revision], |writes| writes.set("a", 3, 0)),
+            (&json!({"type": "Recreate"}), &[Law::Recreate], |writes| {
+                // Its own size is no matter here.
+                writes.set("a", 2, 1);
+                writes.pod("a3", true);
+                writes.set("b", 1, 2);
+                writes.pod("b1", false);
+            }),
+            (&json!({"type": "Recreate"}), &[], |writes| {
+                writes.set("a", 0, 1);
+                for pod in ["a1", "a2", "a3"] {
+                    writes.pod(pod, true);
+                    let last = writes.0.last().unwrap().object.clone();
+                    writes.write(Kind::Pod, last, true);
+                }
+                writes.set("b", 1, 2);
+                writes.pod("b1", false);
+            }),
+        ];
+        for (at, (strategy, laws, step)) in cases.into_iter().enumerate() {
+            let mut writes = Writes(Vec::new());
+            writes.deployment(strategy, 3);
+            writes.set("a", 3, 1);
+            for pod in ["a1", "a2", "a3"] {
+                writes.pod(pod, false);
+            }
+            writes.deployment(strategy, 3);
+            assert_eq!(check(&writes.0, &evidence), [], "case {at}");
+            step(&mut writes);
+            let broken = check(&writes.0, &evidence);
+            let found: Vec<Law> = broken.iter().map(|broken| broken.law).collect();
+            assert_eq!(found, laws, "case {at}: {broken:?}");
+            assert!(broken.iter().all(|broken| broken.version == writes.0.len() as u64), "case {at}: {broken:?}");
+        }
+    }
 }

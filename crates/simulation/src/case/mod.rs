@@ -1,0 +1,164 @@
+//! A case: a whole simulated history as data, to be written down, replayed, and made smaller.
+//!
+//! ```yaml
+//! seed: 7
+//! podStartup: 200ms..800ms
+//! podShutdown: 1s
+//! operations:
+//! - at: 0s
+//!   do:
+//!     create:
+//!       apiVersion: apps/v1
+//!       kind: Deployment
+//!       metadata: {name: web}
+//!       spec: {...}
+//! - at: 4.2s
+//!   do: {delete-pod: 17}
+//! faults:
+//! - fault: answer-lost
+//!   client: controllers
+//!   verbs: [create]
+//!   resources: [pods]
+//!   nth: 3
+//! ```
+//!
+//! The seed is that of names, delays and jitter, and of the chance of the faults that have any. What an operation picks it
+//! says by a number of its own, so that leaving out one leaves the others as they were.
+
+mod draw;
+mod operation;
+mod play;
+mod shrink;
+mod story;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use muster_cluster::DelayRange;
+use serde::{Deserialize, Serialize};
+
+pub use draw::Profile;
+pub use operation::{Act, Operation, Target};
+pub use play::{End, PlayError, Played, play, play_alone};
+pub use shrink::{Shrunk, shrink};
+pub use story::story;
+
+use crate::faults::{Fault, Rule};
+use crate::text;
+use crate::world::Settings;
+
+/// Settings, operations and faults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Case {
+    /// Of everything that is left to chance.
+    pub seed: u64,
+    /// How many simulated nodes there are: 3 unless it is said.
+    #[serde(default = "three", skip_serializing_if = "is_three")]
+    pub nodes: u32,
+    /// How long a pod takes to become ready: 200 to 800 ms unless it is said.
+    #[serde(default = "startup", with = "text::range")]
+    pub pod_startup: Range<Duration>,
+    /// The longest time that a deleted pod keeps terminating: 1 s unless it is said.
+    #[serde(default = "shutdown", with = "text::duration")]
+    pub pod_shutdown: Duration,
+    /// What is done, in this order.
+    pub operations: Vec<Operation>,
+    /// What strikes requests. All of them end with the last operation, or with the last of their own ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Rule>,
+}
+
+fn three() -> u32 {
+    3
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_three(nodes: &u32) -> bool {
+    *nodes == three()
+}
+
+fn startup() -> Range<Duration> {
+    Duration::from_millis(200)..Duration::from_millis(800)
+}
+
+fn shutdown() -> Duration {
+    Duration::from_secs(1)
+}
+
+/// What is wrong with the text of a case.
+#[derive(Debug, thiserror::Error)]
+pub enum CaseError {
+    /// It is no YAML, or a field is not what it should be; says which, where, and what was expected.
+    #[error("{0}")]
+    Text(#[from] serde_saphyr::Error),
+    /// The operations are not in the order of their times.
+    #[error("operations[{0}].at: found {1:?}, which is before the operation before it ({2:?})")]
+    Order(usize, Duration, Duration),
+}
+
+impl Case {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// Where a field is missing, unknown, or not what it should be.
+    pub fn read(yaml: &str) -> Result<Self, CaseError> {
+        let case: Self = serde_saphyr::from_str(yaml)?;
+        for (at, pair) in case.operations.windows(2).enumerate() {
+            if pair[1].at < pair[0].at {
+                return Err(CaseError::Order(at + 1, pair[1].at, pair[0].at));
+            }
+        }
+        Ok(case)
+    }
+
+    /// As YAML, which reads as the same.
+    ///
+    /// # Panics
+    /// Never: everything in a case has a form in YAML.
+    #[must_use]
+    pub fn written(&self) -> String {
+        serde_saphyr::to_string(self).expect("a case has a form in YAML")
+    }
+
+    /// Whether nothing but users disturbs it.
+    #[must_use]
+    pub fn is_undisturbed(&self) -> bool {
+        self.faults.is_empty() && !self.operations.iter().any(|operation| operation.act.is_incident())
+    }
+
+    /// Whether the server is put back to an earlier version.
+    #[must_use]
+    pub fn is_restored(&self) -> bool {
+        self.operations.iter().any(|operation| operation.act == Act::Restore)
+    }
+
+    /// When the last of the faults is over, since the beginning.
+    fn faults_end(&self) -> Duration {
+        let ends = self.faults.iter().filter_map(|rule| rule.until);
+        let operations = self.operations.iter().map(|operation| operation.at);
+        ends.chain(operations).max().unwrap_or_default()
+    }
+
+    /// How long after the faults all that has happened meanwhile is told.
+    fn news(&self) -> Duration {
+        let silent =
+            |rule: &Rule| matches!(rule.fault, Fault::Stall | Fault::BookmarkLost | Fault::BookmarkOld | Fault::Lost);
+        match self.is_undisturbed() {
+            true => Duration::ZERO,
+            // A watch that says nothing, or a list without its end, is believed for as long as it was asked for.
+            false if self.faults.iter().any(silent) => Duration::from_secs(700),
+            // A request that hangs is given up after 75 s.
+            false => Duration::from_secs(80),
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            nodes: self.nodes,
+            pod_startup: DelayRange::new(self.pod_startup.start, self.pod_startup.end),
+            pod_shutdown: self.pod_shutdown,
+            ..Settings::seeded(self.seed)
+        }
+    }
+}

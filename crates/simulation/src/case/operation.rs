@@ -1,0 +1,222 @@
+//! What is done in a case, by users, machines and others.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::api::{Api, DEPLOYMENTS, NODES, PODS, SETS, is_being_deleted, name, number, owner};
+use crate::faults::Faults;
+use crate::laws::{Done, Watcher};
+use crate::text;
+use crate::world::World;
+
+/// One thing that is done at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Operation {
+    /// When, since the beginning; no earlier than the one before it.
+    #[serde(with = "text::duration")]
+    pub at: Duration,
+    /// What.
+    #[serde(rename = "do")]
+    pub act: Act,
+}
+
+/// What is done. A number that picks one of several counts on from the first again where there are fewer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum Act {
+    /// A Deployment is created.
+    Create(Value),
+    /// A Deployment gets a merge patch.
+    Patch(Target),
+    /// A Deployment is scaled by its subresource `scale`, as by an autoscaler.
+    Scale {
+        /// Its name.
+        deployment: String,
+        /// To this size.
+        replicas: u64,
+    },
+    /// One of the pods that have an owner is deleted.
+    DeletePod(u64),
+    /// One of them goes on in another way.
+    FailPod {
+        /// Which.
+        pod: u64,
+        /// The annotation `muster.dev/fate`.
+        fate: String,
+    },
+    /// One of the nodes, but never the first, throws out all that it runs.
+    TaintNode(u64),
+    /// Every node takes pods again.
+    HealNodes,
+    /// There are this many nodes from now on: those that go are dead, and their pods with them.
+    Nodes(u32),
+    /// The server forgets its history.
+    Compact,
+    /// The server notes the present version, for `restore`.
+    Remember,
+    /// The server is put back to the version that was noted last.
+    Restore,
+    /// The server goes away: connections break, new ones are refused.
+    ServerAway,
+    /// The server comes back.
+    ServerBack,
+    /// Somebody else sets the size of one of the ReplicaSets: to this, or to what its status says that it has.
+    Resize {
+        /// Which.
+        set: u64,
+        /// The size.
+        replicas: Option<u64>,
+    },
+    /// Somebody else makes a pod for one of the ReplicaSets.
+    OtherPod {
+        /// Which.
+        set: u64,
+        /// Whether it has an owner reference, or is to be adopted.
+        owned: bool,
+    },
+}
+
+/// An object, and a merge patch of it (RFC 7386).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The name of a Deployment.
+    pub deployment: String,
+    /// What of it changes.
+    pub merge: Value,
+}
+
+impl Act {
+    /// Whether it is no user's doing.
+    #[must_use]
+    pub fn is_incident(&self) -> bool {
+        match self {
+            Self::Create(_) | Self::Patch(_) | Self::DeletePod(_) | Self::FailPod { .. } => false,
+            Self::TaintNode(_) | Self::HealNodes => false,
+            Self::Scale { .. } | Self::Nodes(_) | Self::Compact | Self::Remember | Self::Restore => true,
+            Self::ServerAway | Self::ServerBack | Self::Resize { .. } | Self::OtherPod { .. } => true,
+        }
+    }
+}
+
+/// Where operations are done.
+pub(super) struct Scene<'w> {
+    pub(super) world: &'w World,
+    pub(super) watcher: &'w Watcher,
+    pub(super) faults: &'w Faults,
+    /// The version to restore.
+    pub(super) remembered: Option<u64>,
+    pub(super) done: Done,
+}
+
+impl Scene<'_> {
+    /// Does it. What the server refuses, or has no object for, is left undone.
+    pub(super) async fn act(&mut self, act: &Act) {
+        let api = Api::of(self.world);
+        self.done.times += u64::from(act.is_incident());
+        match act {
+            Act::Create(object) => drop(api.post(DEPLOYMENTS, object).await),
+            Act::Patch(Target { deployment, merge }) => {
+                api.merge(&format!("{DEPLOYMENTS}/{deployment}"), merge).await;
+            }
+            Act::Scale { deployment, replicas } => {
+                let scale = json!({"spec": {"replicas": replicas}});
+                api.merge(&format!("{DEPLOYMENTS}/{deployment}/scale"), &scale).await;
+            }
+            Act::DeletePod(which) => {
+                if let Some(pod) = some_pod(api, *which).await {
+                    api.delete(&format!("{PODS}/{}", name(&pod)), None).await;
+                }
+            }
+            Act::FailPod { pod, fate } => {
+                if let Some(pod) = some_pod(api, *pod).await {
+                    let patch = json!({"metadata": {"annotations": {"muster.dev/fate": fate}}});
+                    api.merge(&format!("{PODS}/{}", name(&pod)), &patch).await;
+                }
+            }
+            Act::TaintNode(which) => {
+                let nodes = api.list(NODES).await;
+                if let Some(node) = nodes.get(1..).and_then(|others| pick(others, *which)) {
+                    let taint = json!([{"key": "broken", "effect": "NoExecute"}]);
+                    api.merge(&format!("{NODES}/{}", name(node)), &json!({"spec": {"taints": taint}})).await;
+                }
+            }
+            Act::HealNodes => heal_nodes(api).await,
+            Act::Nodes(count) => self.world.set_nodes(*count),
+            Act::Compact => self.world.storage().compact(),
+            Act::Remember => self.remembered = Some(self.world.storage().version()),
+            Act::Restore => {
+                if let Some(version) = self.remembered
+                    && self.world.storage().restore(version).is_ok()
+                {
+                    self.watcher.restored();
+                }
+            }
+            Act::ServerAway => self.faults.go_away(),
+            Act::ServerBack => self.faults.come_back(),
+            Act::Resize { set, replicas } => self.resize(api, *set, *replicas).await,
+            Act::OtherPod { set, owned } => self.other_pod(api, *set, *owned).await,
+        }
+    }
+
+    async fn resize(&mut self, api: Api<'_>, set: u64, replicas: Option<u64>) {
+        let Some(set) = some_set(api, set).await else { return };
+        let size = replicas.map_or_else(|| json!(number(&set, "/status/replicas")), |replicas| json!(replicas));
+        let patch = json!({"spec": {"replicas": size}});
+        let (status, written) = api.merge(&format!("{SETS}/{}", name(&set)), &patch).await;
+        let version = written["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+        if status == 200 {
+            self.done.sets.extend::<Option<u64>>(version);
+        }
+    }
+
+    async fn other_pod(&mut self, api: Api<'_>, set: u64, owned: bool) {
+        let Some(set) = some_set(api, set).await else { return };
+        let (status, made) = api.post(PODS, &pod_of(&set, owned)).await;
+        if status == 201 {
+            self.done.pods.insert(name(&made).to_owned());
+        }
+    }
+}
+
+/// Takes away every taint.
+pub(super) async fn heal_nodes(api: Api<'_>) {
+    for node in api.list(NODES).await {
+        if node["spec"].get("taints").is_some() {
+            api.merge(&format!("{NODES}/{}", name(&node)), &json!({"spec": {"taints": null}})).await;
+        }
+    }
+}
+
+async fn some_pod(api: Api<'_>, which: u64) -> Option<Value> {
+    let mut pods = api.list(PODS).await;
+    pods.retain(|pod| owner(pod).is_some() && !is_being_deleted(pod));
+    pick(&pods, which).cloned()
+}
+
+async fn some_set(api: Api<'_>, which: u64) -> Option<Value> {
+    let mut sets = api.list(SETS).await;
+    sets.retain(|set| !is_being_deleted(set));
+    pick(&sets, which).cloned()
+}
+
+fn pick<T>(from: &[T], which: u64) -> Option<&T> {
+    let at = which.checked_rem(u64::try_from(from.len()).ok()?)?;
+    from.get(usize::try_from(at).ok()?)
+}
+
+/// A pod of a ReplicaSet, with an owner reference or without.
+fn pod_of(set: &Value, owned: bool) -> Value {
+    let mut pod = set["spec"]["template"].clone();
+    pod["metadata"]["generateName"] = json!("other-");
+    if owned {
+        pod["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set["metadata"]["name"],
+            "uid": set["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+        }]);
+    }
+    pod
+}

@@ -1,0 +1,289 @@
+//! Plays a case in virtual time, and judges it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use http::Method;
+use muster_inspect::explain::Role;
+use muster_inspect::history::History;
+use muster_objects::ObjectKey;
+use muster_runtime::explain::Kind;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use super::operation::{Scene, heal_nodes};
+use super::{Act, Case};
+use crate::api::{Api, DEPLOYMENTS, PODS, SETS, condition, name, number, pass};
+use crate::faults::{Faults, Struck, Verb};
+use crate::history::Write;
+use crate::laws::{self, Broken, Done, Evidence, Law, Seen, Watcher};
+use crate::world::{CONTROLLERS, World};
+
+/// By which of its ends a rollout has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every pod is of the last template, and available.
+    Complete,
+    /// `progressDeadlineSeconds` have passed without progress.
+    DeadlineExceeded,
+}
+
+/// What is left of a case.
+#[derive(Debug)]
+pub struct Played {
+    /// How the rollout of the last template ended; none where it did not.
+    pub end: Option<End>,
+    /// The laws that were broken.
+    pub broken: Vec<Broken>,
+    /// What became of the objects, in the order in which it was written.
+    pub seen: Vec<Seen>,
+    /// Where a law was broken: what the controllers decided in their last syncs of the Deployment and of its ReplicaSets.
+    pub decided: Vec<History>,
+    /// Every write.
+    pub writes: Vec<Write>,
+    /// What struck requests and watches.
+    pub struck: Vec<Struck>,
+    /// How many requests, watches and objects were struck.
+    pub strikes: u64,
+    /// Virtual time from the beginning to the end.
+    pub lasted: Duration,
+}
+
+/// Plays a case on this thread, in a virtual time of its own.
+///
+/// # Errors
+/// If a runtime cannot be built, or as [`play`].
+pub fn play_alone(case: &Case) -> Result<Played, PlayError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+    Ok(runtime.block_on(play(case))?)
+}
+
+/// Why a case was not played.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// The system gives no more.
+    #[error("a runtime cannot be built: {0}")]
+    Runtime(#[from] std::io::Error),
+    /// The server in this process refuses.
+    #[error("the world cannot be started: {0}")]
+    World(#[from] muster_runtime::client::ClientError),
+}
+
+/// Plays a case and judges it. To be called inside a current-thread runtime whose time is paused.
+///
+/// # Errors
+/// If the world cannot be started, which in one process means that it is broken.
+pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError> {
+    let begun = Instant::now();
+    let faults = Faults::seeded(case.seed);
+    case.faults.iter().for_each(|rule| faults.add(rule.clone()));
+    // Undisturbed, nothing stands between the controllers and the server.
+    let on_the_way = (!case.is_undisturbed()).then(|| faults.clone());
+    let world = World::start(crate::Settings { faults: on_the_way, ..case.settings() }).await?;
+    let watcher = Watcher::start(&world).await?;
+    let mut scene =
+        Scene { world: &world, watcher: &watcher, faults: &faults, remembered: None, done: Done::default() };
+    for operation in &case.operations {
+        sleep_until(begun + operation.at).await;
+        scene.act(&operation.act).await;
+    }
+    let done = scene.done;
+    let Some(web) = deployment_of(case) else {
+        let lasted = begun.elapsed();
+        let (writes, struck) = (world.history().since(0), faults.struck());
+        world.stop().await;
+        let strikes = faults.strikes();
+        let (broken, seen, decided) = (Vec::new(), Vec::new(), Vec::new());
+        return Ok(Played { end: None, broken, seen, decided, writes, struck, strikes, lasted });
+    };
+    sleep_until(begun + case.faults_end()).await;
+    faults.end();
+    let api = Api::of(&world);
+    // A case that was cut short still comes to its end.
+    world.set_nodes(case.nodes);
+    heal_nodes(api).await;
+    if api.get(&web).await.is_some_and(|web| web["spec"]["paused"] == true) {
+        api.merge(&web, &json!({"spec": {"paused": null}})).await;
+    }
+    // From here on, or from the beginning, what happens is told at once.
+    let over = if case.is_undisturbed() { 0 } else { millis(&world) };
+    let told_from = over + i64::try_from(case.news().as_millis()).unwrap_or(i64::MAX);
+
+    let mut broken = Vec::new();
+    let ended = ends(&world, case, &web).await;
+    let end = match ended {
+        Ok(end) => Some(end),
+        // A watch that is resumed from a version that the restored server has passed by then shows nothing of what was
+        // lost, here as with client-go: until the audit at the resync (B-07) nobody knows. What was done is judged.
+        Err(_) if case.is_restored() => None,
+        Err(last) => {
+            broken.push(Broken::at_the_end(Law::Ends, &format!("no end: {last}")));
+            None
+        }
+    };
+    // A pod with a fate of its own goes on crashing, and is told of.
+    let good = is_good(&api.get(&web).await.unwrap_or_default()) && !is_any_fated(api).await;
+    if end == Some(End::DeadlineExceeded) && good {
+        let law = "the last template is good, and was not rolled out in time";
+        broken.push(Broken::at_the_end(Law::Ends, law));
+    }
+    if end == Some(End::Complete) && good {
+        // Long enough for statuses, Events and the history's end. An Event that was refused is tried again 11 times,
+        // 10 s apart.
+        let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
+        pass(events_end.max(case.news())).await;
+        let before = world.history().len();
+        pass(Duration::from_secs(300)).await;
+        let after = world.history().since(before);
+        let still = after.iter().filter(is_ours);
+        broken.extend(still.map(|write| Broken::at_the_end(Law::Quiet, &format!("still writes: {write}"))));
+    }
+    broken.extend(templates_twice(&api.list(SETS).await));
+    let writes = world.history().since(0);
+    if case.is_undisturbed() {
+        let conflicts = writes.iter().filter(is_ours).filter(|write| write.status == 409);
+        broken.extend(conflicts.map(|write| Broken::at_the_end(Law::Conflict, &format!("conflict: {write}"))));
+    }
+
+    let mut deleted_by_controllers = deleted_by_controllers(&writes);
+    // They do not know that these are gone.
+    let deleted_unanswered = unanswered(&faults, Verb::Delete);
+    deleted_by_controllers.retain(|pod| !deleted_unanswered.contains(pod));
+    let created_unanswered = unanswered(&faults, Verb::Create);
+    let sets_unanswered = sets_unanswered(&faults);
+    let strikes = faults.strikes() + done.times;
+    let evidence = Evidence { deleted_by_controllers, created_unanswered, sets_unanswered, done, told_from };
+    let seen = watcher.end();
+    broken.extend(laws::rollout::check(&seen, &evidence));
+    let lasted = begun.elapsed();
+    let decided = if broken.is_empty() { Vec::new() } else { decided(&world, &seen) };
+    world.stop().await;
+    Ok(Played { end, broken, seen, decided, writes, struck: faults.struck(), strikes, lasted })
+}
+
+/// What was decided of whatever was seen.
+fn decided(world: &World, seen: &[Seen]) -> Vec<History> {
+    let objects: BTreeSet<(bool, &str)> = seen
+        .iter()
+        .filter(|seen| seen.kind != laws::Kind::Pod)
+        .map(|seen| (seen.kind == laws::Kind::Deployment, name(&seen.object)))
+        .collect();
+    let told = objects.into_iter().filter_map(|(is_deployment, name)| {
+        let kind = if is_deployment { Kind::Deployment } else { Kind::ReplicaSet };
+        let key = ObjectKey::new("default", name);
+        world.explainer().history(kind, &key, Role::Unelected, None).ok()
+    });
+    told.collect()
+}
+
+fn millis(world: &World) -> i64 {
+    world.client().clock().now().as_nanos() / 1_000_000
+}
+
+/// The path of the Deployment that the case is about: the first that is created.
+fn deployment_of(case: &Case) -> Option<String> {
+    let mut created = case.operations.iter().filter_map(|operation| match &operation.act {
+        Act::Create(object) => Some(name(object)),
+        _ => None,
+    });
+    created.next().map(|name| format!("{DEPLOYMENTS}/{name}"))
+}
+
+/// Waits for the end of the rollout. After faults its deadline may have passed for them, and it goes on. After a restore there
+/// may be none: the last template may be gone, and the Deployment paused.
+async fn ends(world: &World, case: &Case, path: &str) -> Result<End, String> {
+    let looks = if case.is_restored() { 500 } else { 3_600 };
+    let api = Api::of(world);
+    // A pod that was rejected or crashes is tried again after up to five minutes, and every try is progress.
+    let mut web = Value::Null;
+    for look in 0..looks {
+        web = api.get(path).await.ok_or("the Deployment is gone")?;
+        let good = is_good(&web);
+        match end(&web, good) {
+            Some(End::DeadlineExceeded) if !case.is_undisturbed() && good && !is_any_fated(api).await => {}
+            Some(end) => return Ok(end),
+            None => {}
+        }
+        // Virtual time costs nothing, but looking does.
+        pass(Duration::from_millis(if look < 200 { 200 } else { 1_000 })).await;
+    }
+    Err(web["status"].to_string())
+}
+
+/// Whether the template of a Deployment is one whose pods become ready, and stay so.
+fn is_good(web: &Value) -> bool {
+    !web["spec"]["template"]["metadata"]["annotations"]["muster.dev/fate"].is_string()
+}
+
+/// Whether a pod does not go on as its template has it.
+async fn is_any_fated(api: Api<'_>) -> bool {
+    let pods = api.list(PODS).await;
+    pods.iter().any(|pod| pod["metadata"]["annotations"]["muster.dev/fate"].is_string())
+}
+
+/// By which end a Deployment's rollout has ended, if it has. Pods that do not stay ready can be enough for it to be
+/// complete for a moment, which its condition remembers.
+fn end(web: &Value, good: bool) -> Option<End> {
+    let observed = web["status"]["observedGeneration"] == web["metadata"]["generation"];
+    let replicas = number(web, "/spec/replicas");
+    let all = ["updatedReplicas", "replicas", "availableReplicas"];
+    if observed && all.iter().all(|field| number(web, &format!("/status/{field}")) == replicas) {
+        return Some(End::Complete);
+    }
+    let progressing = condition(web, "Progressing");
+    // It was complete, and a pod has failed since.
+    let updated = all[..2].iter().all(|field| number(web, &format!("/status/{field}")) == replicas);
+    if observed && (updated || !good) && progressing["reason"] == "NewReplicaSetAvailable" {
+        return Some(End::Complete);
+    }
+    (observed && progressing["status"] == "False" && progressing["reason"] == "ProgressDeadlineExceeded")
+        .then_some(End::DeadlineExceeded)
+}
+
+/// Whether the controllers sent it.
+fn is_ours(write: &&Write) -> bool {
+    write.who == CONTROLLERS
+}
+
+/// The pods that the controllers, and not somebody else, deleted first.
+fn deleted_by_controllers(writes: &[Write]) -> BTreeSet<String> {
+    let mut first = BTreeMap::new();
+    for write in writes.iter().filter(|write| write.method == Method::DELETE && write.status == 200) {
+        if write.resource() == "pods" {
+            let name = write.path.rsplit('/').next().unwrap_or_default();
+            first.entry(name.to_owned()).or_insert(write.who);
+        }
+    }
+    first.into_iter().filter(|(_, who)| *who == CONTROLLERS).map(|(name, _)| name).collect()
+}
+
+/// The pods that the controllers have created, or deleted, without an answer.
+fn unanswered(faults: &Faults, verb: Verb) -> BTreeSet<String> {
+    let unanswered = faults.unanswered().into_iter();
+    let of_pods = unanswered.filter(|each| each.target.verb == verb && each.target.resource == "pods");
+    let names = of_pods.map(|each| if verb == Verb::Create { name(&each.answer).to_owned() } else { each.target.name });
+    names.collect()
+}
+
+/// The versions of ReplicaSets that the controllers have written without an answer.
+fn sets_unanswered(faults: &Faults) -> BTreeSet<u64> {
+    let unanswered = faults.unanswered().into_iter().filter(|each| each.target.resource == "replicasets");
+    unanswered.filter_map(|each| each.answer["metadata"]["resourceVersion"].as_str()?.parse().ok()).collect()
+}
+
+/// ReplicaSets with the template of another.
+fn templates_twice(sets: &[Value]) -> Vec<Broken> {
+    let mut templates = BTreeMap::new();
+    let mut twice = Vec::new();
+    for set in sets {
+        let mut template = set["spec"]["template"].clone();
+        if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
+            labels.remove("pod-template-hash");
+        }
+        if let Some(other) = templates.insert(template.to_string(), name(set)) {
+            let law = format!("{other} and {} have one template", name(set));
+            twice.push(Broken::at_the_end(Law::Templates, &law));
+        }
+    }
+    twice
+}

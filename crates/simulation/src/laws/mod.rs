@@ -1,0 +1,101 @@
+//! What must hold, whatever strikes: judged over everything that was written.
+
+pub mod rollout;
+pub mod sizes;
+mod timeline;
+mod watcher;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+pub use timeline::timeline;
+pub use watcher::{Kind, Seen, Watcher};
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Law {
+    /// There are never more pods, nor do ReplicaSets want more, than replicas and surge allow.
+    Surge,
+    /// The controllers never leave fewer pods available than must be.
+    Availability,
+    /// A ReplicaSet's controller never makes a pod too many, nor takes one too many.
+    Count,
+    /// With the strategy Recreate pods of two ReplicaSets never run together.
+    Recreate,
+    /// Revisions only rise.
+    Revision,
+    /// A rollout ends: complete where its template is good, or at its deadline.
+    Ends,
+    /// Once it is complete nothing is written.
+    Quiet,
+    /// No two ReplicaSets have one template.
+    Templates,
+    /// The controllers never conflict with each other.
+    Conflict,
+}
+
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Surge => "surge",
+            Self::Availability => "availability",
+            Self::Count => "count",
+            Self::Recreate => "recreate",
+            Self::Revision => "revision",
+            Self::Ends => "ends",
+            Self::Quiet => "quiet",
+            Self::Templates => "templates",
+            Self::Conflict => "conflict",
+        })
+    }
+}
+
+/// A law that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Which.
+    pub law: Law,
+    /// By which version of which object; 0 where that shows at the end only.
+    pub version: u64,
+    /// How, for a person.
+    pub how: String,
+}
+
+impl Broken {
+    /// One that shows when all is over.
+    pub(crate) fn at_the_end(law: Law, how: &str) -> Self {
+        Self { law, version: 0, how: how.to_owned() }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.law, self.how)
+    }
+}
+
+/// What a watcher does not see.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// Pods whose first deletion was the controllers', and was answered.
+    pub deleted_by_controllers: BTreeSet<String>,
+    /// Pods that the controllers created without being told.
+    pub created_unanswered: BTreeSet<String>,
+    /// The versions of ReplicaSets that the controllers wrote without being told.
+    pub sets_unanswered: BTreeSet<u64>,
+    /// What was done by others.
+    pub done: Done,
+    /// Virtual milliseconds since the Unix epoch from which on whatever happens is told to the controllers at once.
+    pub told_from: i64,
+}
+
+/// What was done that is not the controllers' doing.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// How often something happened that is no user's doing.
+    pub times: u64,
+    /// The versions of ReplicaSets that others wrote.
+    pub sets: BTreeSet<u64>,
+    /// Pods that others made.
+    pub pods: BTreeSet<String>,
+}

@@ -1,0 +1,116 @@
+//! A case is data: it is written, read and replayed, and each of its faults stands by itself.
+
+use std::time::Duration;
+
+use muster_simulation::case::{Act, Case, Played, Profile, shrink, story};
+use muster_simulation::faults::{Fault, Rule, Struck, Verb};
+
+use crate::common::{each, seeds};
+use crate::{lines, told, told as told_of, weather};
+
+/// What is read from a case's YAML is the case, and its history the same, byte for byte.
+///
+/// Contract: SI-01
+#[test]
+fn a_case_is_written_and_read_and_replayed_byte_for_byte() {
+    let weather = weather();
+    let seeds = seeds(12);
+    let differ = each(&seeds, |seed| {
+        let case = Profile::Rollouts.case(*seed, Some(&weather));
+        let yaml = case.written();
+        let read = Case::read(&yaml).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{yaml}"));
+        assert_eq!(read, case, "seed {seed}:\n{yaml}");
+        lines(&told(&case)) != lines(&told(&read))
+    });
+    assert!(!differ.contains(&true));
+}
+
+/// What has struck by chance, written down as one fault for each strike, gives the same history again. Without one of them, the
+/// others still strike what they struck before that one.
+///
+/// Contract: SI-01
+#[test]
+fn what_has_struck_can_be_named_one_by_one() {
+    let weather = weather();
+    let seeds = seeds(12);
+    let named = each(&seeds, |seed| {
+        let case = Profile::Rollouts.case(*seed, Some(&weather));
+        let played = told(&case);
+        let until = case.faults.iter().filter_map(|rule| rule.until).max();
+        let faults: Vec<Rule> = played.struck.iter().map(|struck| Rule { until, ..struck.rule() }).collect();
+        if faults.is_empty() {
+            return 0;
+        }
+        let again = told(&Case { faults: faults.clone(), ..case.clone() });
+        let [one, two] = [&played, &again].map(lines);
+        for (at, (one, two)) in one.iter().zip(&two).enumerate() {
+            assert_eq!(one, two, "seed {seed}, write {at}");
+        }
+        // How long is looked on when all is over depends on which faults there are, struck or not.
+        assert!(two.len() <= one.len() && two.len() > one.len() / 3, "seed {seed}: {} of {}", two.len(), one.len());
+
+        let last = faults.len() - 1;
+        let fewer = told(&Case { faults: faults[..last].to_vec(), ..case });
+        let struck: Vec<_> = played.struck.iter().take(last).map(|struck| (struck.at, struck.rule())).collect();
+        let then: Vec<_> = fewer.struck.iter().take(last).map(|struck| (struck.at, struck.rule())).collect();
+        assert_eq!(struck, then, "seed {seed}");
+        faults.len()
+    });
+    assert!(named.iter().sum::<usize>() > 100, "{named:?}");
+}
+
+/// Contract: SI-01
+#[test]
+fn a_file_that_is_no_case_is_told_what_is_wrong_with_it() {
+    let case = Profile::Rollouts.case(1, None).written();
+    for (text, said) in [
+        (case.replacen("seed: 1", "seed: one", 1), "seed"),
+        (case.replacen("podShutdown", "podShutDown", 1), "podShutDown"),
+        (case.replacen("at: 0s", "at: soon", 1), "soon"),
+        (case.replacen("at: 0s", "at: 1h", 1), "operations[1].at"),
+        ("- 1".to_owned(), "expected mapping"),
+    ] {
+        let error = Case::read(&text).expect_err(&text).to_string();
+        assert!(error.contains(said), "{said}: {error}");
+    }
+}
+
+/// What matters is one creation without an answer: of a long case with many faults there remain the Deployment, of one pod,
+/// and that fault.
+///
+/// Contract: SI-03
+#[test]
+fn what_does_not_matter_is_taken_out_of_a_case() {
+    let case = Profile::Rollouts.case(LONG, Some(&weather()));
+    assert!(case.operations.len() > 5 && case.faults.len() > 5, "{}", case.written());
+    let is_lost = |struck: &Struck| {
+        let target = &struck.target;
+        struck.fault == Fault::AnswerLost && target.verb == Verb::Create && target.resource == "pods"
+    };
+    let bad = |played: &Played| played.struck.iter().any(is_lost);
+    let mut sizes = Vec::new();
+    let mut told = |case: &Case, _: usize| sizes.push(case.operations.len() + case.faults.len());
+    let shrunk = shrink(&case, &bad, 1_000, &mut told).expect("a world").expect("it is so at first");
+    let Case { operations, faults, pod_startup, pod_shutdown, .. } = &shrunk.case;
+    assert_eq!((operations.len(), faults.len()), (1, 1), "{}", shrunk.case.written());
+    assert_eq!((pod_startup.end, *pod_shutdown), (Duration::ZERO, Duration::ZERO));
+    assert!(matches!(&operations[0].act, Act::Create(web) if web["spec"]["replicas"] == 1), "{operations:?}");
+    assert!(sizes.is_sorted_by(|one, other| one >= other), "{sizes:?}");
+    assert!(bad(&told_of(&shrunk.case)));
+
+    let story = story(&shrunk.case, &shrunk.played);
+    let at = |word: &str| story.find(word).unwrap_or_else(|| panic!("{word}:\n{story}"));
+    assert!(at("done     {\"create\"") < at("struck   answer-lost: controllers create pods"), "{story}");
+    assert!(at("struck   ") < at("Pod "), "{story}");
+}
+
+/// A seed with a mixture in which creations of pods lose their answers.
+const LONG: u64 = 8;
+
+/// Contract: SI-03
+#[test]
+fn a_case_that_breaks_no_law_is_not_made_smaller() {
+    let case = Profile::Rollouts.case(1, None);
+    let found = shrink(&case, &|played| !played.broken.is_empty(), 10, &mut |_, _| {}).expect("a world");
+    assert!(found.is_none());
+}
