@@ -20,6 +20,7 @@ use crate::export::Export;
 use crate::faults::FaultsCommand;
 use crate::page::{PageArguments, PageFlags};
 use crate::shadow::ShadowCommand;
+use crate::simulate::Simulate;
 use crate::snapshot::SnapshotCommand;
 use crate::tree::RolloutCommand;
 
@@ -78,6 +79,8 @@ pub(crate) enum Command {
     /// Make a cluster of `muster up` fail, to see what its controllers do: stale caches, broken watches, a failover
     #[command(subcommand)]
     Faults(FaultsCommand),
+    /// Play many histories of a cluster in virtual time, with users and faults from a seed, and judge each
+    Simulate(Simulate),
     /// Save a cluster of `muster up` into a file, and bring it back
     #[command(subcommand)]
     Snapshot(SnapshotCommand),

@@ -23,6 +23,7 @@ mod reason;
 mod requests;
 mod rollout;
 mod shadow;
+mod simulate;
 mod snapshot;
 mod tree;
 mod up;
@@ -75,6 +76,8 @@ fn main() -> ExitCode {
     }
     match &cli.command {
         Command::ControllerManager(flags) => flags.start_log(),
+        // What warns of faults is what is asked for.
+        Command::Simulate(_) if std::env::var_os("RUST_LOG").is_none() => {}
         // Warnings by default; RUST_LOG=info tells what the controllers do.
         _ => {
             let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
@@ -82,6 +85,9 @@ fn main() -> ExitCode {
         }
     }
 
+    if let Command::Simulate(arguments) = &cli.command {
+        return simulate::run(arguments);
+    }
     let mut runtime = match &cli.command {
         // It waits for one server nearly all of the time, and several threads would wake one another for each answer.
         Command::ControllerManager(_) => tokio::runtime::Builder::new_current_thread(),
@@ -109,7 +115,7 @@ fn main() -> ExitCode {
             Command::Faults(command) => faults::run(command).await,
             Command::Snapshot(command) => snapshot::run(command).await,
             Command::Export(arguments) => export::run(arguments).await,
-            Command::Shadow(_) | Command::Completions { .. } => Ok(()),
+            Command::Shadow(_) | Command::Simulate(_) | Command::Completions { .. } => Ok(()),
         }
     });
     // What still runs (a watch, a connection) is not waited for.

@@ -1,0 +1,339 @@
+//! `muster simulate`: many histories of a cluster in virtual time, judged by the laws that must hold whatever strikes.
+//!
+//! ```text
+//!   seeds --> threads, each with a virtual time of its own: case -> play -> what was broken --> report
+//!                                                                  |
+//!                                                case file <-- shrink, story
+//! ```
+//!
+//! What goes to standard output is the same for the same arguments, and how fast it went to standard error.
+
+mod report;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use muster_simulation::case::{self, Case, PlayError, Played, play_alone, shrink, story};
+use muster_simulation::weather::{self, Weather};
+
+use self::report::{Found, Report};
+use crate::cli::Output;
+use crate::usage;
+
+const EXAMPLES: &str = "\
+Examples:
+  # A thousand rollouts, each disturbed by its users and by one kind of fault, or by several
+  muster simulate --cases 1000
+
+  # Without faults; or with these only
+  muster simulate --cases 100 --faults none
+  muster simulate --cases 100 --faults slow-watches,lost-answers
+
+  # For an hour, from another seed on, as JSON
+  muster simulate --minutes 60 --cases 1000000 --seed 5000000 --output json
+
+  # One history once more, told as a story; and the smallest one that breaks the same law
+  muster simulate --replay case-17.yaml
+  muster simulate --replay case-17.yaml --shrink
+
+It exits 0 where no law was broken, 1 where one was, and 2 where the arguments or a file are wrong.";
+
+/// How many cases are played to make one smaller.
+const TRIES: usize = 2_000;
+/// How often a line is printed where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// What `muster simulate` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Simulate {
+    /// How many histories
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    cases: u64,
+
+    /// How many at once: as many as there are cores, unless it is said
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZero<usize>>,
+
+    /// The seed of the first; the others count on from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// What they are about
+    #[arg(long, value_enum, default_value_t = Profile::Rollouts)]
+    profile: Profile,
+
+    /// Which faults strike: `all`, `none`, or names from the list that a wrong name prints
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = Faults::parse)]
+    faults: Faults,
+
+    /// End after this time, although there are more cases
+    #[arg(long, value_name = "N")]
+    minutes: Option<f64>,
+
+    /// Play the case in this file, in place of others
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "jobs"])]
+    replay: Option<PathBuf>,
+
+    /// Make each case that breaks a law as small as can be
+    #[arg(long)]
+    shrink: bool,
+
+    /// Where the cases that break a law are written
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    save: PathBuf,
+
+    /// How to print the result
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// What cases are about.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Profile {
+    /// One Deployment that is rolled: good and bad templates, sizes, bounds, pauses, rollbacks, pods and nodes that fail
+    Rollouts,
+}
+
+/// Which faults strike; none at all, where there are none.
+#[derive(Debug, Clone)]
+struct Faults(Option<Vec<Weather>>);
+
+impl Faults {
+    fn parse(text: &str) -> Result<Self, String> {
+        let known = || weather::ALL.iter().chain([&weather::SILENCE]).chain(weather::OTHERS).copied();
+        match text {
+            "none" => return Ok(Self(None)),
+            "all" => return Ok(Self(Some(known().collect()))),
+            _ => {}
+        }
+        let named = |name: &str| {
+            Weather::named(name).ok_or_else(|| {
+                let all = known().map(|weather| format!("\n  {:<28}{}", weather.name, weather.about));
+                format!("found {name:?}, expected all, none, or some of{}", all.collect::<String>())
+            })
+        };
+        text.split(',').map(|name| named(name.trim())).collect::<Result<Vec<_>, _>>().map(|found| Self(Some(found)))
+    }
+}
+
+impl From<Profile> for case::Profile {
+    fn from(profile: Profile) -> Self {
+        match profile {
+            Profile::Rollouts => Self::Rollouts,
+        }
+    }
+}
+
+/// Runs `muster simulate`.
+pub(crate) fn run(arguments: &Simulate) -> ExitCode {
+    let outcome = match &arguments.replay {
+        Some(file) => replay(arguments, file),
+        None => simulate(arguments),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether no law was broken.
+fn simulate(arguments: &Simulate) -> Result<bool> {
+    if arguments.minutes.is_some_and(|minutes| !minutes.is_finite() || minutes <= 0.0) {
+        bail!("--minutes: expected a number above 0");
+    }
+    // Before the hours that what is written there may take.
+    std::fs::create_dir_all(&arguments.save).with_context(|| format!("--save {}", arguments.save.display()))?;
+    let (begun, cpu) = (Instant::now(), usage::cpu_seconds());
+    let jobs = arguments.jobs.map_or_else(usage::cores, NonZero::get);
+    let mut report = Report::of(arguments.seed);
+    let mut broken = Vec::new();
+    play_all(arguments, jobs, |seed, weather, case, played| {
+        report.add(&Found::of(seed, weather, &played));
+        if !played.broken.is_empty() {
+            broken.push((seed, case, played));
+        }
+        report.histories
+    })?;
+    // In the order of the seeds, whichever thread was first.
+    broken.sort_by_key(|(seed, ..)| *seed);
+    for (seed, case, played) in &broken {
+        let file = arguments.save.join(format!("case-{seed}.yaml"));
+        write(&file, &case.written())?;
+        report.broke(*seed, &file, played);
+        if arguments.shrink {
+            let (smaller, told) = shrunk(case, played)?;
+            let file = arguments.save.join(format!("case-{seed}-shrunk.yaml"));
+            write(&file, &smaller.written())?;
+            report.shrunk(&file, told);
+        }
+    }
+    match arguments.output {
+        Output::Json => println!("{}", serde_json::to_string(&report)?),
+        Output::Text => print!("{report}"),
+    }
+    report.speed(begun.elapsed(), usage::cpu_seconds() - cpu, jobs);
+    Ok(broken.is_empty())
+}
+
+/// Plays the cases on so many threads, and hands on what became of each; `taken` says how many there have been.
+fn play_all(
+    arguments: &Simulate,
+    jobs: usize,
+    mut taken: impl FnMut(u64, &'static str, Case, Played) -> u64,
+) -> Result<()> {
+    let next = AtomicU64::new(0);
+    let ends = arguments.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0));
+    let (sender, receiver) = mpsc::sync_channel(jobs);
+    let mut progress = Progress::new(arguments.cases);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            let (next, sender) = (&next, sender.clone());
+            let work = move || {
+                loop {
+                    let nth = next.fetch_add(1, Ordering::Relaxed);
+                    if nth >= arguments.cases || ends.is_some_and(|ends| Instant::now() >= ends) {
+                        return;
+                    }
+                    let seed = arguments.seed.wrapping_add(nth);
+                    if sender.send((seed, play_one(arguments, seed))).is_err() {
+                        return;
+                    }
+                }
+            };
+            let thread = std::thread::Builder::new().stack_size(crate::STACK);
+            thread.spawn_scoped(scope, work).context("a thread cannot be started")?;
+        }
+        drop(sender);
+        let (mut strikes, mut virtual_time) = (0, Duration::ZERO);
+        for (seed, played) in &receiver {
+            let (weather, case, played) = played.map_err(|error| anyhow!("seed {seed}: {error}"))?;
+            strikes += played.strikes;
+            virtual_time += played.lasted;
+            let histories = taken(seed, weather, case, played);
+            let days = virtual_time.as_secs_f64() / 86_400.0;
+            progress.show(histories, &format!("histories, {days:.1} days of virtual time, {strikes} strikes"));
+        }
+        Ok(())
+    })
+}
+
+fn play_one(arguments: &Simulate, seed: u64) -> Result<(&'static str, Case, Played), PlayError> {
+    let Faults(weather) = &arguments.faults;
+    let profile = case::Profile::from(arguments.profile);
+    let case = profile.case(seed, weather.as_deref());
+    let name = weather.as_deref().map_or("none", |weather| case::Profile::weather_of(seed, weather));
+    let played = play_alone(&case)?;
+    Ok((name, case, played))
+}
+
+/// Plays the case of a file, and tells it. Whether no law was broken.
+fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
+    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let case = Case::read(&text).with_context(|| file.display().to_string())?;
+    let (case, played) = on_a_thread(move || {
+        let played = play_alone(&case)?;
+        Ok((case, played))
+    })?;
+    let mut report = Report::of(case.seed);
+    report.add(&Found::of(case.seed, "of the file", &played));
+    let mut told = story(&case, &played);
+    if !played.broken.is_empty() {
+        report.broke(case.seed, file, &played);
+        if arguments.shrink {
+            let (smaller, story) = shrunk(&case, &played)?;
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            let file = arguments.save.join(format!("{stem}-shrunk.yaml"));
+            write(&file, &smaller.written())?;
+            report.shrunk(&file, story);
+            told.clear();
+        }
+    }
+    match arguments.output {
+        Output::Json => println!("{}", serde_json::to_string(&report)?),
+        Output::Text => print!("{told}{report}"),
+    }
+    Ok(played.broken.is_empty())
+}
+
+/// The smallest case that breaks the same law as this one, and its story.
+fn shrunk(case: &Case, played: &Played) -> Result<(Case, String)> {
+    let Some(law) = played.broken.first().map(|broken| broken.law) else { bail!("the case breaks no law") };
+    let case = case.clone();
+    on_a_thread(move || {
+        let mut progress = Progress::new(TRIES as u64);
+        let (operations, faults) = (case.operations.len(), case.faults.len());
+        let mut told = |smaller: &Case, tried: usize| {
+            let what = format!(
+                "shrinking: {} operations (of {operations}), {} faults (of {faults})",
+                smaller.operations.len(),
+                smaller.faults.len()
+            );
+            progress.show(tried as u64, &what);
+        };
+        let breaks = |played: &Played| played.broken.iter().any(|broken| broken.law == law);
+        let found = shrink(&case, &breaks, TRIES, &mut told)?;
+        Ok(found.map(|shrunk| (story(&shrunk.case, &shrunk.played), shrunk.case)))
+    })?
+    .map(|(told, case)| (case, told))
+    .context("the case breaks a law only sometimes, which is an error of this program")
+}
+
+/// On a thread whose stack is large enough for a world.
+fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, PlayError> + Send + 'static) -> Result<T> {
+    let thread = std::thread::Builder::new().stack_size(crate::STACK).spawn(work);
+    let thread = thread.context("a thread cannot be started")?;
+    Ok(thread.join().map_err(|_| anyhow!("the simulation panicked"))??)
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    std::fs::write(file, text).with_context(|| format!("{}: cannot be written", file.display()))
+}
+
+/// What is shown meanwhile: a bar on a terminal, a line now and then elsewhere.
+struct Progress {
+    bar: Option<ProgressBar>,
+    all: u64,
+    last: Instant,
+}
+
+impl Progress {
+    fn new(all: u64) -> Self {
+        let bar = io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} (about {eta} more)");
+            ProgressBar::new(all).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        Self { bar, all, last: Instant::now() }
+    }
+
+    fn show(&mut self, done: u64, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
+            bar.set_message(what.to_owned());
+        } else if self.last.elapsed() >= LINE_EVERY {
+            self.last = Instant::now();
+            // Standard error may be closed.
+            let _ = writeln!(io::stderr(), "{done} of {}: {what}", self.all);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

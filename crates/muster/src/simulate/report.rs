@@ -1,0 +1,197 @@
+//! What the histories of `muster simulate` come to.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use muster_simulation::case::{End, Played};
+use muster_simulation::faults::Fault;
+use serde::Serialize;
+
+/// What of one history is counted.
+pub(super) struct Found {
+    seed: u64,
+    weather: &'static str,
+    end: Option<End>,
+    strikes: u64,
+    writes: u64,
+    lasted: Duration,
+    /// How often each fault struck each kind of request.
+    met: BTreeMap<(String, String), u64>,
+}
+
+impl Found {
+    pub(super) fn of(seed: u64, weather: &'static str, played: &Played) -> Self {
+        let mut met = BTreeMap::new();
+        for struck in &played.struck {
+            let verb = format!("{:?}", struck.target.verb).to_lowercase();
+            *met.entry((name(&struck.fault), format!("{verb} {}", struck.target.resource))).or_default() += 1;
+        }
+        let Played { end, strikes, lasted, .. } = *played;
+        Self { seed, weather, end, strikes, writes: played.writes.len() as u64, lasted, met }
+    }
+}
+
+/// What a fault is called in a case.
+fn name(fault: &Fault) -> String {
+    match serde_json::to_value(fault) {
+        Ok(serde_json::Value::Object(fields)) => {
+            let of = |value: &serde_json::Value| match value {
+                serde_json::Value::String(what) if !what.ends_with('s') => format!(" {what}"),
+                serde_json::Value::Object(inner) => {
+                    inner.keys().next().map(|key| format!(" {key}")).unwrap_or_default()
+                }
+                _ => String::new(),
+            };
+            fields.iter().map(|(key, value)| format!("{key}{}", of(value))).collect()
+        }
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+/// What all of them come to. It depends on nothing but the arguments.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Report {
+    first_seed: u64,
+    last_seed: u64,
+    pub(super) histories: u64,
+    complete: u64,
+    deadline_exceeded: u64,
+    writes: u64,
+    strikes: u64,
+    virtual_seconds: f64,
+    weather: BTreeMap<&'static str, Counts>,
+    /// How often each fault struck each kind of request.
+    coverage: BTreeMap<String, BTreeMap<String, u64>>,
+    broken: Vec<Broke>,
+    #[serde(skip)]
+    virtual_time: Duration,
+}
+
+/// Of one kind of weather.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Counts {
+    histories: u64,
+    strikes: u64,
+    complete: u64,
+    deadline_exceeded: u64,
+    broken: u64,
+}
+
+/// A history in which a law was broken.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Broke {
+    seed: u64,
+    laws: Vec<String>,
+    case: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shrunk: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    story: Option<String>,
+}
+
+impl Report {
+    pub(super) fn of(first_seed: u64) -> Self {
+        Self {
+            first_seed,
+            last_seed: first_seed,
+            histories: 0,
+            complete: 0,
+            deadline_exceeded: 0,
+            writes: 0,
+            strikes: 0,
+            virtual_seconds: 0.0,
+            weather: BTreeMap::new(),
+            coverage: BTreeMap::new(),
+            broken: Vec::new(),
+            virtual_time: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn add(&mut self, found: &Found) {
+        let (complete, late) =
+            (u64::from(found.end == Some(End::Complete)), u64::from(found.end == Some(End::DeadlineExceeded)));
+        self.last_seed = self.last_seed.max(found.seed);
+        self.histories += 1;
+        self.complete += complete;
+        self.deadline_exceeded += late;
+        self.writes += found.writes;
+        self.strikes += found.strikes;
+        self.virtual_time += found.lasted;
+        self.virtual_seconds = self.virtual_time.as_secs_f64();
+        let counts = self.weather.entry(found.weather).or_default();
+        counts.histories += 1;
+        counts.strikes += found.strikes;
+        counts.complete += complete;
+        counts.deadline_exceeded += late;
+        for ((fault, request), times) in &found.met {
+            *self.coverage.entry(fault.clone()).or_default().entry(request.clone()).or_default() += times;
+        }
+    }
+
+    /// A law was broken in this history, which was written into a file.
+    pub(super) fn broke(&mut self, seed: u64, file: &Path, played: &Played) {
+        let laws = played.broken.iter().map(ToString::to_string).collect();
+        self.broken.push(Broke { seed, laws, case: file.display().to_string(), shrunk: None, story: None });
+    }
+
+    /// The last of them was made smaller.
+    pub(super) fn shrunk(&mut self, file: &Path, story: String) {
+        if let Some(last) = self.broken.last_mut() {
+            (last.shrunk, last.story) = (Some(file.display().to_string()), Some(story));
+        }
+    }
+
+    /// Says how fast it went.
+    pub(super) fn speed(&self, took: Duration, cpu_seconds: f64, jobs: usize) {
+        const YEAR: f64 = 365.25 * 86_400.0;
+        let rate = self.histories as f64 / took.as_secs_f64();
+        let years = self.virtual_seconds / YEAR / (cpu_seconds / 3_600.0);
+        eprintln!(
+            "took {:.1} s with {jobs} jobs: {rate:.1} histories/s, {years:.2} cluster-years per core-hour",
+            took.as_secs_f64()
+        );
+    }
+}
+
+/// A table of the weather, and what was broken.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// How many of the broken laws of one history are printed.
+        const LAWS: usize = 5;
+        let Self { first_seed, last_seed, histories, complete, deadline_exceeded, writes, strikes, .. } = self;
+        writeln!(f, "{:<28}{:>10}{:>10}{:>10}{:>12}", "FAULTS", "HISTORIES", "STRIKES", "COMPLETE", "AT DEADLINE")?;
+        for (name, counts) in &self.weather {
+            let Counts { histories, strikes, complete, deadline_exceeded, .. } = counts;
+            writeln!(f, "{name:<28}{histories:>10}{strikes:>10}{complete:>10}{deadline_exceeded:>12}")?;
+        }
+        writeln!(f)?;
+        for Broke { seed, laws, case, shrunk, story } in &self.broken {
+            writeln!(f, "seed {seed} broke {} laws: {case}", laws.len())?;
+            for law in laws.iter().take(LAWS) {
+                writeln!(f, "  {law}")?;
+            }
+            if let (Some(shrunk), Some(story)) = (shrunk, story) {
+                writeln!(f, "  as small as can be: {shrunk}\n\n{story}")?;
+            }
+        }
+        let days = self.virtual_seconds / 86_400.0;
+        writeln!(
+            f,
+            "{histories} histories (seeds {first_seed} to {last_seed}), {days:.1} days of virtual time, {writes} writes, \
+             {strikes} strikes"
+        )?;
+        let broken = self.broken.len();
+        let laws = match broken {
+            0 => "no law was broken".to_owned(),
+            1 => "one broke a law".to_owned(),
+            _ => format!("{broken} broke a law"),
+        };
+        writeln!(f, "{complete} rollouts complete, {deadline_exceeded} at their deadline; {laws}")
+    }
+}

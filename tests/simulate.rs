@@ -1,0 +1,103 @@
+//! `muster simulate`, as it is started from a shell.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn simulate(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+    command.current_dir(folder).arg("simulate").args(arguments);
+    command.env_remove("RUST_LOG").output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+/// The same seed gives the same report, however many threads there are.
+///
+/// Contract: SI-04
+#[test]
+fn histories_are_played_and_counted_the_same_way_twice() {
+    let folder = TempDir::new().expect("a folder");
+    let [one, two] = ["1", "2"]
+        .map(|jobs| simulate(folder.path(), &["--cases", "6", "--seed", "5", "--jobs", jobs, "--output", "json"]));
+    assert_eq!(one.status.code(), Some(0), "{}", text(&one.stderr));
+    assert_eq!(text(&one.stdout), text(&two.stdout));
+    let report: Value = serde_json::from_slice(&one.stdout).expect("JSON");
+    assert_eq!((&report["histories"], &report["firstSeed"], &report["lastSeed"]), (&6.into(), &5.into(), &10.into()));
+    assert!(report["strikes"].as_u64() > Some(0) && report["virtualSeconds"].as_f64() > Some(100.0), "{report}");
+    let ended = report["complete"].as_u64().unwrap() + report["deadlineExceeded"].as_u64().unwrap();
+    assert_eq!((ended, report["broken"].as_array().map(Vec::len)), (6, Some(0)), "{report}");
+    let told = text(&one.stderr);
+    assert!(told.contains("histories/s") && told.contains("cluster-years per core-hour"), "{told}");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "no law was broken");
+}
+
+/// Contract: SI-01, SI-04
+#[test]
+fn a_case_from_a_file_is_played_and_told_in_order() {
+    let folder = TempDir::new().expect("a folder");
+    let case = "\
+seed: 4
+operations:
+- at: 0s
+  do:
+    create:
+      apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: shop}
+      spec:
+        replicas: 2
+        selector: {matchLabels: {app: shop}}
+        template:
+          metadata: {labels: {app: shop}}
+          spec: {containers: [{name: c, image: nginx}]}
+- at: 5s
+  do: {patch: {deployment: shop, merge: {spec: {replicas: 3}}}}
+faults:
+- {fault: answer-lost, client: controllers, verbs: [create], resources: [pods], nth: 2}
+";
+    std::fs::write(folder.path().join("case.yaml"), case).expect("a file");
+    let played = simulate(folder.path(), &["--replay", "case.yaml"]);
+    let told = text(&played.stdout);
+    assert_eq!(played.status.code(), Some(0), "{told}{}", text(&played.stderr));
+    let at = |word: &str| told.find(word).unwrap_or_else(|| panic!("{word}:\n{told}"));
+    let lost = at("struck   answer-lost: controllers create pods shop-");
+    assert!(at("done     {\"create\"") < lost && lost < at("done     {\"patch\""), "{told}");
+    assert!(told.contains("1 rollouts complete, 0 at their deadline; no law was broken"), "{told}");
+
+    for (text_of_case, said) in [
+        (case.replace("answer-lost", "answer-found"), "answer-found"),
+        (case.replace("at: 5s", "at: 5"), "is not a duration"),
+        (case.replace("seed: 4", "seed: 4\nnode: 3"), "node"),
+    ] {
+        std::fs::write(folder.path().join("case.yaml"), text_of_case).expect("a file");
+        let refused = simulate(folder.path(), &["--replay", "case.yaml"]);
+        let error = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{error}");
+        assert!(error.contains("case.yaml") && error.contains(said), "{said}: {error}");
+    }
+}
+
+/// Contract: SI-04
+#[test]
+fn arguments_that_are_wrong_are_told_with_what_was_expected() {
+    let folder = TempDir::new().expect("a folder");
+    for (arguments, said) in [
+        (&["--faults", "rain"][..], &["found \"rain\"", "slow-watches", "node-loss"][..]),
+        (&["--cases", "0"], &["--cases", "1.."]),
+        (&["--minutes", "0"], &["--minutes", "above 0"]),
+        (&["--replay", "none.yaml"], &["none.yaml", "No such file"]),
+        (&["--replay", "none.yaml", "--seed", "3"], &["--replay", "--seed"]),
+    ] {
+        let refused = simulate(folder.path(), arguments);
+        let error = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {error}");
+        for word in said {
+            assert!(error.contains(word), "{arguments:?}: {word}: {error}");
+        }
+    }
+}
