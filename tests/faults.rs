@@ -23,6 +23,10 @@ tests! {
     nothing_is_lost_where_watches_are_cut: "kubectl",
     what_cannot_be_done_is_refused_with_its_reason: "kubectl",
     what_is_asked_wrongly_is_not_sent,
+    a_plan_strikes_the_requests_that_it_names_and_no_others: "kubectl",
+    a_slow_watch_is_as_slow_as_was_asked: "kubectl",
+    a_server_goes_away_and_forgets_by_plan: "kubectl",
+    a_plan_that_is_wrong_is_told_with_its_field,
 }
 
 /// The longest that anything is waited for: many times what it takes on a busy machine.
@@ -145,6 +149,165 @@ fn what_is_asked_wrongly_is_not_sent() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");
         assert!(text(&output.stderr).contains(said), "{arguments:?}: {}", text(&output.stderr));
     }
+}
+
+/// The second ConfigMap that kubectl creates is refused, and the fourth one's answer is lost. All else is as without faults: for
+/// others, for what the cluster itself does, and once the faults are taken away.
+///
+/// Contract: API-39
+fn a_plan_strikes_the_requests_that_it_names_and_no_others() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let plan = "\
+faults:
+- {fault: {refuse: denied}, client: kubectl, verbs: [create], resources: [configmaps], namespace: default, nth: 2}
+- {fault: answer-lost, client: kubectl, verbs: [create], resources: [configmaps], nth: 4}
+";
+    let (plan, log) = (write(folder.path(), "plan.yaml", plan), folder.path().join("strikes"));
+    let log_flag = log.to_string_lossy().into_owned();
+    let cluster = Cluster::start(&["--nodes", "1", "--faults", &plan, "--faults-log", &log_flag]);
+    let create = |name: &str| {
+        let kubeconfig = cluster.kubeconfig();
+        let mut command = Command::new("kubectl");
+        command.arg("--kubeconfig").arg(kubeconfig).args(["create", "configmap", name]);
+        command.output().expect("kubectl runs")
+    };
+    let created: Vec<(bool, String)> = ["one", "two", "three", "four", "five"]
+        .iter()
+        .map(|name| {
+            let output = create(name);
+            (output.status.success(), text(&output.stderr))
+        })
+        .collect();
+    let succeeded: Vec<bool> = created.iter().map(|(succeeded, _)| *succeeded).collect();
+    assert_eq!(succeeded, [true, false, true, false, true], "{created:?}");
+    assert!(created[1].1.contains("denied the request"), "{created:?}");
+    // The second was never created; the fourth was.
+    let names = cluster.kubectl(&["get", "configmaps", "-o", "name"]);
+    assert!(names.contains("/four") && !names.contains("/two"), "{names}");
+
+    let strikes: Vec<Value> = fs::read_to_string(&log)
+        .expect("the log")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect();
+    let told: Vec<(&str, &Value)> =
+        strikes.iter().map(|strike| (strike["name"].as_str().unwrap(), &strike["fault"])).collect();
+    assert_eq!(told, [("two", &serde_json::json!({"refuse": "denied"})), ("four", &"answer-lost".into())]);
+    let Value::Object(first) = &strikes[0] else { panic!("{strikes:?}") };
+    assert!(first["client"].as_str().is_some_and(|client| client.starts_with("kubectl/")), "{first:?}");
+    assert_eq!(
+        (&first["verb"], &first["resource"], &first["namespace"]),
+        (&"create".into(), &"configmaps".into(), &"default".into())
+    );
+    assert!(first["user"].as_str().is_some_and(|user| !user.is_empty()), "{first:?}");
+
+    let kubeconfig = cluster.kubeconfig().to_string_lossy().into_owned();
+    let ask = |arguments: &[&str]| {
+        let output = faults(arguments, &kubeconfig);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let asked: Vec<Value> = ask(&["strikes"]).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(asked, strikes);
+    let listed = ask(&["list"]);
+    assert!(listed.contains("# 2 strikes so far") && listed.contains("refuse: denied"), "{listed}");
+    assert_eq!(ask(&["clear"]), "no faults; 2 strikes so far\n");
+    assert!(create("six").status.success());
+    // Counted from when it is added.
+    let second = write(
+        folder.path(),
+        "second.yaml",
+        "faults: [{fault: reset, client: kubectl, resources: [configmaps], nth: 1}]",
+    );
+    ask(&["add", &second]);
+    assert!(!create("seven").status.success());
+    assert!(create("seven").status.success(), "it never arrived before");
+}
+
+/// Contract: API-39
+fn a_slow_watch_is_as_slow_as_was_asked() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let plan = write(folder.path(), "plan.yaml", "faults: [{fault: {lag: 2s..3s}, verbs: [watch], resources: [pods]}]");
+    let cluster = Cluster::start(&["--nodes", "0", "--faults", &plan]);
+    let mut watch = Watch::start(&cluster);
+    let begun = Instant::now();
+    cluster.kubectl(&["run", "slow", "--image=nginx"]);
+    cluster.kubectl(&["get", "pod", "slow"]);
+    watch.read(|seen| seen.owners.contains_key(""));
+    assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
+    let listed = faults(&["strikes"], &cluster.kubeconfig().to_string_lossy());
+    let lags: Vec<Value> = text(&listed.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(
+        lags.iter().any(|strike| strike["fault"]["lag"].as_str().is_some_and(|lag| lag.starts_with('2'))),
+        "{lags:?}"
+    );
+}
+
+/// Contract: API-39
+fn a_server_goes_away_and_forgets_by_plan() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let cluster = Cluster::start(&["--nodes", "0"]);
+    let kubeconfig = cluster.kubeconfig().to_string_lossy().into_owned();
+    let version = cluster.kubectl(&["get", "namespace", "default", "-o", "jsonpath={.metadata.resourceVersion}"]);
+    cluster.kubectl(&["create", "configmap", "before"]);
+    let raw = |path: &str| {
+        let mut command = Command::new("kubectl");
+        command.args(["--kubeconfig", &kubeconfig, "get", "--raw", path]).output().expect("kubectl runs")
+    };
+    let plan = "operations: [{at: 0s, do: compact}, {at: 0s, do: server-away}]\nclock: {behind: 1h}\n";
+    let added = faults(&["add", &write(folder.path(), "away.yaml", plan)], &kubeconfig);
+    assert!(added.status.success(), "{}", text(&added.stderr));
+    let begun = Instant::now();
+    while raw("/readyz").status.success() {
+        assert!(begun.elapsed() < PATIENCE, "it is not away");
+    }
+    assert!(!raw("/api/v1/pods").status.success());
+    // It is told by the way that no fault strikes.
+    let list = faults(&["list", "-o", "json"], &kubeconfig);
+    let seen: Value = serde_json::from_slice(&list.stdout).expect("JSON");
+    assert_eq!((&seen["faults"]["away"], &seen["faults"]["plan"]["clock"]["behind"]), (&true.into(), &"3600s".into()));
+    assert!(faults(&["clear"], &kubeconfig).status.success());
+    assert_eq!(text(&raw("/readyz").stdout), "ok");
+    let old = raw(&format!("/api/v1/configmaps?watch=true&timeoutSeconds=1&resourceVersion={version}"));
+    let said = text(&old.stdout) + &text(&old.stderr);
+    assert!(said.contains("too old resource version"), "{said}");
+}
+
+/// Contract: API-39
+fn a_plan_that_is_wrong_is_told_with_its_field() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = folder.path().join("data").to_string_lossy().into_owned();
+    for (plan, more, said) in [
+        ("faults: [{fault: resett}]", &[][..], "resett"),
+        ("faults: [{fault: reset, perMille: 1001}]", &[], "faults[0].perMille: found 1001"),
+        ("faults: [{fault: reset, nth: 0}]", &[], "faults[0].nth: found 0"),
+        ("operations: [{at: 1s, do: rest}]", &[], "rest"),
+        ("operations: [{at: 1s, every: 1ms, do: compact}]", &[], "operations[0].every"),
+        ("operations: [{at: 1s, do: restore}]", &["--data-dir", &data], "not possible with --data-dir"),
+        ("clock: {ahead: soon}", &[], "soon"),
+        ("fault: reset", &[], "fault"),
+    ] {
+        let file = write(folder.path(), "plan.yaml", plan);
+        let kubeconfig = folder.path().join("kubeconfig").to_string_lossy().into_owned();
+        let up = ["up", "--listen", "127.0.0.1:0", "--kubeconfig", &kubeconfig, "--faults", &file];
+        let output = muster(&[&up[..], more].concat());
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{plan}: {error}");
+        assert!(error.contains("--faults") && error.contains(said), "{plan}: {error}");
+    }
+    let output = muster(&["up", "--faults", "rain"]);
+    let error = text(&output.stderr);
+    assert!(error.contains("rain: expected a file, or a preset: flaky-network, slow-watch"), "{error}");
+    let output = muster(&["faults", "presets"]);
+    let presets = text(&output.stdout);
+    for name in presets.lines().filter_map(|line| line.split_whitespace().next()) {
+        let yaml = text(&muster(&["faults", "presets", name]).stdout);
+        let file = write(folder.path(), "preset.yaml", &yaml);
+        // It is read before anything is sent.
+        let output = faults(&["add", &file], "no/such/file");
+        assert!(text(&output.stderr).contains("no/such/file"), "{name}: {}", text(&output.stderr));
+    }
+    assert!(presets.lines().count() >= 6, "{presets}");
 }
 
 /// A cluster with two managers of which one leads, a workload `web`, and what became of its pods since the beginning.

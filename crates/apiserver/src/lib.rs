@@ -298,7 +298,9 @@ impl ApiServer {
         drop(keeper);
     }
 
-    pub(crate) fn stopping(&self) -> Sender<bool> {
+    /// Turns true when watches are to end: for who serves [`Self::guarded_service`] in a way of its own.
+    #[must_use]
+    pub fn stopping(&self) -> Sender<bool> {
         self.shared.stopping.clone()
     }
 }

@@ -9,7 +9,6 @@ mod kubeconfig;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -81,7 +80,8 @@ pub fn serve(listener: TcpListener, server: &ApiServer, tls: Option<&Tls>) -> io
     serve_service(listener, server.guarded_service(), tls, server.stopping())
 }
 
-/// Serves anything on a listener, in the same way, until `stop` says so.
+/// Serves anything on a listener, in the same way, until `stop` says so. A request whose service fails is not answered: its
+/// stream is reset, or where it has none its connection closed.
 ///
 /// # Errors
 /// When the listener has no address.
@@ -92,7 +92,8 @@ pub fn serve_service<S, B>(
     stop: Sender<bool>,
 ) -> io::Result<Handle>
 where
-    S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -120,7 +121,8 @@ async fn accept<S, B>(
     tls: Option<Tls>,
     mut stopping: Receiver<bool>,
 ) where
-    S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -189,7 +191,8 @@ async fn connection<T, S, B>(
     stopping: Receiver<bool>,
 ) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -221,7 +224,8 @@ async fn speak<T, S, B>(
     mut stopping: Receiver<bool>,
 ) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: tower::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,

@@ -220,6 +220,14 @@ pub(crate) struct Up {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
+    /// Strike whoever comes over HTTP with the faults of this file or preset; `muster faults` changes them while it runs
+    #[arg(long, value_name = "FILE|PRESET")]
+    pub(crate) faults: Option<String>,
+
+    /// Write each strike of a fault into this file, as a line of JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults_log: Option<PathBuf>,
+
     /// What standard output is for: people, or programs, for whom it has one JSON object a line and nothing else: first
     /// `ready`, with kubeconfig, url, ca, token and pid (with `--until-ready` once all is available, with the workloads),
     /// then what happens

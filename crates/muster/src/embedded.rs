@@ -11,7 +11,7 @@ use muster_apiserver::access::{User, authorizer};
 use muster_apiserver::certificates::Authority;
 use muster_apiserver::generator::Generator;
 use muster_apiserver::registry::services::network::Network;
-use muster_apiserver::serve::{self, serve};
+use muster_apiserver::serve::{self, serve_service};
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::webhook::hosts::Hosts;
@@ -25,6 +25,8 @@ use tokio::net::TcpListener;
 use crate::cli::Concurrency;
 use crate::explain;
 use crate::explain::teller::{self, Teller};
+use crate::faults::front::Front;
+use crate::faults::live::LiveFaults;
 use crate::faults::{Stage, Watched, Watches};
 use crate::requests::{Counted, Requests, Sender};
 
@@ -144,11 +146,17 @@ impl Server {
         self.server.clone()
     }
 
-    /// Lets others in, by HTTPS on this listener.
-    pub(crate) fn listen(&self, listener: std::net::TcpListener, tls: &Tls) -> Result<Endpoint> {
+    /// The faults for whoever comes over HTTP: none yet.
+    pub(crate) fn live_faults(&self, on_disk: bool) -> LiveFaults {
+        LiveFaults::new(&self.server, self.seed, on_disk)
+    }
+
+    /// Lets others in, by HTTPS on this listener and through these faults.
+    pub(crate) fn listen(&self, listener: std::net::TcpListener, tls: &Tls, live: &LiveFaults) -> Result<Endpoint> {
         listener.set_nonblocking(true).context("the listener")?;
         let listener = TcpListener::from_std(listener).context("the listener")?;
-        let handle = serve(listener, &self.server, Some(tls)).context("the listener")?;
+        let front = Front::new(self.server.guarded_service(), live.faults());
+        let handle = serve_service(listener, front, Some(tls), self.server.stopping()).context("the listener")?;
         let url = format!("https://{}", reachable(handle.address()));
         Ok(Endpoint { url, token: self.server.token().to_owned(), handle })
     }

@@ -32,6 +32,7 @@ use crate::cli::{AuthorizationMode, Up};
 use crate::data::Data;
 use crate::embedded::{Embedded, Server, Settings, addresses};
 use crate::faults::door::Door;
+use crate::faults::plan::Plan;
 use crate::follow::Follow;
 use crate::page::{self, Local, Served, Shown};
 use crate::parent::Parent;
@@ -75,6 +76,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     for file in &arguments.files {
         documents.extend(manifest::read(file)?);
     }
+    let faults = arguments.faults.as_deref().map(Plan::of).transpose().context("--faults")?;
     let mut data = Data::open(&arguments.data)?;
     let listen = arguments.listen.or(data.identity.address).unwrap_or(LISTEN);
     let listener = TcpListener::bind(listen).map_err(|e| cannot_listen(listen, &e))?;
@@ -104,10 +106,15 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     let tls = Tls::signed_by(&authority, &addresses(listen, &Network::default()))?;
     let applied = apply(&server.client, documents, data.goes_on).await?;
     disk.write_to_disk().await.context("nothing was applied")?;
-    let endpoint = server.listen(listener, &tls)?;
+    let live = server.live_faults(arguments.data.data_dir.is_some());
+    if let Some(path) = &arguments.faults_log {
+        live.log_to(path)?;
+    }
+    live.take_up(faults.unwrap_or_default()).context("--faults")?;
+    let endpoint = server.listen(listener, &tls, &live)?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
     let mut embedded = server.start(Some(authority)).await?;
-    Door::open(&disk, embedded.stage());
+    Door::open(&disk, embedded.stage(), &live);
     display.serving(Serving {
         kubeconfig: std::path::absolute(&arguments.kubeconfig).context("--kubeconfig")?,
         url: endpoint.url.clone(),

@@ -22,7 +22,7 @@ pub mod case;
 pub mod faults;
 pub mod history;
 pub mod laws;
-mod text;
+pub mod text;
 pub mod weather;
 pub mod world;
 

@@ -7,7 +7,8 @@ use serde::de::{Error as _, Visitor};
 use serde::{Deserializer, Serializer};
 
 /// A duration such that reading it gives the same one, to the nanosecond: `1.5s`, `20ms`.
-pub(crate) fn written(duration: Duration) -> String {
+#[must_use]
+pub fn written(duration: Duration) -> String {
     let nanos = duration.subsec_nanos();
     match duration.as_secs() {
         0 if nanos == 0 => "0s".to_owned(),
@@ -48,49 +49,72 @@ impl<T> Visitor<'_> for Text<T> {
 }
 
 /// A duration.
-pub(crate) mod duration {
+pub mod duration {
     use super::*;
 
-    pub(crate) fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// As the serializer.
+    pub fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&written(*duration))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Where the text is something else.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         from.deserialize_str(Text(read))
     }
 }
 
 /// A duration that may be left out.
-pub(crate) mod optional_duration {
+pub mod optional_duration {
     use super::*;
 
-    #[expect(clippy::ref_option, reason = "serde asks with a reference to the field")]
-    pub(crate) fn serialize<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// As the serializer.
+    pub fn serialize<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
         match duration {
             Some(duration) => to.serialize_str(&written(*duration)),
             None => to.serialize_none(),
         }
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Where the text is something else.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
         from.deserialize_str(Text(read)).map(Some)
     }
 }
 
 /// A range of durations. One without a width is written as one duration.
-pub(crate) mod range {
+pub mod range {
     use std::ops::Range;
 
     use super::*;
 
-    pub(crate) fn serialize<S: Serializer>(range: &Range<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// As the serializer.
+    pub fn serialize<S: Serializer>(range: &Range<Duration>, to: S) -> Result<S::Ok, S::Error> {
         match range.start == range.end {
             true => to.serialize_str(&written(range.start)),
             false => to.serialize_str(&format!("{}..{}", written(range.start), written(range.end))),
         }
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Range<Duration>, D::Error> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Where the text is something else.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Range<Duration>, D::Error> {
         from.deserialize_str(Text(|text| match text.split_once("..") {
             None => read(text).map(|both| both..both),
             Some((start, end)) => match (read(start)?, read(end)?) {

@@ -36,6 +36,12 @@ impl Service {
         if decision.allowed { Ok(user) } else { Err(forbidden(&user, &attributes, &decision.reason)) }
     }
 
+    /// The name of whose credential a request carries; none where nobody's is.
+    #[must_use]
+    pub fn name_of_caller(&self, parts: &Parts) -> Option<String> {
+        self.caller(parts).ok().map(|caller| caller.name.clone())
+    }
+
     /// Whose credential a request carries.
     fn caller(&self, parts: &Parts) -> Result<Arc<User>, ApiError> {
         if let Some(caller) = &self.caller {

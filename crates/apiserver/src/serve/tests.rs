@@ -1,5 +1,6 @@
 //! Connections that say nothing, over pipes whose time is paused.
 
+use std::convert::Infallible;
 use std::future::ready;
 
 use futures::FutureExt as _;

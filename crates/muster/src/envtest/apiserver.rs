@@ -135,7 +135,7 @@ pub(super) async fn run(given: &Given, mut signals: Signals) -> Result<()> {
     if let Some(authorities) = files::named(given, "client-ca-file")? {
         server.publish_client_ca(&String::from_utf8_lossy(&authorities));
     }
-    let endpoint = server.listen(listener, &tls)?;
+    let endpoint = server.listen(listener, &tls, &server.live_faults(false))?;
     tracing::info!(url = endpoint.url, "serving");
     let mut embedded = server.start(None).await?;
     tokio::select! {

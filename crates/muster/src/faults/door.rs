@@ -6,6 +6,9 @@
 //! | `POST /muster/faults/hold` | `{"resource": "pods", "seconds": 5}` | `{"watches": 2}` |
 //! | `POST /muster/faults/cut` | `{"resource": "pods"}` or `{}` | `{"watches": 2}` |
 //! | `POST /muster/faults/kill-leader` | | `{"killed": "muster-1"}` |
+//! | `POST /muster/faults/add` | a [`Plan`] | [`SeenFaults`](super::live::SeenFaults) |
+//! | `POST /muster/faults/clear` | | the same |
+//! | `GET /muster/faults/strikes` | | `{"strikes": [...]}`, as they are logged |
 //!
 //! Who may is for the server to say: the group system:masters.
 
@@ -22,8 +25,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::live::LiveFaults;
+use super::plan::Plan;
 use super::resource::Resource;
-use super::stage::{HoldTime, Stage};
+use super::stage::{HoldTime, Seen, Stage};
 use crate::explain::door::refusal;
 use crate::explain::endpoint::{response, status};
 
@@ -31,7 +36,10 @@ use crate::explain::endpoint::{response, status};
 pub(super) const NAME: &str = "faults";
 
 /// What answers.
-pub(crate) struct Door(Stage);
+pub(crate) struct Door {
+    stage: Stage,
+    live: LiveFaults,
+}
 
 /// The body of a `hold`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,20 +58,30 @@ pub(super) struct Cut {
 }
 
 impl Door {
-    /// To this stage.
-    pub(super) fn of(stage: &Stage) -> Self {
-        Self(stage.clone())
+    /// To this stage, and to these faults.
+    pub(super) fn of(stage: &Stage, live: &LiveFaults) -> Self {
+        Self { stage: stage.clone(), live: live.clone() }
     }
 
     /// Has the server of this stage answer.
-    pub(crate) fn open(server: &ApiServer, stage: &Stage) {
-        server.extend(NAME, Arc::new(Self::of(stage)));
+    pub(crate) fn open(server: &ApiServer, stage: &Stage, live: &LiveFaults) {
+        server.extend(NAME, Arc::new(Self::of(stage, live)));
     }
 
     fn done(&self, asked: &Asked) -> Result<Value, Box<ApiError>> {
-        let Self(stage) = self;
+        let Self { stage, live } = self;
         match (&*asked.rest, &asked.method) {
-            ("", &Method::GET) => Ok(json!(stage.seen())),
+            ("", &Method::GET) => Ok(json!(Seen { faults: live.seen(), ..stage.seen() })),
+            ("strikes", &Method::GET) => Ok(json!({"strikes": live.strikes()})),
+            ("add", &Method::POST) => {
+                let plan: Plan = body(&asked.body)?;
+                live.take_up(plan).map_err(|error| refused(400, "BadRequest", format!("{error:#}")))?;
+                Ok(json!(live.seen()))
+            }
+            ("clear", &Method::POST) => {
+                live.clear();
+                Ok(json!(live.seen()))
+            }
             ("hold", &Method::POST) => {
                 let Hold { resource, seconds } = body(&asked.body)?;
                 let time = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
@@ -79,12 +97,13 @@ impl Door {
                 Ok(killed) => Ok(json!({"killed": killed})),
                 Err(why) => Err(refused(409, "Conflict", why.to_string())),
             },
-            ("" | "hold" | "cut" | "kill-leader", method) => {
+            ("" | "strikes" | "hold" | "cut" | "kill-leader" | "add" | "clear", method) => {
                 let said = format!("{method} is not allowed here, only {}", allowed(&asked.rest));
                 Err(refused(405, "MethodNotAllowed", said))
             }
             (rest, _) => {
-                Err(refused(404, "NotFound", format!("{rest:?} is no fault: there are hold, cut and kill-leader")))
+                let known = "hold, cut, kill-leader, add, clear and strikes";
+                Err(refused(404, "NotFound", format!("{rest:?} is no fault: there are {known}")))
             }
         }
     }
@@ -101,7 +120,7 @@ impl Extension for Door {
 }
 
 fn allowed(rest: &str) -> &'static str {
-    if rest.is_empty() { "GET" } else { "POST" }
+    if matches!(rest, "" | "strikes") { "GET" } else { "POST" }
 }
 
 fn named(resource: &str) -> Result<Resource, Box<ApiError>> {

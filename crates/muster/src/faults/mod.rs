@@ -1,4 +1,5 @@
-//! `muster faults`: a stale cache, a broken watch and a failover in a running `muster up`, to be looked at.
+//! `muster faults`: a stale cache, a broken watch and a failover in a running `muster up`, to be looked at; and faults of all kinds
+//! for whoever comes over HTTP, by plans.
 //!
 //! ```text
 //!   muster faults ==POST /muster/faults/...==> door --+
@@ -7,6 +8,10 @@
 //! ```
 
 pub(crate) mod door;
+pub(crate) mod front;
+pub(crate) mod live;
+pub(crate) mod plan;
+mod presets;
 mod resource;
 mod stage;
 mod watches;
@@ -26,6 +31,7 @@ pub(crate) use self::stage::{HoldTime, Seen, Stage};
 pub(crate) use self::watches::{Watched, Watches};
 use crate::cli::Output;
 use door::{Cut, Hold};
+use live::SeenFaults;
 
 #[cfg(test)]
 mod tests;
@@ -45,6 +51,11 @@ Examples:
   # A failover: the Lease of the killed leader has to run out, then another one goes on
   muster faults kill-leader
   muster faults list
+
+  # Controllers of your own, over a network that is not to be relied on; then what struck them, and no more of it
+  muster faults add flaky-network
+  muster faults strikes
+  muster faults clear
 
 Only a server of `muster up` can do this, and only for the group system:masters.";
 
@@ -74,6 +85,24 @@ Example:
 
 All that the leader does stops where it is, as by SIGKILL, and its Lease is not given up. It runs out after 3 s; then another
 manager leads, reads everything anew and goes on, and a new one is started that stands by.";
+
+const ADD_EXAMPLES: &str = "\
+Examples:
+  muster faults add slow-watch
+
+  # The third pod that kube-controller-manager creates is created, and its answer lost
+  cat > lost.yaml <<END
+  faults:
+  - fault: answer-lost
+    client: kube-controller-manager
+    verbs: [create]
+    resources: [pods]
+    nth: 3
+  END
+  muster faults add lost.yaml
+
+Times are counted from now. What goes on within `muster up` is not struck: its own controllers, nodes and collectors. All that a
+file can say is in docs/faults.md.";
 
 /// What is done to a cluster.
 #[derive(Debug, Subcommand)]
@@ -110,7 +139,35 @@ pub(crate) enum FaultsCommand {
         #[command(flatten)]
         of: Of,
     },
-    /// Say who leads and what is held
+    /// Add faults for whoever comes over HTTP: those of a file, or of a preset
+    #[command(after_help = ADD_EXAMPLES)]
+    Add {
+        /// A file, or the name of a preset; `muster faults presets` prints those
+        #[arg(value_name = "FILE|PRESET")]
+        plan: String,
+
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Take away all faults that were added, those of `muster up --faults` too
+    #[command(after_help = "Example:\n  muster faults clear")]
+    Clear {
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Print what was struck, a line of JSON for each request or piece of a watch
+    #[command(after_help = "Example:\n  muster faults strikes | jq -r 'select(.verb == \"create\") | .name'")]
+    Strikes {
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Print the presets, or one of them as a file
+    #[command(after_help = "Examples:\n  muster faults presets\n  muster faults presets slow-watch > faults.yaml")]
+    Presets {
+        /// Which
+        name: Option<String>,
+    },
+    /// Say who leads, what is held, and which faults there are
     #[command(after_help = "Example:\n  muster faults list -o json")]
     List {
         #[command(flatten)]
@@ -149,12 +206,28 @@ pub(crate) async fn run(command: &FaultsCommand) -> Result<()> {
         }
         FaultsCommand::KillLeader { of } => (of, "/kill-leader", Some(json!({}))),
         FaultsCommand::List { of } => (of, "", None),
+        FaultsCommand::Add { plan, of } => (of, "/add", Some(json!(plan::Plan::of(plan)?))),
+        FaultsCommand::Clear { of } => (of, "/clear", Some(json!({}))),
+        FaultsCommand::Strikes { of } => (of, "/strikes", None),
+        FaultsCommand::Presets { name } => return print_presets(name.as_deref()),
     };
     let answer = ask(&of.kubeconfig, path, body).await?;
     match of.output {
         Output::Json => println!("{answer}"),
         Output::Text => print!("{}", command.told(&answer)?),
     }
+    Ok(())
+}
+
+fn print_presets(name: Option<&str>) -> Result<()> {
+    let Some(name) = name else {
+        print!("{}", presets::listed());
+        return Ok(());
+    };
+    let Some(preset) = presets::ALL.iter().find(|preset| preset.name == name) else {
+        bail!("found {name:?}, expected one of\n{}", presets::listed());
+    };
+    print!("# {}\n{}", preset.about, preset.yaml);
     Ok(())
 }
 
@@ -193,13 +266,32 @@ impl FaultsCommand {
                 let killed = answer["killed"].as_str().unwrap_or_default();
                 format!("killed: {killed}; another manager leads once its Lease has run out\n")
             }
-            Self::List { .. } => told_of(&serde_json::from_value(answer.clone()).context("the answer of the server")?),
+            Self::Add { .. } | Self::Clear { .. } => {
+                let seen: SeenFaults = serde_json::from_value(answer.clone()).context("the answer of the server")?;
+                told_of_faults(&seen)?
+            }
+            Self::Strikes { .. } => {
+                answer["strikes"].as_array().into_iter().flatten().map(|strike| format!("{strike}\n")).collect()
+            }
+            Self::Presets { .. } => String::new(),
+            Self::List { .. } => told_of(&serde_json::from_value(answer.clone()).context("the answer of the server")?)?,
         })
     }
 }
 
-/// Two small tables.
-fn told_of(seen: &Seen) -> String {
+/// What faults there are, as in a file.
+fn told_of_faults(seen: &SeenFaults) -> Result<String> {
+    let SeenFaults { plan, strikes, away } = seen;
+    let away = if *away { "; the server is away" } else { "" };
+    if *plan == plan::Plan::default() {
+        return Ok(format!("no faults; {strikes} strikes so far{away}\n"));
+    }
+    let plan = serde_saphyr::to_string(plan)?;
+    Ok(format!("# {strikes} strikes so far{away}; times are counted from the start of the server\n{plan}"))
+}
+
+/// Two small tables, and the faults.
+fn told_of(seen: &Seen) -> Result<String> {
     let mut text = format!("{:<24}ROLE\n", "MANAGER");
     for manager in &seen.managers {
         let role = if manager.leading { "leads" } else { "stands by" };
@@ -211,5 +303,5 @@ fn told_of(seen: &Seen) -> String {
         let held = held.map_or("no".to_owned(), |left| format!("{}.{} s more", left / 1000, left % 1000 / 100));
         text += &format!("{:<24}{:<6}{held}\n", watches.resource, watches.open);
     }
-    text
+    Ok(text + "\n" + &told_of_faults(&seen.faults)?)
 }

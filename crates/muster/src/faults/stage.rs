@@ -7,6 +7,7 @@ use muster_cluster::managers::{Managers, NotKilled};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::live::SeenFaults;
 use super::resource::Resource;
 use super::watches::Watches;
 
@@ -33,6 +34,9 @@ pub(crate) struct Seen {
     pub(crate) managers: Vec<SeenManager>,
     /// Their watches, by resource.
     pub(crate) watches: Vec<SeenWatches>,
+    /// What strikes whoever comes over HTTP.
+    #[serde(default)]
+    pub(crate) faults: SeenFaults,
 }
 
 /// A manager.
@@ -113,6 +117,7 @@ impl Stage {
         Seen {
             managers: managers.map(|seen| SeenManager { identity: seen.identity, leading: seen.leading }).collect(),
             watches: watches.into(),
+            faults: SeenFaults::default(),
         }
     }
 }

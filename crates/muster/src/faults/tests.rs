@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
 use muster_apiserver::http::muster::{Asked, Extension as _};
+use muster_apiserver::{ApiServer, Options as ServerOptions};
+use muster_objects::Timestamp;
 use muster_runtime::client::{Encoding, Form, PatchType};
 use tokio::time::{Instant, sleep};
 
 use super::door::Door;
+use super::live::LiveFaults;
 use super::*;
 use crate::embedded::{Embedded, Settings};
 
@@ -116,7 +119,8 @@ async fn what_happens_while_a_watch_is_cut_is_seen_after_it() {
 #[tokio::test(start_paused = true)]
 async fn the_door_says_what_it_expects() {
     let cluster = cluster().await;
-    let door = Door::of(cluster.stage());
+    let server = ApiServer::new(ServerOptions::seeded(1, Timestamp::from_seconds(1_767_225_600)));
+    let door = Door::of(cluster.stage(), &LiveFaults::new(&server, 1, false));
     for (method, rest, body, code, said) in [
         ("GET", "", "", 200, r#""identity":"muster-1","leading":true"#),
         ("POST", "", "", 405, "POST is not allowed here, only GET"),
@@ -144,7 +148,14 @@ async fn the_door_says_what_it_expects() {
         ("POST", "cut", r#"{"resources": "pods"}"#, 400, "unknown field `resources`, expected `resource`"),
         ("POST", "kill-leader", "", 409, "there is one manager only, and none to take over from it"),
         ("DELETE", "kill-leader", "", 405, "only POST"),
-        ("POST", "heal", "", 404, r#"\"heal\" is no fault: there are hold, cut and kill-leader"#),
+        ("POST", "add", r#"{"faults": [{"fault": "reset"}]}"#, 200, r#"{"plan":{"faults":[{"fault":"reset","#),
+        ("POST", "add", r#"{"faults": [{"fault": "resett"}]}"#, 400, "unknown variant `resett`"),
+        ("POST", "add", r#"{"faults": [{"fault": "reset", "nth": 0}]}"#, 400, "faults[0].nth: found 0"),
+        ("GET", "", "", 200, r#""faults":[{"fault":"reset""#),
+        ("GET", "strikes", "", 200, r#"{"strikes":[]}"#),
+        ("POST", "strikes", "", 405, "only GET"),
+        ("POST", "clear", "", 200, r#"{"plan":{},"strikes":0,"away":false}"#),
+        ("POST", "heal", "", 404, r#"\"heal\" is no fault: there are hold, cut, kill-leader, add"#),
     ] {
         let asked = Asked {
             method: method.parse().unwrap(),
@@ -169,7 +180,7 @@ fn a_list_says_who_leads_and_what_is_held() {
             {"resource": "replicationcontrollers", "open": 0, "heldSeconds": null},
         ],
     });
-    let text = told_of(&serde_json::from_value(seen).unwrap());
+    let text = told_of(&serde_json::from_value(seen).unwrap()).unwrap();
     let expected = "\
 MANAGER                 ROLE
 muster-2                leads
@@ -178,6 +189,8 @@ muster-3                stands by
 WATCHES OF              OPEN  HELD
 pods                    2     4.2 s more
 replicationcontrollers  0     no
+
+no faults; 0 strikes so far
 ";
     assert_eq!(text, expected);
 }

@@ -12,6 +12,7 @@ mod report;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -208,7 +209,8 @@ fn play_all(
                         return;
                     }
                     let seed = arguments.seed.wrapping_add(nth);
-                    if sender.send((seed, play_one(arguments, seed))).is_err() {
+                    let played = catch_unwind(AssertUnwindSafe(|| play_one(arguments, seed)));
+                    if sender.send((seed, played)).is_err() {
                         return;
                     }
                 }
@@ -219,7 +221,8 @@ fn play_all(
         drop(sender);
         let (mut strikes, mut virtual_time) = (0, Duration::ZERO);
         for (seed, played) in &receiver {
-            let (weather, case, played) = played.map_err(|error| anyhow!("seed {seed}: {error}"))?;
+            let played = played.map_err(|_| anyhow!("seed {seed}: the simulation panicked"))?;
+            let (weather, case, played) = played.with_context(|| format!("seed {seed}"))?;
             strikes += played.strikes;
             virtual_time += played.lasted;
             let histories = taken(seed, weather, case, played);

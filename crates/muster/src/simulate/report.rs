@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use muster_simulation::case::{End, Played};
-use muster_simulation::faults::Fault;
+use muster_simulation::faults::{Fault, Target};
 use serde::Serialize;
 
 /// What of one history is counted.
@@ -25,8 +25,11 @@ impl Found {
     pub(super) fn of(seed: u64, weather: &'static str, played: &Played) -> Self {
         let mut met = BTreeMap::new();
         for struck in &played.struck {
-            let verb = format!("{:?}", struck.target.verb).to_lowercase();
-            *met.entry((name(&struck.fault), format!("{verb} {}", struck.target.resource))).or_default() += 1;
+            let Target { verb, resource, subresource, .. } = &struck.target;
+            let verb = format!("{verb:?}").to_lowercase();
+            let of = if subresource.is_empty() { "" } else { "/" };
+            let request = format!("{} {verb} {resource}{of}{subresource}", struck.who);
+            *met.entry((name(&struck.fault), request)).or_default() += 1;
         }
         let Played { end, strikes, lasted, .. } = *played;
         Self { seed, weather, end, strikes, writes: played.writes.len() as u64, lasted, met }

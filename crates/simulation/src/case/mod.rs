@@ -142,8 +142,7 @@ impl Case {
 
     /// How long after the faults all that has happened meanwhile is told.
     fn news(&self) -> Duration {
-        let silent =
-            |rule: &Rule| matches!(rule.fault, Fault::Stall | Fault::BookmarkLost | Fault::BookmarkOld | Fault::Lost);
+        let silent = |rule: &Rule| matches!(rule.fault, Fault::Stall | Fault::BookmarkLost | Fault::BookmarkOld);
         match self.is_undisturbed() {
             true => Duration::ZERO,
             // A watch that says nothing, or a list without its end, is believed for as long as it was asked for.

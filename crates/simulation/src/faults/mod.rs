@@ -20,8 +20,9 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash as _, Hasher as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -45,14 +46,18 @@ pub use rule::{Fault, Refusal, Rule};
 pub use target::{Target, Verb};
 use wire::{End, Fate, PieceFate, carry};
 
+/// Of so many kinds of requests it is counted how many there were.
+const MOST_KINDS: usize = 1_000_000;
+
 /// The faults of one world. Cloning shares them.
 #[derive(Debug, Clone)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
     outages: watch::Sender<Outage>,
+    /// Whether nothing can strike.
+    idle: Arc<AtomicBool>,
 }
 
-#[derive(Debug)]
 struct State {
     start: Instant,
     seed: u64,
@@ -62,10 +67,40 @@ struct State {
     /// How many requests and pieces of watches were struck.
     strikes: u64,
     memory: Memory,
-    struck: Vec<Struck>,
-    unanswered: Vec<Unanswered>,
+    struck: VecDeque<Struck>,
+    unanswered: VecDeque<Unanswered>,
     /// What answers say the time is; none where they do not.
     date: Option<Clock>,
+    /// How many of what has struck, and of what went unanswered, are kept.
+    kept: usize,
+    /// Who hears of each strike.
+    hears: Option<Hears>,
+}
+
+type Hears = Box<dyn FnMut(&Struck) + Send>;
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { seed, rules, strikes, .. } = self;
+        f.debug_struct("State")
+            .field("seed", seed)
+            .field("rules", rules)
+            .field("strikes", strikes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl State {
+    fn strike(&mut self, struck: Struck) {
+        self.strikes += 1;
+        if let Some(hears) = &mut self.hears {
+            hears(&struck);
+        }
+        if self.struck.len() >= self.kept {
+            self.struck.pop_front();
+        }
+        self.struck.push_back(struck);
+    }
 }
 
 /// A rule, and what its chance comes from. Whether it strikes a request, and how, depends on nothing but the rule, the
@@ -112,7 +147,7 @@ pub struct Struck {
     /// When, since the [`Faults`] were made.
     pub at: Duration,
     /// The sender of the request.
-    pub who: &'static str,
+    pub who: Arc<str>,
     /// The verb of the request.
     pub target: Target,
     /// Which of the requests of this sender for this target it was, or of the pieces of such watches, counted from 1.
@@ -125,14 +160,15 @@ impl Struck {
     /// The rule that strikes this, and nothing else.
     #[must_use]
     pub fn rule(&self) -> Rule {
-        let Target { verb, resource, namespace, name, subresource, resumes: _ } = &self.target;
+        let Target { user, verb, resource, namespace, name, subresource, resumes: _ } = &self.target;
         let of_one = !matches!(verb, Verb::List | Verb::Watch);
         Rule {
+            user: Some(user.clone()).filter(|user| !user.is_empty()),
             namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
             name: of_one.then(|| name.clone()),
             subresource: of_one.then(|| subresource.clone()),
             nth: Some(self.nth),
-            ..Rule::always(self.fault.clone()).of(self.who).verbs(&[*verb]).resources(&[resource])
+            ..Rule::always(self.fault.clone()).of(&self.who).verbs(&[*verb]).resources(&[resource])
         }
     }
 }
@@ -143,7 +179,7 @@ pub struct Unanswered {
     /// When the server had acted, since the making of the [`Faults`].
     pub at: Duration,
     /// Whose request it was.
-    pub who: &'static str,
+    pub who: Arc<str>,
     /// What it wanted.
     pub target: Target,
     /// What the server answered, as JSON; null where it is none.
@@ -161,11 +197,14 @@ impl Faults {
             asked: HashMap::default(),
             strikes: 0,
             memory: Memory::default(),
-            struck: Vec::new(),
-            unanswered: Vec::new(),
+            struck: VecDeque::new(),
+            unanswered: VecDeque::new(),
             date: None,
+            kept: usize::MAX,
+            hears: None,
         };
-        Self { state: Arc::new(Mutex::new(state)), outages: watch::Sender::new(Outage::default()) }
+        let outages = watch::Sender::new(Outage::default());
+        Self { state: Arc::new(Mutex::new(state)), outages, idle: Arc::new(AtomicBool::new(true)) }
     }
 
     /// Adds a rule.
@@ -173,11 +212,37 @@ impl Faults {
         let mut state = self.lock();
         let seed = state.seed ^ rule.digest();
         state.rules.push(Active { rule, seed, met: 0 });
+        self.idle.store(false, Ordering::Release);
+    }
+
+    /// The rules that there are.
+    #[must_use]
+    pub fn rules(&self) -> Vec<Rule> {
+        self.lock().rules.iter().map(|active| active.rule.clone()).collect()
+    }
+
+    /// Whether nothing can strike: there is no rule, the server is there, and answers say no time. Costs one look.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.idle.load(Ordering::Acquire)
+    }
+
+    /// Keeps no more than so many of what has struck and of what went unanswered, the newest; all unless it is said.
+    pub fn keep(&self, most: usize) {
+        self.lock().kept = most.max(1);
+    }
+
+    /// Has each strike be heard of at once. What hears must not ask the faults.
+    pub fn hear(&self, hears: impl FnMut(&Struck) + Send + 'static) {
+        self.lock().hears = Some(Box::new(hears));
     }
 
     /// Removes all rules, and brings the server up if it is down.
     pub fn end(&self) {
-        self.lock().rules.clear();
+        let mut state = self.lock();
+        state.rules.clear();
+        self.idle.store(state.date.is_none(), Ordering::Release);
+        drop(state);
         if self.outages.borrow().away {
             self.come_back();
         }
@@ -185,6 +250,7 @@ impl Faults {
 
     /// The server goes down: connections break, new ones are refused.
     pub fn go_away(&self) {
+        self.idle.store(false, Ordering::Release);
         self.outages.send_replace(Outage { away: true });
     }
 
@@ -193,9 +259,21 @@ impl Faults {
         self.outages.send_replace(Outage { away: false });
     }
 
+    /// Whether the server is down.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        self.outages.borrow().away
+    }
+
     /// Adds a `Date` header to answers, by this clock.
     pub fn tell_time(&self, clock: Clock) {
+        self.idle.store(false, Ordering::Release);
         self.lock().date = Some(clock);
+    }
+
+    /// Answers say no other time than that of the server.
+    pub fn tell_no_time(&self) {
+        self.lock().date = None;
     }
 
     /// How many requests and pieces of watches were struck so far, by [`Fault::Lag`] too.
@@ -207,13 +285,13 @@ impl Faults {
     /// What has struck so far.
     #[must_use]
     pub fn struck(&self) -> Vec<Struck> {
-        self.lock().struck.clone()
+        self.lock().struck.iter().cloned().collect()
     }
 
     /// The writes so far whose senders do not know that the server took them.
     #[must_use]
     pub fn unanswered(&self) -> Vec<Unanswered> {
-        self.lock().unanswered.clone()
+        self.lock().unanswered.iter().cloned().collect()
     }
 
     /// How long ago they began.
@@ -223,45 +301,54 @@ impl Faults {
     }
 
     /// What happens to a request that is sent now.
-    fn fate(&self, who: &'static str, target: &Target) -> Fate {
+    fn fate(&self, who: &Arc<str>, target: &Target) -> Fate {
         let mut fate = Fate::default();
         self.strike_with(who, target, None, |fault| fate.add(fault));
         fate
     }
 
     /// What happens to a piece of a watch.
-    fn piece(&self, who: &'static str, target: &Target, piece: &[u8]) -> PieceFate {
+    fn piece(&self, who: &Arc<str>, target: &Target, piece: &[u8]) -> PieceFate {
         let mut fate = PieceFate::default();
         self.strike_with(who, target, Some(piece), |fault| fate.add(fault));
         fate
     }
 
     /// Has every rule strike that does, and records it.
-    fn strike_with(&self, who: &'static str, target: &Target, piece: Option<&[u8]>, mut strike: impl FnMut(&Fault)) {
+    fn strike_with(&self, who: &Arc<str>, target: &Target, piece: Option<&[u8]>, mut strike: impl FnMut(&Fault)) {
         let mut state = self.lock();
-        let State { start, rules, asked, strikes, struck, .. } = &mut *state;
+        let State { start, rules, asked, .. } = &mut *state;
         let at = start.elapsed();
         let key = key(who, target, piece.is_some());
+        // However many there are, they do not fill the memory: then all are counted anew.
+        if asked.len() >= MOST_KINDS && !asked.contains_key(&key) {
+            asked.clear();
+        }
         let nth = asked.entry(key).or_default();
         *nth += 1;
+        let nth = *nth;
+        let mut struck = Vec::new();
         for active in rules.iter_mut().filter(|active| active.rule.is_about_pieces() == piece.is_some()) {
-            let Some(fault) = active.strikes(who, target, (at, key, *nth), piece) else { continue };
+            let Some(fault) = active.strikes(who, target, (at, key, nth), piece) else { continue };
             strike(&fault);
             // Whether there is an older list to answer with is not known yet.
             if fault != Fault::Stale {
-                *strikes += 1;
-                struck.push(Struck { at, who, target: target.clone(), nth: *nth, fault });
+                struck.push(Struck { at, who: Arc::clone(who), target: target.clone(), nth, fault });
             }
         }
+        struck.into_iter().for_each(|struck| state.strike(struck));
     }
 
     /// Notes an answer that does not reach its sender, where the server took a write.
-    fn lose(&self, who: &'static str, target: &Target, status: StatusCode, answer: &Bytes) {
+    fn lose(&self, who: &Arc<str>, target: &Target, status: StatusCode, answer: &Bytes) {
         if status.is_success() && !matches!(target.verb, Verb::Get | Verb::List | Verb::Watch) {
             let answer = serde_json::from_slice(answer).unwrap_or_default();
             let mut state = self.lock();
             let at = state.start.elapsed();
-            state.unanswered.push(Unanswered { at, who, target: target.clone(), answer });
+            if state.unanswered.len() >= state.kept {
+                state.unanswered.pop_front();
+            }
+            state.unanswered.push_back(Unanswered { at, who: Arc::clone(who), target: target.clone(), answer });
         }
     }
 
@@ -281,13 +368,12 @@ impl Faults {
         }
     }
 
-    fn recall(&self, who: &'static str, target: &Target, uri: &Uri) -> Option<Response<ResponseBody>> {
+    fn recall(&self, who: &Arc<str>, target: &Target, uri: &Uri) -> Option<Response<ResponseBody>> {
         let mut state = self.lock();
         let remembered = state.memory.recall(uri)?;
         let at = state.start.elapsed();
-        state.strikes += 1;
         let nth = state.asked.get(&key(who, target, false)).copied().unwrap_or_default();
-        state.struck.push(Struck { at, who, target: target.clone(), nth, fault: Fault::Stale });
+        state.strike(Struck { at, who: Arc::clone(who), target: target.clone(), nth, fault: Fault::Stale });
         let mut answer = Response::new(answer::whole(remembered.body));
         *answer.headers_mut() = remembered.headers;
         Some(answer)
@@ -309,24 +395,28 @@ impl Faults {
 /// A number for all requests of one sender that want the same, or for the pieces of such watches. Whether one names a version
 /// to go on from makes no difference.
 fn key(who: &str, target: &Target, is_piece: bool) -> u64 {
-    let Target { verb, resource, namespace, name, subresource, resumes: _ } = target;
+    let Target { user, verb, resource, namespace, name, subresource, resumes: _ } = target;
     let mut hasher = DefaultHasher::new();
-    (who, verb, resource, namespace, name, subresource, is_piece).hash(&mut hasher);
+    (who, user, verb, resource, namespace, name, subresource, is_piece).hash(&mut hasher);
     hasher.finish()
 }
+
+/// The name of the user whose request it is, among its extensions.
+#[derive(Debug, Clone)]
+pub struct Requester(pub String);
 
 /// A server behind faults.
 #[derive(Debug, Clone)]
 pub struct Faulty<S> {
     server: S,
-    who: &'static str,
+    who: Arc<str>,
     faults: Faults,
 }
 
 impl<S> Faulty<S> {
     /// Sends what `who` sends to `server`, subject to `faults`.
-    pub fn new(server: S, who: &'static str, faults: Faults) -> Self {
-        Self { server, who, faults }
+    pub fn new(server: S, who: impl Into<Arc<str>>, faults: Faults) -> Self {
+        Self { server, who: who.into(), faults }
     }
 }
 
@@ -352,13 +442,14 @@ where
         let (head, body) = request.into_parts();
         // It is there already.
         let body = body.collect().now_or_never().and_then(Result::ok).map(Collected::to_bytes).unwrap_or_default();
-        let target = Target::of(&head.method, &head.uri).with_name_of(&body);
+        let user = head.extensions.get().map(|Requester(user)| user.clone()).unwrap_or_default();
+        let target = Target { user, ..Target::of(&head.method, &head.uri).with_name_of(&body) };
         let request = Request::from_parts(head, Full::new(body));
         let fate = faults.fate(who, &target);
         if matches!(fate.end, Some(End::Lost)) {
             return Box::pin(std::future::pending());
         }
-        let carried = tokio::spawn(carry(server.clone(), request, who, target, fate, faults.clone()));
+        let carried = tokio::spawn(carry(server.clone(), request, Arc::clone(who), target, fate, faults.clone()));
         Box::pin(async move { carried.await.unwrap_or_else(|ended| Err(ended.into())) })
     }
 }

@@ -207,9 +207,12 @@ impl Refusal {
 pub struct Rule {
     /// What happens.
     pub fault: Fault,
-    /// Whose requests; everybody's where it is left out.
+    /// Whose requests; everybody's where it is left out. By HTTP it is the user agent, whole or up to its first slash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// Of the user of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// All, where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verbs: Vec<Verb>,
@@ -257,6 +260,7 @@ impl Rule {
         Self {
             fault,
             client: None,
+            user: None,
             verbs: Vec::new(),
             resources: Vec::new(),
             namespace: None,
@@ -281,6 +285,12 @@ impl Rule {
         Self { from: window.start, until: Some(window.end), ..self }
     }
 
+    /// The same with its times counted from so much later on.
+    #[must_use]
+    pub fn later(self, by: Duration) -> Self {
+        Self { from: self.from.saturating_add(by), until: self.until.map(|until| until.saturating_add(by)), ..self }
+    }
+
     /// Strikes only these verbs.
     #[must_use]
     pub fn verbs(self, verbs: &[Verb]) -> Self {
@@ -301,16 +311,17 @@ impl Rule {
 
     /// A number for the rule's own chance: that of what it does and to whom, however often and when.
     pub(super) fn digest(&self) -> u64 {
-        let Self { fault, client, verbs, resources, namespace, name, subresource, .. } = self;
-        digest(
-            format!("{fault:?} {client:?} {verbs:?} {resources:?} {namespace:?} {name:?} {subresource:?}").as_bytes(),
-        )
+        let Self { fault, client, user, verbs, resources, namespace, name, subresource, .. } = self;
+        let whom = format!("{client:?} {user:?} {verbs:?} {resources:?} {namespace:?} {name:?} {subresource:?}");
+        digest(format!("{fault:?} {whom}").as_bytes())
     }
 
     /// Whether it is about such requests, or their watches, at all.
     pub(super) fn is_about(&self, who: &str, target: &Target) -> bool {
         let only = |only: &Option<String>, found: &str| only.as_deref().is_none_or(|only| only == found);
-        only(&self.client, who)
+        let product = |only: &str| who.strip_prefix(only).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.client.as_deref().is_none_or(product)
+            && only(&self.user, &target.user)
             && (self.verbs.is_empty() || self.verbs.contains(&target.verb))
             && (self.resources.is_empty() || self.resources.contains(&target.resource))
             && only(&self.namespace, &target.namespace)

@@ -26,6 +26,8 @@ pub enum Verb {
 /// A request, as rules match it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
+    /// The name of its user; empty where that is not known.
+    pub user: String,
     /// Its verb.
     pub verb: Verb,
     /// The resource, such as `pods`; empty if the path has none.
@@ -56,7 +58,7 @@ impl Target {
             _ => Verb::Get,
         };
         let resumes = parameter(uri, "resourceVersion").is_some();
-        Self { verb, resource, namespace, name, subresource, resumes }
+        Self { user: String::new(), verb, resource, namespace, name, subresource, resumes }
     }
 
     /// The same with the name that what is created has in its body, where that is JSON.
@@ -135,7 +137,7 @@ mod tests {
     fn a_request_is_classified_by_its_method_and_path() {
         let target = |method: Method, uri: &str| {
             let target = Target::of(&method, &uri.parse().unwrap());
-            let Target { verb, resource, namespace, name, subresource, resumes: _ } = target;
+            let Target { user: _, verb, resource, namespace, name, subresource, resumes: _ } = target;
             let (_, after) = uri.split_once("/namespaces/").unwrap_or_default();
             let within = after.split_once('/').filter(|(_, resource)| *resource != "finalize");
             assert_eq!(namespace, within.map_or("", |(namespace, _)| namespace), "{uri}");

@@ -250,13 +250,13 @@ fn what_a_rule_strikes_depends_on_no_other_rule_and_no_other_request() {
         faults.add(slow());
         for nth in 0..300 {
             if others && nth % 3 == 0 {
-                faults.fate("test", &target("other", Method::PATCH));
-                faults.fate("another", &target("web", Method::PATCH));
+                faults.fate(&"test".into(), &target("other", Method::PATCH));
+                faults.fate(&"another".into(), &target("web", Method::PATCH));
             }
-            faults.fate("test", &target("web", Method::PATCH));
+            faults.fate(&"test".into(), &target("web", Method::PATCH));
         }
         let struck = faults.struck().into_iter().filter(|struck| matches!(struck.fault, Fault::Slow(_)));
-        let mine = struck.filter(|struck| struck.target.name == "web" && struck.who == "test");
+        let mine = struck.filter(|struck| struck.target.name == "web" && &*struck.who == "test");
         mine.map(|struck| (struck.nth, struck.fault)).collect::<Vec<_>>()
     };
     let alone = struck(false);

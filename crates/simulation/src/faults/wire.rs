@@ -1,5 +1,6 @@
 //! The network between a client and the server. A request that was sent goes on even if its sender is gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -104,7 +105,7 @@ impl PieceFate {
 pub(super) async fn carry<S, B>(
     server: S,
     mut request: Request<Full<Bytes>>,
-    who: &'static str,
+    who: Arc<str>,
     target: Target,
     fate: Fate,
     faults: Faults,
@@ -133,7 +134,7 @@ where
         Some(End::AnswerLost | End::ActedAndRefused(_)) | None => {}
     }
     if fate.stale
-        && let Some(answer) = faults.recall(who, &target, request.uri())
+        && let Some(answer) = faults.recall(&who, &target, request.uri())
     {
         return Ok(answer);
     }
@@ -147,7 +148,7 @@ where
     if let Some(End::AnswerLost | End::ActedAndRefused(_)) = fate.end {
         // A watch has no end to wait for.
         if target.verb != Verb::Watch {
-            faults.lose(who, &target, head.status, &body.collect().await?.to_bytes());
+            faults.lose(&who, &target, head.status, &body.collect().await?.to_bytes());
         }
         sleep(fate.after).await;
         return match fate.end {
@@ -169,7 +170,7 @@ where
     let body = body.collect().await?.to_bytes();
     // The server went away before its answer was sent.
     if outages.has_changed().unwrap_or(true) {
-        faults.lose(who, &target, head.status, &body);
+        faults.lose(&who, &target, head.status, &body);
         return Err(Broken::Reset.into());
     }
     if target.verb == Verb::List && head.status.is_success() {
@@ -183,7 +184,7 @@ type Piece = (Instant, Result<Bytes, BoxError>);
 /// The body of a watch as the client gets it: read from the server at once, and passed on at its time.
 fn deliver(
     body: ResponseBody,
-    who: &'static str,
+    who: Arc<str>,
     target: Target,
     behind: Duration,
     faults: Faults,
@@ -204,7 +205,7 @@ fn deliver(
 /// Reads a watch until it is ended by the client or by a fault.
 async fn read(
     mut body: ResponseBody,
-    who: &'static str,
+    who: Arc<str>,
     target: Target,
     behind: Duration,
     faults: Faults,
@@ -225,7 +226,7 @@ async fn read(
         let Some(Ok(piece)) = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default())) else {
             return;
         };
-        let fate = faults.piece(who, &target, &piece);
+        let fate = faults.piece(&who, &target, &piece);
         due = due.max(Instant::now() + behind + fate.lag);
         if fate.lost {
             continue;

@@ -1,0 +1,122 @@
+//! A file of faults: rules for requests, and what happens to the server at which time.
+//!
+//! ```yaml
+//! faults:
+//! - fault: {lag: 2s..5s}
+//!   client: kube-controller-manager
+//!   verbs: [watch]
+//!   resources: [pods]
+//! operations:
+//! - {at: 30s, every: 1m, do: compact}
+//! clock: {ahead: 90s}
+//! ```
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use muster_simulation::faults::Rule;
+use muster_simulation::text;
+use serde::{Deserialize, Serialize};
+
+use super::presets;
+
+/// What a file says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Plan {
+    /// What strikes requests. Times are counted from when the plan is taken up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) faults: Vec<Rule>,
+    /// What happens to the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) operations: Vec<Step>,
+    /// How wrong the clock is that the header `Date` of answers tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) clock: Option<Wrong>,
+}
+
+/// Something that happens at a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    /// When, since the plan was taken up.
+    #[serde(with = "text::duration")]
+    pub(crate) at: Duration,
+    /// And again after each of these; once, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "text::optional_duration")]
+    pub(crate) every: Option<Duration>,
+    /// What.
+    #[serde(rename = "do")]
+    pub(crate) deed: Deed,
+}
+
+/// What happens to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Deed {
+    /// It forgets its history: versions to resume from are too old.
+    Compact,
+    /// It notes its present version.
+    Remember,
+    /// It is put back to the version that it noted last.
+    Restore,
+    /// It goes away: connections break, requests are not answered.
+    ServerAway,
+    /// It is back.
+    ServerBack,
+}
+
+/// By how much a clock is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Wrong {
+    /// It shows a later time.
+    Ahead(#[serde(with = "text::duration")] Duration),
+    /// It shows an earlier time.
+    Behind(#[serde(with = "text::duration")] Duration),
+}
+
+impl Plan {
+    /// The preset of this name, or what this file says.
+    ///
+    /// # Errors
+    /// Where there is neither, or a field is not what it should be.
+    pub(crate) fn of(name: &str) -> Result<Self> {
+        if let Some(preset) = presets::ALL.iter().find(|preset| preset.name == name) {
+            return Self::read(preset.yaml).with_context(|| format!("the preset {name}"));
+        }
+        let text = std::fs::read_to_string(Path::new(name)).with_context(|| {
+            let known: Vec<&str> = presets::ALL.iter().map(|preset| preset.name).collect();
+            format!("{name}: expected a file, or a preset: {}", known.join(", "))
+        })?;
+        Self::read(&text).with_context(|| name.to_owned())
+    }
+
+    fn read(yaml: &str) -> Result<Self> {
+        let plan: Self = serde_saphyr::from_str(yaml)?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// What the form of a field does not say.
+    ///
+    /// # Errors
+    /// With the field, what was found and what was expected.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self { faults, operations, .. } = self;
+        if let Some((at, rule)) = faults.iter().enumerate().find(|(_, rule)| rule.per_mille > 1_000) {
+            bail!("faults[{at}].perMille: found {}, expected at most 1000", rule.per_mille);
+        }
+        if let Some(at) = faults.iter().position(|rule| rule.nth == Some(0)) {
+            bail!("faults[{at}].nth: found 0, expected a number from 1 on");
+        }
+        if let Some(at) = operations.iter().position(|step| step.every.is_some_and(|every| every < SHORTEST)) {
+            bail!("operations[{at}].every: found {:?}, expected {SHORTEST:?} or more", operations[at].every);
+        }
+        Ok(())
+    }
+}
+
+/// What happens again and again leaves the server this much time.
+const SHORTEST: Duration = Duration::from_millis(100);
