@@ -59,6 +59,7 @@ impl Search<'_> {
         }
         loop {
             let before = self.best.clone();
+            self.sooner()?;
             self.shorten()?;
             self.lessen()?;
             self.leave_out()?;
@@ -119,6 +120,30 @@ impl Search<'_> {
         let until = Some(self.best.faults_end());
         let faults = self.played.struck.iter().map(|struck| Rule { until, ..struck.rule() }).collect();
         self.accept(Case { faults, ..self.best.clone() }).map(drop)
+    }
+
+    /// Faults that strike an earlier request, or whichever object's it is: what they depend on can then be left out.
+    fn sooner(&mut self) -> Result<(), PlayError> {
+        for at in 0..self.best.faults.len() {
+            while let Some(nth) = self.best.faults[at].nth {
+                let Rule { name, .. } = &self.best.faults[at];
+                let (named, any) = (name.clone(), None);
+                let easier = [(any, 1), (named.clone(), 1), (named.clone(), nth / 2), (named, nth - 1)];
+                let mut found = false;
+                for (name, nth) in easier.into_iter().filter(|(_, nth)| *nth > 0) {
+                    let mut case = self.best.clone();
+                    (case.faults[at].name, case.faults[at].nth) = (name, Some(nth));
+                    found = self.accept(case)?;
+                    if found {
+                        break;
+                    }
+                }
+                if !found {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Shorter times: of pods, between operations, and of faults.

@@ -1,6 +1,7 @@
 //! The verb and the object of a request, from its method and path.
 
 use http::{Method, Uri};
+use muster_objects::protobuf::{Envelope, Fields, Malformed};
 use serde::{Deserialize, Serialize};
 
 /// The verb of a request, as in role-based access control.
@@ -61,15 +62,39 @@ impl Target {
         Self { user: String::new(), verb, resource, namespace, name, subresource, resumes }
     }
 
-    /// The same with the name that what is created has in its body, where that is JSON.
+    /// The same with the name that what is created has in its body, JSON or protobuf.
     #[must_use]
     pub(super) fn with_name_of(self, body: &[u8]) -> Self {
         if self.verb != Verb::Create || !self.name.is_empty() {
             return self;
         }
-        let Named { metadata: Names { name, generate_name } } = serde_json::from_slice(body).unwrap_or_default();
+        let Names { name, generate_name } = match Envelope::decode(body) {
+            Ok(envelope) => in_protobuf(envelope.message).unwrap_or_default(),
+            Err(_) => serde_json::from_slice::<Named>(body).unwrap_or_default().metadata,
+        };
         Self { name: name.or(generate_name).unwrap_or_default(), ..self }
     }
+}
+
+/// The names of an object: those in its first field.
+fn in_protobuf(object: &[u8]) -> Result<Names, Malformed> {
+    let mut names = Names::default();
+    for field in Fields::of(object) {
+        let field = field?;
+        if field.number != 1 {
+            continue;
+        }
+        for field in Fields::of(field.bytes()?) {
+            let field = field?;
+            let name = match field.number {
+                1 => &mut names.name,
+                2 => &mut names.generate_name,
+                _ => continue,
+            };
+            *name = Some(field.text()?.to_owned()).filter(|name| !name.is_empty());
+        }
+    }
+    Ok(names)
 }
 
 #[derive(Default, Deserialize)]
@@ -161,6 +186,25 @@ mod tests {
         ] {
             let [resource, name, subresource] = place.map(ToOwned::to_owned);
             assert_eq!(target(method, uri), (verb, resource, name, subresource), "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_is_created_is_called_as_its_body_says() {
+        let uri = "/api/v1/namespaces/default/pods".parse().unwrap();
+        let name = |method: &Method, body: &[u8]| Target::of(method, &uri).with_name_of(body).name;
+        // A ConfigMap {metadata: {name: "b"}}, as clients of Go send it.
+        let protobuf = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x05\x0a\x03\x0a\x01b";
+        for (body, expected) in [
+            (&br#"{"metadata":{"name":"web"}}"#[..], "web"),
+            (br#"{"metadata":{"generateName":"web-"},"spec":{}}"#, "web-"),
+            (br#"{"spec":{}}"#, ""),
+            (b"no JSON", ""),
+            (protobuf, "b"),
+            (&protobuf[..20], ""),
+        ] {
+            assert_eq!(name(&Method::POST, body), expected, "{}", body.escape_ascii());
+            assert_eq!(name(&Method::PATCH, body), "");
         }
     }
 }

