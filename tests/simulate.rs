@@ -82,6 +82,54 @@ faults:
     }
 }
 
+/// Without faults the example never has fewer pods available nor more in all than its strategy allows; and the worst of its
+/// histories can be played again.
+///
+/// Contract: SI-04
+#[test]
+fn a_users_own_deployment_is_rolled_and_told_in_quantiles() {
+    let folder = TempDir::new().expect("a folder");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/deployment.yaml");
+    let roll = |arguments: &[&str]| {
+        simulate(
+            folder.path(),
+            &[&["--manifests", example, "--rollout", "image=nginx:2", "--cases", "6"], arguments].concat(),
+        )
+    };
+    let rolled = roll(&["--faults", "none", "--output", "json"]);
+    assert_eq!(rolled.status.code(), Some(0), "{}", text(&rolled.stderr));
+    let found: Value = serde_json::from_slice(&rolled.stdout).expect("JSON");
+    let web = &found["deployments"][0];
+    let number = |of: &str, which: &str| web[of][which].as_f64().unwrap_or_else(|| panic!("{of}.{which}: {web}"));
+    assert_eq!(
+        (&web["name"], &web["replicas"], &web["complete"], &web["broken"]),
+        (&"web".into(), &10.into(), &6.into(), &0.into())
+    );
+    // 25 % of ten: 2 fewer and 3 more.
+    assert!((8.0..=10.0).contains(&number("leastAvailable", "least")), "{web}");
+    assert!((11.0..=13.0).contains(&number("mostPods", "most")), "{web}");
+    // Two or more waves of pods that take 0.5 to 1.5 s.
+    assert!(number("seconds", "least") > 1.0 && number("seconds", "most") < 60.0, "{web}");
+    assert!(number("seconds", "least") <= number("seconds", "p50"), "{web}");
+
+    // Somebody else deletes pods now and then.
+    let under_faults = roll(&["--faults", "second-writer", "--output", "json"]);
+    let found: Value = serde_json::from_slice(&under_faults.stdout).expect("JSON");
+    let least = found["deployments"][0]["leastAvailable"]["least"].as_i64();
+    assert!(least.is_some_and(|least| least < 8), "{found}");
+    let worst = found["deployments"][0]["worst"].as_str().expect("a file").to_owned();
+    let again = simulate(folder.path(), &["--replay", &worst]);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    assert!(text(&again.stdout).contains("done     {\"delete-pod\":"), "{}", text(&again.stdout));
+
+    std::fs::write(folder.path().join("bad.yaml"), "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: bad}\n")
+        .expect("a file");
+    let refused = simulate(folder.path(), &["--manifests", "bad.yaml", "--cases", "1"]);
+    let error = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    assert!(error.contains("Deployment \"bad\" cannot be rolled") && error.contains("spec.selector"), "{error}");
+}
+
 /// Contract: SI-04
 #[test]
 fn arguments_that_are_wrong_are_told_with_what_was_expected() {
@@ -90,6 +138,9 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
         (&["--faults", "rain"][..], &["found \"rain\"", "slow-watches", "node-loss"][..]),
         (&["--cases", "0"], &["--cases", "1.."]),
         (&["--minutes", "0"], &["--minutes", "above 0"]),
+        (&["--rollout", "image=x"], &["--manifests"]),
+        (&["--manifests", "none.yaml"], &["none.yaml"]),
+        (&["--manifests", "none.yaml", "--rollout", "undo"], &["found \"undo\"", "image=IMAGE"]),
         (&["--replay", "none.yaml"], &["none.yaml", "No such file"]),
         (&["--replay", "none.yaml", "--seed", "3"], &["--replay", "--seed"]),
     ] {

@@ -27,6 +27,12 @@ impl DelayRange {
         self.max.is_zero()
     }
 
+    /// From the shortest to the longest, which is one of them.
+    #[must_use]
+    pub fn range(&self) -> std::ops::Range<Duration> {
+        self.min..self.max
+    }
+
     /// The longest of them.
     #[must_use]
     pub fn max(&self) -> Duration {

@@ -135,6 +135,19 @@ impl World {
         }
     }
 
+    /// Where objects of this one's kind are created, those that have a namespace in `default`; none where the server has no such
+    /// kind.
+    #[must_use]
+    pub fn collection_of(&self, object: &Value) -> Option<String> {
+        let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let catalogue = self.server.registry().catalogue();
+        let resource = catalogue.of_kind(group, version, kind)?.resource();
+        let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        let namespace = if resource.namespaced { "/namespaces/default" } else { "" };
+        Some(format!("{root}{namespace}/{}", resource.plural))
+    }
+
     /// What the server has stored: to be compacted, or restored to an earlier version.
     #[must_use]
     pub fn storage(&self) -> &Storage {

@@ -8,6 +8,7 @@
 //!
 //! What goes to standard output is the same for the same arguments, and how fast it went to standard error.
 
+mod manifests;
 mod report;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -22,9 +23,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use muster_cluster::{DelayRange, parse_duration};
 use muster_simulation::case::{self, Case, PlayError, Played, play_alone, shrink, story};
 use muster_simulation::weather::{self, Weather};
 
+use self::manifests::Rollout;
 use self::report::{Found, Report};
 use crate::cli::Output;
 use crate::usage;
@@ -40,6 +43,9 @@ Examples:
 
   # For an hour, from another seed on, as JSON
   muster simulate --minutes 60 --cases 1000000 --seed 5000000 --output json
+
+  # A Deployment of your own, rolled 1,000 times while nodes die: how many pods stay available, how long it takes
+  muster simulate --manifests web.yaml --rollout image=nginx:2 --faults node-loss --cases 1000
 
   # One history once more, told as a story; and the smallest one that breaks the same law
   muster simulate --replay case-17.yaml
@@ -79,6 +85,22 @@ pub(crate) struct Simulate {
     /// End after this time, although there are more cases
     #[arg(long, value_name = "N")]
     minutes: Option<f64>,
+
+    /// Roll the Deployments in this file, in place of others; may be repeated. Each history has one of them
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    manifests: Vec<PathBuf>,
+
+    /// How they are rolled: `restart`, or `image=IMAGE` for their first container
+    #[arg(long, value_name = "HOW", default_value = "restart", requires = "manifests", value_parser = Rollout::parse)]
+    rollout: Rollout,
+
+    /// How long a pod of them takes to become ready, where no annotation says
+    #[arg(long, value_name = "RANGE", requires = "manifests", default_value = "200ms..800ms")]
+    pod_startup: DelayRange,
+
+    /// The longest time that a deleted pod of them keeps terminating
+    #[arg(long, value_name = "DURATION", requires = "manifests", default_value = "1s", value_parser = parse_duration)]
+    pod_shutdown: Duration,
 
     /// Play the case in this file, in place of others
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "jobs"])]
@@ -126,6 +148,13 @@ impl Faults {
     }
 }
 
+impl Simulate {
+    /// Which faults strike; none at all, where there are none.
+    fn weather(&self) -> Option<&[Weather]> {
+        self.faults.0.as_deref()
+    }
+}
+
 impl From<Profile> for case::Profile {
     fn from(profile: Profile) -> Self {
         match profile {
@@ -138,6 +167,7 @@ impl From<Profile> for case::Profile {
 pub(crate) fn run(arguments: &Simulate) -> ExitCode {
     let outcome = match &arguments.replay {
         Some(file) => replay(arguments, file),
+        None if !arguments.manifests.is_empty() => manifests::roll(arguments),
         None => simulate(arguments),
     };
     match outcome {
@@ -161,7 +191,7 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
     let jobs = arguments.jobs.map_or_else(usage::cores, NonZero::get);
     let mut report = Report::of(arguments.seed);
     let mut broken = Vec::new();
-    play_all(arguments, jobs, |seed, weather, case, played| {
+    play_all(arguments, jobs, &|seed| drawn(arguments, seed), |seed, weather, case, played| {
         report.add(&Found::of(seed, weather, &played));
         if !played.broken.is_empty() {
             broken.push((seed, case, played));
@@ -193,6 +223,7 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
 fn play_all(
     arguments: &Simulate,
     jobs: usize,
+    drawn: &(dyn Fn(u64) -> (&'static str, Case) + Sync),
     mut taken: impl FnMut(u64, &'static str, Case, Played) -> u64,
 ) -> Result<()> {
     let next = AtomicU64::new(0);
@@ -209,7 +240,11 @@ fn play_all(
                         return;
                     }
                     let seed = arguments.seed.wrapping_add(nth);
-                    let played = catch_unwind(AssertUnwindSafe(|| play_one(arguments, seed)));
+                    let played = catch_unwind(AssertUnwindSafe(|| {
+                        let (weather, case) = drawn(seed);
+                        let played = play_alone(&case)?;
+                        Ok::<_, PlayError>((weather, case, played))
+                    }));
                     if sender.send((seed, played)).is_err() {
                         return;
                     }
@@ -233,13 +268,16 @@ fn play_all(
     })
 }
 
-fn play_one(arguments: &Simulate, seed: u64) -> Result<(&'static str, Case, Played), PlayError> {
-    let Faults(weather) = &arguments.faults;
-    let profile = case::Profile::from(arguments.profile);
-    let case = profile.case(seed, weather.as_deref());
-    let name = weather.as_deref().map_or("none", |weather| case::Profile::weather_of(seed, weather));
-    let played = play_alone(&case)?;
-    Ok((name, case, played))
+/// The case of a seed, and the name of its faults.
+fn drawn(arguments: &Simulate, seed: u64) -> (&'static str, Case) {
+    let weather = arguments.weather();
+    let case = case::Profile::from(arguments.profile).case(seed, weather);
+    (name_of(weather, seed), case)
+}
+
+/// What the faults of a seed are called.
+fn name_of(weather: Option<&[Weather]>, seed: u64) -> &'static str {
+    weather.map_or("none", |weather| case::Profile::weather_of(seed, weather))
 }
 
 /// Plays the case of a file, and tells it. Whether no law was broken.

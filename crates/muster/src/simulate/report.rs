@@ -152,14 +152,17 @@ impl Report {
 
     /// Says how fast it went.
     pub(super) fn speed(&self, took: Duration, cpu_seconds: f64, jobs: usize) {
-        const YEAR: f64 = 365.25 * 86_400.0;
-        let rate = self.histories as f64 / took.as_secs_f64();
-        let years = self.virtual_seconds / YEAR / (cpu_seconds / 3_600.0);
-        eprintln!(
-            "took {:.1} s with {jobs} jobs: {rate:.1} histories/s, {years:.2} cluster-years per core-hour",
-            took.as_secs_f64()
-        );
+        speed(self.histories, self.virtual_time, took, cpu_seconds, jobs);
     }
+}
+
+/// Says how fast so many histories went.
+pub(super) fn speed(histories: u64, virtual_time: Duration, took: Duration, cpu_seconds: f64, jobs: usize) {
+    const YEAR: f64 = 365.25 * 86_400.0;
+    let rate = histories as f64 / took.as_secs_f64();
+    let years = virtual_time.as_secs_f64() / YEAR / (cpu_seconds / 3_600.0);
+    let took = took.as_secs_f64();
+    eprintln!("took {took:.1} s with {jobs} jobs: {rate:.1} histories/s, {years:.2} cluster-years per core-hour");
 }
 
 /// A table of the weather, and what was broken.

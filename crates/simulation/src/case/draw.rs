@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::operation::Target;
 use super::{Act, Case, Operation};
-use crate::api::Random;
+use crate::api::{Random, name};
 use crate::faults::{Fault, Refusal, Rule, Verb};
 use crate::weather::{self, How, Incident, Weather};
 
@@ -30,11 +30,9 @@ impl Profile {
         let Self::Rollouts = self;
         let (mut case, plot) = rollout(seed);
         if let Some(weather) = weather {
-            strike(&mut case, weather);
+            strike(&mut case, (WEB, Duration::ZERO), weather);
         }
-        let mut operations = [plot, std::mem::take(&mut case.operations)].concat();
-        operations.sort_by_key(|operation| operation.at);
-        Case { operations, ..case }
+        with(case, plot)
     }
 
     /// The name of the weather that a seed has.
@@ -45,6 +43,34 @@ impl Profile {
             Some(one) => one.name,
         }
     }
+}
+
+/// A Deployment, which is left a minute to come up beside the objects that it needs, and then gets a merge patch. Faults begin up
+/// to 7 s before that, or up to 8 s after.
+#[must_use]
+pub fn rollout_of(
+    (deployment, needs): (&Value, &[Value]),
+    merge: &Value,
+    seed: u64,
+    weather: Option<&[Weather]>,
+) -> Case {
+    const UP: Duration = Duration::from_secs(60);
+    let (mut case, _) = rollout(seed);
+    let name = name(deployment).to_owned();
+    (case.pod_startup, case.pod_shutdown) = (super::startup(), super::shutdown());
+    if let Some(weather) = weather {
+        strike(&mut case, (&name, UP.saturating_sub(Duration::from_secs(7))), weather);
+    }
+    let created = needs.iter().chain([deployment]).map(|object| (Duration::ZERO, Act::Create(object.clone())));
+    let patch = Act::Patch(Target { deployment: name, merge: merge.clone() });
+    with(case, created.chain([(UP, patch)]).map(Operation::from).collect())
+}
+
+/// The case with these operations besides its own, by their times.
+fn with(mut case: Case, operations: Vec<Operation>) -> Case {
+    case.operations.splice(0..0, operations);
+    case.operations.sort_by_key(|operation| operation.at);
+    case
 }
 
 /// Every fourth seed has several at once, where there are several to choose from, and the others one in turn.
@@ -204,10 +230,10 @@ fn patch(merge: Value) -> Act {
 }
 
 /// Adds faults and incidents, out of a stream of their own.
-fn strike(case: &mut Case, weather: &[Weather]) {
+fn strike(case: &mut Case, (deployment, from): (&str, Duration), weather: &[Weather]) {
     let seed = case.seed;
     let mut random = Random::seeded(seed ^ 0x5eed_0f5c_a1e5_0000);
-    let begins = Duration::from_millis(random.below(15_000));
+    let begins = from + Duration::from_millis(random.below(15_000));
     // A server that is away for 40 s finds its nodes given up.
     let ends = begins + Duration::from_millis(5_000 + random.below(90_000));
     let within = |rules: Vec<Rule>| rules.into_iter().map(|rule| rule.within(begins..ends)).collect();
@@ -229,20 +255,20 @@ fn strike(case: &mut Case, weather: &[Weather]) {
             }
             match incident {
                 Incident::Restore => restore(case, begins..ends, &mut random),
-                _ => happen(case, incident, begins..ends, &mut random),
+                _ => happen(case, (incident, deployment), begins..ends, &mut random),
             }
         }
     }
 }
 
 /// Has it happen again and again.
-fn happen(case: &mut Case, incident: Incident, window: Range<Duration>, random: &mut Random) {
+fn happen(case: &mut Case, (incident, deployment): (Incident, &str), window: Range<Duration>, random: &mut Random) {
     let mut now = window.start;
     while now < window.end {
         let act = match incident {
             Incident::NodeLoss => Act::Nodes(1 + u32::try_from(random.below(3)).unwrap_or_default()),
             Incident::Compaction | Incident::Restore => Act::Compact,
-            Incident::Autoscaler => Act::Scale { deployment: WEB.to_owned(), replicas: 1 + random.below(12) },
+            Incident::Autoscaler => Act::Scale { deployment: deployment.to_owned(), replicas: 1 + random.below(12) },
             Incident::SecondWriter => match random.below(4) {
                 0 | 1 => {
                     let replicas = (!random.once_in(2)).then(|| random.below(6));

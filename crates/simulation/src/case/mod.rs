@@ -26,6 +26,7 @@
 //! says by a number of its own, so that leaving out one leaves the others as they were.
 
 mod draw;
+mod figures;
 mod operation;
 mod play;
 mod shrink;
@@ -37,7 +38,8 @@ use std::time::Duration;
 use muster_cluster::DelayRange;
 use serde::{Deserialize, Serialize};
 
-pub use draw::Profile;
+pub use draw::{Profile, rollout_of};
+pub use figures::Figures;
 pub use operation::{Act, Operation, Target};
 pub use play::{End, PlayError, Played, play, play_alone};
 pub use shrink::{Shrunk, shrink};

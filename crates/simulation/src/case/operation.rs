@@ -27,7 +27,7 @@ pub struct Operation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Act {
-    /// A Deployment is created.
+    /// An object is created. The first Deployment is what the case is about.
     Create(Value),
     /// A Deployment gets a merge patch.
     Patch(Target),
@@ -109,6 +109,8 @@ pub(super) struct Scene<'w> {
     pub(super) faults: &'w Faults,
     /// The version to restore.
     pub(super) remembered: Option<u64>,
+    /// Why the first object that was refused was.
+    pub(super) refused: Option<String>,
     pub(super) done: Done,
 }
 
@@ -118,7 +120,16 @@ impl Scene<'_> {
         let api = Api::of(self.world);
         self.done.times += u64::from(act.is_incident());
         match act {
-            Act::Create(object) => drop(api.post(DEPLOYMENTS, object).await),
+            Act::Create(object) => {
+                let refused = match self.world.collection_of(object) {
+                    None => Some(format!("no kind {} of {} is served", object["kind"], object["apiVersion"])),
+                    Some(path) => {
+                        let (status, said) = api.post(&path, object).await;
+                        (status != 201).then(|| said.as_str().unwrap_or_default().to_owned())
+                    }
+                };
+                self.refused = self.refused.take().or(refused);
+            }
             Act::Patch(Target { deployment, merge }) => {
                 api.merge(&format!("{DEPLOYMENTS}/{deployment}"), merge).await;
             }

@@ -45,6 +45,8 @@ pub struct Played {
     pub struck: Vec<Struck>,
     /// How many requests, watches and objects were struck.
     pub strikes: u64,
+    /// What the server said of the first object that it refused to create.
+    pub refused: Option<String>,
     /// Virtual time from the beginning to the end.
     pub lasted: Duration,
 }
@@ -81,20 +83,26 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
     let on_the_way = (!case.is_undisturbed()).then(|| faults.clone());
     let world = World::start(crate::Settings { faults: on_the_way, ..case.settings() }).await?;
     let watcher = Watcher::start(&world).await?;
-    let mut scene =
-        Scene { world: &world, watcher: &watcher, faults: &faults, remembered: None, done: Done::default() };
+    let mut scene = Scene {
+        world: &world,
+        watcher: &watcher,
+        faults: &faults,
+        remembered: None,
+        refused: None,
+        done: Done::default(),
+    };
     for operation in &case.operations {
         sleep_until(begun + operation.at).await;
         scene.act(&operation.act).await;
     }
-    let done = scene.done;
-    let Some(web) = deployment_of(case) else {
+    let Scene { done, refused, .. } = scene;
+    let Some(web) = deployment_of(case).filter(|_| refused.is_none()) else {
         let lasted = begun.elapsed();
         let (writes, struck) = (world.history().since(0), faults.struck());
         world.stop().await;
         let strikes = faults.strikes();
         let (broken, seen, decided) = (Vec::new(), Vec::new(), Vec::new());
-        return Ok(Played { end: None, broken, seen, decided, writes, struck, strikes, lasted });
+        return Ok(Played { end: None, broken, seen, decided, writes, struck, strikes, refused, lasted });
     };
     sleep_until(begun + case.faults_end()).await;
     faults.end();
@@ -158,7 +166,8 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
     let lasted = begun.elapsed();
     let decided = if broken.is_empty() { Vec::new() } else { decided(&world, &seen) };
     world.stop().await;
-    Ok(Played { end, broken, seen, decided, writes, struck: faults.struck(), strikes, lasted })
+    let struck = faults.struck();
+    Ok(Played { end, broken, seen, decided, writes, struck, strikes, refused, lasted })
 }
 
 /// What was decided of whatever was seen.
@@ -183,7 +192,7 @@ fn millis(world: &World) -> i64 {
 /// The path of the Deployment that the case is about: the first that is created.
 fn deployment_of(case: &Case) -> Option<String> {
     let mut created = case.operations.iter().filter_map(|operation| match &operation.act {
-        Act::Create(object) => Some(name(object)),
+        Act::Create(object) if object["kind"] == "Deployment" => Some(name(object)),
         _ => None,
     });
     created.next().map(|name| format!("{DEPLOYMENTS}/{name}"))

@@ -366,12 +366,12 @@ fn is_over(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
-fn is_active(pod: &Value) -> bool {
+pub(crate) fn is_active(pod: &Value) -> bool {
     !is_over(pod) && !is_being_deleted(pod)
 }
 
 /// Ready for as many seconds as asked, by the time that the pod's node wrote, which is in whole seconds.
-fn is_available(pod: &Value, min_ready: i64, now_millis: i64) -> bool {
+pub(crate) fn is_available(pod: &Value, min_ready: i64, now_millis: i64) -> bool {
     let ready = condition(pod, "Ready");
     let since = ready["lastTransitionTime"].as_str().and_then(|time| Timestamp::parse(time).ok());
     ready["status"] == "True"

@@ -1,0 +1,250 @@
+//! `muster simulate --manifests`: a user's own Deployments, rolled many times under faults, and what that is like for who uses
+//! them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZero;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use muster_simulation::case::{Case, Figures, rollout_of};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Simulate, name_of, play_all, write};
+use crate::cli::Output;
+use crate::{manifest, usage};
+
+/// What would be counted among the pods of the Deployment, or has no place.
+const LEFT_OUT: &[&str] =
+    &["Namespace", "Pod", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob"];
+
+/// How Deployments are rolled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Rollout {
+    /// By an annotation of their template, as by `kubectl rollout restart`.
+    Restart,
+    /// By another image of the first container.
+    Image(String),
+}
+
+impl Rollout {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            None if text == "restart" => Ok(Self::Restart),
+            Some(("image", image)) if !image.is_empty() => Ok(Self::Image(image.to_owned())),
+            _ => Err(format!("found {text:?}, expected restart or image=IMAGE")),
+        }
+    }
+
+    /// The merge patch of a Deployment.
+    fn patch(&self, deployment: &Value) -> Value {
+        match self {
+            Self::Restart => {
+                let annotations = json!({"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:01:00Z"});
+                json!({"spec": {"template": {"metadata": {"annotations": annotations}}}})
+            }
+            Self::Image(image) => {
+                let mut containers = deployment["spec"]["template"]["spec"]["containers"].clone();
+                containers[0]["image"] = json!(image);
+                json!({"spec": {"template": {"spec": {"containers": containers}}}})
+            }
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Findings {
+    first_seed: u64,
+    /// Of each Deployment.
+    histories: u64,
+    deployments: Vec<Rolled>,
+}
+
+/// Of one Deployment.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rolled {
+    name: String,
+    replicas: i64,
+    /// How many rollouts were complete.
+    complete: usize,
+    /// The lowest number of available pods of each rollout.
+    least_available: Quantiles<i64>,
+    /// The highest number of pods.
+    most_pods: Quantiles<i64>,
+    /// How long a complete rollout took.
+    seconds: Quantiles<f64>,
+    /// How many histories broke a law.
+    broken: usize,
+    /// The case with the fewest available pods, and among those the longest.
+    worst: String,
+    /// What struck it.
+    worst_faults: &'static str,
+}
+
+/// Of a hundred, those at these places in their order.
+#[derive(Debug, Default, Serialize)]
+struct Quantiles<T> {
+    least: T,
+    p1: T,
+    p10: T,
+    p50: T,
+    p90: T,
+    p99: T,
+    most: T,
+}
+
+impl<T: Copy + PartialOrd + Default> Quantiles<T> {
+    fn of(mut all: Vec<T>) -> Self {
+        all.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
+        // The nearest rank.
+        let at = |percent: usize| {
+            all.get((all.len() * percent).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default()
+        };
+        Self { least: at(0), p1: at(1), p10: at(10), p50: at(50), p90: at(90), p99: at(99), most: at(100) }
+    }
+}
+
+/// Of one history.
+struct Found {
+    figures: Figures,
+    is_broken: bool,
+    case: Case,
+    faults: &'static str,
+}
+
+/// Rolls every Deployment of the files in as many histories as asked. Whether no law was broken.
+pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
+    let (mut deployments, mut needs) = (BTreeMap::new(), Vec::new());
+    for file in &arguments.manifests {
+        for document in manifest::read(file)? {
+            let title = document.title();
+            let kind = document.text("/kind");
+            if LEFT_OUT.contains(&kind) {
+                eprintln!(
+                    "{}: {title} is left out: a history is of one Deployment, in the namespace default",
+                    document.place
+                );
+                continue;
+            }
+            let mut value = document.value.clone();
+            if let Some(metadata) = value["metadata"].as_object_mut() {
+                metadata.remove("namespace");
+            }
+            if kind != "Deployment" {
+                needs.push(value);
+            } else if deployments.insert(document.text("/metadata/name").to_owned(), value).is_some() {
+                bail!("{}: {title} is there twice", document.place);
+            }
+        }
+    }
+    if deployments.is_empty() {
+        bail!("--manifests: found no Deployment");
+    }
+    std::fs::create_dir_all(&arguments.save).with_context(|| format!("--save {}", arguments.save.display()))?;
+    let (begun, cpu) = (Instant::now(), usage::cpu_seconds());
+    let jobs = arguments.jobs.map_or_else(usage::cores, NonZero::get);
+    let mut findings = Findings { first_seed: arguments.seed, histories: arguments.cases, deployments: Vec::new() };
+    let (mut histories, mut virtual_time) = (0, Duration::ZERO);
+    for (name, deployment) in &deployments {
+        let merge = arguments.rollout.patch(deployment);
+        let drawn = |seed: u64| {
+            let mut case = rollout_of((deployment, &needs), &merge, seed, arguments.weather());
+            case.pod_startup = arguments.pod_startup.range();
+            case.pod_shutdown = arguments.pod_shutdown;
+            (name_of(arguments.weather(), seed), case)
+        };
+        let mut found = BTreeMap::new();
+        let mut refused = None;
+        let mut taken = 0;
+        play_all(arguments, jobs, &drawn, |seed, faults, case, played| {
+            virtual_time += played.lasted;
+            match Figures::of(&case, &played) {
+                Some(figures) => {
+                    let is_broken = !played.broken.is_empty();
+                    found.insert(seed, Found { figures, is_broken, case, faults });
+                }
+                None => refused = played.refused.clone().or(refused.take()),
+            }
+            taken += 1;
+            taken
+        })?;
+        if let Some(refused) = refused {
+            bail!("Deployment {name:?} cannot be rolled: the server refuses: {refused}");
+        }
+        histories += taken;
+        findings.deployments.push(rolled(arguments, name, &found)?);
+    }
+    match arguments.output {
+        Output::Json => println!("{}", serde_json::to_string(&findings)?),
+        Output::Text => print!("{findings}"),
+    }
+    super::report::speed(histories, virtual_time, begun.elapsed(), usage::cpu_seconds() - cpu, jobs);
+    Ok(findings.deployments.iter().all(|rolled| rolled.broken == 0))
+}
+
+fn rolled(arguments: &Simulate, name: &str, found: &BTreeMap<u64, Found>) -> Result<Rolled> {
+    // In the order of the seeds, so that of equals the first is the worst.
+    let badness = |found: &Found| {
+        let Figures { least_available, took, .. } = found.figures;
+        (-least_available, took.unwrap_or(Duration::MAX))
+    };
+    let mut worst: Option<&Found> = None;
+    for each in found.values() {
+        if worst.is_none_or(|worst| badness(each) > badness(worst)) {
+            worst = Some(each);
+        }
+    }
+    let file = arguments.save.join(format!("worst-{name}.yaml"));
+    let (mut worst_faults, mut replicas) = ("", 0);
+    if let Some(worst) = worst {
+        write(&file, &worst.case.written())?;
+        (worst_faults, replicas) = (worst.faults, worst.figures.replicas);
+    }
+    let figures = || found.values().map(|found| found.figures);
+    let took: Vec<f64> = figures().filter_map(|figures| Some(figures.took?.as_secs_f64())).collect();
+    Ok(Rolled {
+        name: name.to_owned(),
+        replicas,
+        complete: took.len(),
+        least_available: Quantiles::of(figures().map(|figures| figures.least_available).collect()),
+        most_pods: Quantiles::of(figures().map(|figures| figures.most_pods).collect()),
+        seconds: Quantiles::of(took),
+        broken: found.values().filter(|found| found.is_broken).count(),
+        worst: file.display().to_string(),
+        worst_faults,
+    })
+}
+
+/// A table for each Deployment.
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first_seed, histories, deployments } = self;
+        for Rolled { name, replicas, complete, least_available, most_pods, seconds, broken, worst, worst_faults } in
+            deployments
+        {
+            let last = first_seed.saturating_add(histories.saturating_sub(1));
+            writeln!(
+                f,
+                "Deployment {name}, {replicas} replicas: {histories} histories (seeds {first_seed} to {last})"
+            )?;
+            write!(f, "  {:<26}", "")?;
+            for head in ["LEAST", "1 %", "10 %", "50 %", "90 %", "99 %", "MOST"] {
+                write!(f, "{head:>9}")?;
+            }
+            writeln!(f)?;
+            let of =
+                |q: &Quantiles<i64>| [q.least, q.p1, q.p10, q.p50, q.p90, q.p99, q.most].map(|n| format!("{n:>9}"));
+            writeln!(f, "  {:<26}{}", "fewest available pods", of(least_available).concat())?;
+            writeln!(f, "  {:<26}{}", "most pods", of(most_pods).concat())?;
+            let q = seconds;
+            let seconds = [q.least, q.p1, q.p10, q.p50, q.p90, q.p99, q.most].map(|n| format!("{n:>9.1}"));
+            writeln!(f, "  {:<26}{}", "seconds until complete", seconds.concat())?;
+            writeln!(f, "  {complete} complete; worst: {worst} ({worst_faults}); {broken} broke a law\n")?;
+        }
+        Ok(())
+    }
+}
