@@ -11,6 +11,7 @@
 mod manifests;
 mod report;
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -106,7 +107,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "jobs"])]
     replay: Option<PathBuf>,
 
-    /// Make each case that breaks a law as small as can be
+    /// Make the first case that breaks each law as small as can be
     #[arg(long)]
     shrink: bool,
 
@@ -200,11 +201,13 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
     })?;
     // In the order of the seeds, whichever thread was first.
     broken.sort_by_key(|(seed, ..)| *seed);
+    let mut laws = BTreeSet::new();
     for (seed, case, played) in &broken {
         let file = arguments.save.join(format!("case-{seed}.yaml"));
         write(&file, &case.written())?;
         report.broke(*seed, &file, played);
-        if arguments.shrink {
+        let is_first = played.broken.first().is_some_and(|broken| laws.insert(broken.law));
+        if arguments.shrink && is_first {
             let (smaller, told) = shrunk(case, played)?;
             let file = arguments.save.join(format!("case-{seed}-shrunk.yaml"));
             write(&file, &smaller.written())?;

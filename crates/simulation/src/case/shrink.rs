@@ -152,7 +152,7 @@ impl Search<'_> {
         self.accept(Case { pod_shutdown: Duration::ZERO, ..self.best.clone() })?;
         for at in 1..self.best.operations.len() {
             let gap = self.best.operations[at].at.saturating_sub(self.best.operations[at - 1].at);
-            for less in [gap, whole_seconds(gap), gap / 2] {
+            for less in [gap, whole_seconds(gap), whole_millis(gap / 2)] {
                 let mut earlier = self.best.clone();
                 earlier.operations[at..].iter_mut().for_each(|later| later.at = later.at.saturating_sub(less));
                 if self.accept(earlier)? {
@@ -162,7 +162,9 @@ impl Search<'_> {
         }
         for at in 0..self.best.faults.len() {
             let Some(longest) = duration_of(&self.best.faults[at].fault) else { continue };
-            for shorter in [Duration::from_millis(1), Duration::from_secs(1), rounded(longest), longest / 2] {
+            for shorter in
+                [Duration::from_millis(1), Duration::from_secs(1), rounded(longest), whole_millis(longest / 2)]
+            {
                 if shorter >= longest {
                     continue;
                 }
@@ -196,6 +198,17 @@ impl Search<'_> {
                 }
             }
         }
+        // What a patch changes besides.
+        for at in 0..self.best.operations.len() {
+            for pointer in ["/spec/template/metadata", "/spec/template", "/spec/strategy", "/spec/paused", "/metadata"]
+            {
+                let mut case = self.best.clone();
+                if let Act::Patch(target) = &mut case.operations[at].act {
+                    remove(&mut target.merge, pointer);
+                }
+                self.accept(case)?;
+            }
+        }
         for field in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds", "strategy"] {
             let mut case = self.best.clone();
             for operation in &mut case.operations {
@@ -208,6 +221,15 @@ impl Search<'_> {
             self.accept(case)?;
         }
         Ok(())
+    }
+}
+
+/// Takes a field out of an object.
+fn remove(object: &mut Value, pointer: &str) {
+    if let Some((parent, field)) = pointer.rsplit_once('/')
+        && let Some(parent) = object.pointer_mut(parent).and_then(Value::as_object_mut)
+    {
+        parent.remove(field);
     }
 }
 
@@ -235,6 +257,10 @@ fn set_duration(fault: &mut Fault, duration: Duration) {
 
 fn whole_seconds(duration: Duration) -> Duration {
     Duration::from_secs(duration.as_secs())
+}
+
+fn whole_millis(duration: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// In whole seconds, where there are any.
