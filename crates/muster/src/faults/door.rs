@@ -2,7 +2,7 @@
 //!
 //! | Request | Body | Answer |
 //! |---|---|---|
-//! | `GET /muster/faults` | | [`Seen`](super::stage::Seen) |
+//! | `GET /muster/faults` | | [`Seen`] |
 //! | `POST /muster/faults/hold` | `{"resource": "pods", "seconds": 5}` | `{"watches": 2}` |
 //! | `POST /muster/faults/cut` | `{"resource": "pods"}` or `{}` | `{"watches": 2}` |
 //! | `POST /muster/faults/kill-leader` | | `{"killed": "muster-1"}` |
