@@ -6,9 +6,9 @@ mod outside;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,7 @@ tests! {
     what_is_asked_wrongly_is_not_sent,
     a_plan_strikes_the_requests_that_it_names_and_no_others: "kubectl",
     a_slow_watch_is_as_slow_as_was_asked: "kubectl",
+    faults_that_are_added_reach_watches_that_were_open: "kubectl",
     a_server_goes_away_and_forgets_by_plan: "kubectl",
     a_plan_that_is_wrong_is_told_with_its_field,
 }
@@ -241,6 +242,27 @@ fn a_slow_watch_is_as_slow_as_was_asked() {
         lags.iter().any(|strike| strike["fault"]["lag"].as_str().is_some_and(|lag| lag.starts_with('2'))),
         "{lags:?}"
     );
+}
+
+/// A watch from before the faults ends, so that whoever watches again is struck.
+///
+/// Contract: API-39
+fn faults_that_are_added_reach_watches_that_were_open() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let cluster = Cluster::start(&["--nodes", "0"]);
+    let kubeconfig = cluster.kubeconfig().to_string_lossy().into_owned();
+    let mut command = Command::new("kubectl");
+    command.args(["--kubeconfig", &kubeconfig, "get", "configmaps", "--watch", "-o", "name"]);
+    let mut watch = command.stdout(Stdio::piped()).spawn().expect("kubectl runs");
+    let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
+    cluster.kubectl(&["create", "configmap", "before"]);
+    assert!(lines.any(|line| line.is_ok_and(|line| line.ends_with("/before"))));
+    let plan = write(folder.path(), "plan.yaml", "faults: [{fault: stall, verbs: [watch], resources: [pods]}]");
+    assert!(faults(&["add", &plan], &kubeconfig).status.success());
+    cluster.kubectl(&["create", "configmap", "after"]);
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    assert!(watch.wait().is_ok(), "kubectl ends with its watch");
+    assert!(!rest.iter().any(|line| line.ends_with("/after")), "{rest:?}");
 }
 
 /// Contract: API-39

@@ -17,7 +17,8 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Either, Map};
 use http::header::USER_AGENT;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request, Response, Uri};
+use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt as _, Either as EitherBody, Full, Limited};
 use hyper::body::Incoming;
 use muster_apiserver::http::body::Body;
@@ -33,7 +34,7 @@ pub(crate) struct Front {
     faults: Faults,
 }
 
-type Answer = Response<EitherBody<Body, ResponseBody>>;
+type Answer = Response<EitherBody<Unstruck, ResponseBody>>;
 type Answering<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
 type Passed<E> = Map<Answering<E>, fn(Result<Response<Body>, E>) -> Result<Answer, BoxError>>;
 
@@ -66,11 +67,54 @@ impl Service<Request<Incoming>> for Front {
                 }));
             }
         }
+        let is_watch = is_watch(request.uri());
         let answering: Answering<_> = server.call(request);
+        if is_watch {
+            let faults = faults.clone();
+            return Either::Right(Box::pin(async move {
+                let Ok(answer) = answering.await;
+                let begun: BoxFuture<'static, ()> = Box::pin(async move { faults.begun().await });
+                Ok(answer.map(|body| EitherBody::Left(Unstruck { body, begun: Some(begun) })))
+            }));
+        }
         Either::Left(answering.map(|answer| {
             let Ok(answer) = answer;
-            Ok(answer.map(EitherBody::Left))
+            Ok(answer.map(|body| EitherBody::Left(Unstruck { body, begun: None })))
         }))
+    }
+}
+
+/// Whether the answer lasts.
+fn is_watch(uri: &Uri) -> bool {
+    uri.query().is_some_and(|query| query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1")))
+}
+
+/// A body that no fault strikes. That of a watch ends where faults begin, as a connection that breaks: whoever watches again is
+/// struck.
+pub(crate) struct Unstruck {
+    body: Body,
+    /// Of a watch.
+    begun: Option<BoxFuture<'static, ()>>,
+}
+
+impl http_body::Body for Unstruck {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let begun = self.begun.as_mut().map(|begun| begun.as_mut().poll(context));
+        if begun.is_some_and(|begun| begun.is_ready()) { Poll::Ready(None) } else { Poll::Pending }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -148,13 +148,13 @@ async fn the_door_says_what_it_expects() {
         ("POST", "cut", r#"{"resources": "pods"}"#, 400, "unknown field `resources`, expected `resource`"),
         ("POST", "kill-leader", "", 409, "there is one manager only, and none to take over from it"),
         ("DELETE", "kill-leader", "", 405, "only POST"),
-        ("POST", "add", r#"{"faults": [{"fault": "reset"}]}"#, 200, r#"{"plan":{"faults":[{"fault":"reset","#),
+        ("POST", "add", r#"{"faults": [{"fault": "reset"}]}"#, 200, r#""plan":{"faults":[{"fault":"reset"}]}"#),
         ("POST", "add", r#"{"faults": [{"fault": "resett"}]}"#, 400, "unknown variant `resett`"),
         ("POST", "add", r#"{"faults": [{"fault": "reset", "nth": 0}]}"#, 400, "faults[0].nth: found 0"),
-        ("GET", "", "", 200, r#""faults":[{"fault":"reset""#),
+        ("GET", "", "", 200, r#""plan":{"faults":[{"fault":"reset"}]}"#),
         ("GET", "strikes", "", 200, r#"{"strikes":[]}"#),
         ("POST", "strikes", "", 405, "only GET"),
-        ("POST", "clear", "", 200, r#"{"plan":{},"strikes":0,"away":false}"#),
+        ("POST", "clear", "", 200, r#"{"away":false,"plan":{},"strikes":0}"#),
         ("POST", "heal", "", 404, r#"\"heal\" is no fault: there are hold, cut, kill-leader, add"#),
     ] {
         let asked = Asked {

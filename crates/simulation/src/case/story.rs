@@ -2,6 +2,7 @@
 //! between, and where a law was broken.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use muster_inspect::history::History;
 
@@ -10,62 +11,64 @@ use crate::faults::{Fault, Struck};
 use crate::laws::timeline;
 use crate::world::EPOCH_NANOS;
 
-/// What of one moment comes first.
+/// Where something has its place in a story.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Order {
-    Done,
-    Struck,
-    Written,
-    Decided,
+struct Place {
+    /// Virtual milliseconds since the beginning.
+    millis: i64,
+    /// The version that it wrote, or the newest that it had seen; 0 for what has none, which comes first.
+    version: u64,
+    /// Whether it decided on that version, and did not write it.
+    decided: bool,
 }
 
 /// The story of a case, a paragraph for each thing that happened, with seconds since the beginning. It ends where a
 /// law was broken for the first time: nothing after that is its cause.
 #[must_use]
 pub fn story(case: &Case, played: &Played) -> String {
-    let first = played.broken.iter().filter(|broken| broken.version > 0).map(|broken| broken.version).min();
-    let mut told: Vec<(i64, Order, String)> = Vec::new();
+    let mut told: Vec<(Place, String)> = Vec::new();
+    let without_version = |at: Duration| {
+        let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+        Place { millis, version: 0, decided: false }
+    };
     for operation in &case.operations {
         let act = serde_json::to_string(&operation.act).unwrap_or_default();
-        told.push((nanos(operation.at), Order::Done, format!("done     {act}")));
+        told.push((without_version(operation.at), format!("done     {act}")));
     }
     for struck in &played.struck {
-        told.push((nanos(struck.at), Order::Struck, format!("struck   {}", strike(struck))));
+        told.push((without_version(struck.at), format!("struck   {}", strike(struck))));
     }
-    let mut ends = i64::MAX;
     for seen in &played.seen {
-        let at = seen.millis * 1_000_000 - EPOCH_NANOS;
+        let place = Place { millis: seen.millis - EPOCH_NANOS / 1_000_000, version: seen.version, decided: false };
         let mut text = format!("written  {}", timeline(std::slice::from_ref(seen)).trim_end());
         for broken in played.broken.iter().filter(|broken| broken.version == seen.version) {
-            let _ = write!(text, "\n         BROKEN {broken}");
+            let _ = write!(text, "\n         {BROKEN}{broken}");
         }
-        if first == Some(seen.version) {
-            ends = at;
-        }
-        told.push((at, Order::Written, text));
+        told.push((place, text));
     }
-    for history in &played.decided {
-        told.extend(history.syncs.iter().map(|sync| {
-            let History { object, .. } = history;
-            let lines = sync.to_string();
-            let text = format!("decided  {} {}:{}", object.kind, object.name, lines.trim_end());
-            (sync.at.as_nanos() - EPOCH_NANOS, Order::Decided, text)
+    for History { object, syncs, .. } in &played.decided {
+        told.extend(syncs.iter().map(|sync| {
+            let version = sync.saw.iter().map(|saw| saw.version).max().unwrap_or_default();
+            let millis = (sync.at.as_nanos() - EPOCH_NANOS) / 1_000_000;
+            let text = format!("decided  {} {}:{}", object.kind, object.name, sync.to_string().trim_end());
+            (Place { millis, version, decided: true }, text)
         }));
     }
-    told.sort_by_key(|(at, order, _)| (*at, *order));
+    told.sort_by_key(|(place, _)| *place);
     let mut text = String::new();
-    for (at, _, said) in told.iter().filter(|(at, ..)| *at <= ends) {
-        let _ = writeln!(text, "{:>10.3} s  {said}", *at as f64 / 1e9);
+    for (place, said) in &told {
+        let _ = writeln!(text, "{:>10.3} s  {said}", place.millis as f64 / 1e3);
+        if said.contains(BROKEN) {
+            return text;
+        }
     }
-    for broken in played.broken.iter().filter(|broken| broken.version == 0) {
-        let _ = writeln!(text, "{:>10.3} s  BROKEN {broken}", played.lasted.as_secs_f64());
+    for broken in &played.broken {
+        let _ = writeln!(text, "{:>10.3} s  {BROKEN}{broken}", played.lasted.as_secs_f64());
     }
     text
 }
 
-fn nanos(duration: std::time::Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
-}
+const BROKEN: &str = "BROKEN ";
 
 fn strike(struck: &Struck) -> String {
     let Struck { who, target, nth, fault, .. } = struck;

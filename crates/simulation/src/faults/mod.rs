@@ -22,7 +22,6 @@ mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash as _, Hasher as _};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -54,8 +53,8 @@ const MOST_KINDS: usize = 1_000_000;
 pub struct Faults {
     state: Arc<Mutex<State>>,
     outages: watch::Sender<Outage>,
-    /// Whether nothing can strike.
-    idle: Arc<AtomicBool>,
+    /// Whether something can strike.
+    active: watch::Sender<bool>,
 }
 
 struct State {
@@ -204,7 +203,7 @@ impl Faults {
             hears: None,
         };
         let outages = watch::Sender::new(Outage::default());
-        Self { state: Arc::new(Mutex::new(state)), outages, idle: Arc::new(AtomicBool::new(true)) }
+        Self { state: Arc::new(Mutex::new(state)), outages, active: watch::Sender::new(false) }
     }
 
     /// Adds a rule.
@@ -212,7 +211,7 @@ impl Faults {
         let mut state = self.lock();
         let seed = state.seed ^ rule.digest();
         state.rules.push(Active { rule, seed, met: 0 });
-        self.idle.store(false, Ordering::Release);
+        self.active.send_replace(true);
     }
 
     /// The rules that there are.
@@ -224,7 +223,13 @@ impl Faults {
     /// Whether nothing can strike: there is no rule, the server is there, and answers say no time. Costs one look.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.idle.load(Ordering::Acquire)
+        !*self.active.borrow()
+    }
+
+    /// Waits until something can strike.
+    pub async fn begun(&self) {
+        // Its sender is here.
+        let _ = self.active.subscribe().wait_for(|active| *active).await;
     }
 
     /// Keeps no more than so many of what has struck and of what went unanswered, the newest; all unless it is said.
@@ -241,7 +246,7 @@ impl Faults {
     pub fn end(&self) {
         let mut state = self.lock();
         state.rules.clear();
-        self.idle.store(state.date.is_none(), Ordering::Release);
+        self.active.send_replace(state.date.is_some());
         drop(state);
         if self.outages.borrow().away {
             self.come_back();
@@ -250,7 +255,7 @@ impl Faults {
 
     /// The server goes down: connections break, new ones are refused.
     pub fn go_away(&self) {
-        self.idle.store(false, Ordering::Release);
+        self.active.send_replace(true);
         self.outages.send_replace(Outage { away: true });
     }
 
@@ -267,7 +272,7 @@ impl Faults {
 
     /// Adds a `Date` header to answers, by this clock.
     pub fn tell_time(&self, clock: Clock) {
-        self.idle.store(false, Ordering::Release);
+        self.active.send_replace(true);
         self.lock().date = Some(clock);
     }
 
