@@ -230,11 +230,13 @@ fn a_slow_watch_is_as_slow_as_was_asked() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let plan = write(folder.path(), "plan.yaml", "faults: [{fault: {lag: 2s..3s}, verbs: [watch], resources: [pods]}]");
     let cluster = Cluster::start(&["--nodes", "0", "--faults", &plan]);
+    cluster.kubectl(&["run", "first", "--image=nginx"]);
     let mut watch = Watch::start(&cluster);
+    // This one is listed. Whatever comes from now on is watched.
+    watch.read(|seen| seen.count() == 1);
     let begun = Instant::now();
     cluster.kubectl(&["run", "slow", "--image=nginx"]);
-    cluster.kubectl(&["get", "pod", "slow"]);
-    watch.read(|seen| seen.owners.contains_key(""));
+    watch.read(|seen| seen.count() == 2);
     assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
     let listed = faults(&["strikes"], &cluster.kubeconfig().to_string_lossy());
     let lags: Vec<Value> = text(&listed.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -255,8 +257,11 @@ fn faults_that_are_added_reach_watches_that_were_open() {
     command.args(["--kubeconfig", &kubeconfig, "get", "configmaps", "--watch", "-o", "name"]);
     let mut watch = command.stdout(Stdio::piped()).spawn().expect("kubectl runs");
     let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
-    cluster.kubectl(&["create", "configmap", "before"]);
-    assert!(lines.any(|line| line.is_ok_and(|line| line.ends_with("/before"))));
+    // The first may be listed; the second comes by the watch.
+    for name in ["listed", "watched"] {
+        cluster.kubectl(&["create", "configmap", name]);
+        assert!(lines.any(|line| line.is_ok_and(|line| line.ends_with(&format!("/{name}")))));
+    }
     let plan = write(folder.path(), "plan.yaml", "faults: [{fault: stall, verbs: [watch], resources: [pods]}]");
     assert!(faults(&["add", &plan], &kubeconfig).status.success());
     cluster.kubectl(&["create", "configmap", "after"]);
