@@ -115,8 +115,10 @@ fn members_of_a_group_stand_beside_a_leader() {
     let figure = |at: usize, name: &str| managers[at]["medians"]["group"][name].as_f64();
     for (at, name) in names.iter().enumerate() {
         let known = |name: &str| figure(at, name).is_some_and(|value| value > 0.0);
-        assert!(known("start_cpu_seconds") && known("resident_mib") && known("peak_mib"), "{found:#}");
-        assert!(figure(at, "cpu_seconds").is_some_and(|cpu| cpu >= 0.0), "{found:#}");
+        assert!(known("resident_mib") && known("peak_mib"), "{found:#}");
+        // The system counts CPU in hundredths of a second, and so little may take none.
+        let counted = |name: &str| figure(at, name).is_some_and(|cpu| cpu >= 0.0);
+        assert!(counted("start_cpu_seconds") && counted("cpu_seconds"), "{found:#}");
         // What all members took together is no one process's.
         assert_eq!(known("ready_seconds") && known("seconds"), ["leader", "members"].contains(name), "{found:#}");
     }
