@@ -73,9 +73,11 @@ fn with(mut case: Case, operations: Vec<Operation>) -> Case {
     case
 }
 
-/// Every fourth seed has several at once, where there are several to choose from, and the others one in turn.
+/// Every fourth seed has several at once, where there are several kinds of faults of requests to choose from, and the others one
+/// in turn.
 fn nth_of(seed: u64, weather: &[Weather]) -> Option<Weather> {
-    if seed.is_multiple_of(4) && weather.len() > 1 {
+    let of_requests = weather.iter().filter(|weather| matches!(weather.how, How::Controllers(_) | How::Cluster(_)));
+    if seed.is_multiple_of(4) && of_requests.count() > 1 {
         return None;
     }
     let nth = usize::try_from(seed - seed / 4).unwrap_or_default();

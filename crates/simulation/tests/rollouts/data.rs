@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use muster_simulation::case::{Act, Case, Played, Profile, shrink, story};
 use muster_simulation::faults::{Fault, Rule, Struck, Verb};
+use muster_simulation::weather::Weather;
 
 use crate::common::{each, seeds};
 use crate::{lines, told, told as told_of, weather};
@@ -113,4 +114,17 @@ fn a_case_that_breaks_no_law_is_not_made_smaller() {
     let case = Profile::Rollouts.case(1, None);
     let found = shrink(&case, &|played| !played.broken.is_empty(), 10, &mut |_, _| {}).expect("a world");
     assert!(found.is_none());
+}
+
+/// What happens to a cluster is not mixed, so that no history goes without what was asked for.
+#[test]
+fn a_mixture_is_of_faults_of_requests() {
+    let named = |names: &[&str]| names.iter().map(|name| Weather::named(name).expect(name)).collect::<Vec<_>>();
+    let incidents = named(&["node-loss", "compaction"]);
+    for (seed, name) in [(1, "compaction"), (2, "node-loss"), (3, "compaction"), (4, "compaction"), (8, "node-loss")] {
+        assert_eq!(Profile::weather_of(seed, &incidents), name, "{seed}");
+        assert!(!Profile::Rollouts.case(seed, Some(&incidents)).is_undisturbed(), "{seed}");
+    }
+    assert_eq!(Profile::weather_of(4, &named(&["errors", "resets", "node-loss"])), "a mixture");
+    assert_eq!(Profile::weather_of(4, &named(&["errors", "node-loss"])), "node-loss");
 }
