@@ -160,12 +160,12 @@ impl Struck {
     #[must_use]
     pub fn rule(&self) -> Rule {
         let Target { user, verb, resource, namespace, name, subresource, resumes: _ } = &self.target;
-        let of_one = !matches!(verb, Verb::List | Verb::Watch);
         Rule {
             user: Some(user.clone()).filter(|user| !user.is_empty()),
-            namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
-            name: of_one.then(|| name.clone()),
-            subresource: of_one.then(|| subresource.clone()),
+            // Empty ones are what it has none of, and not whatever there is: others are counted apart.
+            namespace: Some(namespace.clone()),
+            name: Some(name.clone()),
+            subresource: Some(subresource.clone()),
             nth: Some(self.nth),
             ..Rule::always(self.fault.clone()).of(&self.who).verbs(&[*verb]).resources(&[resource])
         }
