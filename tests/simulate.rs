@@ -138,6 +138,7 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
         (&["--faults", "rain"][..], &["found \"rain\"", "slow-watches", "node-loss"][..]),
         (&["--cases", "0"], &["--cases", "1.."]),
         (&["--minutes", "0"], &["--minutes", "above 0"]),
+        (&["--manifests", "none.yaml", "--shrink"], &["--manifests", "--shrink"]),
         (&["--rollout", "image=x"], &["--manifests"]),
         (&["--manifests", "none.yaml"], &["none.yaml"]),
         (&["--manifests", "none.yaml", "--rollout", "undo"], &["found \"undo\"", "image=IMAGE"]),

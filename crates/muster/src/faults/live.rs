@@ -35,9 +35,11 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// What has not happened yet.
+    /// What happens, by times from the start of the server; past ones too.
     steps: Vec<Step>,
     tasks: Vec<JoinHandle<()>>,
+    /// How often all was taken away: what is late from before that does not happen.
+    cleared: u64,
     clock: Option<Wrong>,
     /// The version to restore.
     remembered: Option<u64>,
@@ -104,33 +106,38 @@ impl LiveFaults {
         let mut state = self.lock();
         for step in operations {
             state.steps.push(Step { at: step.at.saturating_add(now), ..step.clone() });
-            state.tasks.push(tokio::spawn(self.clone().happen(step, begun)));
+            let happening = tokio::spawn(self.clone().happen(step, begun, state.cleared));
+            state.tasks.push(happening);
         }
         if let Some(wrong) = clock {
             state.clock = Some(wrong);
-            self.0.faults.tell_time(clock_that_is(wrong));
+            self.0.faults.tell_time(Some(clock_that_is(wrong)));
         }
         Ok(())
     }
 
-    async fn happen(self, step: Step, begun: Instant) {
+    async fn happen(self, step: Step, begun: Instant, cleared: u64) {
         let mut due = begun + step.at;
         loop {
             sleep_until(due).await;
-            self.do_now(step.deed);
+            let mut state = self.lock();
+            if state.cleared != cleared {
+                return;
+            }
+            self.do_now(step.deed, &mut state);
+            drop(state);
             let Some(every) = step.every else { return };
             due += every;
         }
     }
 
-    fn do_now(&self, deed: Deed) {
+    fn do_now(&self, deed: Deed, state: &mut State) {
         let storage = &self.0.server.registry().storage;
         match deed {
             Deed::Compact => storage.compact(),
-            Deed::Remember => self.lock().remembered = Some(storage.version()),
+            Deed::Remember => state.remembered = Some(storage.version()),
             Deed::Restore => {
-                let remembered = self.lock().remembered;
-                if let Some(version) = remembered
+                if let Some(version) = state.remembered
                     && let Err(oldest) = storage.restore(version)
                 {
                     tracing::warn!(version, oldest, "not restored: the server does not know that version any more");
@@ -148,7 +155,8 @@ impl LiveFaults {
         state.tasks.drain(..).for_each(|task| task.abort());
         state.steps.clear();
         state.clock = None;
-        self.0.faults.tell_no_time();
+        state.cleared += 1;
+        self.0.faults.tell_time(None);
         self.0.faults.end();
     }
 

@@ -14,8 +14,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use muster_simulation::faults::Rule;
+use anyhow::{Context as _, Result, anyhow, bail};
+use muster_simulation::faults::{LONGEST, Rule};
 use muster_simulation::text;
 use serde::{Deserialize, Serialize};
 
@@ -104,12 +104,17 @@ impl Plan {
     /// # Errors
     /// With the field, what was found and what was expected.
     pub(crate) fn check(&self) -> Result<()> {
-        let Self { faults, operations, .. } = self;
-        if let Some((at, rule)) = faults.iter().enumerate().find(|(_, rule)| rule.per_mille > 1_000) {
-            bail!("faults[{at}].perMille: found {}, expected at most 1000", rule.per_mille);
+        let Self { faults, operations, clock } = self;
+        for (at, rule) in faults.iter().enumerate() {
+            rule.check().map_err(|said| anyhow!("faults[{at}].{said}"))?;
         }
-        if let Some(at) = faults.iter().position(|rule| rule.nth == Some(0)) {
-            bail!("faults[{at}].nth: found 0, expected a number from 1 on");
+        if let Some(at) = operations.iter().position(|step| step.at.max(step.every.unwrap_or_default()) > LONGEST) {
+            bail!("operations[{at}]: found {:?}, expected times of at most a year", operations[at]);
+        }
+        if let Some(Wrong::Ahead(by) | Wrong::Behind(by)) = clock
+            && *by > LONGEST
+        {
+            bail!("clock: found {by:?}, expected at most a year");
         }
         if let Some(at) = operations.iter().position(|step| step.every.is_some_and(|every| every < SHORTEST)) {
             bail!("operations[{at}].every: found {:?}, expected {SHORTEST:?} or more", operations[at].every);

@@ -79,6 +79,8 @@ struct Rolled {
     seconds: Quantiles<f64>,
     /// How many histories broke a law.
     broken: usize,
+    /// The cases of these.
+    broken_cases: Vec<String>,
     /// The case with the fewest available pods, and among those the longest.
     worst: String,
     /// What struck it.
@@ -204,6 +206,12 @@ fn rolled(arguments: &Simulate, name: &str, found: &BTreeMap<u64, Found>) -> Res
         write(&file, &worst.case.written())?;
         (worst_faults, replicas) = (worst.faults, worst.figures.replicas);
     }
+    let mut broken_cases = Vec::new();
+    for (seed, broken) in found.iter().filter(|(_, found)| found.is_broken) {
+        let file = arguments.save.join(format!("case-{name}-{seed}.yaml"));
+        write(&file, &broken.case.written())?;
+        broken_cases.push(file.display().to_string());
+    }
     let figures = || found.values().map(|found| found.figures);
     let took: Vec<f64> = figures().filter_map(|figures| Some(figures.took?.as_secs_f64())).collect();
     Ok(Rolled {
@@ -213,7 +221,8 @@ fn rolled(arguments: &Simulate, name: &str, found: &BTreeMap<u64, Found>) -> Res
         least_available: Quantiles::of(figures().map(|figures| figures.least_available).collect()),
         most_pods: Quantiles::of(figures().map(|figures| figures.most_pods).collect()),
         seconds: Quantiles::of(took),
-        broken: found.values().filter(|found| found.is_broken).count(),
+        broken: broken_cases.len(),
+        broken_cases,
         worst: file.display().to_string(),
         worst_faults,
     })
@@ -223,9 +232,9 @@ fn rolled(arguments: &Simulate, name: &str, found: &BTreeMap<u64, Found>) -> Res
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { first_seed, histories, deployments } = self;
-        for Rolled { name, replicas, complete, least_available, most_pods, seconds, broken, worst, worst_faults } in
-            deployments
-        {
+        for rolled in deployments {
+            let Rolled { name, replicas, complete, least_available, most_pods, seconds, .. } = rolled;
+            let Rolled { broken, broken_cases, worst, worst_faults, .. } = rolled;
             let last = first_seed.saturating_add(histories.saturating_sub(1));
             writeln!(
                 f,
@@ -243,7 +252,11 @@ impl fmt::Display for Findings {
             let q = seconds;
             let seconds = [q.least, q.p1, q.p10, q.p50, q.p90, q.p99, q.most].map(|n| format!("{n:>9.1}"));
             writeln!(f, "  {:<26}{}", "seconds until complete", seconds.concat())?;
-            writeln!(f, "  {complete} complete; worst: {worst} ({worst_faults}); {broken} broke a law\n")?;
+            writeln!(f, "  {complete} complete; worst: {worst} ({worst_faults}); {broken} broke a law")?;
+            for case in broken_cases {
+                writeln!(f, "  broke a law: {case}")?;
+            }
+            writeln!(f)?;
         }
         Ok(())
     }

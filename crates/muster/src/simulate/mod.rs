@@ -21,11 +21,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use muster_cluster::{DelayRange, parse_duration};
 use muster_simulation::case::{self, Case, PlayError, Played, play_alone, shrink, story};
+use muster_simulation::faults::LONGEST;
+use muster_simulation::laws::Law;
 use muster_simulation::weather::{self, Weather};
 
 use self::manifests::Rollout;
@@ -84,8 +86,8 @@ pub(crate) struct Simulate {
     faults: Faults,
 
     /// End after this time, although there are more cases
-    #[arg(long, value_name = "N")]
-    minutes: Option<f64>,
+    #[arg(long, value_name = "N", value_parser = parse_minutes)]
+    minutes: Option<Duration>,
 
     /// Roll the Deployments in this file, in place of others; may be repeated. Each history has one of them
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
@@ -104,11 +106,11 @@ pub(crate) struct Simulate {
     pod_shutdown: Duration,
 
     /// Play the case in this file, in place of others
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "jobs"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "jobs", "manifests"])]
     replay: Option<PathBuf>,
 
     /// Make the first case that breaks each law as small as can be
-    #[arg(long)]
+    #[arg(long, conflicts_with = "manifests")]
     shrink: bool,
 
     /// Where the cases that break a law are written
@@ -149,6 +151,14 @@ impl Faults {
     }
 }
 
+fn parse_minutes(text: &str) -> Result<Duration, String> {
+    let most = LONGEST.as_secs_f64() / 60.0;
+    match text.parse::<f64>() {
+        Ok(minutes) if minutes > 0.0 && minutes <= most => Ok(Duration::from_secs_f64(minutes * 60.0)),
+        _ => Err(format!("found {text:?}, expected a number above 0, and at most {most}")),
+    }
+}
+
 impl Simulate {
     /// Which faults strike; none at all, where there are none.
     fn weather(&self) -> Option<&[Weather]> {
@@ -183,9 +193,6 @@ pub(crate) fn run(arguments: &Simulate) -> ExitCode {
 
 /// Whether no law was broken.
 fn simulate(arguments: &Simulate) -> Result<bool> {
-    if arguments.minutes.is_some_and(|minutes| !minutes.is_finite() || minutes <= 0.0) {
-        bail!("--minutes: expected a number above 0");
-    }
     // Before the hours that what is written there may take.
     std::fs::create_dir_all(&arguments.save).with_context(|| format!("--save {}", arguments.save.display()))?;
     let (begun, cpu) = (Instant::now(), usage::cpu_seconds());
@@ -195,20 +202,20 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
     play_all(arguments, jobs, &|seed| drawn(arguments, seed), |seed, weather, case, played| {
         report.add(&Found::of(seed, weather, &played));
         if !played.broken.is_empty() {
-            broken.push((seed, case, played));
+            // All else that was seen of it is seen again where it is played again.
+            broken.push((seed, case, played.broken));
         }
         report.histories
     })?;
     // In the order of the seeds, whichever thread was first.
     broken.sort_by_key(|(seed, ..)| *seed);
     let mut laws = BTreeSet::new();
-    for (seed, case, played) in &broken {
+    for (seed, case, broken) in &broken {
         let file = arguments.save.join(format!("case-{seed}.yaml"));
         write(&file, &case.written())?;
-        report.broke(*seed, &file, played);
-        let is_first = played.broken.first().is_some_and(|broken| laws.insert(broken.law));
-        if arguments.shrink && is_first {
-            let (smaller, told) = shrunk(case, played)?;
+        report.broke(*seed, &file, broken);
+        if let Some(law) = broken.first().map(|broken| broken.law).filter(|law| arguments.shrink && laws.insert(*law)) {
+            let (smaller, told) = shrunk(case, law)?;
             let file = arguments.save.join(format!("case-{seed}-shrunk.yaml"));
             write(&file, &smaller.written())?;
             report.shrunk(&file, told);
@@ -230,7 +237,7 @@ fn play_all(
     mut taken: impl FnMut(u64, &'static str, Case, Played) -> u64,
 ) -> Result<()> {
     let next = AtomicU64::new(0);
-    let ends = arguments.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0));
+    let ends = arguments.minutes.map(|minutes| Instant::now() + minutes);
     let (sender, receiver) = mpsc::sync_channel(jobs);
     let mut progress = Progress::new(arguments.cases);
     std::thread::scope(|scope| {
@@ -293,28 +300,28 @@ fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
     })?;
     let mut report = Report::of(case.seed);
     report.add(&Found::of(case.seed, "of the file", &played));
-    let mut told = story(&case, &played);
-    if !played.broken.is_empty() {
-        report.broke(case.seed, file, &played);
+    if !arguments.shrink {
+        report.tell(story(&case, &played));
+    }
+    if let Some(first) = played.broken.first() {
+        report.broke(case.seed, file, &played.broken);
         if arguments.shrink {
-            let (smaller, story) = shrunk(&case, &played)?;
+            let (smaller, story) = shrunk(&case, first.law)?;
             let stem = file.file_stem().unwrap_or_default().to_string_lossy();
             let file = arguments.save.join(format!("{stem}-shrunk.yaml"));
             write(&file, &smaller.written())?;
             report.shrunk(&file, story);
-            told.clear();
         }
     }
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string(&report)?),
-        Output::Text => print!("{told}{report}"),
+        Output::Text => print!("{report}"),
     }
     Ok(played.broken.is_empty())
 }
 
-/// The smallest case that breaks the same law as this one, and its story.
-fn shrunk(case: &Case, played: &Played) -> Result<(Case, String)> {
-    let Some(law) = played.broken.first().map(|broken| broken.law) else { bail!("the case breaks no law") };
+/// The smallest case that breaks this law as this one does, and its story.
+fn shrunk(case: &Case, law: Law) -> Result<(Case, String)> {
     let case = case.clone();
     on_a_thread(move || {
         let mut progress = Progress::new(TRIES as u64);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use muster_simulation::case::{End, Played};
-use muster_simulation::faults::{Fault, Target};
+use muster_simulation::laws::Broken;
 use serde::Serialize;
 
 /// What of one history is counted.
@@ -17,6 +17,7 @@ pub(super) struct Found {
     strikes: u64,
     writes: u64,
     lasted: Duration,
+    is_broken: bool,
     /// How often each fault struck each kind of request.
     met: BTreeMap<(String, String), u64>,
 }
@@ -25,32 +26,12 @@ impl Found {
     pub(super) fn of(seed: u64, weather: &'static str, played: &Played) -> Self {
         let mut met = BTreeMap::new();
         for struck in &played.struck {
-            let Target { verb, resource, subresource, .. } = &struck.target;
-            let verb = format!("{verb:?}").to_lowercase();
-            let of = if subresource.is_empty() { "" } else { "/" };
-            let request = format!("{} {verb} {resource}{of}{subresource}", struck.who);
-            *met.entry((name(&struck.fault), request)).or_default() += 1;
+            let request = format!("{} {} {}", struck.who, struck.target.verb.word(), struck.target.path());
+            *met.entry((struck.fault.kind(), request)).or_default() += 1;
         }
         let Played { end, strikes, lasted, .. } = *played;
-        Self { seed, weather, end, strikes, writes: played.writes.len() as u64, lasted, met }
-    }
-}
-
-/// What a fault is called in a case.
-fn name(fault: &Fault) -> String {
-    match serde_json::to_value(fault) {
-        Ok(serde_json::Value::Object(fields)) => {
-            let of = |value: &serde_json::Value| match value {
-                serde_json::Value::String(what) if !what.ends_with('s') => format!(" {what}"),
-                serde_json::Value::Object(inner) => {
-                    inner.keys().next().map(|key| format!(" {key}")).unwrap_or_default()
-                }
-                _ => String::new(),
-            };
-            fields.iter().map(|(key, value)| format!("{key}{}", of(value))).collect()
-        }
-        Ok(serde_json::Value::String(name)) => name,
-        _ => String::new(),
+        let is_broken = !played.broken.is_empty();
+        Self { seed, weather, end, strikes, writes: played.writes.len() as u64, lasted, is_broken, met }
     }
 }
 
@@ -70,6 +51,9 @@ pub(super) struct Report {
     /// How often each fault struck each kind of request.
     coverage: BTreeMap<String, BTreeMap<String, u64>>,
     broken: Vec<Broke>,
+    /// Of a case from a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    story: Option<String>,
     #[serde(skip)]
     virtual_time: Duration,
 }
@@ -112,6 +96,7 @@ impl Report {
             weather: BTreeMap::new(),
             coverage: BTreeMap::new(),
             broken: Vec::new(),
+            story: None,
             virtual_time: Duration::ZERO,
         }
     }
@@ -132,14 +117,15 @@ impl Report {
         counts.strikes += found.strikes;
         counts.complete += complete;
         counts.deadline_exceeded += late;
+        counts.broken += u64::from(found.is_broken);
         for ((fault, request), times) in &found.met {
             *self.coverage.entry(fault.clone()).or_default().entry(request.clone()).or_default() += times;
         }
     }
 
     /// A law was broken in this history, which was written into a file.
-    pub(super) fn broke(&mut self, seed: u64, file: &Path, played: &Played) {
-        let laws = played.broken.iter().map(ToString::to_string).collect();
+    pub(super) fn broke(&mut self, seed: u64, file: &Path, broken: &[Broken]) {
+        let laws = broken.iter().map(ToString::to_string).collect();
         self.broken.push(Broke { seed, laws, case: file.display().to_string(), shrunk: None, story: None });
     }
 
@@ -148,6 +134,11 @@ impl Report {
         if let Some(last) = self.broken.last_mut() {
             (last.shrunk, last.story) = (Some(file.display().to_string()), Some(story));
         }
+    }
+
+    /// This is what became of the one history that there is.
+    pub(super) fn tell(&mut self, story: String) {
+        self.story = Some(story);
     }
 
     /// Says how fast it went.
@@ -171,10 +162,17 @@ impl fmt::Display for Report {
         /// How many of the broken laws of one history are printed.
         const LAWS: usize = 5;
         let Self { first_seed, last_seed, histories, complete, deadline_exceeded, writes, strikes, .. } = self;
-        writeln!(f, "{:<28}{:>10}{:>10}{:>10}{:>12}", "FAULTS", "HISTORIES", "STRIKES", "COMPLETE", "AT DEADLINE")?;
+        if let Some(story) = &self.story {
+            writeln!(f, "{story}")?;
+        }
+        writeln!(
+            f,
+            "{:<28}{:>10}{:>10}{:>10}{:>12}{:>8}",
+            "FAULTS", "HISTORIES", "STRIKES", "COMPLETE", "AT DEADLINE", "BROKEN"
+        )?;
         for (name, counts) in &self.weather {
-            let Counts { histories, strikes, complete, deadline_exceeded, .. } = counts;
-            writeln!(f, "{name:<28}{histories:>10}{strikes:>10}{complete:>10}{deadline_exceeded:>12}")?;
+            let Counts { histories, strikes, complete, deadline_exceeded, broken } = counts;
+            writeln!(f, "{name:<28}{histories:>10}{strikes:>10}{complete:>10}{deadline_exceeded:>12}{broken:>8}")?;
         }
         writeln!(f)?;
         for Broke { seed, laws, case, shrunk, story } in &self.broken {

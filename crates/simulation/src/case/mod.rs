@@ -45,7 +45,7 @@ pub use play::{End, PlayError, Played, play, play_alone};
 pub use shrink::{Shrunk, shrink};
 pub use story::story;
 
-use crate::faults::{Fault, Rule};
+use crate::faults::{Fault, LONGEST, Rule};
 use crate::text;
 use crate::world::Settings;
 
@@ -97,6 +97,12 @@ pub enum CaseError {
     /// The operations are not in the order of their times.
     #[error("operations[{0}].at: found {1:?}, which is before the operation before it ({2:?})")]
     Order(usize, Duration, Duration),
+    /// An operation is too far away.
+    #[error("operations[{0}].at: found {1:?}, expected at most a year")]
+    Late(usize, Duration),
+    /// A fault has a field that is not what it should be.
+    #[error("faults[{0}].{1}")]
+    Fault(usize, String),
 }
 
 impl Case {
@@ -110,6 +116,12 @@ impl Case {
             if pair[1].at < pair[0].at {
                 return Err(CaseError::Order(at + 1, pair[1].at, pair[0].at));
             }
+        }
+        if let Some(last) = case.operations.last().filter(|last| last.at > LONGEST) {
+            return Err(CaseError::Late(case.operations.len() - 1, last.at));
+        }
+        for (at, rule) in case.faults.iter().enumerate() {
+            rule.check().map_err(|said| CaseError::Fault(at, said))?;
         }
         Ok(case)
     }

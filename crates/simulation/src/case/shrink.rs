@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::play::{PlayError, Played, play_alone};
 use super::{Act, Case};
-use crate::faults::{Fault, Rule};
+use crate::faults::Rule;
 
 /// A smaller case.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Search<'_> {
             while let Some(nth) = self.best.faults[at].nth {
                 let Rule { name, .. } = &self.best.faults[at];
                 let (named, any) = (name.clone(), None);
-                let easier = [(any, 1), (named.clone(), 1), (named.clone(), nth / 2), (named, nth - 1)];
+                let easier = [(any, 1), (named.clone(), 1), (named.clone(), nth / 2), (named, nth.saturating_sub(1))];
                 let mut found = false;
                 for (name, nth) in easier.into_iter().filter(|(_, nth)| *nth > 0) {
                     let mut case = self.best.clone();
@@ -161,7 +161,7 @@ impl Search<'_> {
             }
         }
         for at in 0..self.best.faults.len() {
-            let Some(longest) = duration_of(&self.best.faults[at].fault) else { continue };
+            let Some(longest) = self.best.faults[at].fault.duration() else { continue };
             for shorter in
                 [Duration::from_millis(1), Duration::from_secs(1), rounded(longest), whole_millis(longest / 2)]
             {
@@ -169,7 +169,7 @@ impl Search<'_> {
                     continue;
                 }
                 let mut quicker = self.best.clone();
-                set_duration(&mut quicker.faults[at].fault, shorter);
+                quicker.faults[at].fault = quicker.faults[at].fault.lasting(shorter);
                 if self.accept(quicker)? {
                     break;
                 }
@@ -239,19 +239,6 @@ fn replicas_of(act: &mut Act) -> Option<&mut Value> {
         Act::Create(object) => object.pointer_mut("/spec/replicas"),
         Act::Patch(target) => target.merge.pointer_mut("/spec/replicas"),
         _ => None,
-    }
-}
-
-fn duration_of(fault: &Fault) -> Option<Duration> {
-    match fault {
-        Fault::Delay(range) | Fault::Slow(range) | Fault::Lag(range) | Fault::Behind(range) => Some(range.start),
-        _ => None,
-    }
-}
-
-fn set_duration(fault: &mut Fault, duration: Duration) {
-    if let Fault::Delay(range) | Fault::Slow(range) | Fault::Lag(range) | Fault::Behind(range) = fault {
-        *range = duration..duration;
     }
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use muster_inspect::history::History;
 
 use super::{Case, Played};
-use crate::faults::{Fault, Struck};
+use crate::faults::Struck;
 use crate::laws::timeline;
+use crate::text;
 use crate::world::EPOCH_NANOS;
 
 /// Where something has its place in a story.
@@ -26,59 +27,52 @@ struct Place {
 /// law was broken for the first time: nothing after that is its cause.
 #[must_use]
 pub fn story(case: &Case, played: &Played) -> String {
-    let mut told: Vec<(Place, String)> = Vec::new();
+    let mut told: Vec<(Place, String, bool)> = Vec::new();
     let without_version = |at: Duration| {
         let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
         Place { millis, version: 0, decided: false }
     };
     for operation in &case.operations {
         let act = serde_json::to_string(&operation.act).unwrap_or_default();
-        told.push((without_version(operation.at), format!("done     {act}")));
+        told.push((without_version(operation.at), format!("done     {act}"), false));
     }
     for struck in &played.struck {
-        told.push((without_version(struck.at), format!("struck   {}", strike(struck))));
+        told.push((without_version(struck.at), format!("struck   {}", strike(struck)), false));
     }
     for seen in &played.seen {
         let place = Place { millis: seen.millis - EPOCH_NANOS / 1_000_000, version: seen.version, decided: false };
         let mut text = format!("written  {}", timeline(std::slice::from_ref(seen)).trim_end());
-        for broken in played.broken.iter().filter(|broken| broken.version == seen.version) {
-            let _ = write!(text, "\n         {BROKEN}{broken}");
+        let broken = || played.broken.iter().filter(|broken| broken.version == seen.version);
+        for broken in broken() {
+            let _ = write!(text, "\n         BROKEN {broken}");
         }
-        told.push((place, text));
+        told.push((place, text, broken().next().is_some()));
     }
     for History { object, syncs, .. } in &played.decided {
         told.extend(syncs.iter().map(|sync| {
             let version = sync.saw.iter().map(|saw| saw.version).max().unwrap_or_default();
             let millis = (sync.at.as_nanos() - EPOCH_NANOS) / 1_000_000;
             let text = format!("decided  {} {}:{}", object.kind, object.name, sync.to_string().trim_end());
-            (Place { millis, version, decided: true }, text)
+            (Place { millis, version, decided: true }, text, false)
         }));
     }
-    told.sort_by_key(|(place, _)| *place);
-    let mut text = String::new();
-    for (place, said) in &told {
-        let _ = writeln!(text, "{:>10.3} s  {said}", place.millis as f64 / 1e3);
-        if said.contains(BROKEN) {
-            return text;
+    told.sort_by_key(|(place, ..)| *place);
+    let mut all = String::new();
+    for (place, said, breaks) in &told {
+        let _ = writeln!(all, "{:>10.3} s  {said}", place.millis as f64 / 1e3);
+        if *breaks {
+            return all;
         }
     }
     for broken in &played.broken {
-        let _ = writeln!(text, "{:>10.3} s  {BROKEN}{broken}", played.lasted.as_secs_f64());
+        let _ = writeln!(all, "{:>10.3} s  BROKEN {broken}", played.lasted.as_secs_f64());
     }
-    text
+    all
 }
-
-const BROKEN: &str = "BROKEN ";
 
 fn strike(struck: &Struck) -> String {
     let Struck { who, target, nth, fault, .. } = struck;
-    let verb = format!("{:?}", target.verb).to_lowercase();
     let name = if target.name.is_empty() { String::new() } else { format!(" {}", target.name) };
-    let what = if target.subresource.is_empty() { String::new() } else { format!("/{}", target.subresource) };
-    format!("{}: {who} {verb} {}{what}{name} (number {nth})", named(fault), target.resource)
-}
-
-/// As it is written in a case.
-fn named(fault: &Fault) -> String {
-    serde_json::to_string(fault).unwrap_or_default().replace(['"', '{', '}'], "")
+    let time = fault.duration().map(|time| format!(" {}", text::written(time))).unwrap_or_default();
+    format!("{}{time}: {who} {} {}{name} (number {nth})", fault.kind(), target.verb.word(), target.path())
 }

@@ -41,7 +41,7 @@ use tower::Service;
 
 pub use draw::Draw;
 use memory::Memory;
-pub use rule::{Fault, Refusal, Rule};
+pub use rule::{Fault, LONGEST, Refusal, Rule};
 pub use target::{Target, Verb};
 use wire::{End, Fate, PieceFate, carry};
 
@@ -211,7 +211,12 @@ impl Faults {
         let mut state = self.lock();
         let seed = state.seed ^ rule.digest();
         state.rules.push(Active { rule, seed, met: 0 });
-        self.active.send_replace(true);
+        self.note(&state);
+    }
+
+    /// Notes whether something can strike now.
+    fn note(&self, state: &State) {
+        self.active.send_replace(!state.rules.is_empty() || state.date.is_some() || self.is_away());
     }
 
     /// The rules that there are.
@@ -246,22 +251,26 @@ impl Faults {
     pub fn end(&self) {
         let mut state = self.lock();
         state.rules.clear();
-        self.active.send_replace(state.date.is_some());
-        drop(state);
-        if self.outages.borrow().away {
-            self.come_back();
+        if self.is_away() {
+            self.outages.send_replace(Outage { away: false });
         }
+        self.note(&state);
     }
 
     /// The server goes down: connections break, new ones are refused.
     pub fn go_away(&self) {
-        self.active.send_replace(true);
-        self.outages.send_replace(Outage { away: true });
+        self.is_there(false);
     }
 
     /// The server is up again.
     pub fn come_back(&self) {
-        self.outages.send_replace(Outage { away: false });
+        self.is_there(true);
+    }
+
+    fn is_there(&self, there: bool) {
+        let state = self.lock();
+        self.outages.send_replace(Outage { away: !there });
+        self.note(&state);
     }
 
     /// Whether the server is down.
@@ -270,15 +279,11 @@ impl Faults {
         self.outages.borrow().away
     }
 
-    /// Adds a `Date` header to answers, by this clock.
-    pub fn tell_time(&self, clock: Clock) {
-        self.active.send_replace(true);
-        self.lock().date = Some(clock);
-    }
-
-    /// Answers say no other time than that of the server.
-    pub fn tell_no_time(&self) {
-        self.lock().date = None;
+    /// Adds a `Date` header to answers, by this clock; none where there is none.
+    pub fn tell_time(&self, clock: Option<Clock>) {
+        let mut state = self.lock();
+        state.date = clock;
+        self.note(&state);
     }
 
     /// How many requests and pieces of watches were struck so far, by [`Fault::Lag`] too.

@@ -110,17 +110,47 @@ impl Fault {
         !matches!(self, Self::BookmarkLost | Self::BookmarkOld) || bookmark::is_one(piece)
     }
 
+    /// What it is called in a file, with the refusal where it is one: `lag`, `refuse conflict`.
+    #[must_use]
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Refuse(refusal) | Self::ActAndRefuse(refusal) => format!("{} {}", variant(self), variant(refusal)),
+            _ => variant(self),
+        }
+    }
+
+    /// The durations that it has.
+    fn range(&self) -> Option<&Range<Duration>> {
+        match self {
+            Self::Delay(range) | Self::Slow(range) | Self::Behind(range) | Self::Lag(range) => Some(range),
+            _ => None,
+        }
+    }
+
+    /// How long it takes, where it takes time and nothing is left to chance.
+    pub(crate) fn duration(&self) -> Option<Duration> {
+        self.range().filter(|range| range.start == range.end).map(|range| range.start)
+    }
+
+    /// The same, taking this long.
+    #[must_use]
+    pub(crate) fn lasting(&self, duration: Duration) -> Self {
+        let range = duration..duration;
+        match self {
+            Self::Delay(_) => Self::Delay(range),
+            Self::Slow(_) => Self::Slow(range),
+            Self::Behind(_) => Self::Behind(range),
+            Self::Lag(_) => Self::Lag(range),
+            other => other.clone(),
+        }
+    }
+
     /// The same with nothing left to chance, for a piece of a watch of this length.
     pub(super) fn drawn(&self, draw: &mut Draw, length: usize) -> Self {
-        let mut fixed = |range: &Range<Duration>| {
-            let duration = draw.within(range);
-            duration..duration
-        };
+        if let Some(range) = self.range() {
+            return self.lasting(draw.within(range));
+        }
         match self {
-            Self::Delay(range) => Self::Delay(fixed(range)),
-            Self::Slow(range) => Self::Slow(fixed(range)),
-            Self::Behind(range) => Self::Behind(fixed(range)),
-            Self::Lag(range) => Self::Lag(fixed(range)),
             Self::Reorder(most) => Self::Yield(draw.below(most.saturating_add(1))),
             Self::Cut => {
                 let bytes = draw.below(u64::try_from(length).unwrap_or(u64::MAX));
@@ -128,6 +158,15 @@ impl Fault {
             }
             other => other.clone(),
         }
+    }
+}
+
+/// The name of a variant, in a file.
+fn variant(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        Ok(serde_json::Value::Object(fields)) => fields.into_iter().map(|(name, _)| name).collect(),
+        _ => String::new(),
     }
 }
 
@@ -244,6 +283,9 @@ pub struct Rule {
 
 const ALWAYS: u32 = 1_000;
 
+/// No time in a file is longer: clocks would overflow.
+pub const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 fn always() -> u32 {
     ALWAYS
 }
@@ -307,6 +349,25 @@ impl Rule {
     #[must_use]
     pub fn of(self, who: &str) -> Self {
         Self { client: Some(who.to_owned()), ..self }
+    }
+
+    /// Checks what the form of a field does not say.
+    ///
+    /// # Errors
+    /// With the field, what was found and what was expected.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { fault, nth, per_mille, from, until, .. } = self;
+        if *per_mille > ALWAYS {
+            return Err(format!("perMille: found {per_mille}, expected at most {ALWAYS}"));
+        }
+        if *nth == Some(0) {
+            return Err("nth: found 0, expected a number from 1 on".to_owned());
+        }
+        let longest = [("fault", fault.range().map(|range| range.end)), ("from", Some(*from)), ("until", *until)];
+        match longest.into_iter().find_map(|(field, found)| Some((field, found.filter(|found| *found > LONGEST)?))) {
+            Some((field, found)) => Err(format!("{field}: found {found:?}, expected at most a year")),
+            None => Ok(()),
+        }
     }
 
     /// A number for the rule's own chance: that of what it does and to whom, however often and when.

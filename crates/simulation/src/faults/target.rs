@@ -24,6 +24,22 @@ pub enum Verb {
     Delete,
 }
 
+impl Verb {
+    /// As in role-based access control.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+        }
+    }
+}
+
 /// A request, as rules match it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -44,6 +60,13 @@ pub struct Target {
 }
 
 impl Target {
+    /// The resource with its subresource, such as `pods/status`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let Self { resource, subresource, .. } = self;
+        if subresource.is_empty() { resource.clone() } else { format!("{resource}/{subresource}") }
+    }
+
     /// Parses a request's method and URI.
     #[must_use]
     pub fn of(method: &Method, uri: &Uri) -> Self {

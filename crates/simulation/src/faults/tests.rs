@@ -224,7 +224,7 @@ async fn only_a_list_that_may_be_old_is() {
 async fn answers_have_the_time_of_the_given_clock() {
     let scene = scene();
     let ahead = Clock::starting_at(Timestamp::from_seconds(1_767_225_600 + 3_600));
-    scene.faults.tell_time(ahead);
+    scene.faults.tell_time(Some(ahead));
     scene.names("").await;
     let off = scene.client.server_now().as_nanos() - scene.client.clock().now().as_nanos();
     assert!((3_599_000_000_000..3_601_000_000_000).contains(&off), "{off}");

@@ -40,7 +40,7 @@ fn pods_become_available_on_time_where_the_managers_clock_is_wrong() {
     for off in [-HOUR, -7_300_000_000, 0, 13_700_000_000, HOUR] {
         in_virtual_time(async move {
             let faults = Faults::seeded(1);
-            faults.tell_time(Clock::starting_at(Timestamp::from_nanos(EPOCH_NANOS)));
+            faults.tell_time(Some(Clock::starting_at(Timestamp::from_nanos(EPOCH_NANOS))));
             let clock = Clock::starting_at(Timestamp::from_nanos(EPOCH_NANOS + off));
             let settings = Settings { faults: Some(faults), clock: Some(clock), ..Settings::seeded(1) };
             let world = World::start(settings).await.unwrap();

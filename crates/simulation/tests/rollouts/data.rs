@@ -57,8 +57,11 @@ fn what_has_struck_can_be_named_one_by_one() {
         assert_eq!(struck, then, "seed {seed}");
         faults.len()
     });
-    assert!(named.iter().sum::<usize>() > 100, "{named:?}");
+    assert!(seeds.len() < MANY || named.iter().sum::<usize>() > 100, "{named:?}");
 }
+
+/// Of so many histories some are struck.
+const MANY: usize = 12;
 
 /// Contract: SI-01
 #[test]
@@ -69,6 +72,9 @@ fn a_file_that_is_no_case_is_told_what_is_wrong_with_it() {
         (case.replacen("podShutdown", "podShutDown", 1), "podShutDown"),
         (case.replacen("at: 0s", "at: soon", 1), "soon"),
         (case.replacen("at: 0s", "at: 1h", 1), "operations[1].at"),
+        (case.clone() + "- {at: 9000h, do: compact}\n", "expected at most a year"),
+        (case.clone() + "faults: [{fault: reset, nth: 0}]\n", "faults[0].nth: found 0"),
+        (case.clone() + "faults: [{fault: reset}, {fault: {lag: 0s..9000h}}]\n", "faults[1].fault: found"),
         ("- 1".to_owned(), "expected mapping"),
     ] {
         let error = Case::read(&text).expect_err(&text).to_string();
