@@ -5,7 +5,7 @@ use std::time::Duration;
 use muster_apiserver::http::Service;
 use muster_apiserver::storage::Storage;
 use muster_apiserver::{ApiServer, Options as ServerOptions};
-use muster_cluster::{Cluster, DelayRange, Options as ClusterOptions};
+use muster_cluster::{Cluster, DelayRange, Options as ClusterOptions, controllers};
 use muster_objects::time::Timestamp;
 use muster_runtime::client::{Client, ClientError, Options as ClientOptions};
 use muster_runtime::clock::Clock;
@@ -135,8 +135,8 @@ impl World {
         }
     }
 
-    /// Where objects of this one's kind are created, those that have a namespace in `default`; none where the server has no such
-    /// kind.
+    /// Where objects of this one's kind are created, those that have a namespace and do not say which in `default`; none where
+    /// the server has no such kind.
     #[must_use]
     pub fn collection_of(&self, object: &Value) -> Option<String> {
         let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
@@ -144,8 +144,11 @@ impl World {
         let catalogue = self.server.registry().catalogue();
         let resource = catalogue.of_kind(group, version, kind)?.resource();
         let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-        let namespace = if resource.namespaced { "/namespaces/default" } else { "" };
-        Some(format!("{root}{namespace}/{}", resource.plural))
+        if !resource.namespaced {
+            return Some(format!("{root}/{}", resource.plural));
+        }
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+        Some(format!("{root}/namespaces/{namespace}/{}", resource.plural))
     }
 
     /// What the server has stored: to be compacted, or restored to an earlier version.
@@ -231,6 +234,9 @@ async fn start_cluster(client: Client, settings: &Settings) -> Result<Cluster, C
         pod_startup: settings.pod_startup,
         pod_shutdown: settings.pod_shutdown,
         seed: settings.seed,
+        // No law is about what they say of pods, nor about what else a cluster runs.
+        events: false,
+        controllers: [controllers::GARBAGE_COLLECTOR, controllers::NAMESPACE, controllers::SERVICE_ACCOUNT].into(),
         ..ClusterOptions::default()
     };
     Cluster::start(client, options).await

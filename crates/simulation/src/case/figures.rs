@@ -36,7 +36,7 @@ impl Figures {
         for Seen { millis, kind, gone, object, .. } in &played.seen {
             match kind {
                 Kind::Deployment => deployment = object,
-                Kind::ReplicaSet => {}
+                Kind::ReplicaSet | Kind::ReplicationController => {}
                 Kind::Pod if *gone => drop(pods.remove(name(object))),
                 Kind::Pod => drop(pods.insert(name(object), object)),
             }

@@ -25,10 +25,12 @@
 //! The seed is that of names, delays and jitter, and of the chance of the faults that have any. What an operation picks it
 //! says by a number of its own, so that leaving out one leaves the others as they were.
 
+mod crew;
 mod draw;
 mod figures;
 mod operation;
 mod play;
+mod settled;
 mod shrink;
 mod story;
 
@@ -36,11 +38,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use muster_cluster::DelayRange;
+use muster_runtime::manager::Options;
 use serde::{Deserialize, Serialize};
 
+pub use crew::Managers;
 pub use draw::{Profile, rollout_of};
 pub use figures::Figures;
-pub use operation::{Act, Operation, Target};
+pub use operation::{Act, Operation, Pause, Target, Workload};
 pub use play::{End, PlayError, Played, play, play_alone};
 pub use shrink::{Shrunk, shrink};
 pub use story::story;
@@ -64,6 +68,9 @@ pub struct Case {
     /// The longest time that a deleted pod keeps terminating: 1 s unless it is said.
     #[serde(default = "shutdown", with = "text::duration")]
     pub pod_shutdown: Duration,
+    /// Several managers with Leases; unless it is said one without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managers: Option<Managers>,
     /// What is done, in this order.
     pub operations: Vec<Operation>,
     /// What strikes requests. All of them end with the last operation, or with the last of their own ends.
@@ -135,6 +142,26 @@ impl Case {
         serde_saphyr::to_string(self).expect("a case has a form in YAML")
     }
 
+    /// Whether it is about one Deployment, and one manager has it: then the laws of rollouts are judged, and else those of workloads.
+    #[must_use]
+    pub fn is_rollout(&self) -> bool {
+        self.managers.is_none() && self.workloads().eq(["Deployment"])
+    }
+
+    /// Whether anything is created that has pods.
+    fn has_workloads(&self) -> bool {
+        self.workloads().next().is_some()
+    }
+
+    /// The kinds of the workloads that are created.
+    fn workloads(&self) -> impl Iterator<Item = &str> {
+        const WORKLOADS: [&str; 3] = ["Deployment", "ReplicaSet", "ReplicationController"];
+        self.operations.iter().filter_map(|operation| match &operation.act {
+            Act::Create(object) => object["kind"].as_str().filter(|kind| WORKLOADS.contains(kind)),
+            _ => None,
+        })
+    }
+
     /// Whether nothing but users disturbs it.
     #[must_use]
     pub fn is_undisturbed(&self) -> bool {
@@ -150,7 +177,7 @@ impl Case {
     /// When the last of the faults is over, since the beginning.
     fn faults_end(&self) -> Duration {
         let ends = self.faults.iter().filter_map(|rule| rule.until);
-        let operations = self.operations.iter().map(|operation| operation.at);
+        let operations = self.operations.iter().map(|operation| operation.act.ends(operation.at));
         ends.chain(operations).max().unwrap_or_default()
     }
 
@@ -166,8 +193,33 @@ impl Case {
         }
     }
 
+    /// How soon after the faults' end all workloads are as asked: a request that hangs is given up after 75 s, a refused watch is
+    /// tried again within 30 s, a failed sync within 30 s, and then pods start and Deployments roll.
+    fn settles_within(&self) -> Duration {
+        Duration::from_secs(70).saturating_add(self.news().max(Duration::from_secs(80)))
+    }
+
+    /// How soon others take what a manager held that is gone: the 15 s of a Lease and 5 s more, where requests take no time. None
+    /// where other faults than slow ones can keep them from it.
+    fn takes_over_within(&self) -> Option<Duration> {
+        const TAKE_OVER: Duration = Duration::from_secs(20);
+        let away = self.operations.iter().any(|operation| matches!(operation.act, Act::ServerAway | Act::Restore));
+        let slow = !away && self.faults.iter().all(|rule| rule.fault.is_slow());
+        let slowest = self.faults.iter().filter_map(|rule| match &rule.fault {
+            Fault::Delay(range) | Fault::Slow(range) => Some(range.end),
+            _ => None,
+        });
+        slow.then(|| TAKE_OVER + slowest.max().unwrap_or_default().saturating_mul(8))
+    }
+
     fn settings(&self) -> Settings {
+        let mut manager = Options::default();
+        if self.managers.is_some() {
+            // They are the crew.
+            manager.controllers = [].into();
+        }
         Settings {
+            manager,
             nodes: self.nodes,
             pod_startup: DelayRange::new(self.pod_startup.start, self.pod_startup.end),
             pod_shutdown: self.pod_shutdown,

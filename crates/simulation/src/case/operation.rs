@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::crew::Crew;
 use crate::api::{Api, DEPLOYMENTS, NODES, PODS, SETS, is_being_deleted, name, number, owner};
 use crate::faults::Faults;
 use crate::laws::{Done, Watcher};
@@ -29,7 +30,7 @@ pub struct Operation {
 pub enum Act {
     /// An object is created. The first Deployment is what the case is about.
     Create(Value),
-    /// A Deployment gets a merge patch.
+    /// A workload gets a merge patch.
     Patch(Target),
     /// A Deployment is scaled by its subresource `scale`, as by an autoscaler.
     Scale {
@@ -77,16 +78,99 @@ pub enum Act {
         /// Whether it has an owner reference, or is to be adopted.
         owned: bool,
     },
+    /// One of the pods gets another value of the label `app`: its owner releases it, and another may adopt it.
+    Relabel {
+        /// Which.
+        pod: u64,
+        /// The value.
+        app: String,
+    },
+    /// One of the ReplicaSets that are no Deployment's is deleted with its pods orphaned, for another of its selector and size.
+    ReplaceSet(u64),
+    /// One of the managers dies, and another comes in its place.
+    KillManager(u64),
+    /// One of the managers is told to end (SIGTERM), and another comes in its place.
+    StopManager(u64),
+    /// One of the managers stands still for a while.
+    FreezeManager(Pause),
+    /// Nothing that one of the managers sends arrives for a while.
+    CutOffManager(Pause),
+    /// There are this many managers from now on: the oldest of those that are too many are told to end.
+    Managers(u32),
 }
 
-/// An object, and a merge patch of it (RFC 7386).
+/// One of the managers, and for how long.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// Which.
+    pub manager: u64,
+    /// How long.
+    #[serde(rename = "for", with = "text::duration")]
+    pub lasts: Duration,
+}
+
+/// A workload, and a merge patch of it (RFC 7386).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// The name of a Deployment.
-    pub deployment: String,
+    /// Of which kind it is: a Deployment unless it is said.
+    #[serde(default, skip_serializing_if = "Workload::is_deployment")]
+    pub kind: Workload,
+    /// Its namespace: `default` unless it is said.
+    #[serde(default = "default_namespace", skip_serializing_if = "is_default_namespace")]
+    pub namespace: String,
+    /// Its name.
+    #[serde(alias = "deployment")]
+    pub name: String,
     /// What of it changes.
     pub merge: Value,
+}
+
+/// What has pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Workload {
+    /// A Deployment.
+    #[default]
+    Deployment,
+    /// A ReplicaSet.
+    ReplicaSet,
+    /// A ReplicationController.
+    ReplicationController,
+}
+
+impl Workload {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+    fn is_deployment(&self) -> bool {
+        *self == Self::Deployment
+    }
+}
+
+fn default_namespace() -> String {
+    "default".to_owned()
+}
+
+fn is_default_namespace(namespace: &str) -> bool {
+    namespace == "default"
+}
+
+impl Target {
+    /// Of a Deployment in the namespace `default`.
+    #[must_use]
+    pub fn deployment(name: impl Into<String>, merge: Value) -> Self {
+        Self { kind: Workload::Deployment, namespace: default_namespace(), name: name.into(), merge }
+    }
+
+    fn path(&self) -> String {
+        let Self { kind, namespace, name, merge: _ } = self;
+        match kind {
+            Workload::Deployment => format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"),
+            Workload::ReplicaSet => format!("/apis/apps/v1/namespaces/{namespace}/replicasets/{name}"),
+            Workload::ReplicationController => {
+                format!("/api/v1/namespaces/{namespace}/replicationcontrollers/{name}")
+            }
+        }
+    }
 }
 
 impl Act {
@@ -95,9 +179,19 @@ impl Act {
     pub fn is_incident(&self) -> bool {
         match self {
             Self::Create(_) | Self::Patch(_) | Self::DeletePod(_) | Self::FailPod { .. } => false,
-            Self::TaintNode(_) | Self::HealNodes => false,
+            Self::TaintNode(_) | Self::HealNodes | Self::Relabel { .. } | Self::ReplaceSet(_) => false,
             Self::Scale { .. } | Self::Nodes(_) | Self::Compact | Self::Remember | Self::Restore => true,
             Self::ServerAway | Self::ServerBack | Self::Resize { .. } | Self::OtherPod { .. } => true,
+            Self::KillManager(_) | Self::StopManager(_) | Self::FreezeManager(_) | Self::CutOffManager(_) => true,
+            Self::Managers(_) => true,
+        }
+    }
+
+    /// Until when it goes on, if it is done at this time.
+    pub(super) fn ends(&self, at: Duration) -> Duration {
+        match self {
+            Self::FreezeManager(pause) | Self::CutOffManager(pause) => at.saturating_add(pause.lasts),
+            _ => at,
         }
     }
 }
@@ -107,6 +201,7 @@ pub(super) struct Scene<'w> {
     pub(super) world: &'w World,
     pub(super) watcher: &'w Watcher,
     pub(super) faults: &'w Faults,
+    pub(super) crew: Crew<'w>,
     /// The version to restore.
     pub(super) remembered: Option<u64>,
     /// Why the first object that was refused was.
@@ -130,24 +225,28 @@ impl Scene<'_> {
                 };
                 self.refused = self.refused.take().or(refused);
             }
-            Act::Patch(Target { deployment, merge }) => {
-                api.merge(&format!("{DEPLOYMENTS}/{deployment}"), merge).await;
-            }
+            Act::Patch(target) => drop(api.merge(&target.path(), &target.merge).await),
             Act::Scale { deployment, replicas } => {
                 let scale = json!({"spec": {"replicas": replicas}});
                 api.merge(&format!("{DEPLOYMENTS}/{deployment}/scale"), &scale).await;
             }
             Act::DeletePod(which) => {
                 if let Some(pod) = some_pod(api, *which).await {
-                    api.delete(&format!("{PODS}/{}", name(&pod)), None).await;
+                    api.delete(&path_of(&pod), None).await;
                 }
             }
             Act::FailPod { pod, fate } => {
                 if let Some(pod) = some_pod(api, *pod).await {
                     let patch = json!({"metadata": {"annotations": {"muster.dev/fate": fate}}});
-                    api.merge(&format!("{PODS}/{}", name(&pod)), &patch).await;
+                    api.merge(&path_of(&pod), &patch).await;
                 }
             }
+            Act::Relabel { pod, app } => {
+                if let Some(pod) = some_pod(api, *pod).await {
+                    api.merge(&path_of(&pod), &json!({"metadata": {"labels": {"app": app}}})).await;
+                }
+            }
+            Act::ReplaceSet(which) => replace_set(api, *which).await,
             Act::TaintNode(which) => {
                 let nodes = api.list(NODES).await;
                 if let Some(node) = nodes.get(1..).and_then(|others| pick(others, *which)) {
@@ -170,6 +269,11 @@ impl Scene<'_> {
             Act::ServerBack => self.faults.come_back(),
             Act::Resize { set, replicas } => self.resize(api, *set, *replicas).await,
             Act::OtherPod { set, owned } => self.other_pod(api, *set, *owned).await,
+            Act::KillManager(which) => self.crew.kill(*which),
+            Act::StopManager(which) => self.crew.stop(*which),
+            Act::FreezeManager(pause) => self.crew.freeze(pause),
+            Act::CutOffManager(pause) => self.crew.cut_off(pause, self.faults),
+            Act::Managers(count) => self.crew.number(*count),
         }
     }
 
@@ -202,8 +306,30 @@ pub(super) async fn heal_nodes(api: Api<'_>) {
     }
 }
 
+/// The ReplicaSet's pods become orphans, for one of another name to adopt.
+async fn replace_set(api: Api<'_>, which: u64) {
+    let mut sets = api.list(SETS).await;
+    sets.retain(|set| !is_being_deleted(set) && owner(set).is_none());
+    let Some(old) = pick(&sets, which) else { return };
+    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Orphan"});
+    api.delete(&format!("{SETS}/{}", name(old)), Some(&options)).await;
+    let next = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        // Versions are the server's: no other has this name.
+        "metadata": {"name": format!("next-{}", old["metadata"]["resourceVersion"].as_str().unwrap_or_default())},
+        "spec": old["spec"],
+    });
+    api.post(SETS, &next).await;
+}
+
+/// The path of a pod.
+fn path_of(pod: &Value) -> String {
+    let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
+    format!("/api/v1/namespaces/{namespace}/pods/{}", name(pod))
+}
+
 async fn some_pod(api: Api<'_>, which: u64) -> Option<Value> {
-    let mut pods = api.list(PODS).await;
+    let mut pods = api.list("/api/v1/pods").await;
     pods.retain(|pod| owner(pod).is_some() && !is_being_deleted(pod));
     pick(&pods, which).cloned()
 }
@@ -214,7 +340,7 @@ async fn some_set(api: Api<'_>, which: u64) -> Option<Value> {
     pick(&sets, which).cloned()
 }
 
-fn pick<T>(from: &[T], which: u64) -> Option<&T> {
+pub(super) fn pick<T>(from: &[T], which: u64) -> Option<&T> {
     let at = which.checked_rem(u64::try_from(from.len()).ok()?)?;
     from.get(usize::try_from(at).ok()?)
 }

@@ -9,15 +9,17 @@ use muster_inspect::history::History;
 use muster_objects::ObjectKey;
 use muster_runtime::explain::Kind;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
+use super::crew::{Crew, Gone};
 use super::operation::{Scene, heal_nodes};
+use super::settled::settled;
 use super::{Act, Case};
 use crate::api::{Api, DEPLOYMENTS, PODS, SETS, condition, name, number, pass};
 use crate::faults::{Faults, Struck, Verb};
 use crate::history::Write;
 use crate::laws::{self, Broken, Done, Evidence, Law, Seen, Watcher};
-use crate::world::{CONTROLLERS, World};
+use crate::world::{CONTROLLERS, EPOCH_NANOS, World};
 
 /// By which of its ends a rollout has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +31,9 @@ pub enum End {
 }
 
 /// What is left of a case.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Played {
-    /// How the rollout of the last template ended; none where it did not.
+    /// How the rollout of the last template ended, or whether all workloads came to be as asked; none where they did not.
     pub end: Option<End>,
     /// The laws that were broken.
     pub broken: Vec<Broken>,
@@ -49,6 +51,8 @@ pub struct Played {
     pub refused: Option<String>,
     /// Virtual time from the beginning to the end.
     pub lasted: Duration,
+    /// How often another of several managers wrote for a namespace than before.
+    pub changes: usize,
 }
 
 /// Plays a case on this thread, in a virtual time of its own.
@@ -87,50 +91,47 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         world: &world,
         watcher: &watcher,
         faults: &faults,
+        crew: Crew::start(&world, case.managers.as_ref(), case.seed),
         remembered: None,
         refused: None,
         done: Done::default(),
     };
     for operation in &case.operations {
-        sleep_until(begun + operation.at).await;
+        scene.crew.until(begun + operation.at).await;
         scene.act(&operation.act).await;
     }
-    let Scene { done, refused, .. } = scene;
-    let Some(web) = deployment_of(case).filter(|_| refused.is_none()) else {
+    let Scene { done, refused, mut crew, .. } = scene;
+    let rollout = deployment_of(case).filter(|_| case.is_rollout());
+    if refused.is_some() || rollout.is_none() && !case.has_workloads() {
+        drop(crew);
         let lasted = begun.elapsed();
         let (writes, struck) = (world.history().since(0), faults.struck());
         world.stop().await;
-        let strikes = faults.strikes();
-        let (broken, seen, decided) = (Vec::new(), Vec::new(), Vec::new());
-        return Ok(Played { end: None, broken, seen, decided, writes, struck, strikes, refused, lasted });
-    };
-    sleep_until(begun + case.faults_end()).await;
+        return Ok(Played { writes, strikes: faults.strikes(), struck, refused, lasted, ..Played::default() });
+    }
+    crew.until(begun + case.faults_end()).await;
     faults.end();
+    crew.heal();
     let api = Api::of(&world);
     // A case that was cut short still comes to its end.
     world.set_nodes(case.nodes);
     heal_nodes(api).await;
-    if api.get(&web).await.is_some_and(|web| web["spec"]["paused"] == true) {
-        api.merge(&web, &json!({"spec": {"paused": null}})).await;
-    }
     // From here on, or from the beginning, what happens is told at once.
     let over = if case.is_undisturbed() { 0 } else { millis(&world) };
     let told_from = over + i64::try_from(case.news().as_millis()).unwrap_or(i64::MAX);
 
-    let mut broken = Vec::new();
-    let ended = ends(&world, case, &web).await;
-    let end = match ended {
-        Ok(end) => Some(end),
-        // A watch that is resumed from a version that the restored server has passed by then shows nothing of what was
-        // lost, here as with client-go: until the audit at the resync (B-07) nobody knows. What was done is judged.
-        Err(_) if case.is_restored() => None,
-        Err(last) => {
-            broken.push(Broken::at_the_end(Law::Ends, &format!("no end: {last}")));
-            None
-        }
+    let (end, mut broken) = match &rollout {
+        Some(web) => rollout_ends(&world, case, web).await,
+        None => match settled(api, &mut crew, case.settles_within()).await {
+            Ok(()) => (Some(End::Complete), Vec::new()),
+            Err(last) => (None, vec![Broken::at_the_end(Law::Ends, &last)]),
+        },
     };
     // A pod with a fate of its own goes on crashing, and is told of.
-    let good = is_good(&api.get(&web).await.unwrap_or_default()) && !is_any_fated(api).await;
+    let good = match &rollout {
+        Some(web) => is_good(&api.get(web).await.unwrap_or_default()) && !is_any_fated(api).await,
+        None => true,
+    };
     if end == Some(End::DeadlineExceeded) && good {
         let law = "the last template is good, and was not rolled out in time";
         broken.push(Broken::at_the_end(Law::Ends, law));
@@ -139,15 +140,19 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         // Long enough for statuses, Events and the history's end. An Event that was refused is tried again 11 times,
         // 10 s apart.
         let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
-        pass(events_end.max(case.news())).await;
+        crew.until(Instant::now() + events_end.max(case.news())).await;
         let before = world.history().len();
-        pass(Duration::from_secs(300)).await;
+        crew.until(Instant::now() + Duration::from_secs(300)).await;
         let after = world.history().since(before);
-        let still = after.iter().filter(is_ours);
+        let still = after.iter().filter(|write| is_ours(write) && write.resource() != "leases");
         broken.extend(still.map(|write| Broken::at_the_end(Law::Quiet, &format!("still writes: {write}"))));
     }
-    broken.extend(templates_twice(&api.list(SETS).await));
     let writes = world.history().since(0);
+    let gone = crew.gone().to_vec();
+    drop(crew);
+    if rollout.is_some() {
+        broken.extend(templates_twice(&api.list(SETS).await));
+    }
     if case.is_undisturbed() {
         let conflicts = writes.iter().filter(is_ours).filter(|write| write.status == 409);
         broken.extend(conflicts.map(|write| Broken::at_the_end(Law::Conflict, &format!("conflict: {write}"))));
@@ -162,12 +167,60 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
     let strikes = faults.strikes() + done.times;
     let evidence = Evidence { deleted_by_controllers, created_unanswered, sets_unanswered, done, told_from };
     let seen = watcher.end();
-    broken.extend(laws::rollout::check(&seen, &evidence));
+    broken.extend(match &rollout {
+        Some(_) => laws::rollout::check(&seen, &evidence),
+        None => laws::workloads::check(&seen, &evidence),
+    });
+    let mut changes = 0;
+    if case.managers.is_some() {
+        let verdict = laws::writers::check(&writes, is_manager);
+        changes = verdict.changes;
+        broken.extend(verdict.broken);
+        broken.extend(not_taken_over(case, &gone, &writes));
+    }
     let lasted = begun.elapsed();
     let decided = if broken.is_empty() { Vec::new() } else { decided(&world, &seen) };
     world.stop().await;
     let struck = faults.struck();
-    Ok(Played { end, broken, seen, decided, writes, struck, strikes, refused, lasted })
+    Ok(Played { end, broken, seen, decided, writes, struck, strikes, refused, lasted, changes })
+}
+
+/// How the rollout of one Deployment ends, and what of that breaks a law.
+async fn rollout_ends(world: &World, case: &Case, web: &str) -> (Option<End>, Vec<Broken>) {
+    let api = Api::of(world);
+    if api.get(web).await.is_some_and(|web| web["spec"]["paused"] == true) {
+        api.merge(web, &json!({"spec": {"paused": null}})).await;
+    }
+    match ends(world, case, web).await {
+        Ok(end) => (Some(end), Vec::new()),
+        // A watch that is resumed from a version that the restored server has passed by then shows nothing of what was
+        // lost, here as with client-go: until the audit at the resync (B-07) nobody knows. What was done is judged.
+        Err(_) if case.is_restored() => (None, Vec::new()),
+        Err(last) => (None, vec![Broken::at_the_end(Law::Ends, &format!("no end: {last}"))]),
+    }
+}
+
+/// What managers that are gone held, and others did not take in time.
+fn not_taken_over(case: &Case, gone: &[Gone], writes: &[Write]) -> Vec<Broken> {
+    let Some(patience) = case.takes_over_within() else { return Vec::new() };
+    let patience = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
+    let late = gone.iter().filter_map(|Gone { name, millis }| {
+        // Who was to take it may be gone too, and then it is another's turn.
+        let mut ends = millis + patience;
+        for other in gone.iter().filter(|other| other.millis > *millis) {
+            if other.millis <= ends {
+                ends = other.millis + patience;
+            }
+        }
+        let how = match laws::writers::taken_from(writes, name, *millis) {
+            Some(taken) if taken.last <= ends => return None,
+            Some(taken) => format!("others took its {} Leases after {} ms", taken.leases, taken.last - millis),
+            None => "nobody took all of its Leases".to_owned(),
+        };
+        let at = millis - EPOCH_NANOS / 1_000_000;
+        Some(Broken::at_the_end(Law::TakeOver, &format!("{name} was gone at {at} ms, and {how}")))
+    });
+    late.collect()
 }
 
 /// What was decided of whatever was seen.
@@ -251,7 +304,12 @@ fn end(web: &Value, good: bool) -> Option<End> {
 
 /// Whether the controllers sent it.
 fn is_ours(write: &&Write) -> bool {
-    write.who == CONTROLLERS
+    is_manager(write.who)
+}
+
+/// Whether it is the name of the controllers' process, or of one of several.
+fn is_manager(who: &str) -> bool {
+    who.strip_prefix(CONTROLLERS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The pods that the controllers, and not somebody else, deleted first.
@@ -263,7 +321,7 @@ fn deleted_by_controllers(writes: &[Write]) -> BTreeSet<String> {
             first.entry(name.to_owned()).or_insert(write.who);
         }
     }
-    first.into_iter().filter(|(_, who)| *who == CONTROLLERS).map(|(name, _)| name).collect()
+    first.into_iter().filter(|(_, who)| is_manager(who)).map(|(name, _)| name).collect()
 }
 
 /// The pods that the controllers have created, or deleted, without an answer.

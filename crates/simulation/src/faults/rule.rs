@@ -119,6 +119,12 @@ impl Fault {
         }
     }
 
+    /// Whether it only takes time, or an order: nothing is lost or refused.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        matches!(self, Self::Delay(_) | Self::Slow(_) | Self::Lag(_) | Self::Reorder(_) | Self::Yield(_))
+    }
+
     /// The durations that it has.
     fn range(&self) -> Option<&Range<Duration>> {
         match self {

@@ -4,6 +4,8 @@ pub mod rollout;
 pub mod sizes;
 mod timeline;
 mod watcher;
+pub mod workloads;
+pub mod writers;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -32,6 +34,10 @@ pub enum Law {
     Templates,
     /// The controllers never conflict with each other.
     Conflict,
+    /// Of several managers only the one that holds the Lease writes, or the Lease of the namespace's shard.
+    Writer,
+    /// What a manager that is gone held has another holder soon.
+    TakeOver,
 }
 
 impl fmt::Display for Law {
@@ -46,6 +52,8 @@ impl fmt::Display for Law {
             Self::Quiet => "quiet",
             Self::Templates => "templates",
             Self::Conflict => "conflict",
+            Self::Writer => "writer",
+            Self::TakeOver => "take-over",
         })
     }
 }

@@ -119,6 +119,7 @@ impl<'s> Laws<'s> {
                 }
                 self.sizes.entry(uid(object)).or_default().note(object);
             }
+            Kind::ReplicationController => return,
             Kind::Pod => self.take_pod(write),
         }
         let Some(deployment) = self.deployment else { return };
@@ -323,7 +324,7 @@ impl<'s> Laws<'s> {
         let before = match write.kind {
             Kind::Deployment => self.deployment,
             Kind::ReplicaSet => self.sets.get(name(&write.object)).copied(),
-            Kind::Pod => return,
+            Kind::ReplicationController | Kind::Pod => return,
         };
         let revision = |object: &Value| object.pointer(REVISION).and_then(Value::as_str)?.parse::<i64>().ok();
         if let (Some(before), Some(after)) = (before.and_then(revision), Some(revision(&write.object)))

@@ -26,7 +26,7 @@ fn line(Seen { epoch: _, version, millis, kind, gone, object }: &Seen) -> String
             let (phase, ready, since) = (&object["status"]["phase"], &ready["status"], &ready["lastTransitionTime"]);
             format!("{phase} ready {ready} since {since}")
         }
-        Kind::ReplicaSet | Kind::Deployment => format!(
+        Kind::ReplicaSet | Kind::ReplicationController | Kind::Deployment => format!(
             "generation {} of {}, wants {}, has {} ready {} available {} updated {}",
             count("observedGeneration"),
             number(object, "/metadata/generation"),

@@ -1,4 +1,4 @@
-//! Everything that becomes of a Deployment, its ReplicaSets and their pods, as a watcher sees it.
+//! Everything that becomes of workloads and their pods, as a watcher sees it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,6 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::World;
-use crate::api::{DEPLOYMENTS, PODS, SETS};
 
 /// What is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +17,8 @@ pub enum Kind {
     Deployment,
     /// ReplicaSets.
     ReplicaSet,
+    /// ReplicationControllers.
+    ReplicationController,
     /// Pods.
     Pod,
 }
@@ -39,7 +40,15 @@ pub struct Seen {
     pub object: Value,
 }
 
-/// Watches of the three kinds.
+/// What of each kind is watched, in every namespace.
+const WATCHED: [(Kind, &str); 4] = [
+    (Kind::Deployment, "/apis/apps/v1/deployments"),
+    (Kind::ReplicaSet, "/apis/apps/v1/replicasets"),
+    (Kind::ReplicationController, "/api/v1/replicationcontrollers"),
+    (Kind::Pod, "/api/v1/pods"),
+];
+
+/// Watches of all kinds.
 #[derive(Debug)]
 pub struct Watcher {
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -56,7 +65,7 @@ impl Watcher {
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let epoch: Arc<AtomicU64> = Arc::default();
         let mut tasks = Vec::new();
-        for (kind, path) in [(Kind::Deployment, DEPLOYMENTS), (Kind::ReplicaSet, SETS), (Kind::Pod, PODS)] {
+        for (kind, path) in WATCHED {
             let path = format!("{path}?watch=true&timeoutSeconds=1000000");
             let client = world.client().clone();
             let mut lines = client.watch(&path, Form::Full).await?;

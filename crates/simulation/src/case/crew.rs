@@ -1,0 +1,207 @@
+//! The managers of a case that has several, each a process that can be killed and frozen.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use muster_objects::Timestamp;
+use muster_runtime::clock::Clock;
+use muster_runtime::manager::Options;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep_until};
+
+use super::operation::{Pause, pick};
+use crate::Candidate;
+use crate::candidate::{Config, group};
+use crate::faults::{Draw, Fault, Faults, Rule};
+use crate::laws::writers::{GROUP, LEASE};
+use crate::text;
+use crate::world::{CONTROLLERS, World};
+
+/// Several managers with Leases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Managers {
+    /// How many there are at first.
+    pub count: u32,
+    /// Into how many shards they part the cluster; without it one of them leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards: Option<u32>,
+    /// How far their clocks are apart at most.
+    #[serde(default, with = "text::duration", skip_serializing_if = "Duration::is_zero")]
+    pub clocks_apart: Duration,
+}
+
+/// Those that there can be, each once. The part up to the slash is whom rules for `controllers` are about.
+static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| (1..=64).map(|nth| format!("{CONTROLLERS}/{nth}")).collect());
+
+/// How often it is looked whether one of them has ended.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The managers that run; none where a case has one without a Lease.
+pub(super) struct Crew<'w> {
+    world: &'w World,
+    managers: Option<&'w Managers>,
+    draw: Draw,
+    /// How many there are to be.
+    wanted: usize,
+    /// How many have been started.
+    started: usize,
+    running: Vec<Process>,
+    gone: Vec<Gone>,
+}
+
+struct Process {
+    name: &'static str,
+    candidate: Candidate,
+    /// When it is thawed, if it is frozen.
+    thaws: Option<Instant>,
+}
+
+/// One that cannot write any more, and since when: in virtual milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gone {
+    pub(super) name: &'static str,
+    pub(super) millis: i64,
+}
+
+impl<'w> Crew<'w> {
+    /// Starts them, a while apart.
+    pub(super) fn start(world: &'w World, managers: Option<&'w Managers>, seed: u64) -> Self {
+        let wanted = managers.map_or(0, |managers| managers.count as usize);
+        let draw = Draw::seeded(seed ^ 0xc0_c0e5);
+        let mut crew = Self { world, managers, draw, wanted, started: 0, running: Vec::new(), gone: Vec::new() };
+        crew.fill();
+        crew
+    }
+
+    /// Those that could not write any more from a moment on.
+    pub(super) fn gone(&self) -> &[Gone] {
+        &self.gone
+    }
+
+    /// Waits until then, and lets others take the places of those that end meanwhile.
+    pub(super) async fn until(&mut self, then: Instant) {
+        if self.managers.is_none() {
+            return sleep_until(then).await;
+        }
+        loop {
+            self.tend();
+            let now = Instant::now();
+            if now >= then {
+                return;
+            }
+            let thaws = self.running.iter().filter_map(|process| process.thaws).min();
+            let next = thaws.into_iter().chain([then, now + LOOK_EVERY]).min().unwrap_or(then);
+            sleep_until(next).await;
+        }
+    }
+
+    /// None of them is frozen any more, and there are as many as at first.
+    pub(super) fn heal(&mut self) {
+        self.thaw_until(None);
+        if let Some(managers) = self.managers {
+            self.number(managers.count);
+        }
+    }
+
+    /// Thaws those whose time has come by a moment, or all.
+    fn thaw_until(&mut self, moment: Option<Instant>) {
+        for process in &mut self.running {
+            if process.thaws.is_some_and(|thaws| moment.is_none_or(|moment| thaws <= moment)) {
+                process.thaws = None;
+                process.candidate.thaw(self.draw.below(u64::MAX));
+            }
+        }
+    }
+
+    /// Thaws those whose time has come, and replaces those that have ended.
+    fn tend(&mut self) {
+        self.thaw_until(Some(Instant::now()));
+        self.running.retain(|process| !process.candidate.has_ended());
+        self.fill();
+    }
+
+    fn fill(&mut self) {
+        while self.running.len() < self.wanted {
+            let Some(name) = NAMES.get(self.started) else { return };
+            self.started += 1;
+            let Some(process) = self.managers.and_then(|managers| self.process(name, managers)) else { return };
+            self.running.push(process);
+        }
+    }
+
+    fn process(&mut self, name: &'static str, managers: &Managers) -> Option<Process> {
+        let apart = i64::try_from(managers.clocks_apart.as_nanos()).unwrap_or(i64::MAX);
+        let off = i64::try_from(self.draw.below(apart.unsigned_abs())).unwrap_or_default();
+        let clock = Clock::starting_at(Timestamp::from_nanos(self.world.client().clock().now().as_nanos() + off));
+        let options = Options { seed: self.draw.below(u64::MAX), ..Options::default() };
+        let election = Config::new("kube-system", LEASE, String::new());
+        let candidate = match managers.shards {
+            None => Candidate::start(self.world, name, election, Some(clock), options).ok()?,
+            Some(shards) => {
+                let config = group::Config { election, group: GROUP.to_owned(), shards };
+                Candidate::start_in_group(self.world, name, config, Some(clock), options).ok()?
+            }
+        };
+        Some(Process { name, candidate, thaws: None })
+    }
+
+    fn pick(&self, which: u64) -> Option<usize> {
+        let all: Vec<usize> = (0..self.running.len()).collect();
+        pick(&all, which).copied()
+    }
+
+    fn note_gone(&mut self, name: &'static str) {
+        let millis = self.world.client().clock().now().as_nanos() / 1_000_000;
+        self.gone.push(Gone { name, millis });
+    }
+
+    /// SIGKILL.
+    pub(super) fn kill(&mut self, which: u64) {
+        let Some(at) = self.pick(which) else { return };
+        let Process { name, candidate, .. } = self.running.remove(at);
+        candidate.kill();
+        self.note_gone(name);
+        self.fill();
+    }
+
+    /// SIGTERM. It goes once it has ended.
+    pub(super) fn stop(&mut self, which: u64) {
+        if let Some(at) = self.pick(which) {
+            self.running[at].candidate.stop();
+        }
+    }
+
+    /// SIGSTOP, and SIGCONT later.
+    pub(super) fn freeze(&mut self, Pause { manager, lasts }: &Pause) {
+        let Some(at) = self.pick(*manager) else { return };
+        self.running[at].candidate.freeze();
+        self.running[at].thaws = Some(Instant::now() + *lasts);
+        if *lasts >= LOST {
+            self.note_gone(self.running[at].name);
+        }
+    }
+
+    /// Its requests break before they arrive.
+    pub(super) fn cut_off(&mut self, Pause { manager, lasts }: &Pause, faults: &Faults) {
+        let Some(at) = self.pick(*manager) else { return };
+        let name = self.running[at].name;
+        let now = faults.elapsed();
+        faults.add(Rule::always(Fault::Reset).of(name).within(now..now.saturating_add(*lasts)));
+        if *lasts >= LOST {
+            self.note_gone(name);
+        }
+    }
+
+    /// There are so many from now on.
+    pub(super) fn number(&mut self, count: u32) {
+        let count = count as usize;
+        let too_many = self.running.len().saturating_sub(count);
+        self.running[..too_many].iter().for_each(|process| process.candidate.stop());
+        self.wanted = count;
+        self.fill();
+    }
+}
+
+/// Whoever says nothing for so long has lost its Lease, which lasts for 15 s.
+const LOST: Duration = Duration::from_secs(17);

@@ -1,0 +1,248 @@
+//! Cases from seeds: random rollouts, and what people, machines and bad weather do to them.
+
+mod failover;
+mod rollout;
+mod scaling;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Act, Case, Operation, Target};
+use crate::api::{Random, name};
+use crate::faults::{Fault, Refusal, Rule, Verb};
+use crate::weather::{self, How, Incident, Weather};
+
+const WEB: &str = "web";
+/// What is picked is told by a number below this.
+const PICKS: u64 = 100;
+
+/// What cases are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// One Deployment: templates that come up and templates that do not, sizes, bounds, pauses, rollbacks, pods and nodes
+    /// that fail.
+    Rollouts,
+    /// ReplicaSets, a ReplicationController and a Deployment whose sizes change, and whose pods are taken and given away.
+    Scaling,
+    /// Deployments in several namespaces, and several managers that die, freeze, are cut off, and come and go.
+    Failover,
+    /// Of four cases two rollouts, one of scaling, and one of failover.
+    Everything,
+}
+
+impl Profile {
+    /// The case of a seed. A seed has the same operations by users in any weather.
+    #[must_use]
+    pub fn case(self, seed: u64, weather: Option<&[Weather]>) -> Case {
+        let profile = self.of(seed);
+        let (mut case, users) = match profile {
+            Self::Rollouts | Self::Everything => rollout::rollout(seed),
+            Self::Scaling => scaling::scaling(seed),
+            Self::Failover => failover::failover(seed),
+        };
+        if let Some(weather) = weather {
+            let deployment = if profile == Self::Scaling { scaling::SITE } else { WEB };
+            strike(&mut case, (deployment, Duration::ZERO), self.chosen(seed, weather));
+        }
+        let mut case = with(case, users);
+        if profile == Self::Scaling && case.news() > BELIEVED {
+            scaling::without_classic(&mut case);
+        }
+        case
+    }
+
+    /// The name of the weather that a seed has.
+    #[must_use]
+    pub fn weather_of(self, seed: u64, weather: &[Weather]) -> &'static str {
+        match self.chosen(seed, weather) {
+            Chosen::None => "none",
+            Chosen::Mixed(_) => "a mixture",
+            Chosen::One(one) => one.name,
+        }
+    }
+
+    /// Which of the others a seed has.
+    #[must_use]
+    pub fn of(self, seed: u64) -> Self {
+        match (self, seed % 4) {
+            (Self::Everything, 1) => Self::Scaling,
+            (Self::Everything, 3) => Self::Failover,
+            (Self::Everything, _) => Self::Rollouts,
+            (one, _) => one,
+        }
+    }
+
+    /// Its name, as `--profile` takes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rollouts => "rollouts",
+            Self::Scaling => "scaling",
+            Self::Failover => "failover",
+            Self::Everything => "everything",
+        }
+    }
+
+    /// What a seed has of this weather: what the laws of its profile can judge. Those of workloads know of no earlier versions;
+    /// and several managers have no say in what nodes and others do. Every other time these get slow requests and watches only,
+    /// so that it can be judged how soon one takes over from another.
+    fn chosen(self, seed: u64, weather: &[Weather]) -> Chosen {
+        let profile = self.of(seed);
+        // Those that share the seeds have each kind of weather in turn too.
+        let turn = match (self, profile) {
+            (Self::Everything, Self::Rollouts) => seed / 2,
+            (Self::Everything, _) => seed / 4,
+            _ => seed,
+        };
+        let judged = |weather: &&Weather| match (profile, weather.how) {
+            (Self::Rollouts | Self::Everything, _) => true,
+            (_, How::Incident(Incident::Restore | Incident::SecondWriter)) => false,
+            (Self::Scaling, _) | (Self::Failover, How::Controllers(_) | How::Away) => true,
+            (Self::Failover, _) => false,
+        };
+        let kept: Vec<Weather> = weather.iter().filter(judged).copied().collect();
+        if profile == Self::Failover && turn.is_multiple_of(2) {
+            let slow = |weather: &&Weather| {
+                let rules = weather.rules(1);
+                !rules.is_empty() && rules.iter().all(|rule| rule.fault.is_slow())
+            };
+            let slow: Vec<Weather> = kept.iter().filter(slow).copied().collect();
+            return nth_of(turn / 2, slow);
+        }
+        nth_of(turn, kept)
+    }
+}
+
+/// What strikes in one case.
+enum Chosen {
+    None,
+    One(Weather),
+    Mixed(Vec<Weather>),
+}
+
+/// How long what nobody has seen is believed to come (EX-02).
+const BELIEVED: Duration = Duration::from_secs(300);
+
+/// A Deployment, which is left a minute to come up beside the objects that it needs, and then gets a merge patch. Faults begin up
+/// to 7 s before that, or up to 8 s after.
+#[must_use]
+pub fn rollout_of(
+    (deployment, needs): (&Value, &[Value]),
+    merge: &Value,
+    seed: u64,
+    weather: Option<&[Weather]>,
+) -> Case {
+    const UP: Duration = Duration::from_secs(60);
+    let (mut case, _) = rollout::rollout(seed);
+    let name = name(deployment).to_owned();
+    (case.pod_startup, case.pod_shutdown) = (super::startup(), super::shutdown());
+    if let Some(weather) = weather {
+        let chosen = nth_of(seed, weather.to_vec());
+        strike(&mut case, (&name, UP.saturating_sub(Duration::from_secs(7))), chosen);
+    }
+    let created = needs.iter().chain([deployment]).map(|object| (Duration::ZERO, Act::Create(object.clone())));
+    let patch = Act::Patch(Target::deployment(name, merge.clone()));
+    with(case, created.chain([(UP, patch)]).map(Operation::from).collect())
+}
+
+/// The case with these operations besides its own, by their times.
+fn with(mut case: Case, operations: Vec<Operation>) -> Case {
+    case.operations.splice(0..0, operations);
+    case.operations.sort_by_key(|operation| operation.at);
+    case
+}
+
+/// Every fourth time several at once, where there are several kinds of faults of requests to choose from, and else one in turn.
+fn nth_of(turn: u64, weather: Vec<Weather>) -> Chosen {
+    let of_requests = weather.iter().filter(|weather| matches!(weather.how, How::Controllers(_) | How::Cluster(_)));
+    if turn.is_multiple_of(4) && of_requests.count() > 1 {
+        return Chosen::Mixed(weather);
+    }
+    let nth = usize::try_from(turn - turn / 4).unwrap_or_default();
+    weather.get(nth % weather.len().max(1)).copied().map_or(Chosen::None, Chosen::One)
+}
+
+/// Adds faults and incidents, out of a stream of their own.
+fn strike(case: &mut Case, (deployment, from): (&str, Duration), chosen: Chosen) {
+    let seed = case.seed;
+    let mut random = Random::seeded(seed ^ 0x5eed_0f5c_a1e5_0000);
+    let begins = from + Duration::from_millis(random.below(15_000));
+    // A server that is away for 40 s finds its nodes given up.
+    let ends = begins + Duration::from_millis(5_000 + random.below(90_000));
+    let within = |rules: Vec<Rule>| rules.into_iter().map(|rule| rule.within(begins..ends)).collect();
+    let one = match chosen {
+        Chosen::None => return,
+        Chosen::Mixed(weather) => {
+            case.faults = within(weather::mixed(&weather, &mut random));
+            return;
+        }
+        Chosen::One(one) => one,
+    };
+    match one.how {
+        How::Controllers(_) if one.name == weather::SILENCE.name => {
+            case.faults = within(one.rules(*random.pick(&[20, 200, 1_000])));
+        }
+        How::Controllers(_) | How::Cluster(_) => {
+            case.faults = within(one.rules(*random.pick(&[50, 200, 500, 1_000])));
+        }
+        How::Away => case.operations = [(begins, Act::ServerAway), (ends, Act::ServerBack)].map(Operation::from).into(),
+        How::Incident(incident) => {
+            if random.once_in(2) {
+                case.faults = within(vec![Rule::always(Fault::Cut).per_mille(100)]);
+            }
+            match incident {
+                Incident::Restore => restore(case, begins..ends, &mut random),
+                _ => happen(case, (incident, deployment), begins..ends, &mut random),
+            }
+        }
+    }
+}
+
+/// Has it happen again and again.
+fn happen(case: &mut Case, (incident, deployment): (Incident, &str), window: Range<Duration>, random: &mut Random) {
+    let mut now = window.start;
+    while now < window.end {
+        let act = match incident {
+            Incident::NodeLoss => Act::Nodes(1 + u32::try_from(random.below(3)).unwrap_or_default()),
+            Incident::Compaction | Incident::Restore => Act::Compact,
+            Incident::Autoscaler => Act::Scale { deployment: deployment.to_owned(), replicas: 1 + random.below(12) },
+            Incident::SecondWriter => match random.below(4) {
+                0 | 1 => {
+                    let replicas = (!random.once_in(2)).then(|| random.below(6));
+                    Act::Resize { set: random.below(PICKS), replicas }
+                }
+                2 => Act::OtherPod { set: random.below(PICKS), owned: random.once_in(2) },
+                _ => Act::DeletePod(random.below(PICKS)),
+            },
+        };
+        case.operations.push(Operation { at: now, act });
+        now += Duration::from_millis(200 + random.below(8_000));
+    }
+    if incident == Incident::NodeLoss {
+        case.operations.push(Operation { at: now, act: Act::Nodes(case.nodes) });
+    }
+}
+
+/// Back to the present version, once some time has passed. A server that is put back to an earlier version is to tell its
+/// clients so, or they resume from versions that are given again.
+fn restore(case: &mut Case, window: Range<Duration>, random: &mut Random) {
+    let remembered = window.start + Duration::from_millis(1);
+    let restored = remembered + Duration::from_millis(random.below(20_000));
+    // Whoever waits before asking again does so by then. The simulated nodes do not say again what they have said of their
+    // pods, as real ones do: they are replaced.
+    let (dead, back) = (restored + Duration::from_secs(40), restored + Duration::from_secs(100));
+    case.operations =
+        [(remembered, Act::Remember), (restored, Act::Restore), (dead, Act::Nodes(0)), (back, Act::Nodes(case.nodes))]
+            .map(Operation::from)
+            .into();
+    let too_large = Rule::always(Fault::Refuse(Refusal::VersionTooLarge)).verbs(&[Verb::Watch]);
+    case.faults.push(too_large.within(restored..window.end.max(back)));
+}
+
+impl From<(Duration, Act)> for Operation {
+    fn from((at, act): (Duration, Act)) -> Self {
+        Self { at, act }
+    }
+}
