@@ -36,6 +36,20 @@ fn histories_are_played_and_counted_the_same_way_twice() {
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "no law was broken");
 }
 
+/// Every profile is played without a broken law; several managers hand over what they have.
+///
+/// Contract: SI-02, SI-04
+#[test]
+fn every_profile_is_played_and_told_apart() {
+    let folder = TempDir::new().expect("a folder");
+    let played = simulate(folder.path(), &["--profile", "everything", "--cases", "8", "--output", "json"]);
+    assert_eq!(played.status.code(), Some(0), "{}{}", text(&played.stdout), text(&played.stderr));
+    let report: Value = serde_json::from_slice(&played.stdout).expect("JSON");
+    for (profile, histories) in [("rollouts", 4), ("scaling", 2), ("failover", 2)] {
+        assert_eq!(report["profiles"][profile]["histories"], histories, "{report}");
+    }
+}
+
 /// Contract: SI-01, SI-04
 #[test]
 fn a_case_from_a_file_is_played_and_told_in_order() {
@@ -67,7 +81,7 @@ faults:
     let at = |word: &str| told.find(word).unwrap_or_else(|| panic!("{word}:\n{told}"));
     let lost = at("struck   answer-lost: controllers create pods shop-");
     assert!(at("done     {\"create\"") < lost && lost < at("done     {\"patch\""), "{told}");
-    assert!(told.contains("1 rollouts complete, 0 at their deadline; no law was broken"), "{told}");
+    assert!(told.contains("1 complete, 0 at their deadline; no law was broken"), "{told}");
 
     for (text_of_case, said) in [
         (case.replace("answer-lost", "answer-found"), "answer-found"),

@@ -7,11 +7,12 @@ use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use muster_simulation::case::{Case, Figures, rollout_of};
+use muster_simulation::case::{Case, Figures, Profile, rollout_of};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Simulate, name_of, play_all, write};
+use super::report::Name;
+use super::{Simulate, play_all, write};
 use crate::cli::Output;
 use crate::{manifest, usage};
 
@@ -157,12 +158,14 @@ pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
             let mut case = rollout_of((deployment, &needs), &merge, seed, arguments.weather());
             case.pod_startup = arguments.pod_startup.range();
             case.pod_shutdown = arguments.pod_shutdown;
-            (name_of(arguments.weather(), seed), case)
+            let weather = arguments.weather();
+            let weather = weather.map_or("none", |weather| Profile::Rollouts.weather_of(seed, weather));
+            (Name { profile: "manifests", weather }, case)
         };
         let mut found = BTreeMap::new();
         let mut refused = None;
         let mut taken = 0;
-        play_all(arguments, jobs, &drawn, |seed, faults, case, played| {
+        play_all(arguments, jobs, &drawn, |seed, Name { weather: faults, .. }, case, played| {
             virtual_time += played.lasted;
             match Figures::of(&case, &played) {
                 Some(figures) => {

@@ -31,7 +31,7 @@ use muster_simulation::laws::Law;
 use muster_simulation::weather::{self, Weather};
 
 use self::manifests::Rollout;
-use self::report::{Found, Report};
+use self::report::{Found, Name, Report};
 use crate::cli::Output;
 use crate::usage;
 
@@ -39,6 +39,9 @@ const EXAMPLES: &str = "\
 Examples:
   # A thousand rollouts, each disturbed by its users and by one kind of fault, or by several
   muster simulate --cases 1000
+
+  # Rollouts, other workloads, and several managers that die and freeze
+  muster simulate --cases 1000 --profile everything
 
   # Without faults; or with these only
   muster simulate --cases 100 --faults none
@@ -127,6 +130,12 @@ pub(crate) struct Simulate {
 enum Profile {
     /// One Deployment that is rolled: good and bad templates, sizes, bounds, pauses, rollbacks, pods and nodes that fail
     Rollouts,
+    /// Workloads of each kind whose sizes change, and whose pods are taken, deleted and given away
+    Scaling,
+    /// Several managers, with one leader or with shards, that die, freeze, are cut off, and come and go
+    Failover,
+    /// Of four two rollouts, one of scaling and one of failover
+    Everything,
 }
 
 /// Which faults strike; none at all, where there are none.
@@ -170,6 +179,9 @@ impl From<Profile> for case::Profile {
     fn from(profile: Profile) -> Self {
         match profile {
             Profile::Rollouts => Self::Rollouts,
+            Profile::Scaling => Self::Scaling,
+            Profile::Failover => Self::Failover,
+            Profile::Everything => Self::Everything,
         }
     }
 }
@@ -199,8 +211,8 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
     let jobs = arguments.jobs.map_or_else(usage::cores, NonZero::get);
     let mut report = Report::of(arguments.seed);
     let mut broken = Vec::new();
-    play_all(arguments, jobs, &|seed| drawn(arguments, seed), |seed, weather, case, played| {
-        report.add(&Found::of(seed, weather, &played));
+    play_all(arguments, jobs, &|seed| drawn(arguments, seed), |seed, name, case, played| {
+        report.add(&Found::of(seed, name, &played));
         if !played.broken.is_empty() {
             // All else that was seen of it is seen again where it is played again.
             broken.push((seed, case, played.broken));
@@ -233,8 +245,8 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
 fn play_all(
     arguments: &Simulate,
     jobs: usize,
-    drawn: &(dyn Fn(u64) -> (&'static str, Case) + Sync),
-    mut taken: impl FnMut(u64, &'static str, Case, Played) -> u64,
+    drawn: &(dyn Fn(u64) -> (Name, Case) + Sync),
+    mut taken: impl FnMut(u64, Name, Case, Played) -> u64,
 ) -> Result<()> {
     let next = AtomicU64::new(0);
     let ends = arguments.minutes.map(|minutes| Instant::now() + minutes);
@@ -251,9 +263,9 @@ fn play_all(
                     }
                     let seed = arguments.seed.wrapping_add(nth);
                     let played = catch_unwind(AssertUnwindSafe(|| {
-                        let (weather, case) = drawn(seed);
+                        let (name, case) = drawn(seed);
                         let played = play_alone(&case)?;
-                        Ok::<_, PlayError>((weather, case, played))
+                        Ok::<_, PlayError>((name, case, played))
                     }));
                     if sender.send((seed, played)).is_err() {
                         return;
@@ -267,10 +279,10 @@ fn play_all(
         let (mut strikes, mut virtual_time) = (0, Duration::ZERO);
         for (seed, played) in &receiver {
             let played = played.map_err(|_| anyhow!("seed {seed}: the simulation panicked"))?;
-            let (weather, case, played) = played.with_context(|| format!("seed {seed}"))?;
+            let (name, case, played) = played.with_context(|| format!("seed {seed}"))?;
             strikes += played.strikes;
             virtual_time += played.lasted;
-            let histories = taken(seed, weather, case, played);
+            let histories = taken(seed, name, case, played);
             let days = virtual_time.as_secs_f64() / 86_400.0;
             progress.show(histories, &format!("histories, {days:.1} days of virtual time, {strikes} strikes"));
         }
@@ -278,16 +290,14 @@ fn play_all(
     })
 }
 
-/// The case of a seed, and the name of its faults.
-fn drawn(arguments: &Simulate, seed: u64) -> (&'static str, Case) {
-    let weather = arguments.weather();
-    let case = case::Profile::from(arguments.profile).case(seed, weather);
-    (name_of(weather, seed), case)
-}
-
-/// What the faults of a seed are called.
-fn name_of(weather: Option<&[Weather]>, seed: u64) -> &'static str {
-    weather.map_or("none", |weather| case::Profile::weather_of(seed, weather))
+/// The case of a seed, and what it is called.
+fn drawn(arguments: &Simulate, seed: u64) -> (Name, Case) {
+    let (profile, weather) = (case::Profile::from(arguments.profile), arguments.weather());
+    let name = Name {
+        profile: profile.of(seed).name(),
+        weather: weather.map_or("none", |weather| profile.weather_of(seed, weather)),
+    };
+    (name, profile.case(seed, weather))
 }
 
 /// Plays the case of a file, and tells it. Whether no law was broken.
@@ -299,7 +309,7 @@ fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
         Ok((case, played))
     })?;
     let mut report = Report::of(case.seed);
-    report.add(&Found::of(case.seed, "of the file", &played));
+    report.add(&Found::of(case.seed, Name { profile: "file", weather: "of the file" }, &played));
     if !arguments.shrink {
         report.tell(story(&case, &played));
     }

@@ -9,10 +9,17 @@ use muster_simulation::case::{End, Played};
 use muster_simulation::laws::Broken;
 use serde::Serialize;
 
+/// What a history is called.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Name {
+    pub(super) profile: &'static str,
+    pub(super) weather: &'static str,
+}
+
 /// What of one history is counted.
 pub(super) struct Found {
     seed: u64,
-    weather: &'static str,
+    name: Name,
     end: Option<End>,
     strikes: u64,
     writes: u64,
@@ -23,7 +30,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub(super) fn of(seed: u64, weather: &'static str, played: &Played) -> Self {
+    pub(super) fn of(seed: u64, name: Name, played: &Played) -> Self {
         let mut met = BTreeMap::new();
         for struck in &played.struck {
             let request = format!("{} {} {}", struck.who, struck.target.verb.word(), struck.target.path());
@@ -31,7 +38,7 @@ impl Found {
         }
         let Played { end, strikes, lasted, .. } = *played;
         let is_broken = !played.broken.is_empty();
-        Self { seed, weather, end, strikes, writes: played.writes.len() as u64, lasted, is_broken, met }
+        Self { seed, name, end, strikes, writes: played.writes.len() as u64, lasted, is_broken, met }
     }
 }
 
@@ -47,6 +54,7 @@ pub(super) struct Report {
     writes: u64,
     strikes: u64,
     virtual_seconds: f64,
+    profiles: BTreeMap<&'static str, Counts>,
     weather: BTreeMap<&'static str, Counts>,
     /// How often each fault struck each kind of request.
     coverage: BTreeMap<String, BTreeMap<String, u64>>,
@@ -93,6 +101,7 @@ impl Report {
             writes: 0,
             strikes: 0,
             virtual_seconds: 0.0,
+            profiles: BTreeMap::new(),
             weather: BTreeMap::new(),
             coverage: BTreeMap::new(),
             broken: Vec::new(),
@@ -112,12 +121,14 @@ impl Report {
         self.strikes += found.strikes;
         self.virtual_time += found.lasted;
         self.virtual_seconds = self.virtual_time.as_secs_f64();
-        let counts = self.weather.entry(found.weather).or_default();
-        counts.histories += 1;
-        counts.strikes += found.strikes;
-        counts.complete += complete;
-        counts.deadline_exceeded += late;
-        counts.broken += u64::from(found.is_broken);
+        let Name { profile, weather } = found.name;
+        for counts in [self.profiles.entry(profile).or_default(), self.weather.entry(weather).or_default()] {
+            counts.histories += 1;
+            counts.strikes += found.strikes;
+            counts.complete += complete;
+            counts.deadline_exceeded += late;
+            counts.broken += u64::from(found.is_broken);
+        }
         for ((fault, request), times) in &found.met {
             *self.coverage.entry(fault.clone()).or_default().entry(request.clone()).or_default() += times;
         }
@@ -165,16 +176,18 @@ impl fmt::Display for Report {
         if let Some(story) = &self.story {
             writeln!(f, "{story}")?;
         }
-        writeln!(
-            f,
-            "{:<28}{:>10}{:>10}{:>10}{:>12}{:>8}",
-            "FAULTS", "HISTORIES", "STRIKES", "COMPLETE", "AT DEADLINE", "BROKEN"
-        )?;
-        for (name, counts) in &self.weather {
-            let Counts { histories, strikes, complete, deadline_exceeded, broken } = counts;
-            writeln!(f, "{name:<28}{histories:>10}{strikes:>10}{complete:>10}{deadline_exceeded:>12}{broken:>8}")?;
+        for (of, all) in [("PROFILE", &self.profiles), ("FAULTS", &self.weather)] {
+            writeln!(
+                f,
+                "{of:<28}{:>10}{:>10}{:>10}{:>12}{:>8}",
+                "HISTORIES", "STRIKES", "COMPLETE", "AT DEADLINE", "BROKEN"
+            )?;
+            for (name, counts) in all {
+                let Counts { histories, strikes, complete, deadline_exceeded, broken } = counts;
+                writeln!(f, "{name:<28}{histories:>10}{strikes:>10}{complete:>10}{deadline_exceeded:>12}{broken:>8}")?;
+            }
+            writeln!(f)?;
         }
-        writeln!(f)?;
         for Broke { seed, laws, case, shrunk, story } in &self.broken {
             writeln!(f, "seed {seed} broke {} laws: {case}", laws.len())?;
             for law in laws.iter().take(LAWS) {
@@ -196,6 +209,6 @@ impl fmt::Display for Report {
             1 => "one broke a law".to_owned(),
             _ => format!("{broken} broke a law"),
         };
-        writeln!(f, "{complete} rollouts complete, {deadline_exceeded} at their deadline; {laws}")
+        writeln!(f, "{complete} complete, {deadline_exceeded} at their deadline; {laws}")
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Method;
 use muster_inspect::explain::Role;
 use muster_inspect::history::History;
+use muster_inspect::inside::Queue;
 use muster_objects::ObjectKey;
 use muster_runtime::explain::Kind;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use super::crew::{Crew, Gone};
 use super::operation::{Scene, heal_nodes};
 use super::settled::settled;
 use super::{Act, Case};
-use crate::api::{Api, DEPLOYMENTS, PODS, SETS, condition, name, number, pass};
+use crate::api::{Api, DEPLOYMENTS, PODS, SETS, condition, name, number};
 use crate::faults::{Faults, Struck, Verb};
 use crate::history::Write;
 use crate::laws::{self, Broken, Done, Evidence, Law, Seen, Watcher};
@@ -121,7 +122,7 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
     let told_from = over + i64::try_from(case.news().as_millis()).unwrap_or(i64::MAX);
 
     let (end, mut broken) = match &rollout {
-        Some(web) => rollout_ends(&world, case, web).await,
+        Some(web) => rollout_ends(&world, &watcher, case, web).await,
         None => match settled(api, &mut crew, case.settles_within()).await {
             Ok(()) => (Some(End::Complete), Vec::new()),
             Err(last) => (None, vec![Broken::at_the_end(Law::Ends, &last)]),
@@ -140,12 +141,13 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         // Long enough for statuses, Events and the history's end. An Event that was refused is tried again 11 times,
         // 10 s apart.
         let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
-        crew.until(Instant::now() + events_end.max(case.news())).await;
-        let before = world.history().len();
-        crew.until(Instant::now() + Duration::from_secs(300)).await;
-        let after = world.history().since(before);
-        let still = after.iter().filter(|write| is_ours(write) && write.resource() != "leases");
-        broken.extend(still.map(|write| Broken::at_the_end(Law::Quiet, &format!("still writes: {write}"))));
+        if !comes_to_rest(&world, &watcher, &mut crew, events_end.max(case.news())).await {
+            let before = world.history().len();
+            crew.until(Instant::now() + Duration::from_secs(300)).await;
+            let after = world.history().since(before);
+            let still = after.iter().filter(|write| is_ours(write) && write.resource() != "leases");
+            broken.extend(still.map(|write| Broken::at_the_end(Law::Quiet, &format!("still writes: {write}"))));
+        }
     }
     let writes = world.history().since(0);
     let gone = crew.gone().to_vec();
@@ -185,13 +187,37 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
     Ok(Played { end, broken, seen, decided, writes, struck, strikes, refused, lasted, changes })
 }
 
+/// Waits until the controllers have seen everything, nothing is queued, due or expected, and no pod is on its way: then nothing is
+/// written any more, unless somebody does something. False where that has not come within this time, and where there are several
+/// managers, of which nobody knows all.
+async fn comes_to_rest(world: &World, watcher: &Watcher, crew: &mut Crew<'_>, within: Duration) -> bool {
+    const LOOK_EVERY: Duration = Duration::from_secs(1);
+    let ends = Instant::now() + within;
+    let mut rests = false;
+    while Instant::now() < ends {
+        crew.until(Instant::now() + LOOK_EVERY).await;
+        let inside = world.explainer().inside(Role::Unelected);
+        let restful = inside.is_ok_and(|inside| {
+            let informers = inside.informers.iter().map(|informer| (informer.kind.as_str(), informer.version));
+            let idle = |queue: &Queue| queue.ready + queue.working + queue.waiting == 0;
+            inside.unmet == 0 && inside.queues.iter().all(idle) && watcher.is_all_seen(informers)
+        });
+        // What an event has begun shows at the second look.
+        if restful && rests {
+            return true;
+        }
+        rests = restful;
+    }
+    false
+}
+
 /// How the rollout of one Deployment ends, and what of that breaks a law.
-async fn rollout_ends(world: &World, case: &Case, web: &str) -> (Option<End>, Vec<Broken>) {
+async fn rollout_ends(world: &World, watcher: &Watcher, case: &Case, web: &str) -> (Option<End>, Vec<Broken>) {
     let api = Api::of(world);
     if api.get(web).await.is_some_and(|web| web["spec"]["paused"] == true) {
         api.merge(web, &json!({"spec": {"paused": null}})).await;
     }
-    match ends(world, case, web).await {
+    match ends(world, watcher, case, web).await {
         Ok(end) => (Some(end), Vec::new()),
         // A watch that is resumed from a version that the restored server has passed by then shows nothing of what was
         // lost, here as with client-go: until the audit at the resync (B-07) nobody knows. What was done is judged.
@@ -253,23 +279,27 @@ fn deployment_of(case: &Case) -> Option<String> {
 
 /// Waits for the end of the rollout. After faults its deadline may have passed for them, and it goes on. After a restore there
 /// may be none: the last template may be gone, and the Deployment paused.
-async fn ends(world: &World, case: &Case, path: &str) -> Result<End, String> {
-    let looks = if case.is_restored() { 500 } else { 3_600 };
-    let api = Api::of(world);
+async fn ends(world: &World, watcher: &Watcher, case: &Case, path: &str) -> Result<End, String> {
     // A pod that was rejected or crashes is tried again after up to five minutes, and every try is progress.
-    let mut web = Value::Null;
-    for look in 0..looks {
-        web = api.get(path).await.ok_or("the Deployment is gone")?;
+    let longest = Duration::from_secs(if case.is_restored() { 340 } else { 3_440 });
+    let late = Instant::now() + longest;
+    let api = Api::of(world);
+    let mut changes = watcher.deployments();
+    loop {
+        changes.mark_unchanged();
+        let web = api.get(path).await.ok_or("the Deployment is gone")?;
         let good = is_good(&web);
         match end(&web, good) {
             Some(End::DeadlineExceeded) if !case.is_undisturbed() && good && !is_any_fated(api).await => {}
             Some(end) => return Ok(end),
             None => {}
         }
-        // Virtual time costs nothing, but looking does.
-        pass(Duration::from_millis(if look < 200 { 200 } else { 1_000 })).await;
+        if Instant::now() > late {
+            return Err(web["status"].to_string());
+        }
+        // Whether a pod has a fate of its own changes without it.
+        let _ = tokio::time::timeout(Duration::from_secs(10), changes.changed()).await;
     }
-    Err(web["status"].to_string())
 }
 
 /// Whether the template of a Deployment is one whose pods become ready, and stay so.

@@ -1,17 +1,20 @@
 //! Everything that becomes of workloads and their pods, as a watcher sees it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
 use muster_runtime::client::{ClientError, Form};
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::World;
+use crate::api::is_being_deleted;
 
 /// What is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Deployments.
     Deployment,
@@ -51,9 +54,36 @@ const WATCHED: [(Kind, &str); 4] = [
 /// Watches of all kinds.
 #[derive(Debug)]
 pub struct Watcher {
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Log>>,
+    /// How much was seen of Deployments.
+    deployments: watch::Receiver<u64>,
     epoch: Arc<AtomicU64>,
     tasks: Vec<JoinHandle<()>>,
+}
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+struct Log {
+    seen: Vec<Seen>,
+    /// The newest version of each kind.
+    newest: BTreeMap<Kind, u64>,
+    /// The uids of pods that are being deleted.
+    leaving: BTreeSet<String>,
+}
+
+impl Log {
+    fn note(&mut self, seen: Seen) {
+        self.newest.insert(seen.kind, seen.version);
+        if seen.kind == Kind::Pod {
+            let uid = seen.object["metadata"]["uid"].as_str().unwrap_or_default();
+            if seen.gone {
+                self.leaving.remove(uid);
+            } else if is_being_deleted(&seen.object) {
+                self.leaving.insert(uid.to_owned());
+            }
+        }
+        self.seen.push(seen);
+    }
 }
 
 impl Watcher {
@@ -62,14 +92,15 @@ impl Watcher {
     /// # Errors
     /// If the server refuses.
     pub async fn start(world: &World) -> Result<Self, ClientError> {
-        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let seen: Arc<Mutex<Log>> = Arc::default();
+        let (changes, deployments) = watch::channel(0);
         let epoch: Arc<AtomicU64> = Arc::default();
         let mut tasks = Vec::new();
         for (kind, path) in WATCHED {
             let path = format!("{path}?watch=true&timeoutSeconds=1000000");
             let client = world.client().clone();
             let mut lines = client.watch(&path, Form::Full).await?;
-            let (seen, epoch) = (Arc::clone(&seen), Arc::clone(&epoch));
+            let (seen, epoch, changes) = (Arc::clone(&seen), Arc::clone(&epoch), changes.clone());
             tasks.push(tokio::spawn(async move {
                 loop {
                     while let Some(Ok(line)) = lines.next().await {
@@ -82,7 +113,10 @@ impl Watcher {
                         let millis = client.clock().now().as_nanos() / 1_000_000;
                         let epoch = epoch.load(Ordering::Relaxed);
                         let gone = event["type"] == "DELETED";
-                        lock(&seen).push(Seen { epoch, version, millis, kind, gone, object });
+                        lock(&seen).note(Seen { epoch, version, millis, kind, gone, object });
+                        if kind == Kind::Deployment {
+                            changes.send_modify(|count| *count += 1);
+                        }
                     }
                     // The server was restored.
                     let Ok(again) = client.watch(&path, Form::Full).await else { return };
@@ -90,7 +124,24 @@ impl Watcher {
                 }
             }));
         }
-        Ok(Self { seen, epoch, tasks })
+        Ok(Self { seen, deployments, epoch, tasks })
+    }
+
+    /// Changes with each Deployment that does.
+    #[must_use]
+    pub fn deployments(&self) -> watch::Receiver<u64> {
+        self.deployments.clone()
+    }
+
+    /// Whether no pod is being deleted, and informers with these versions have seen all that was written: kinds by their names.
+    #[must_use]
+    pub fn is_all_seen<'k>(&self, mut informers: impl Iterator<Item = (&'k str, u64)>) -> bool {
+        let log = lock(&self.seen);
+        let is_seen = |(kind, version): (&str, u64)| {
+            let newest = log.newest.iter().find(|(known, _)| format!("{known:?}") == kind);
+            newest.is_none_or(|(_, newest)| version >= *newest)
+        };
+        log.leaving.is_empty() && informers.all(is_seen)
     }
 
     /// The server was put back to an earlier version just now.
@@ -104,12 +155,12 @@ impl Watcher {
         for task in &self.tasks {
             task.abort();
         }
-        let mut seen = std::mem::take(&mut *lock(&self.seen));
+        let mut seen = std::mem::take(&mut lock(&self.seen).seen);
         seen.sort_by_key(|each| (each.epoch, each.version));
         seen
     }
 }
 
-fn lock(seen: &Mutex<Vec<Seen>>) -> MutexGuard<'_, Vec<Seen>> {
+fn lock(seen: &Mutex<Log>) -> MutexGuard<'_, Log> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
