@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use http::Method;
 use muster_inspect::explain::Role;
 use muster_inspect::history::History;
 use muster_inspect::inside::Queue;
@@ -17,7 +16,7 @@ use super::operation::{Scene, heal_nodes};
 use super::settled::settled;
 use super::{Act, Case};
 use crate::api::{Api, DEPLOYMENTS, PODS, SETS, condition, name, number};
-use crate::faults::{Faults, Struck, Verb};
+use crate::faults::{Faults, Struck};
 use crate::history::Write;
 use crate::laws::{self, Broken, Done, Evidence, Law, Seen, Watcher};
 use crate::world::{CONTROLLERS, EPOCH_NANOS, World};
@@ -160,14 +159,8 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         broken.extend(conflicts.map(|write| Broken::at_the_end(Law::Conflict, &format!("conflict: {write}"))));
     }
 
-    let mut deleted_by_controllers = deleted_by_controllers(&writes);
-    // They do not know that these are gone.
-    let deleted_unanswered = unanswered(&faults, Verb::Delete);
-    deleted_by_controllers.retain(|pod| !deleted_unanswered.contains(pod));
-    let created_unanswered = unanswered(&faults, Verb::Create);
-    let sets_unanswered = sets_unanswered(&faults);
     let strikes = faults.strikes() + done.times;
-    let evidence = Evidence { deleted_by_controllers, created_unanswered, sets_unanswered, done, told_from };
+    let evidence = Evidence { done, told_from, ..Evidence::of(&writes, &faults, &is_manager) };
     let seen = watcher.end();
     broken.extend(match &rollout {
         Some(_) => laws::rollout::check(&seen, &evidence),
@@ -340,32 +333,6 @@ fn is_ours(write: &&Write) -> bool {
 /// Whether it is the name of the controllers' process, or of one of several.
 fn is_manager(who: &str) -> bool {
     who.strip_prefix(CONTROLLERS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// The pods that the controllers, and not somebody else, deleted first.
-fn deleted_by_controllers(writes: &[Write]) -> BTreeSet<String> {
-    let mut first = BTreeMap::new();
-    for write in writes.iter().filter(|write| write.method == Method::DELETE && write.status == 200) {
-        if write.resource() == "pods" {
-            let name = write.path.rsplit('/').next().unwrap_or_default();
-            first.entry(name.to_owned()).or_insert(write.who);
-        }
-    }
-    first.into_iter().filter(|(_, who)| is_manager(who)).map(|(name, _)| name).collect()
-}
-
-/// The pods that the controllers have created, or deleted, without an answer.
-fn unanswered(faults: &Faults, verb: Verb) -> BTreeSet<String> {
-    let unanswered = faults.unanswered().into_iter();
-    let of_pods = unanswered.filter(|each| each.target.verb == verb && each.target.resource == "pods");
-    let names = of_pods.map(|each| if verb == Verb::Create { name(&each.answer).to_owned() } else { each.target.name });
-    names.collect()
-}
-
-/// The versions of ReplicaSets that the controllers have written without an answer.
-fn sets_unanswered(faults: &Faults) -> BTreeSet<u64> {
-    let unanswered = faults.unanswered().into_iter().filter(|each| each.target.resource == "replicasets");
-    unanswered.filter_map(|each| each.answer["metadata"]["resourceVersion"].as_str()?.parse().ok()).collect()
 }
 
 /// ReplicaSets with the template of another.

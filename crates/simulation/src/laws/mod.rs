@@ -7,11 +7,17 @@ mod watcher;
 pub mod workloads;
 pub mod writers;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+use http::Method;
 
 pub use timeline::timeline;
 pub use watcher::{Kind, Seen, Watcher};
+
+use crate::api::name;
+use crate::faults::{Faults, Verb};
+use crate::history::Write;
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,6 +101,44 @@ pub struct Evidence {
     pub done: Done,
     /// Virtual milliseconds since the Unix epoch from which on whatever happens is told to the controllers at once.
     pub told_from: i64,
+}
+
+impl Evidence {
+    /// What these writes and faults say; `is_ours` knows who is one of the controllers' processes.
+    #[must_use]
+    pub fn of(writes: &[Write], faults: &Faults, is_ours: &dyn Fn(&str) -> bool) -> Self {
+        let unanswered = faults.unanswered();
+        let pods = |verb: Verb| {
+            let of_pods =
+                unanswered.iter().filter(move |each| each.target.verb == verb && each.target.resource == "pods");
+            of_pods.map(
+                move |each| {
+                    if verb == Verb::Create { name(&each.answer).to_owned() } else { each.target.name.clone() }
+                },
+            )
+        };
+        let sets = unanswered.iter().filter(|each| each.target.resource == "replicasets");
+        let sets_unanswered =
+            sets.filter_map(|each| each.answer["metadata"]["resourceVersion"].as_str()?.parse().ok()).collect();
+        let mut first = BTreeMap::new();
+        for write in writes.iter().filter(|write| write.method == Method::DELETE && write.status == 200) {
+            if write.resource() == "pods" {
+                let name = write.path.rsplit('/').next().unwrap_or_default();
+                first.entry(name.to_owned()).or_insert(write.who);
+            }
+        }
+        first.retain(|_, who| is_ours(who));
+        // They do not know that these are gone.
+        let unknown: BTreeSet<String> = pods(Verb::Delete).collect();
+        first.retain(|pod, _| !unknown.contains(pod));
+        let deleted_by_controllers = first.into_keys().collect();
+        Self {
+            deleted_by_controllers,
+            created_unanswered: pods(Verb::Create).collect(),
+            sets_unanswered,
+            ..Self::default()
+        }
+    }
 }
 
 /// What was done that is not the controllers' doing.

@@ -12,6 +12,7 @@ pub(crate) use muster_simulation::api::{
     Answered, Api, CONTROLLERS, DEPLOYMENTS, EVENTS, PODS, Random, SETS, condition, is_being_deleted, name, number,
     owner, pass,
 };
+use muster_simulation::weather::{ALL, OTHERS, SILENCE, Weather};
 
 /// The program's: a world allocates all the time.
 #[global_allocator]
@@ -26,6 +27,14 @@ pub(crate) fn seeds(cases: u64) -> Vec<u64> {
     let (first, cases) = (number("MUSTER_SEED", 1), number("MUSTER_CASES", cases));
     assert!(cases > 0, "MUSTER_CASES: found 0, expected at least 1");
     (first..first + cases).collect()
+}
+
+/// All weather there is, or the one that `MUSTER_FAULT` names.
+pub(crate) fn weather() -> Vec<Weather> {
+    match std::env::var("MUSTER_FAULT") {
+        Ok(name) => vec![Weather::named(&name).unwrap_or_else(|| panic!("MUSTER_FAULT={name}"))],
+        Err(_) => ALL.iter().chain([&SILENCE]).chain(OTHERS).copied().collect(),
+    }
 }
 
 /// Runs a future to its end in a virtual time of its own, on this thread.

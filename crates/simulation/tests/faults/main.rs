@@ -8,10 +8,7 @@ mod clocks;
 #[path = "../common/mod.rs"]
 mod common;
 mod failover;
-mod laws;
 mod lease;
-mod mixed;
-mod story;
 
 use common::seeds;
 

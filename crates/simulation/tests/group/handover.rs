@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use muster_runtime::manager::Options;
 use muster_simulation::candidate::Config;
+use muster_simulation::laws::{Watcher, writers};
 use muster_simulation::{Candidate, Fault, Faults, Rule};
 
 use crate::common::{Api, Random, each, in_virtual_time, pass, seeds};
 use crate::judge;
-use crate::judge::{Judge, namespace, verdict};
-use crate::laws::Laws;
-use crate::town::{LEASES, MEMBERS, SINGLES, SUBJECTS, Town, millis, start, world};
+use crate::judge::verdict;
+use crate::town::{LEASES, MEMBERS, SINGLES, Town, millis, start, world};
 
 const SHARDS: u32 = 12;
 /// How long a hand-over may take.
@@ -34,7 +34,7 @@ async fn update(seed: u64) -> Vec<String> {
     faults.add(Rule::always(Fault::Delay(way.clone())));
     faults.add(Rule::always(Fault::Slow(way)));
     let world = world(seed, &faults).await;
-    let laws = Laws::start(&world, SUBJECTS).await;
+    let watcher = Watcher::start(&world).await.unwrap();
     let mut running: Vec<(&'static str, Candidate)> = Vec::new();
     for name in &MEMBERS[..3] {
         running.push((name, start(&world, name, SHARDS, 0)));
@@ -43,7 +43,6 @@ async fn update(seed: u64) -> Vec<String> {
     let town = Town::found(&world, &mut random).await;
     let mut broken = Vec::new();
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    let phase = laws.phase_begins(&world);
     for name in &MEMBERS[3..6] {
         town.roll(&mut random, 2).await;
         pass(Duration::from_millis(random.below(3_000))).await;
@@ -59,13 +58,13 @@ async fn update(seed: u64) -> Vec<String> {
             Ok(Ok(())) => {}
             ended => broken.push(format!("{old} was told to leave: {ended:?}")),
         }
-        let gone = Judge::taken_from(&world.history().since(0), old, at);
-        if gone.as_ref().is_none_or(|gone| gone.last - at > 1_000 || gone.shards < 3) {
+        let gone = writers::taken_from(&world.history().since(0), old, at);
+        if gone.as_ref().is_none_or(|gone| gone.last - at > 1_000 || gone.leases < 3) {
             broken.push(format!("{old} left, and others took its shards at {:?}", gone.map(|gone| gone.last - at)));
         }
     }
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    let judged = verdict(&world, &laws, phase, &faults, &MEMBERS);
+    let judged = verdict(&world, watcher, &faults, &MEMBERS);
     broken.extend(judged.broken);
     if judged.changes == 0 {
         broken.push("no namespace went to another member".to_owned());
@@ -90,7 +89,7 @@ async fn there_and_back(seed: u64) -> Vec<String> {
     let faults = Faults::seeded(seed);
     faults.add(Rule::always(Fault::Delay(Duration::ZERO..Duration::from_millis(20))));
     let world = world(seed, &faults).await;
-    let laws = Laws::start(&world, SUBJECTS).await;
+    let watcher = Watcher::start(&world).await.unwrap();
     let single = |name| {
         let config = Config::new("kube-system", "muster", String::new());
         Candidate::start(&world, name, config, None, Options { seed, ..Options::default() }).unwrap()
@@ -99,7 +98,6 @@ async fn there_and_back(seed: u64) -> Vec<String> {
     let first = single(SINGLES[0]);
     let town = Town::found(&world, &mut random).await;
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    let phase = laws.phase_begins(&world);
     // They stand by beside the one that leads.
     let members: Vec<Candidate> = MEMBERS[..3].iter().map(|name| start(&world, name, SHARDS, 0)).collect();
     town.roll(&mut random, 2).await;
@@ -125,13 +123,13 @@ async fn there_and_back(seed: u64) -> Vec<String> {
     broken.extend(world.until(&format!("{LEASES}/muster"), Duration::from_millis(4_600), leads).await.err());
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
     let everyone: Vec<&'static str> = MEMBERS.into_iter().chain(SINGLES).collect();
-    let judged = verdict(&world, &laws, phase, &faults, &everyone);
+    let judged = verdict(&world, watcher, &faults, &everyone);
     broken.extend(judged.broken);
     let worked = |who: &str| {
         judged
             .writes
             .iter()
-            .any(|write| write.who == who && write.resource() == "pods" && namespace(&write.path).is_some())
+            .any(|write| write.who == who && write.resource() == "pods" && writers::namespace(&write.path).is_some())
     };
     broken.extend(SINGLES.iter().filter(|who| !worked(who)).map(|who| format!("{who} has never worked")));
     drop(second);
@@ -154,12 +152,11 @@ async fn tamper(seed: u64) -> Vec<String> {
     let faults = Faults::seeded(seed);
     faults.add(Rule::always(Fault::Delay(Duration::ZERO..Duration::from_millis(50))));
     let world = world(seed, &faults).await;
-    let laws = Laws::start(&world, SUBJECTS).await;
+    let watcher = Watcher::start(&world).await.unwrap();
     let members: Vec<Candidate> = MEMBERS[..3].iter().map(|name| start(&world, name, SHARDS, 0)).collect();
     let (town, api) = (Town::found(&world, &mut random).await, Api::of(&world));
     let mut broken = Vec::new();
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    let phase = laws.phase_begins(&world);
     for _ in 0..8 {
         town.roll(&mut random, 3).await;
         let leases = api.list(LEASES).await;
@@ -177,7 +174,7 @@ async fn tamper(seed: u64) -> Vec<String> {
     }
     broken.extend(town.is_even(&MEMBERS[..3], SHARDS, Duration::from_secs(40)).await.err());
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    broken.extend(verdict(&world, &laws, phase, &faults, &MEMBERS).broken);
+    broken.extend(verdict(&world, watcher, &faults, &MEMBERS).broken);
     broken.extend(members.iter().filter(|member| member.has_ended()).map(|_| "a member has given up".to_owned()));
     drop(members);
     world.stop().await;

@@ -6,8 +6,6 @@
 mod common;
 mod handover;
 mod judge;
-#[path = "../faults/laws.rs"]
-mod laws;
 mod mixed;
 mod recut;
 mod town;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use muster_simulation::laws::Watcher;
 use muster_simulation::{Candidate, Faults};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -10,8 +11,7 @@ use tokio::time::Instant;
 use crate::common::{Api, Random, each, in_virtual_time, name, pass, seeds};
 use crate::judge;
 use crate::judge::verdict;
-use crate::laws::Laws;
-use crate::town::{LEASES, MEMBERS, SUBJECTS, Town, slow_members, start, world};
+use crate::town::{LEASES, MEMBERS, Town, slow_members, start, world};
 
 const SHARDS: u32 = 8;
 /// What the last member to come is told.
@@ -35,7 +35,7 @@ async fn tell(seed: u64) -> Vec<String> {
     let faults = Faults::seeded(seed);
     slow_members(&faults, &mut random);
     let world = world(seed, &faults).await;
-    let laws = Laws::start(&world, SUBJECTS).await;
+    let watcher = Watcher::start(&world).await.unwrap();
     // The first cut is of an empty cluster: names that differ in their ends are then in one shard.
     let mut members: Vec<Candidate> = MEMBERS[..3].iter().map(|name| start(&world, name, SHARDS, 0)).collect();
     pass(Duration::from_secs(10)).await;
@@ -43,7 +43,6 @@ async fn tell(seed: u64) -> Vec<String> {
     town.grow(&mut random).await;
     let mut broken = Vec::new();
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    let phase = laws.phase_begins(&world);
     let api = Api::of(&world);
 
     pass(LET_BE - Duration::from_secs(90)).await;
@@ -79,7 +78,7 @@ async fn tell(seed: u64) -> Vec<String> {
     if generation(&api).await != 3 {
         broken.push(format!("there were {} cuts", generation(&api).await));
     }
-    let judged = verdict(&world, &laws, phase, &faults, &MEMBERS);
+    let judged = verdict(&world, watcher, &faults, &MEMBERS);
     broken.extend(judged.broken);
     if judged.changes == 0 {
         broken.push("no namespace went to another member".to_owned());

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::common::{Api, Random, condition, name, number, pass};
-use crate::laws::Subjects;
 
 /// The members that there can be, each once.
 pub(crate) const MEMBERS: [&str; 16] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"];
@@ -22,12 +21,6 @@ pub(crate) const SINGLES: [&str; 2] = ["single", "second"];
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const NAMESPACES: u64 = 20;
 const DEPLOYMENTS: u64 = 50;
-
-pub(crate) const SUBJECTS: Subjects = Subjects {
-    pods: "/api/v1/pods",
-    owners: &["/apis/apps/v1/replicasets", "/apis/apps/v1/deployments"],
-    managers: &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "single", "second"],
-};
 
 /// A world without controllers of its own.
 pub(crate) async fn world(seed: u64, faults: &Faults) -> World {

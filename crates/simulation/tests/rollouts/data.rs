@@ -6,8 +6,8 @@ use muster_simulation::case::{Act, Case, Played, Profile, shrink, story};
 use muster_simulation::faults::{Fault, Rule, Struck, Verb};
 use muster_simulation::weather::Weather;
 
-use crate::common::{each, seeds};
-use crate::{lines, told, told as told_of, weather};
+use crate::common::{each, seeds, weather};
+use crate::{lines, told, told as told_of};
 
 /// What is read from a case's YAML is the case, and its history the same, byte for byte.
 ///
@@ -128,9 +128,9 @@ fn a_mixture_is_of_faults_of_requests() {
     let named = |names: &[&str]| names.iter().map(|name| Weather::named(name).expect(name)).collect::<Vec<_>>();
     let incidents = named(&["node-loss", "compaction"]);
     for (seed, name) in [(1, "compaction"), (2, "node-loss"), (3, "compaction"), (4, "compaction"), (8, "node-loss")] {
-        assert_eq!(Profile::weather_of(seed, &incidents), name, "{seed}");
+        assert_eq!(Profile::Rollouts.weather_of(seed, &incidents), name, "{seed}");
         assert!(!Profile::Rollouts.case(seed, Some(&incidents)).is_undisturbed(), "{seed}");
     }
-    assert_eq!(Profile::weather_of(4, &named(&["errors", "resets", "node-loss"])), "a mixture");
-    assert_eq!(Profile::weather_of(4, &named(&["errors", "node-loss"])), "node-loss");
+    assert_eq!(Profile::Rollouts.weather_of(4, &named(&["errors", "resets", "node-loss"])), "a mixture");
+    assert_eq!(Profile::Rollouts.weather_of(4, &named(&["errors", "node-loss"])), "node-loss");
 }

@@ -11,9 +11,8 @@ use std::collections::BTreeMap;
 
 use muster_simulation::case::{Case, End, Played, Profile, play_alone};
 use muster_simulation::laws::timeline;
-use muster_simulation::weather::{ALL, OTHERS, SILENCE, Weather};
 
-use common::{each, seeds};
+use common::{each, seeds, weather};
 
 /// However a rollout is disturbed: there are never more pods than replicas and surge allow, nor do the controllers
 /// leave fewer available than must be; a Recreate never has old and new pods running together; revisions only rise;
@@ -49,7 +48,7 @@ fn random_rollouts_keep_their_bounds_in_bad_weather() {
     judge(&seeds, &told);
     let mut strikes = BTreeMap::new();
     for (seed, told) in seeds.iter().zip(&told) {
-        let (stories, all) = strikes.entry(Profile::weather_of(*seed, &weather)).or_insert((0, 0));
+        let (stories, all) = strikes.entry(Profile::Rollouts.weather_of(*seed, &weather)).or_insert((0, 0));
         (*stories, *all) = (*stories + 1, *all + told.strikes);
     }
     for (name, (stories, strikes)) in strikes {
@@ -60,14 +59,6 @@ fn random_rollouts_keep_their_bounds_in_bad_weather() {
 
 /// In so many stories a fault strikes at least once.
 const ENOUGH: u64 = 12;
-
-/// All there is, or the one that `MUSTER_FAULT` names.
-pub(crate) fn weather() -> Vec<Weather> {
-    match std::env::var("MUSTER_FAULT") {
-        Ok(name) => vec![Weather::named(&name).unwrap_or_else(|| panic!("MUSTER_FAULT={name}"))],
-        Err(_) => ALL.iter().chain([&SILENCE]).chain(OTHERS).copied().collect(),
-    }
-}
 
 /// Plays a case.
 pub(crate) fn told(case: &Case) -> Played {
