@@ -27,6 +27,8 @@ pub(super) struct Found {
     is_broken: bool,
     /// How often each fault struck each kind of request.
     met: BTreeMap<(String, String), u64>,
+    /// How many syncs each rule had a part in.
+    rules: BTreeMap<String, u64>,
 }
 
 impl Found {
@@ -38,7 +40,17 @@ impl Found {
         }
         let Played { end, strikes, lasted, .. } = *played;
         let is_broken = !played.broken.is_empty();
-        Self { seed, name, end, strikes, writes: played.writes.len() as u64, lasted, is_broken, met }
+        Self {
+            seed,
+            name,
+            end,
+            strikes,
+            writes: played.writes.len() as u64,
+            lasted,
+            is_broken,
+            met,
+            rules: played.rules.clone(),
+        }
     }
 }
 
@@ -58,6 +70,8 @@ pub(super) struct Report {
     weather: BTreeMap<&'static str, Counts>,
     /// How often each fault struck each kind of request.
     coverage: BTreeMap<String, BTreeMap<String, u64>>,
+    /// How many syncs each rule of the contract had a part in, under each kind of faults.
+    rules: BTreeMap<String, BTreeMap<&'static str, u64>>,
     broken: Vec<Broke>,
     /// Of a case from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,6 +118,7 @@ impl Report {
             profiles: BTreeMap::new(),
             weather: BTreeMap::new(),
             coverage: BTreeMap::new(),
+            rules: BTreeMap::new(),
             broken: Vec::new(),
             story: None,
             virtual_time: Duration::ZERO,
@@ -128,6 +143,9 @@ impl Report {
             counts.complete += complete;
             counts.deadline_exceeded += late;
             counts.broken += u64::from(found.is_broken);
+        }
+        for (rule, syncs) in &found.rules {
+            *self.rules.entry(rule.clone()).or_default().entry(weather).or_default() += syncs;
         }
         for ((fault, request), times) in &found.met {
             *self.coverage.entry(fault.clone()).or_default().entry(request.clone()).or_default() += times;
@@ -185,6 +203,13 @@ impl fmt::Display for Report {
             for (name, counts) in all {
                 let Counts { histories, strikes, complete, deadline_exceeded, broken } = counts;
                 writeln!(f, "{name:<28}{histories:>10}{strikes:>10}{complete:>10}{deadline_exceeded:>12}{broken:>8}")?;
+            }
+            writeln!(f)?;
+        }
+        if !self.rules.is_empty() {
+            writeln!(f, "{:<28}{:>10}{:>20}", "RULE", "SYNCS", "KINDS OF FAULTS")?;
+            for (rule, met) in &self.rules {
+                writeln!(f, "{rule:<28}{:>10}{:>20}", met.values().sum::<u64>(), met.len())?;
             }
             writeln!(f)?;
         }

@@ -41,6 +41,8 @@ pub struct Played {
     pub seen: Vec<Seen>,
     /// Where a law was broken: what the controllers decided in their last syncs of the Deployment and of its ReplicaSets.
     pub decided: Vec<History>,
+    /// How many syncs each rule of the contract had a part in; none where there are several managers.
+    pub rules: BTreeMap<String, u64>,
     /// Every write.
     pub writes: Vec<Write>,
     /// What struck requests and watches.
@@ -174,10 +176,14 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         broken.extend(not_taken_over(case, &gone, &writes));
     }
     let lasted = begun.elapsed();
-    let decided = if broken.is_empty() { Vec::new() } else { decided(&world, &seen) };
+    let mut decided = decided(&world, &seen);
+    let rules = rules(&decided);
+    if broken.is_empty() {
+        decided.clear();
+    }
     world.stop().await;
     let struck = faults.struck();
-    Ok(Played { end, broken, seen, decided, writes, struck, strikes, refused, lasted, changes })
+    Ok(Played { end, broken, seen, decided, rules, writes, struck, strikes, refused, lasted, changes })
 }
 
 /// Waits until the controllers have seen everything, nothing is queued, due or expected, and no pod is on its way: then nothing is
@@ -255,6 +261,16 @@ fn decided(world: &World, seen: &[Seen]) -> Vec<History> {
         world.explainer().history(kind, &key, Role::Unelected, None).ok()
     });
     told.collect()
+}
+
+/// How many syncs each rule had a part in.
+fn rules(decided: &[History]) -> BTreeMap<String, u64> {
+    let mut rules = BTreeMap::new();
+    for sync in decided.iter().flat_map(|history| &history.syncs) {
+        let named: BTreeSet<&str> = sync.why.iter().map(|reason| reason.rule.as_str()).collect();
+        named.into_iter().for_each(|rule| *rules.entry(rule.to_owned()).or_default() += u64::from(sync.count));
+    }
+    rules
 }
 
 fn millis(world: &World) -> i64 {
