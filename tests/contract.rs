@@ -23,7 +23,7 @@ const FINISHED_ROWS: &[&str] = &[
     "API-01", "API-02", "API-03", "API-04", "API-05", "API-06", "API-07", "API-08", "API-09", "API-10", "API-11",
     "API-12", "API-13", "API-14", "API-15", "API-16", "API-17", "API-18", "API-19", "API-20", "API-22", "API-38",
     "SIM-01", "SIM-02", "SIM-03", "SIM-04", "SIM-05", "SIM-06", "SH-01", "SH-02", "SH-03", "SH-04", "SH-05", "SH-06",
-    "SH-07", "SI-01", "SI-02", "SI-03", "API-39",
+    "SH-07", "SI-01", "SI-02", "SI-03", "SI-05", "API-39",
 ];
 
 #[test]

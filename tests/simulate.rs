@@ -167,3 +167,20 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
         }
     }
 }
+
+/// Every world is told by a line, and the states of no more than were asked for.
+///
+/// Contract: SI-05
+#[test]
+fn small_worlds_are_counted() {
+    let folder = TempDir::new().expect("a folder");
+    let arguments = ["--small-worlds", "--stale", "1", "--most-states", "300", "--output", "json"];
+    let counted = simulate(folder.path(), &arguments);
+    assert_eq!(counted.status.code(), Some(0), "{}", text(&counted.stderr));
+    let worlds: Vec<Value> = serde_json::from_slice(&counted.stdout).expect("JSON");
+    assert!(worlds.len() > 20 && worlds.iter().all(|world| world["broken"].is_null()), "{worlds:#?}");
+    let states = |world: &Value| world["states"].as_u64().unwrap();
+    assert!(worlds.iter().all(|world| (300..400).contains(&states(world))), "{worlds:#?}");
+    let refused = simulate(folder.path(), &["--small-worlds", "--cases", "3"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+}

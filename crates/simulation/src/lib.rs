@@ -22,6 +22,7 @@ pub mod case;
 pub mod faults;
 pub mod history;
 pub mod laws;
+pub mod small;
 pub mod text;
 pub mod weather;
 pub mod world;

@@ -10,6 +10,7 @@
 
 mod manifests;
 mod report;
+mod small;
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -56,6 +57,9 @@ Examples:
   # One history once more, told as a story; and the smallest one that breaks the same law
   muster simulate --replay case-17.yaml
   muster simulate --replay case-17.yaml --shrink
+
+  # Every state that a small world can come to
+  muster simulate --small-worlds
 
 It exits 0 where no law was broken, 1 where one was, and 2 where the arguments or a file are wrong.";
 
@@ -111,6 +115,18 @@ pub(crate) struct Simulate {
     /// Play the case in this file, in place of others
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "jobs", "manifests"])]
     replay: Option<PathBuf>,
+
+    /// Enumerate every state of small worlds, in place of histories
+    #[arg(long, conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "jobs", "manifests", "replay", "shrink", "save"])]
+    small_worlds: bool,
+
+    /// Of a small world: how many events the caches may not have been told of, at most
+    #[arg(long, value_name = "N", requires = "small_worlds", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    stale: u64,
+
+    /// Of a small world: end it after so many states
+    #[arg(long, value_name = "N", requires = "small_worlds", default_value_t = 5_000_000)]
+    most_states: u64,
 
     /// Make the first case that breaks each law as small as can be
     #[arg(long, conflicts_with = "manifests")]
@@ -190,6 +206,7 @@ impl From<Profile> for case::Profile {
 pub(crate) fn run(arguments: &Simulate) -> ExitCode {
     let outcome = match &arguments.replay {
         Some(file) => replay(arguments, file),
+        None if arguments.small_worlds => small::run(arguments),
         None if !arguments.manifests.is_empty() => manifests::roll(arguments),
         None => simulate(arguments),
     };

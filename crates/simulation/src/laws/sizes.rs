@@ -6,7 +6,7 @@ use crate::api::number;
 
 /// The sizes since the generation that the controller has observed by the status on the server: a sync decides on that one or
 /// on a later one, and the versions of one object never go back.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sizes {
     /// Each with its generation, oldest first.
     seen: Vec<(i64, i64)>,
