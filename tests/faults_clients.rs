@@ -1,4 +1,5 @@
-//! Clients of other people under the faults of `muster up`: the controllers of docs/faults.md, and how late watches tell them.
+//! Clients as foreign processes under the faults of `muster up`: the controllers of docs/faults.md, and how late watches tell
+//! them.
 
 mod harness;
 mod outside;
@@ -14,7 +15,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, ResourceExt as _};
-use outside::{Cluster, MUSTER, text};
+use outside::{Cluster, MUSTER, muster, text};
 use serde_json::json;
 
 tests! {
@@ -24,6 +25,7 @@ tests! {
     a_controller_in_go_passes_its_test: "go -C ../../examples/faults/go list -deps -test ./...",
     a_watcher_in_rust_is_told_as_late_as_was_asked,
     a_watcher_in_python_is_told_as_late_as_was_asked: "python3 -c __import__('kubernetes')",
+    every_plan_is_read,
 }
 
 fn the_page_shows_the_controllers_and_their_tests() {
@@ -31,8 +33,11 @@ fn the_page_shows_the_controllers_and_their_tests() {
     let page = read(examples().join("../../docs/faults.md"));
     for file in [
         "copier.yaml",
+        "between-writes.yaml",
+        "unseen-states.yaml",
         "python/copier.py",
         "python/test_copier.py",
+        "python/test_states.py",
         "rust/copier.rs",
         "go/copier.go",
         "go/copier_test.go",
@@ -51,7 +56,7 @@ fn a_controller_in_python_passes_its_test() {
             .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
             .current_dir(examples().join("python")),
     );
-    assert!(said.contains("1 passed"), "{said}");
+    assert!(said.contains("3 passed"), "{said}");
 }
 
 /// Contract: API-39
@@ -123,6 +128,19 @@ fn in_python(cluster: &Cluster) -> Vec<Lag> {
     let mut python = Command::new("python3");
     let said = passed(python.arg(examples().join("python/lag.py")).env("KUBECONFIG", cluster.kubeconfig()));
     said.lines().map(|line| serde_json::from_str(line).expect("two numbers")).collect()
+}
+
+fn every_plan_is_read() {
+    let folders = [examples()];
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("the folder"));
+    let files = files.map(|file| file.expect("a file").path());
+    let plans: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|end| end == "yaml")).collect();
+    assert!(plans.len() >= 3, "{plans:?}");
+    for plan in plans {
+        // It is read before anything is sent.
+        let output = muster(&["faults", "add", &plan.to_string_lossy(), "--kubeconfig", "no/such/file"]);
+        assert!(text(&output.stderr).contains("no/such/file"), "{}: {}", plan.display(), text(&output.stderr));
+    }
 }
 
 /// Runs a program with ours at hand, and gives what it said; its failure is the test's.
