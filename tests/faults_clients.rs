@@ -1,5 +1,5 @@
-//! Clients as foreign processes under the faults of `muster up`: the controllers of docs/faults.md, and how late watches tell
-//! them.
+//! Clients as foreign processes under the faults of `muster up`: the controllers of docs/faults.md, how late watches tell them, and
+//! our own controller manager under the plans of `examples/faults/strangers`.
 
 mod harness;
 mod outside;
@@ -16,7 +16,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, ResourceExt as _};
 use outside::{Cluster, MUSTER, muster, text};
-use serde_json::json;
+use serde_json::{Value, json};
 
 tests! {
     the_page_shows_the_controllers_and_their_tests,
@@ -26,6 +26,8 @@ tests! {
     a_watcher_in_rust_is_told_as_late_as_was_asked,
     a_watcher_in_python_is_told_as_late_as_was_asked: "python3 -c __import__('kubernetes')",
     every_plan_is_read,
+    our_manager_leaves_a_pod_that_is_no_longer_its_own: "python3 -c __import__('kubernetes')",
+    our_manager_makes_no_pod_for_a_replicaset_that_is_being_deleted: "python3 -c __import__('kubernetes')",
 }
 
 fn the_page_shows_the_controllers_and_their_tests() {
@@ -131,16 +133,40 @@ fn in_python(cluster: &Cluster) -> Vec<Lag> {
 }
 
 fn every_plan_is_read() {
-    let folders = [examples()];
+    let folders = [examples(), examples().join("strangers")];
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("the folder"));
     let files = files.map(|file| file.expect("a file").path());
     let plans: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|end| end == "yaml")).collect();
-    assert!(plans.len() >= 3, "{plans:?}");
+    assert!(plans.len() >= 9, "{plans:?}");
     for plan in plans {
         // It is read before anything is sent.
         let output = muster(&["faults", "add", &plan.to_string_lossy(), "--kubeconfig", "no/such/file"]);
         assert!(text(&output.stderr).contains("no/such/file"), "{}: {}", plan.display(), text(&output.stderr));
     }
+}
+
+/// kube-controller-manager 1.36 deletes it.
+///
+/// Contract: B-02
+fn our_manager_leaves_a_pod_that_is_no_longer_its_own() {
+    assert_eq!(played("released-pod"), json!({"plan": "released-pod", "left": 1, "made": 3}));
+}
+
+/// Five before the deletion, and one of another. kube-controller-manager 1.36 makes more for as long as it is not told.
+///
+/// Contract: B-23
+fn our_manager_makes_no_pod_for_a_replicaset_that_is_being_deleted() {
+    assert_eq!(played("foreground-deletion"), json!({"plan": "foreground-deletion", "left": 0, "made": 6}));
+}
+
+/// Plays a plan to our own controller manager, as a stranger's would be.
+fn played(plan: &str) -> Value {
+    let said = passed(Command::new("python3").arg(examples().join("strangers/play.py")).args([
+        plan,
+        MUSTER,
+        "controller-manager",
+    ]));
+    serde_json::from_str(&said).expect("JSON")
 }
 
 /// Runs a program with ours at hand, and gives what it said; its failure is the test's.
