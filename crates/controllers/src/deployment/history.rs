@@ -14,7 +14,6 @@ use crate::plan::{Deletion, EventTexts, Ownership, Resource};
 /// The limit is `spec.revisionHistoryLimit`; without one, or with the largest int32, all are kept. One that has pods,
 /// terminating ones included, or wants some is not deleted when its turn comes, nor is one whose controller has not
 /// observed its spec; no other is deleted in its place.
-/// and none other goes in its place.
 #[must_use]
 pub fn clean_up(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<Arc<ReplicaSet>> {
     let Some(limit) = deployment.revision_history_limit else { return Vec::new() };
@@ -57,6 +56,7 @@ pub fn deletions(deployment: &Deployment, sets: &[Arc<ReplicaSet>]) -> Vec<Delet
             selector: selector.clone(),
             generation: Some(set.meta.generation),
         }),
+        unready: false,
         events: EventTexts::SILENT,
     };
     sets.iter().map(deletion).collect()

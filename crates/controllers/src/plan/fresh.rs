@@ -5,10 +5,24 @@ use muster_objects::meta::{OwnerReference, ResourceVersion, Uid};
 use muster_objects::time::Timestamp;
 use serde::Deserialize;
 
-/// An object's metadata, of any kind.
+/// An object of any kind.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Fresh {
     metadata: FreshMeta,
+    #[serde(default)]
+    status: FreshStatus,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct FreshStatus {
+    #[serde(default)]
+    conditions: Option<Vec<FreshCondition>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct FreshCondition {
+    r#type: String,
+    status: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -26,12 +40,18 @@ pub(super) struct FreshMeta {
     pub(super) labels: Option<Labels>,
     #[serde(default)]
     owner_references: Option<Vec<OwnerReference>>,
+    /// Whether its condition `Ready` is True.
+    #[serde(skip)]
+    pub(super) ready: bool,
 }
 
 impl FreshMeta {
-    /// Reads the metadata of the object in `json`, or returns the parser's error.
+    /// Reads the metadata of the object in `json`, and whether it is ready, or returns the parser's error.
     pub(super) fn decode(json: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice::<Fresh>(json).map(|fresh| fresh.metadata).map_err(|error| error.to_string())
+        let Fresh { metadata, status } = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let is_ready = |condition: &FreshCondition| condition.r#type == "Ready" && condition.status == "True";
+        let ready = status.conditions.is_some_and(|conditions| conditions.iter().any(is_ready));
+        Ok(Self { ready, ..metadata })
     }
 
     /// Whether `owner` is the controller.

@@ -93,6 +93,8 @@ pub struct Deletion {
     pub resource_version: ResourceVersion,
     /// What must hold of the object after a conflict for the deletion to be sent again.
     pub ownership: Arc<Ownership>,
+    /// Whether it was chosen before others because it was not ready: one that is ready by now is left.
+    pub unready: bool,
     /// The Events on the owner.
     pub events: EventTexts,
 }
@@ -133,6 +135,7 @@ impl Deletion {
         };
         let unchanged = self.ownership.generation.is_none_or(|generation| fresh.generation == generation);
         let ours = unchanged
+            && !(self.unready && fresh.ready)
             && fresh.uid == self.uid
             && fresh.deletion_timestamp.is_none()
             && fresh.is_controlled_by(&self.ownership.owner)
@@ -194,8 +197,8 @@ pub struct Ownership {
 pub enum AfterConflict {
     /// It is still ours to delete: send this instead, at once, at most [`Deletion::MOST_ATTEMPTS`] in all.
     Again(Deletion),
-    /// It is gone, another object, being deleted already, or no longer ours: leave it, and settle by
-    /// [`Deletion::settle_no_longer_owned`].
+    /// It is gone, another object, being deleted already, no longer ours, or was chosen for not being ready and is: leave it,
+    /// and settle by [`Deletion::settle_no_longer_owned`].
     Leave {
         /// The version that the fresh read saw; `None` if it found nothing.
         seen: Option<ResourceVersion>,

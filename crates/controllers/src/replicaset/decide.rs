@@ -147,6 +147,7 @@ fn delete<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32,
         selector: snapshot.selector.clone(),
         generation: None,
     });
+    let others = chosen.len() < pods.len();
     let deletions: Vec<Deletion> = chosen
         .into_iter()
         .map(|victim| Deletion {
@@ -155,6 +156,7 @@ fn delete<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32,
             uid: victim.uid().clone(),
             resource_version: victim.version,
             ownership: Arc::clone(&ownership),
+            unready: others && !victim.pod.is_ready(),
             events: deletion_events(),
         })
         .collect();

@@ -306,6 +306,26 @@ fn a_pod_that_is_no_longer_ours_is_left_alone() {
     }
 }
 
+/// A pod that was chosen because it was not ready, and is by now, is left, and it is decided again; but where all pods go, none
+/// can go in its place.
+///
+/// Contract: B-02, DEP-09
+#[test]
+fn a_pod_that_turned_ready_is_no_longer_taken_before_others() {
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    let starting = json!({"conditions": [{"type": "Ready", "status": "False"}]});
+    for (replicas, status, left) in [(1, &ready, true), (1, &starting, false), (0, &ready, false)] {
+        let mut world = World::default();
+        world.writes.insert("web-0".into(), [Err(conflict("web-0"))].into());
+        world.reads.insert("web-0".into(), Ok(fresh_pod(10, |pod| pod["status"] = status.clone())));
+        let found = snapshot(replica_set(replicas), [pending("web-0", 10), pod("web-1", 11)]);
+        let verdict = run(&mut world, found);
+        let of_it = world.deleted().iter().filter(|name| **name == "web-0").count();
+        assert_eq!((of_it, verdict.requeue == Requeue::AGAIN), (if left { 1 } else { 2 }, left), "{replicas} {status}");
+        assert!(!left || world.recorded.contains(&ResourceVersion(4_444)), "the next sync waits for what was read");
+    }
+}
+
 /// Contract: B-02, RS-13
 #[test]
 fn a_conflict_about_a_pod_that_is_gone_is_no_error() {

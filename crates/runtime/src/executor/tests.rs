@@ -230,6 +230,7 @@ fn deletion(name: &str) -> Deletion {
             selector: Selector::parse("app=web").unwrap(),
             generation: None,
         }),
+        unready: false,
         events: EventTexts {
             success: Some(("SuccessfulDelete", EventText::Before("Deleted pod: "))),
             failure: Some(("FailedDelete", EventText::Before("Error deleting: "))),
