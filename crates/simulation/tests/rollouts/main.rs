@@ -30,7 +30,7 @@ fn random_rollouts_keep_their_bounds_and_end() {
 fn the_same_seed_gives_the_same_rollout_byte_for_byte() {
     let told = each(&[3, 3, 4, 4], |seed| lines(&told(&Profile::Rollouts.case(*seed, None))));
     for pair in told.chunks(2) {
-        assert!(pair[0].len() > 100);
+        assert!(pair[0].len() > 20, "only {} writes", pair[0].len());
         assert_eq!(pair[0], pair[1]);
     }
     assert_ne!(told[0], told[2]);
