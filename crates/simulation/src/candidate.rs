@@ -3,6 +3,7 @@
 use muster_runtime::candidate;
 use muster_runtime::clock::Clock;
 use muster_runtime::election::Lost;
+use muster_runtime::explain::Explainer;
 use muster_runtime::group::Seat;
 use muster_runtime::manager::Options;
 use muster_runtime::shutdown::{self, Trigger};
@@ -66,6 +67,12 @@ impl Candidate {
     #[must_use]
     pub fn seat(&self) -> Option<&Seat> {
         self.running.seat()
+    }
+
+    /// To ask its controllers what they think: those of each of its shards, or all of one that stands alone.
+    #[must_use]
+    pub fn explainers(&self) -> Vec<Explainer> {
+        self.running.seat().map_or_else(|| vec![self.running.explainer()], Seat::explainers)
     }
 
     /// SIGKILL: nothing more is sent. Requests on their way go on.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -12,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::report::Name;
-use super::{Simulate, play_all, write};
+use super::{Drawn, Simulate, play_all, write};
 use crate::cli::Output;
 use crate::{manifest, usage};
 
@@ -149,8 +148,7 @@ pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
     }
     std::fs::create_dir_all(&arguments.save).with_context(|| format!("--save {}", arguments.save.display()))?;
     let (begun, cpu) = (Instant::now(), usage::cpu_seconds());
-    let jobs = arguments.jobs.map_or_else(usage::cores, NonZero::get);
-    let mut findings = Findings { first_seed: arguments.seed, histories: arguments.cases, deployments: Vec::new() };
+    let mut findings = Findings { first_seed: arguments.seed, histories: 0, deployments: Vec::new() };
     let (mut histories, mut virtual_time) = (0, Duration::ZERO);
     for (name, deployment) in &deployments {
         let merge = arguments.rollout.patch(deployment);
@@ -160,12 +158,13 @@ pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
             case.pod_shutdown = arguments.pod_shutdown;
             let weather = arguments.weather();
             let weather = weather.map_or("none", |weather| Profile::Rollouts.weather_of(seed, weather));
-            (Name { profile: "manifests", weather }, case)
+            Drawn { seed, name: Name { profile: "manifests", weather }, case }
         };
         let mut found = BTreeMap::new();
         let mut refused = None;
         let mut taken = 0;
-        play_all(arguments, jobs, &drawn, |seed, Name { weather: faults, .. }, case, played| {
+        let seeds = arguments.seed..arguments.seed.saturating_add(arguments.seeds());
+        play_all(arguments, seeds, &drawn, |seed, Drawn { name: Name { weather: faults, .. }, case, .. }, played| {
             virtual_time += played.lasted;
             match Figures::of(&case, &played) {
                 Some(figures) => {
@@ -181,13 +180,14 @@ pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
             bail!("Deployment {name:?} cannot be rolled: the server refuses: {refused}");
         }
         histories += taken;
+        findings.histories = findings.histories.max(taken);
         findings.deployments.push(rolled(arguments, name, &found)?);
     }
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string(&findings)?),
         Output::Text => print!("{findings}"),
     }
-    super::report::speed(histories, virtual_time, begun.elapsed(), usage::cpu_seconds() - cpu, jobs);
+    super::report::speed(histories, virtual_time, begun.elapsed(), usage::cpu_seconds() - cpu, arguments.jobs());
     Ok(findings.deployments.iter().all(|rolled| rolled.broken == 0))
 }
 

@@ -12,9 +12,10 @@ mod manifests;
 mod report;
 mod small;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::num::NonZero;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use muster_cluster::{DelayRange, parse_duration};
-use muster_simulation::case::{self, Case, PlayError, Played, play_alone, shrink, story};
+use muster_simulation::case::{self, Case, PlayError, Played, Sieved, play_alone, shrink, sieve, story};
 use muster_simulation::faults::LONGEST;
 use muster_simulation::laws::Law;
 use muster_simulation::weather::{self, Weather};
@@ -49,7 +50,7 @@ Examples:
   muster simulate --cases 100 --faults slow-watches,lost-answers
 
   # For an hour, from another seed on, as JSON
-  muster simulate --minutes 60 --cases 1000000 --seed 5000000 --output json
+  muster simulate --minutes 60 --seed 5000000 --output json
 
   # A Deployment of your own, rolled 1,000 times while nodes die: how many pods stay available, how long it takes
   muster simulate --manifests web.yaml --rollout image=nginx:2 --faults node-loss --cases 1000
@@ -57,6 +58,9 @@ Examples:
   # One history once more, told as a story; and the smallest one that breaks the same law
   muster simulate --replay case-17.yaml
   muster simulate --replay case-17.yaml --shrink
+
+  # Every single event of five rollouts late, lost, and twice
+  muster simulate --sieve
 
   # Every state that a small world can come to
   muster simulate --small-worlds
@@ -72,9 +76,9 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Simulate {
-    /// How many histories
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
-    cases: u64,
+    /// How many histories: 100 unless it is said, or as many as there is time for with --minutes, or the stories of 5 with --sieve
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    cases: Option<u64>,
 
     /// How many at once: as many as there are cores, unless it is said
     #[arg(long, value_name = "N")]
@@ -127,6 +131,11 @@ pub(crate) struct Simulate {
     /// Of a small world: end it after so many states
     #[arg(long, value_name = "N", requires = "small_worlds", default_value_t = 5_000_000)]
     most_states: u64,
+
+    /// Play each history without faults, and then once more for every event that the controllers are told of in it: late, lost
+    /// until a resync, and twice
+    #[arg(long, conflicts_with_all = ["faults", "manifests", "replay", "small_worlds"])]
+    sieve: bool,
 
     /// Make the first case that breaks each law as small as can be
     #[arg(long, conflicts_with = "manifests")]
@@ -189,6 +198,20 @@ impl Simulate {
     fn weather(&self) -> Option<&[Weather]> {
         self.faults.0.as_deref()
     }
+
+    /// How many seeds there are.
+    fn seeds(&self) -> u64 {
+        let unsaid = match (self.minutes, self.sieve) {
+            (_, true) => 5,
+            (Some(_), false) => u64::MAX,
+            (None, false) => 100,
+        };
+        self.cases.unwrap_or(unsaid)
+    }
+
+    fn jobs(&self) -> usize {
+        self.jobs.map_or_else(usage::cores, NonZero::get)
+    }
 }
 
 impl From<Profile> for case::Profile {
@@ -220,32 +243,47 @@ pub(crate) fn run(arguments: &Simulate) -> ExitCode {
     }
 }
 
+/// A case, and what it is called.
+#[derive(Clone)]
+struct Drawn {
+    seed: u64,
+    name: Name,
+    case: Case,
+}
+
 /// Whether no law was broken.
 fn simulate(arguments: &Simulate) -> Result<bool> {
     // Before the hours that what is written there may take.
     std::fs::create_dir_all(&arguments.save).with_context(|| format!("--save {}", arguments.save.display()))?;
     let (begun, cpu) = (Instant::now(), usage::cpu_seconds());
-    let jobs = arguments.jobs.map_or_else(usage::cores, NonZero::get);
     let mut report = Report::of(arguments.seed);
     let mut broken = Vec::new();
-    play_all(arguments, jobs, &|seed| drawn(arguments, seed), |seed, name, case, played| {
+    let mut take = |number, Drawn { seed, name, case }, played: Played| {
         report.add(&Found::of(seed, name, &played));
         if !played.broken.is_empty() {
             // All else that was seen of it is seen again where it is played again.
-            broken.push((seed, case, played.broken));
+            broken.push((number, seed, case, played.broken));
         }
         report.histories
-    })?;
-    // In the order of the seeds, whichever thread was first.
-    broken.sort_by_key(|(seed, ..)| *seed);
+    };
+    if arguments.sieve {
+        let cases = sieved(arguments)?;
+        play_all(arguments, 0..cases.len() as u64, &|number| cases[number as usize].clone(), &mut take)?;
+    } else {
+        let seeds = arguments.seed..arguments.seed.saturating_add(arguments.seeds());
+        play_all(arguments, seeds, &|seed| drawn(arguments, seed), &mut take)?;
+    }
+    // In their order, whichever thread was first.
+    broken.sort_by_key(|(number, ..)| *number);
     let mut laws = BTreeSet::new();
-    for (seed, case, broken) in &broken {
-        let file = arguments.save.join(format!("case-{seed}.yaml"));
+    for (number, seed, case, broken) in &broken {
+        let stem = if arguments.sieve { format!("case-{seed}-event-{number}") } else { format!("case-{seed}") };
+        let file = arguments.save.join(format!("{stem}.yaml"));
         write(&file, &case.written())?;
         report.broke(*seed, &file, broken);
         if let Some(law) = broken.first().map(|broken| broken.law).filter(|law| arguments.shrink && laws.insert(*law)) {
             let (smaller, told) = shrunk(case, law)?;
-            let file = arguments.save.join(format!("case-{seed}-shrunk.yaml"));
+            let file = arguments.save.join(format!("{stem}-shrunk.yaml"));
             write(&file, &smaller.written())?;
             report.shrunk(&file, told);
         }
@@ -254,37 +292,33 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
         Output::Json => println!("{}", serde_json::to_string(&report)?),
         Output::Text => print!("{report}"),
     }
-    report.speed(begun.elapsed(), usage::cpu_seconds() - cpu, jobs);
+    report.speed(begun.elapsed(), usage::cpu_seconds() - cpu, arguments.jobs());
     Ok(broken.is_empty())
 }
 
-/// Plays the cases on so many threads, and hands on what became of each; `taken` says how many there have been.
-fn play_all(
+/// Has `work` done with each of these numbers on as many threads as were asked for, and hands on what comes of it, whichever comes
+/// first. Ends when the time is over.
+fn all<T: Send>(
     arguments: &Simulate,
-    jobs: usize,
-    drawn: &(dyn Fn(u64) -> (Name, Case) + Sync),
-    mut taken: impl FnMut(u64, Name, Case, Played) -> u64,
+    numbers: Range<u64>,
+    work: &(dyn Fn(u64) -> Result<T, PlayError> + Sync),
+    mut taken: impl FnMut(u64, T),
 ) -> Result<()> {
-    let next = AtomicU64::new(0);
+    let next = AtomicU64::new(numbers.start);
     let ends = arguments.minutes.map(|minutes| Instant::now() + minutes);
+    let jobs = arguments.jobs();
     let (sender, receiver) = mpsc::sync_channel(jobs);
-    let mut progress = Progress::new(arguments.cases);
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             let (next, sender) = (&next, sender.clone());
             let work = move || {
                 loop {
-                    let nth = next.fetch_add(1, Ordering::Relaxed);
-                    if nth >= arguments.cases || ends.is_some_and(|ends| Instant::now() >= ends) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= numbers.end || ends.is_some_and(|ends| Instant::now() >= ends) {
                         return;
                     }
-                    let seed = arguments.seed.wrapping_add(nth);
-                    let played = catch_unwind(AssertUnwindSafe(|| {
-                        let (name, case) = drawn(seed);
-                        let played = play_alone(&case)?;
-                        Ok::<_, PlayError>((name, case, played))
-                    }));
-                    if sender.send((seed, played)).is_err() {
+                    let done = catch_unwind(AssertUnwindSafe(|| work(number)));
+                    if sender.send((number, done)).is_err() {
                         return;
                     }
                 }
@@ -293,28 +327,61 @@ fn play_all(
             thread.spawn_scoped(scope, work).context("a thread cannot be started")?;
         }
         drop(sender);
-        let (mut strikes, mut virtual_time) = (0, Duration::ZERO);
-        for (seed, played) in &receiver {
-            let played = played.map_err(|_| anyhow!("seed {seed}: the simulation panicked"))?;
-            let (name, case, played) = played.with_context(|| format!("seed {seed}"))?;
-            strikes += played.strikes;
-            virtual_time += played.lasted;
-            let histories = taken(seed, name, case, played);
-            let days = virtual_time.as_secs_f64() / 86_400.0;
-            progress.show(histories, &format!("histories, {days:.1} days of virtual time, {strikes} strikes"));
+        for (number, done) in &receiver {
+            let done = done.map_err(|_| anyhow!("case {number}: the simulation panicked"))?;
+            taken(number, done.with_context(|| format!("case {number}"))?);
         }
         Ok(())
     })
 }
 
-/// The case of a seed, and what it is called.
-fn drawn(arguments: &Simulate, seed: u64) -> (Name, Case) {
+/// Plays these cases, and hands on what became of each; `taken` says how many there have been.
+fn play_all(
+    arguments: &Simulate,
+    numbers: Range<u64>,
+    drawn: &(dyn Fn(u64) -> Drawn + Sync),
+    mut taken: impl FnMut(u64, Drawn, Played) -> u64,
+) -> Result<()> {
+    let mut progress = Progress::new(numbers.end.saturating_sub(numbers.start));
+    let (mut strikes, mut virtual_time) = (0, Duration::ZERO);
+    let play = |number| {
+        let drawn = drawn(number);
+        let played = play_alone(&drawn.case)?;
+        Ok((drawn, played))
+    };
+    all(arguments, numbers, &play, |number, (drawn, played)| {
+        strikes += played.strikes;
+        virtual_time += played.lasted;
+        let histories = taken(number, drawn, played);
+        let days = virtual_time.as_secs_f64() / 86_400.0;
+        progress.show(histories, &format!("histories, {days:.1} days of virtual time, {strikes} strikes"));
+    })
+}
+
+/// The case of a seed.
+fn drawn(arguments: &Simulate, seed: u64) -> Drawn {
     let (profile, weather) = (case::Profile::from(arguments.profile), arguments.weather());
     let name = Name {
         profile: profile.of(seed).name(),
         weather: weather.map_or("none", |weather| profile.weather_of(seed, weather)),
     };
-    (name, profile.case(seed, weather))
+    Drawn { seed, name, case: profile.case(seed, weather) }
+}
+
+/// The cases of all seeds, each with one event of its own late, lost or twice: those of the first seed first.
+fn sieved(arguments: &Simulate) -> Result<Vec<Drawn>> {
+    let profile = case::Profile::from(arguments.profile);
+    let seeds = arguments.seed..arguments.seed.saturating_add(arguments.seeds());
+    let mut stories = BTreeMap::new();
+    all(arguments, seeds, &|seed| sieve(&profile.case(seed, None)), |seed, cases| drop(stories.insert(seed, cases)))?;
+    let cases = stories.into_iter().flat_map(|(seed, cases)| {
+        let named = move |(sieved, case): (Sieved, Case)| {
+            let name = Name { profile: profile.of(seed).name(), weather: sieved.name() };
+            Drawn { seed, name, case }
+        };
+        cases.into_iter().map(named)
+    });
+    Ok(cases.collect())
 }
 
 /// Plays the case of a file, and tells it. Whether no law was broken.
@@ -383,15 +450,20 @@ fn write(file: &Path, text: &str) -> Result<()> {
 /// What is shown meanwhile: a bar on a terminal, a line now and then elsewhere.
 struct Progress {
     bar: Option<ProgressBar>,
-    all: u64,
+    /// How much there is to do; none where it is for as long as there is time.
+    all: Option<u64>,
     last: Instant,
 }
 
 impl Progress {
     fn new(all: u64) -> Self {
+        let all = Some(all).filter(|all| *all < u64::MAX / 2);
         let bar = io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} (about {eta} more)");
-            ProgressBar::new(all).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+            let (bar, style) = match all {
+                Some(all) => (ProgressBar::new(all), "{bar:30} {pos}/{len} {msg} (about {eta} more)"),
+                None => (ProgressBar::no_length(), "{spinner} {pos} {msg} ({elapsed})"),
+            };
+            bar.with_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         Self { bar, all, last: Instant::now() }
     }
@@ -402,8 +474,9 @@ impl Progress {
             bar.set_message(what.to_owned());
         } else if self.last.elapsed() >= LINE_EVERY {
             self.last = Instant::now();
+            let of = self.all.map(|all| format!(" of {all}:")).unwrap_or_default();
             // Standard error may be closed.
-            let _ = writeln!(io::stderr(), "{done} of {}: {what}", self.all);
+            let _ = writeln!(io::stderr(), "{done}{of} {what}");
         }
     }
 }

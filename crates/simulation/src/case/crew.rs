@@ -1,8 +1,11 @@
 //! The managers of a case that has several, each a process that can be killed and frozen.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use muster_inspect::explain::Role;
+use muster_inspect::inside::{Inside, Queue};
 use muster_objects::Timestamp;
 use muster_runtime::clock::Clock;
 use muster_runtime::manager::Options;
@@ -48,6 +51,8 @@ pub(super) struct Crew<'w> {
     started: usize,
     running: Vec<Process>,
     gone: Vec<Gone>,
+    /// When there was nobody, in virtual milliseconds since the Unix epoch.
+    nobody: Vec<Range<i64>>,
 }
 
 struct Process {
@@ -69,7 +74,8 @@ impl<'w> Crew<'w> {
     pub(super) fn start(world: &'w World, managers: Option<&'w Managers>, seed: u64) -> Self {
         let wanted = managers.map_or(0, |managers| managers.count as usize);
         let draw = Draw::seeded(seed ^ 0xc0_c0e5);
-        let mut crew = Self { world, managers, draw, wanted, started: 0, running: Vec::new(), gone: Vec::new() };
+        let (running, gone, nobody) = (Vec::new(), Vec::new(), Vec::new());
+        let mut crew = Self { world, managers, draw, wanted, started: 0, running, gone, nobody };
         crew.fill();
         crew
     }
@@ -77,6 +83,18 @@ impl<'w> Crew<'w> {
     /// Those that could not write any more from a moment on.
     pub(super) fn gone(&self) -> &[Gone] {
         &self.gone
+    }
+
+    /// When there was nobody to take anything.
+    pub(super) fn nobody(&self) -> &[Range<i64>] {
+        &self.nobody
+    }
+
+    /// Whether none of them has anything to do, and one is at work.
+    pub(super) fn is_idle(&self) -> bool {
+        let explainers = self.running.iter().flat_map(|process| process.candidate.explainers());
+        let mut insides = explainers.filter_map(|explainer| explainer.inside(Role::Unelected).ok()).peekable();
+        insides.peek().is_some() && insides.all(|inside| is_idle(&inside))
     }
 
     /// Waits until then, and lets others take the places of those that end meanwhile.
@@ -152,8 +170,12 @@ impl<'w> Crew<'w> {
     }
 
     fn note_gone(&mut self, name: &'static str) {
-        let millis = self.world.client().clock().now().as_nanos() / 1_000_000;
+        let millis = self.millis();
         self.gone.push(Gone { name, millis });
+    }
+
+    fn millis(&self) -> i64 {
+        self.world.client().clock().now().as_nanos() / 1_000_000
     }
 
     /// SIGKILL.
@@ -198,6 +220,12 @@ impl<'w> Crew<'w> {
         let count = count as usize;
         let too_many = self.running.len().saturating_sub(count);
         self.running[..too_many].iter().for_each(|process| process.candidate.stop());
+        let now = self.millis();
+        match (self.wanted, count) {
+            (1.., 0) => self.nobody.push(now..i64::MAX),
+            (0, 1..) => self.nobody.last_mut().into_iter().for_each(|last| last.end = now),
+            _ => {}
+        }
         self.wanted = count;
         self.fill();
     }
@@ -205,3 +233,9 @@ impl<'w> Crew<'w> {
 
 /// Whoever says nothing for so long has lost its Lease, which lasts for 15 s.
 const LOST: Duration = Duration::from_secs(17);
+
+/// Whether nothing is queued, due, in work or expected.
+pub(super) fn is_idle(inside: &Inside) -> bool {
+    let idle = |queue: &Queue| queue.ready + queue.working + queue.waiting == 0;
+    inside.unmet == 0 && inside.queues.iter().all(idle)
+}

@@ -32,6 +32,7 @@ mod operation;
 mod play;
 mod settled;
 mod shrink;
+mod sieve;
 mod story;
 
 use std::ops::Range;
@@ -47,6 +48,7 @@ pub use figures::Figures;
 pub use operation::{Act, Operation, Pause, Target, Workload};
 pub use play::{End, PlayError, Played, play, play_alone};
 pub use shrink::{Shrunk, shrink};
+pub use sieve::{Sieved, sieve};
 pub use story::story;
 
 use crate::faults::{Fault, LONGEST, Rule};
@@ -68,6 +70,10 @@ pub struct Case {
     /// The longest time that a deleted pod keeps terminating: 1 s unless it is said.
     #[serde(default = "shutdown", with = "text::duration")]
     pub pod_shutdown: Duration,
+    /// The shortest time between two resyncs of the controllers, each of which looks for events that never came: 12 h unless it is
+    /// said, and in truth up to twice that.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "text::optional_duration")]
+    pub resync: Option<Duration>,
     /// Several managers with Leases; unless it is said one without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managers: Option<Managers>,
@@ -174,6 +180,12 @@ impl Case {
         self.operations.iter().any(|operation| operation.act == Act::Restore)
     }
 
+    /// Whether a watch has kept an event from the controllers, which they find out by a resync.
+    #[must_use]
+    pub fn loses_events(&self) -> bool {
+        self.faults.iter().any(|rule| rule.fault == Fault::EventLost)
+    }
+
     /// When the last of the faults is over, since the beginning.
     fn faults_end(&self) -> Duration {
         let ends = self.faults.iter().filter_map(|rule| rule.until);
@@ -186,6 +198,10 @@ impl Case {
         let silent = |rule: &Rule| matches!(rule.fault, Fault::Stall | Fault::BookmarkLost | Fault::BookmarkOld);
         match self.is_undisturbed() {
             true => Duration::ZERO,
+            false if self.loses_events() => {
+                let resync = self.resync.unwrap_or(Options::default().min_resync_period);
+                resync.saturating_mul(2) + Duration::from_secs(80)
+            }
             // A watch that says nothing, or a list without its end, is believed for as long as it was asked for.
             false if self.faults.iter().any(silent) => Duration::from_secs(700),
             // A request that hangs is given up after 75 s.
@@ -194,9 +210,11 @@ impl Case {
     }
 
     /// How soon after the faults' end all workloads are as asked: a request that hangs is given up after 75 s, a refused watch is
-    /// tried again within 30 s, a failed sync within 30 s, and then pods start and Deployments roll.
+    /// tried again within 30 s, a failed sync within 30 s, and then pods start and Deployments roll. A ReplicationController, which
+    /// keeps no record of what it has written (RC-02), waits five minutes for a pod that came and went unseen (EX-02).
     fn settles_within(&self) -> Duration {
-        Duration::from_secs(70).saturating_add(self.news().max(Duration::from_secs(80)))
+        let unseen = if self.workloads().any(|kind| kind == "ReplicationController") { 300 } else { 0 };
+        Duration::from_secs(70 + unseen).saturating_add(self.news().max(Duration::from_secs(80)))
     }
 
     /// How soon others take what a manager held that is gone: the 15 s of a Lease and 5 s more, where requests take no time. None
@@ -214,6 +232,7 @@ impl Case {
 
     fn settings(&self) -> Settings {
         let mut manager = Options::default();
+        manager.min_resync_period = self.resync.unwrap_or(manager.min_resync_period);
         if self.managers.is_some() {
             // They are the crew.
             manager.controllers = [].into();

@@ -78,12 +78,12 @@ pub enum Act {
         /// Whether it has an owner reference, or is to be adopted.
         owned: bool,
     },
-    /// One of the pods gets another value of the label `app`: its owner releases it, and another may adopt it.
-    Relabel {
+    /// One of the pods gets a merge patch: another label, by which its owner releases it, or a deletion cost.
+    PatchPod {
         /// Which.
         pod: u64,
-        /// The value.
-        app: String,
+        /// What of it changes.
+        merge: Value,
     },
     /// One of the ReplicaSets that are no Deployment's is deleted with its pods orphaned, for another of its selector and size.
     ReplaceSet(u64),
@@ -179,7 +179,7 @@ impl Act {
     pub fn is_incident(&self) -> bool {
         match self {
             Self::Create(_) | Self::Patch(_) | Self::DeletePod(_) | Self::FailPod { .. } => false,
-            Self::TaintNode(_) | Self::HealNodes | Self::Relabel { .. } | Self::ReplaceSet(_) => false,
+            Self::TaintNode(_) | Self::HealNodes | Self::PatchPod { .. } | Self::ReplaceSet(_) => false,
             Self::Scale { .. } | Self::Nodes(_) | Self::Compact | Self::Remember | Self::Restore => true,
             Self::ServerAway | Self::ServerBack | Self::Resize { .. } | Self::OtherPod { .. } => true,
             Self::KillManager(_) | Self::StopManager(_) | Self::FreezeManager(_) | Self::CutOffManager(_) => true,
@@ -236,16 +236,9 @@ impl Scene<'_> {
                 }
             }
             Act::FailPod { pod, fate } => {
-                if let Some(pod) = some_pod(api, *pod).await {
-                    let patch = json!({"metadata": {"annotations": {"muster.dev/fate": fate}}});
-                    api.merge(&path_of(&pod), &patch).await;
-                }
+                patch_pod(api, *pod, &json!({"metadata": {"annotations": {"muster.dev/fate": fate}}})).await;
             }
-            Act::Relabel { pod, app } => {
-                if let Some(pod) = some_pod(api, *pod).await {
-                    api.merge(&path_of(&pod), &json!({"metadata": {"labels": {"app": app}}})).await;
-                }
-            }
+            Act::PatchPod { pod, merge } => patch_pod(api, *pod, merge).await,
             Act::ReplaceSet(which) => replace_set(api, *which).await,
             Act::TaintNode(which) => {
                 let nodes = api.list(NODES).await;
@@ -332,6 +325,12 @@ async fn some_pod(api: Api<'_>, which: u64) -> Option<Value> {
     let mut pods = api.list("/api/v1/pods").await;
     pods.retain(|pod| owner(pod).is_some() && !is_being_deleted(pod));
     pick(&pods, which).cloned()
+}
+
+async fn patch_pod(api: Api<'_>, which: u64, merge: &Value) {
+    if let Some(pod) = some_pod(api, which).await {
+        api.merge(&path_of(&pod), merge).await;
+    }
 }
 
 async fn some_set(api: Api<'_>, which: u64) -> Option<Value> {

@@ -1,17 +1,17 @@
 //! Plays a case in virtual time, and judges it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Duration;
 
 use muster_inspect::explain::Role;
 use muster_inspect::history::History;
-use muster_inspect::inside::Queue;
 use muster_objects::ObjectKey;
 use muster_runtime::explain::Kind;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::crew::{Crew, Gone};
+use super::crew::{Crew, Gone, is_idle};
 use super::operation::{Scene, heal_nodes};
 use super::settled::settled;
 use super::{Act, Case};
@@ -122,6 +122,9 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
     let over = if case.is_undisturbed() { 0 } else { millis(&world) };
     let told_from = over + i64::try_from(case.news().as_millis()).unwrap_or(i64::MAX);
 
+    if case.loses_events() {
+        crew.until(Instant::now() + case.news()).await;
+    }
     let (end, mut broken) = match &rollout {
         Some(web) => rollout_ends(&world, &watcher, case, web).await,
         None => match settled(api, &mut crew, case.settles_within()).await {
@@ -142,7 +145,7 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         // Long enough for statuses, Events and the history's end. An Event that was refused is tried again 11 times,
         // 10 s apart.
         let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
-        if !comes_to_rest(&world, &watcher, &mut crew, events_end.max(case.news())).await {
+        if !comes_to_rest(&world, &watcher, &mut crew, events_end.max(case.news()), case.news()).await {
             let before = world.history().len();
             crew.until(Instant::now() + Duration::from_secs(300)).await;
             let after = world.history().since(before);
@@ -151,18 +154,22 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         }
     }
     let writes = world.history().since(0);
-    let gone = crew.gone().to_vec();
+    let (gone, nobody) = (crew.gone().to_vec(), crew.nobody().to_vec());
     drop(crew);
     if rollout.is_some() {
         broken.extend(templates_twice(&api.list(SETS).await));
     }
     if case.is_undisturbed() {
-        let conflicts = writes.iter().filter(is_ours).filter(|write| write.status == 409);
+        // A pod that its node has written at that moment is deleted after another look (B-02).
+        let deletes = |write: &&Write| write.method == http::Method::DELETE && write.resource() == "pods";
+        let refused = |write: &&Write| write.status == 409 && !deletes(write);
+        let conflicts = writes.iter().filter(is_ours).filter(refused);
         broken.extend(conflicts.map(|write| Broken::at_the_end(Law::Conflict, &format!("conflict: {write}"))));
     }
 
     let strikes = faults.strikes() + done.times;
-    let evidence = Evidence { done, told_from, ..Evidence::of(&writes, &faults, &is_manager) };
+    let evidence =
+        Evidence { done, told_from, unsure: case.loses_events(), ..Evidence::of(&writes, &faults, &is_manager) };
     let seen = watcher.end();
     broken.extend(match &rollout {
         Some(_) => laws::rollout::check(&seen, &evidence),
@@ -173,7 +180,7 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         let verdict = laws::writers::check(&writes, is_manager);
         changes = verdict.changes;
         broken.extend(verdict.broken);
-        broken.extend(not_taken_over(case, &gone, &writes));
+        broken.extend(not_taken_over(case, &gone, &nobody, &writes));
     }
     let lasted = begun.elapsed();
     let mut decided = decided(&world, &seen);
@@ -187,20 +194,24 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
 }
 
 /// Waits until the controllers have seen everything, nothing is queued, due or expected, and no pod is on its way: then nothing is
-/// written any more, unless somebody does something. False where that has not come within this time, and where there are several
-/// managers, of which nobody knows all.
-async fn comes_to_rest(world: &World, watcher: &Watcher, crew: &mut Crew<'_>, within: Duration) -> bool {
+/// written any more, unless somebody does something. False where that has not come within this time. Of several managers none
+/// sees everything: they have when they have been told, after `news`.
+async fn comes_to_rest(
+    world: &World,
+    watcher: &Watcher,
+    crew: &mut Crew<'_>,
+    within: Duration,
+    news: Duration,
+) -> bool {
     const LOOK_EVERY: Duration = Duration::from_secs(1);
-    let ends = Instant::now() + within;
+    let begun = Instant::now();
     let mut rests = false;
-    while Instant::now() < ends {
+    while begun.elapsed() < within {
         crew.until(Instant::now() + LOOK_EVERY).await;
-        let inside = world.explainer().inside(Role::Unelected);
-        let restful = inside.is_ok_and(|inside| {
-            let informers = inside.informers.iter().map(|informer| (informer.kind.as_str(), informer.version));
-            let idle = |queue: &Queue| queue.ready + queue.working + queue.waiting == 0;
-            inside.unmet == 0 && inside.queues.iter().all(idle) && watcher.is_all_seen(informers)
-        });
+        let restful = match world.explainer().inside(Role::Unelected) {
+            Ok(alone) => is_idle(&alone) && watcher.is_all_seen(&alone.informers),
+            Err(_) => begun.elapsed() >= news && crew.is_idle() && watcher.is_all_seen(&[]),
+        };
         // What an event has begun shows at the second look.
         if restful && rests {
             return true;
@@ -226,7 +237,7 @@ async fn rollout_ends(world: &World, watcher: &Watcher, case: &Case, web: &str) 
 }
 
 /// What managers that are gone held, and others did not take in time.
-fn not_taken_over(case: &Case, gone: &[Gone], writes: &[Write]) -> Vec<Broken> {
+fn not_taken_over(case: &Case, gone: &[Gone], nobody: &[Range<i64>], writes: &[Write]) -> Vec<Broken> {
     let Some(patience) = case.takes_over_within() else { return Vec::new() };
     let patience = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
     let late = gone.iter().filter_map(|Gone { name, millis }| {
@@ -235,6 +246,11 @@ fn not_taken_over(case: &Case, gone: &[Gone], writes: &[Write]) -> Vec<Broken> {
         for other in gone.iter().filter(|other| other.millis > *millis) {
             if other.millis <= ends {
                 ends = other.millis + patience;
+            }
+        }
+        for nobody in nobody {
+            if nobody.end > *millis && nobody.start <= ends {
+                ends = ends.max(nobody.end.saturating_add(patience));
             }
         }
         let how = match laws::writers::taken_from(writes, name, *millis) {

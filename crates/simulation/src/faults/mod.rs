@@ -12,6 +12,7 @@
 mod answer;
 mod bookmark;
 mod draw;
+mod event;
 mod memory;
 mod rule;
 pub(crate) mod target;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bookmark;
 use super::draw::Draw;
+use super::event;
 use super::target::{Target, Verb};
 use crate::history::digest;
 use crate::text;
@@ -40,6 +41,10 @@ pub enum Fault {
     BookmarkLost,
     /// A bookmark gives a version from before what the watch has delivered.
     BookmarkOld,
+    /// A watch loses an event, and goes on with the next.
+    EventLost,
+    /// A watch delivers an event twice.
+    EventTwice,
     /// What is sent and what is delivered waits until others that are ready have had their turn, at most so many times.
     Reorder(u64),
     /// The same, just so many times.
@@ -107,7 +112,11 @@ impl Fault {
 
     /// Whether this is possible for such a piece of a watch.
     pub(super) fn is_about(&self, piece: &[u8]) -> bool {
-        !matches!(self, Self::BookmarkLost | Self::BookmarkOld) || bookmark::is_one(piece)
+        match self {
+            Self::BookmarkLost | Self::BookmarkOld => bookmark::is_one(piece),
+            Self::EventLost | Self::EventTwice => event::is_one(piece) && !bookmark::is_one(piece),
+            _ => true,
+        }
     }
 
     /// What it is called in a file, with the refusal where it is one: `lag`, `refuse conflict`.
@@ -408,7 +417,14 @@ impl Rule {
     pub(super) fn is_about_pieces(&self) -> bool {
         matches!(
             self.fault,
-            Fault::Cut | Fault::CutAt { .. } | Fault::Stall | Fault::Lag(_) | Fault::BookmarkLost | Fault::BookmarkOld
+            Fault::Cut
+                | Fault::CutAt { .. }
+                | Fault::Stall
+                | Fault::Lag(_)
+                | Fault::BookmarkLost
+                | Fault::BookmarkOld
+                | Fault::EventLost
+                | Fault::EventTwice
         )
     }
 }

@@ -191,6 +191,22 @@ async fn a_watch_lags_in_order_or_stalls() {
     assert!(tokio::time::timeout(SECOND * 600, watch.next()).await.is_err());
 }
 
+/// Events are told apart although the server sends them at once.
+#[tokio::test(start_paused = true)]
+async fn one_event_of_a_watch_is_lost_and_one_comes_twice() {
+    let scene = scene();
+    for name in ["a", "b", "c", "d"] {
+        scene.create(name).await.unwrap();
+    }
+    scene.faults.add(Rule { nth: Some(2), ..Rule::always(Fault::EventLost) });
+    scene.faults.add(Rule { nth: Some(4), ..Rule::always(Fault::EventTwice) });
+    let watch = scene.client.watch(WATCH, Form::Full).await.unwrap();
+    let events = watch.take(4).map(|line| serde_json::from_slice::<Value>(&line.unwrap()).unwrap());
+    let names = events.map(|event| event["object"]["metadata"]["name"].as_str().unwrap().to_owned());
+    assert_eq!(names.collect::<Vec<_>>().await, ["a", "c", "d", "d"]);
+    assert_eq!(scene.faults.strikes(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_goes_away_breaks_every_connection() {
     let scene = scene();

@@ -18,6 +18,7 @@ use tower::{Service, ServiceExt as _};
 use super::Faults;
 use super::answer::{self, Broken};
 use super::bookmark;
+use super::event::Events;
 use super::rule::{Fault, Refusal};
 use super::target::{Target, Verb};
 
@@ -68,7 +69,9 @@ impl Fate {
             | Fault::Stall
             | Fault::Lag(_)
             | Fault::BookmarkLost
-            | Fault::BookmarkOld => return,
+            | Fault::BookmarkOld
+            | Fault::EventLost
+            | Fault::EventTwice => return,
         };
         self.end.get_or_insert(end);
     }
@@ -83,6 +86,8 @@ pub(super) struct PieceFate {
     pub(super) stalls: bool,
     /// It is left out.
     pub(super) lost: bool,
+    /// It comes once more.
+    pub(super) twice: bool,
     /// Its version is an earlier one.
     pub(super) old: bool,
 }
@@ -93,7 +98,8 @@ impl PieceFate {
         match fault {
             Fault::Lag(range) => self.lag += range.start,
             Fault::CutAt { bytes, quietly } => self.cut = Some((*bytes, *quietly)),
-            Fault::BookmarkLost => self.lost = true,
+            Fault::BookmarkLost | Fault::EventLost => self.lost = true,
+            Fault::EventTwice => self.twice = true,
             Fault::BookmarkOld => self.old = true,
             Fault::Stall => self.stalls = true,
             _ => {}
@@ -212,7 +218,7 @@ async fn read(
     mut outages: watch::Receiver<super::Outage>,
     out: mpsc::UnboundedSender<Piece>,
 ) {
-    let mut due = Instant::now();
+    let (mut due, mut events) = (Instant::now(), Events::default());
     loop {
         let frame = tokio::select! {
             biased;
@@ -226,27 +232,31 @@ async fn read(
         let Some(Ok(piece)) = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default())) else {
             return;
         };
-        let fate = faults.piece(&who, &target, &piece);
-        due = due.max(Instant::now() + behind + fate.lag);
-        if fate.lost {
-            continue;
+        for piece in events.take(piece) {
+            let fate = faults.piece(&who, &target, &piece);
+            due = due.max(Instant::now() + behind + fate.lag);
+            if fate.lost {
+                continue;
+            }
+            let piece = if fate.old { bookmark::older(&piece) } else { piece };
+            if fate.stalls {
+                // The client gets no error.
+                return out.closed().await;
+            }
+            // The reader may be gone; the next iteration notices.
+            let Some((bytes, quietly)) = fate.cut else {
+                for _ in 0..1 + u8::from(fate.twice) {
+                    let _ = out.send((due, Ok(piece.clone())));
+                }
+                continue;
+            };
+            let bytes = usize::try_from(bytes).map_or(piece.len(), |bytes| bytes.min(piece.len()));
+            let _ = out.send((due, Ok(piece.slice(..bytes))));
+            if !quietly {
+                let _ = out.send((due, Err(Broken::Reset.into())));
+            }
+            return;
         }
-        let piece = if fate.old { bookmark::older(&piece) } else { piece };
-        if fate.stalls {
-            // The client gets no error.
-            return out.closed().await;
-        }
-        // The reader may be gone; the next iteration notices.
-        let Some((bytes, quietly)) = fate.cut else {
-            let _ = out.send((due, Ok(piece)));
-            continue;
-        };
-        let bytes = usize::try_from(bytes).map_or(piece.len(), |bytes| bytes.min(piece.len()));
-        let _ = out.send((due, Ok(piece.slice(..bytes))));
-        if !quietly {
-            let _ = out.send((due, Err(Broken::Reset.into())));
-        }
-        return;
     }
 }
 

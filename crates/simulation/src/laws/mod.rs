@@ -38,7 +38,7 @@ pub enum Law {
     Quiet,
     /// No two ReplicaSets have one template.
     Templates,
-    /// The controllers never conflict with each other.
+    /// Without faults no write of the controllers is refused with 409, but for the deletion of a pod that was just written.
     Conflict,
     /// Of several managers only the one that holds the Lease writes, or the Lease of the namespace's shard.
     Writer,
@@ -101,6 +101,8 @@ pub struct Evidence {
     pub done: Done,
     /// Virtual milliseconds since the Unix epoch from which on whatever happens is told to the controllers at once.
     pub told_from: i64,
+    /// Whether they were not told all, without a sign of it: then only what they do from then on is judged.
+    pub unsure: bool,
 }
 
 impl Evidence {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
+use muster_inspect::inside::Informer;
 use muster_runtime::client::{ClientError, Form};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -133,15 +134,15 @@ impl Watcher {
         self.deployments.clone()
     }
 
-    /// Whether no pod is being deleted, and informers with these versions have seen all that was written: kinds by their names.
+    /// Whether no pod is being deleted, and these informers have seen all that was written.
     #[must_use]
-    pub fn is_all_seen<'k>(&self, mut informers: impl Iterator<Item = (&'k str, u64)>) -> bool {
+    pub fn is_all_seen(&self, informers: &[Informer]) -> bool {
         let log = lock(&self.seen);
-        let is_seen = |(kind, version): (&str, u64)| {
-            let newest = log.newest.iter().find(|(known, _)| format!("{known:?}") == kind);
-            newest.is_none_or(|(_, newest)| version >= *newest)
+        let is_seen = |informer: &Informer| {
+            let newest = log.newest.iter().find(|(kind, _)| format!("{kind:?}") == informer.kind);
+            newest.is_none_or(|(_, newest)| informer.version >= *newest)
         };
-        log.leaving.is_empty() && informers.all(is_seen)
+        log.leaving.is_empty() && informers.iter().all(is_seen)
     }
 
     /// The server was put back to an earlier version just now.

@@ -108,6 +108,9 @@ impl<'s> Laws<'s> {
 
     fn break_law(&mut self, write: &Seen, how: &str) {
         let Seen { version, millis, object, .. } = write;
+        if self.evidence.unsure && *millis < self.evidence.told_from {
+            return;
+        }
         let owner = &object["metadata"]["ownerReferences"][0]["name"];
         let at = millis - EPOCH_NANOS / 1_000_000;
         let how = format!("{version} at {at} ms: {owner} {}: {how}", name(object));

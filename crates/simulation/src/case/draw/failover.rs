@@ -20,6 +20,7 @@ pub(super) fn failover(seed: u64) -> (Case, Vec<Operation>) {
     let case = Case {
         seed,
         nodes: 3,
+        resync: None,
         managers: Some(Managers { count, shards, clocks_apart: Duration::from_secs(random.below(7_200)) }),
         pod_startup: Duration::from_millis(200)..Duration::from_millis(800),
         pod_shutdown: Duration::from_secs(1),
@@ -40,6 +41,7 @@ pub(super) fn failover(seed: u64) -> (Case, Vec<Operation>) {
             "spec": {
                 "replicas": 1 + random.below(4),
                 "selector": {"matchLabels": {"app": name}},
+                "progressDeadlineSeconds": 20 + random.below(40),
                 "strategy": {"rollingUpdate": {"maxSurge": 1 + random.below(2), "maxUnavailable": random.below(2)}},
                 "template": template(&name, 0),
             },

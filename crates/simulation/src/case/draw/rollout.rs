@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use muster_objects::pod::POD_DELETION_COST;
 use serde_json::{Value, json};
 
 use super::{PICKS, WEB};
@@ -15,13 +16,14 @@ pub(super) fn rollout(seed: u64) -> (Case, Vec<Operation>) {
     let case = Case {
         seed,
         nodes: 3,
+        resync: None,
         managers: None,
         pod_startup: Duration::from_millis(startup.0)..Duration::from_millis(startup.1),
         pod_shutdown: Duration::from_millis(*random.pick(&[0, 1_000, 5_000])),
         operations: Vec::new(),
         faults: Vec::new(),
     };
-    let min_ready = *random.pick(&[0, 0, 0, 1, 4]);
+    let min_ready = *random.pick(&[0, 0, 1, 4]);
     let recreate = random.once_in(6);
     let (ends_well, nodes_fail) = (!random.once_in(4), random.once_in(6));
     let mut plot = Plot { random, recreate, nodes_fail, paused: false, now: Duration::ZERO, operations: Vec::new() };
@@ -87,7 +89,7 @@ impl Plot {
     }
 
     fn disturbance(&mut self) -> Act {
-        patch(match self.random.below(16) {
+        patch(match self.random.below(18) {
             0..=4 => json!({"spec": {"template": self.good_template()}}),
             5 | 6 => json!({"spec": {"template": self.bad_template()}}),
             7 | 8 => json!({"spec": {"replicas": self.random.below(15)}}),
@@ -103,6 +105,12 @@ impl Plot {
             12 if !self.recreate => json!({"spec": {"strategy": self.rolling()}}),
             13 if self.nodes_fail => return Act::TaintNode(self.random.below(PICKS)),
             13 | 14 => return Act::DeletePod(self.random.below(PICKS)),
+            // A ReplicaSet that shrinks takes this one earlier or later than others that are as ready.
+            15 | 16 => {
+                let cost = (*self.random.pick(&["-100", "-1", "1", "100"])).to_owned();
+                let merge = json!({"metadata": {"annotations": {POD_DELETION_COST: cost}}});
+                return Act::PatchPod { pod: self.random.below(PICKS), merge };
+            }
             // A pod that runs loses its readiness, or fails, or crashes.
             _ => {
                 let fate = (*self.random.pick(&["never-ready", "fail", "crash-loop"])).to_owned();

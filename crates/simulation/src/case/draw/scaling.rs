@@ -19,6 +19,7 @@ pub(super) fn scaling(seed: u64) -> (Case, Vec<Operation>) {
     let case = Case {
         seed,
         nodes: 3,
+        resync: None,
         managers: None,
         pod_startup: Duration::from_millis(200)..Duration::from_millis(800),
         pod_shutdown: Duration::from_millis(*random.pick(&[0, 1_000, 5_000])),
@@ -68,6 +69,7 @@ fn founded(random: &mut Random) -> Vec<Value> {
             "spec": {
                 "replicas": 1 + random.below(8),
                 "selector": {"matchLabels": {"app": SITE}},
+                "progressDeadlineSeconds": 20 + random.below(40),
                 "strategy": {"rollingUpdate": {"maxSurge": 1 + random.below(3), "maxUnavailable": random.below(2)}},
                 "template": template(SITE, 0),
             },
@@ -93,7 +95,7 @@ fn disturbance(random: &mut Random) -> Act {
         5 => Act::DeletePod(random.below(PICKS)),
         6 => {
             let app = (*random.pick(&["web", "api", CLASSIC, "nobody"])).to_owned();
-            Act::Relabel { pod: random.below(PICKS), app }
+            Act::PatchPod { pod: random.below(PICKS), merge: json!({"metadata": {"labels": {"app": app}}}) }
         }
         _ => Act::ReplaceSet(random.below(PICKS)),
     }

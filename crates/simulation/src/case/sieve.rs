@@ -1,0 +1,74 @@
+//! Every single event that the controllers were told of in a story, late, lost, or twice: the perturbations of Sieve (Sun et al.,
+//! OSDI 2022) for stale, unobserved and repeated states.
+
+use std::time::Duration;
+
+use super::Case;
+use super::play::{PlayError, play_alone};
+use crate::faults::{Fault, Rule, Verb};
+use crate::world::{CONTROLLERS, EPOCH_NANOS};
+
+/// How late an event comes, and those of its watch that come after it.
+const LATE: Duration = Duration::from_secs(20);
+/// The controllers look for events that never came as often as this.
+const RESYNC: Duration = Duration::from_secs(30);
+/// For so long after the last operation it is looked which events there are.
+const LOOKS_ON: Duration = Duration::from_secs(60);
+
+/// What becomes of one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sieved {
+    /// It comes late.
+    Late,
+    /// It does not come.
+    Lost,
+    /// It comes twice.
+    Twice,
+}
+
+impl Sieved {
+    const ALL: [Self; 3] = [Self::Late, Self::Lost, Self::Twice];
+
+    /// In words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Late => "an event late",
+            Self::Lost => "an event lost",
+            Self::Twice => "an event twice",
+        }
+    }
+
+    fn fault(self) -> Fault {
+        match self {
+            Self::Late => Fault::Lag(LATE..LATE),
+            Self::Lost => Fault::EventLost,
+            Self::Twice => Fault::EventTwice,
+        }
+    }
+}
+
+/// The cases that are this one, but for one event each: of those that the controllers were told of before the last of their
+/// writes. The case has no faults of its own.
+///
+/// # Errors
+/// As [`play_alone`].
+pub fn sieve(case: &Case) -> Result<Vec<(Sieved, Case)>, PlayError> {
+    // What does nothing to any event tells which there are.
+    let last = case.operations.last().map_or(Duration::ZERO, |last| last.at);
+    let until = Some(last.saturating_add(LOOKS_ON));
+    let watched = Rule::always(Fault::Lag(Duration::ZERO..Duration::ZERO)).of(CONTROLLERS).verbs(&[Verb::Watch]);
+    let story = Case { resync: Some(RESYNC), faults: vec![Rule { until, ..watched }], ..case.clone() };
+    let played = play_alone(&story)?;
+    let ours = played.writes.iter().filter(|write| write.who == CONTROLLERS && write.resource() != "events");
+    let last = ours.map(|write| write.millis - EPOCH_NANOS / 1_000_000).max().unwrap_or_default();
+    let before = |at: Duration| i64::try_from(at.as_millis()).is_ok_and(|at| at <= last);
+    let sieved = played.struck.iter().filter(|event| before(event.at)).flat_map(|event| {
+        Sieved::ALL.map(|sieved| {
+            let until = Some(event.at.saturating_add(Duration::from_secs(1)));
+            let rule = Rule { fault: sieved.fault(), until, ..event.rule() };
+            (sieved, Case { faults: vec![rule], ..story.clone() })
+        })
+    });
+    Ok(sieved.collect())
+}
