@@ -144,6 +144,24 @@ fn a_users_own_deployment_is_rolled_and_told_in_quantiles() {
     assert!(error.contains("Deployment \"bad\" cannot be rolled") && error.contains("spec.selector"), "{error}");
 }
 
+/// Each event of a history is late, lost and twice once.
+///
+/// Contract: B-07, SI-04
+#[test]
+fn every_event_of_a_history_is_disturbed() {
+    let folder = TempDir::new().expect("a folder");
+    let sieved = simulate(folder.path(), &["--sieve", "--cases", "1", "--seed", "7", "--output", "json"]);
+    assert_eq!(sieved.status.code(), Some(0), "{}{}", text(&sieved.stdout), text(&sieved.stderr));
+    let report: Value = serde_json::from_slice(&sieved.stdout).expect("JSON");
+    let of = |kind: &str| report["weather"][kind]["histories"].as_u64().unwrap_or_default();
+    let events = of("an event late");
+    assert!(events > 30 && of("an event lost") == events && of("an event twice") == events, "{report}");
+    assert_eq!(report["histories"], 3 * events, "{report}");
+    assert!(report["weather"]["an event lost"]["strikes"].as_u64() > Some(events / 2), "{report}");
+    let refused = simulate(folder.path(), &["--sieve", "--faults", "none"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+}
+
 /// Contract: SI-04
 #[test]
 fn arguments_that_are_wrong_are_told_with_what_was_expected() {

@@ -1,5 +1,6 @@
 //! A case is data: it is written, read and replayed, and each of its faults stands by itself.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use muster_simulation::case::{Act, Case, End, Played, Profile, Sieved, shrink, sieve, story};
@@ -134,6 +135,25 @@ fn a_mixture_is_of_faults_of_requests() {
     }
     assert_eq!(Profile::Rollouts.weather_of(4, &named(&["errors", "resets", "node-loss"])), "a mixture");
     assert_eq!(Profile::Rollouts.weather_of(4, &named(&["errors", "node-loss"])), "node-loss");
+}
+
+/// Cases that broke a law once, or break one where what they are about is taken out of the controllers.
+///
+/// Contract: SI-01, SI-02, RS-18, RS-19, DEP-12, B-01, B-18, B-19, SH-03
+#[test]
+fn no_case_of_the_corpus_breaks_a_law() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rollouts/corpus");
+    let files: Vec<PathBuf> = std::fs::read_dir(folder).expect("a folder").map(|file| file.unwrap().path()).collect();
+    assert!(files.len() >= 6, "{files:?}");
+    let played = each(&files, |file| {
+        let text = std::fs::read_to_string(file).expect("a file");
+        assert!(text.starts_with("# "), "{}: says what it is about", file.display());
+        told(&Case::read(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display())))
+    });
+    for (file, played) in files.iter().zip(&played) {
+        assert_eq!((played.end, &played.refused), (Some(End::Complete), &None), "{}", file.display());
+        assert!(played.broken.is_empty(), "{}: {:?}", file.display(), played.broken);
+    }
 }
 
 /// Each event by itself late, lost or twice: every one of them strikes, and the rollout keeps its bounds and ends, though an event
