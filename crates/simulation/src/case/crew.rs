@@ -8,6 +8,7 @@ use muster_inspect::explain::Role;
 use muster_inspect::inside::{Inside, Queue};
 use muster_objects::Timestamp;
 use muster_runtime::clock::Clock;
+use muster_runtime::explain::Explainer;
 use muster_runtime::manager::Options;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until};
@@ -88,6 +89,11 @@ impl<'w> Crew<'w> {
     /// When there was nobody to take anything.
     pub(super) fn nobody(&self) -> &[Range<i64>] {
         &self.nobody
+    }
+
+    /// To ask what each of them has decided: all shards of one write it down in one place.
+    pub(super) fn explainers(&self) -> Vec<Explainer> {
+        self.running.iter().filter_map(|process| process.candidate.explainers().into_iter().next()).collect()
     }
 
     /// Whether none of them has anything to do, and one is at work.

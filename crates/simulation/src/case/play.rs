@@ -7,7 +7,7 @@ use std::time::Duration;
 use muster_inspect::explain::Role;
 use muster_inspect::history::History;
 use muster_objects::ObjectKey;
-use muster_runtime::explain::Kind;
+use muster_runtime::explain::{Explainer, Kind};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -41,7 +41,7 @@ pub struct Played {
     pub seen: Vec<Seen>,
     /// Where a law was broken: what the controllers decided in their last syncs of the Deployment and of its ReplicaSets.
     pub decided: Vec<History>,
-    /// How many syncs each rule of the contract had a part in; none where there are several managers.
+    /// How many syncs each rule of the contract had a part in; of several managers, of those that were there at the end.
     pub rules: BTreeMap<String, u64>,
     /// Every write.
     pub writes: Vec<Write>,
@@ -155,6 +155,7 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
     }
     let writes = world.history().since(0);
     let (gone, nobody) = (crew.gone().to_vec(), crew.nobody().to_vec());
+    let explainers = if case.managers.is_some() { crew.explainers() } else { vec![world.explainer().clone()] };
     drop(crew);
     if rollout.is_some() {
         broken.extend(templates_twice(&api.list(SETS).await));
@@ -183,7 +184,7 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         broken.extend(not_taken_over(case, &gone, &nobody, &writes));
     }
     let lasted = begun.elapsed();
-    let mut decided = decided(&world, &seen);
+    let mut decided = decided(&explainers, &seen);
     let rules = rules(&decided);
     if broken.is_empty() {
         decided.clear();
@@ -264,17 +265,23 @@ fn not_taken_over(case: &Case, gone: &[Gone], nobody: &[Range<i64>], writes: &[W
     late.collect()
 }
 
-/// What was decided of whatever was seen.
-fn decided(world: &World, seen: &[Seen]) -> Vec<History> {
-    let objects: BTreeSet<(bool, &str)> = seen
-        .iter()
-        .filter(|seen| seen.kind != laws::Kind::Pod)
-        .map(|seen| (seen.kind == laws::Kind::Deployment, name(&seen.object)))
-        .collect();
-    let told = objects.into_iter().filter_map(|(is_deployment, name)| {
-        let kind = if is_deployment { Kind::Deployment } else { Kind::ReplicaSet };
-        let key = ObjectKey::new("default", name);
-        world.explainer().history(kind, &key, Role::Unelected, None).ok()
+/// What was decided of whatever was seen, as far as those remember it that are there.
+fn decided(explainers: &[Explainer], seen: &[Seen]) -> Vec<History> {
+    let of_kind = |seen: &Seen| match seen.kind {
+        laws::Kind::Deployment => Some(Kind::Deployment),
+        laws::Kind::ReplicaSet => Some(Kind::ReplicaSet),
+        laws::Kind::ReplicationController => Some(Kind::ReplicationController),
+        laws::Kind::Pod => None,
+    };
+    let mut objects = BTreeMap::new();
+    for seen in seen {
+        let Some(kind) = of_kind(seen) else { continue };
+        let namespace = seen.object["metadata"]["namespace"].as_str().unwrap_or_default();
+        objects.insert((seen.kind, namespace, name(&seen.object)), kind);
+    }
+    let told = objects.into_iter().flat_map(|((_, namespace, name), kind)| {
+        let key = ObjectKey::new(namespace, name);
+        explainers.iter().filter_map(move |explainer| explainer.history(kind, &key, Role::Unelected, None).ok())
     });
     told.collect()
 }

@@ -153,6 +153,7 @@ fn no_case_of_the_corpus_breaks_a_law() {
     for (file, played) in files.iter().zip(&played) {
         assert_eq!((played.end, &played.refused), (Some(End::Complete), &None), "{}", file.display());
         assert!(played.broken.is_empty(), "{}: {:?}", file.display(), played.broken);
+        assert!(played.rules.get("RS-09") > Some(&0), "{}: {:?}", file.display(), played.rules);
     }
 }
 
