@@ -87,6 +87,10 @@ faults:
         (case.replace("answer-lost", "answer-found"), "answer-found"),
         (case.replace("at: 5s", "at: 5"), "is not a duration"),
         (case.replace("seed: 4", "seed: 4\nnode: 3"), "node"),
+        (case.replace("seed: 4", "seed: 4\nnodes: 0"), "nodes: found 0, expected 1 to 10000"),
+        (case.replace("seed: 4", "seed: 4\nresync: 0s"), "resync: found 0s, expected 1s to a year"),
+        (case.replace("seed: 4", "seed: 4\nmanagers: {count: 65}"), "managers.count: found 65, expected 1 to 64"),
+        (case.replace("seed: 4", "seed: 4\nmanagers: {count: 2, shards: 0}"), "managers.shards: found 0"),
     ] {
         std::fs::write(folder.path().join("case.yaml"), text_of_case).expect("a file");
         let refused = simulate(folder.path(), &["--replay", "case.yaml"]);
@@ -155,9 +159,11 @@ fn every_event_of_a_history_is_disturbed() {
     let report: Value = serde_json::from_slice(&sieved.stdout).expect("JSON");
     let of = |kind: &str| report["weather"][kind]["histories"].as_u64().unwrap_or_default();
     let events = of("an event late");
-    assert!(events > 30 && of("an event lost") == events && of("an event twice") == events, "{report}");
-    assert_eq!(report["histories"], 3 * events, "{report}");
-    assert!(report["weather"]["an event lost"]["strikes"].as_u64() > Some(events / 2), "{report}");
+    // The story itself, and each event three times. Bookmarks come late only.
+    let (lost, twice) = (of("an event lost"), of("an event twice"));
+    assert!(lost > 30 && lost == twice && (lost..lost + 10).contains(&events), "{report}");
+    assert_eq!((of("none"), &report["histories"]), (1, &(1 + events + lost + twice).into()), "{report}");
+    assert_eq!(report["weather"]["an event lost"]["strikes"], lost, "{report}");
     let refused = simulate(folder.path(), &["--sieve", "--faults", "none"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
 }
@@ -170,6 +176,9 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
         (&["--faults", "rain"][..], &["found \"rain\"", "slow-watches", "node-loss"][..]),
         (&["--cases", "0"], &["--cases", "1.."]),
         (&["--minutes", "0"], &["--minutes", "above 0"]),
+        (&["--jobs", "0"], &["--jobs", "1..=1024"]),
+        (&["--cases", "2", "--seed", "18446744073709551615"], &["--seed", "18446744073709551615"]),
+        (&["--save", "/proc/self"], &["--save /proc/self"]),
         (&["--manifests", "none.yaml", "--shrink"], &["--manifests", "--shrink"]),
         (&["--rollout", "image=x"], &["--manifests"]),
         (&["--manifests", "none.yaml"], &["none.yaml"]),

@@ -61,8 +61,10 @@ impl<'w> Api<'w> {
 
     /// The objects of a collection.
     pub async fn list(&self, path: &str) -> Vec<Value> {
-        let list = self.get(path).await.unwrap_or_default();
-        list["items"].as_array().cloned().unwrap_or_default()
+        match self.get(path).await.unwrap_or_default()["items"].take() {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        }
     }
 
     /// POST.

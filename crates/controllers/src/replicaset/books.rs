@@ -21,7 +21,7 @@
 //!
 //! The cache must run its handlers for a change before it reports the change's version as its newest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use muster_machinery::cache::Cache;
@@ -36,6 +36,10 @@ use super::identity::{Identity, ReplicaOwner};
 use super::snapshot::{Expected, Remembered, Snapshot};
 use crate::pause::Pauses;
 use crate::plan::{Expectation, Outcome, Owner, Resource};
+
+/// After so many rounds that left pods alone, one after the other and each by a cache that has caught up with the last, the cache
+/// is wrong: it lost an event. The pods of the next round go as it shows them (B-02).
+const MOST_LEFT: u32 = 10;
 
 /// What one controller remembers.
 #[derive(Debug)]
@@ -55,6 +59,8 @@ pub struct Books {
     unasked: BTreeSet<ObjectKey>,
     /// Those of them whose sync was told to confirm the owner, and that has not ended yet.
     confirming: BTreeSet<ObjectKey>,
+    /// Owners whose last rounds left pods alone, each of them, and how many these were.
+    left: BTreeMap<ObjectKey, u32>,
     /// Owners whose status was written and not looked at since.
     reported: BTreeSet<ObjectKey>,
     /// Whether the server stores `terminatingReplicas`: not before v1.35, nor with the feature gate off.
@@ -87,6 +93,7 @@ impl Books {
             refused: BTreeSet::new(),
             unasked: BTreeSet::new(),
             confirming: BTreeSet::new(),
+            left: BTreeMap::new(),
             reported: BTreeSet::new(),
             stores_terminating: true,
             pauses: Pauses::default(),
@@ -106,6 +113,7 @@ impl Books {
             refused: alone(&self.refused),
             unasked: alone(&self.unasked),
             confirming: alone(&self.confirming),
+            left: self.left.get_key_value(owner).map(|(owner, rounds)| (owner.clone(), *rounds)).into_iter().collect(),
             reported: alone(&self.reported),
             stores_terminating: self.stores_terminating,
             pauses: self.pauses.only(owner),
@@ -213,6 +221,7 @@ impl Books {
             confirm,
             counts_wait: self.pauses.wait(key),
             stores_terminating: self.stores_terminating,
+            spares: self.record.is_some() && self.left.get(key).is_none_or(|rounds| *rounds < MOST_LEFT),
         };
         match Snapshot::take(owner, owners, pods, memory, burst) {
             Ok(snapshot) => Begin::Ready(snapshot),
@@ -281,6 +290,11 @@ impl Books {
         if !outcome.unconfirmed {
             self.confirming.remove(&owner.key);
         }
+        if outcome.no_longer_owned > 0 {
+            *self.left.entry(owner.key.clone()).or_default() += 1;
+        } else {
+            self.left.remove(&owner.key);
+        }
     }
 
     /// The cache of `resource` has reached `newest`: returns the owners that waited for this, to be queued at once
@@ -318,6 +332,7 @@ impl Books {
         self.refused.remove(owner);
         self.unasked.remove(owner);
         self.confirming.remove(owner);
+        self.left.remove(owner);
         self.reported.remove(owner);
         self.brakes.reset(owner);
     }

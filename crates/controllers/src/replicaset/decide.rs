@@ -147,7 +147,8 @@ fn delete<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32,
         selector: snapshot.selector.clone(),
         generation: None,
     });
-    let others = chosen.len() < pods.len();
+    // Where all are to go, however many at once, none goes in the place of another.
+    let others = snapshot.owner.replicas() > 0 && snapshot.memory.spares;
     let deletions: Vec<Deletion> = chosen
         .into_iter()
         .map(|victim| Deletion {

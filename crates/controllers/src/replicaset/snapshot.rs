@@ -46,6 +46,8 @@ pub struct Remembered {
     pub counts_wait: CountsWait,
     /// Whether the server stores `terminatingReplicas`.
     pub stores_terminating: bool,
+    /// Whether a pod that turned ready since the cache showed it is left where others can go (B-02).
+    pub spares: bool,
 }
 
 impl Default for Remembered {
@@ -57,6 +59,7 @@ impl Default for Remembered {
             confirm: false,
             counts_wait: CountsWait::default(),
             stores_terminating: true,
+            spares: true,
         }
     }
 }

@@ -498,3 +498,20 @@ fn a_server_that_does_not_store_terminating_replicas_is_noticed() {
     controller.books.wrote(&owner, owner.resource, owner.resource_version);
     assert!(!controller.snapshot().memory.stores_terminating);
 }
+
+/// A pod that is left again and again, by caches that have caught up with each look, is one whose event was lost.
+///
+/// Contract: B-02
+#[test]
+fn pods_are_not_left_without_end() {
+    let mut controller = Controller::new(replica_set(3), []);
+    let owner = controller.snapshot().owner.as_planned();
+    let left = Outcome { no_longer_owned: 1, ..Outcome::default() };
+    for round in 0..10 {
+        assert!(controller.snapshot().memory.spares, "{round}");
+        controller.books.round_ended(&owner, &left);
+    }
+    assert!(!controller.snapshot().memory.spares);
+    controller.books.round_ended(&owner, &Outcome { deleted: 1, ..Outcome::default() });
+    assert!(controller.snapshot().memory.spares);
+}

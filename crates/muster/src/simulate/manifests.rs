@@ -11,8 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::report::Name;
-use super::{Drawn, Simulate, play_all, write};
-use crate::cli::Output;
+use super::{Drawn, Simulate, play_all, writable, write};
 use crate::{manifest, usage};
 
 /// What would be counted among the pods of the Deployment, or has no place.
@@ -38,18 +37,21 @@ impl Rollout {
     }
 
     /// The merge patch of a Deployment.
-    fn patch(&self, deployment: &Value) -> Value {
-        match self {
+    fn patch(&self, deployment: &Value) -> Result<Value> {
+        Ok(match self {
             Self::Restart => {
                 let annotations = json!({"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:01:00Z"});
                 json!({"spec": {"template": {"metadata": {"annotations": annotations}}}})
             }
             Self::Image(image) => {
                 let mut containers = deployment["spec"]["template"]["spec"]["containers"].clone();
-                containers[0]["image"] = json!(image);
+                let Some(first) = containers.get_mut(0).and_then(Value::as_object_mut) else {
+                    bail!("spec.template.spec.containers: found {containers}, expected one to give the image to");
+                };
+                first.insert("image".to_owned(), json!(image));
                 json!({"spec": {"template": {"spec": {"containers": containers}}}})
             }
-        }
+        })
     }
 }
 
@@ -146,25 +148,27 @@ pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
     if deployments.is_empty() {
         bail!("--manifests: found no Deployment");
     }
-    std::fs::create_dir_all(&arguments.save).with_context(|| format!("--save {}", arguments.save.display()))?;
+    writable(&arguments.save)?;
     let (begun, cpu) = (Instant::now(), usage::cpu_seconds());
     let mut findings = Findings { first_seed: arguments.seed, histories: 0, deployments: Vec::new() };
     let (mut histories, mut virtual_time) = (0, Duration::ZERO);
     for (name, deployment) in &deployments {
-        let merge = arguments.rollout.patch(deployment);
-        let drawn = |seed: u64| {
+        let merge = arguments.rollout.patch(deployment).with_context(|| format!("Deployment {name:?}"))?;
+        let drawn = |nth: u64| {
+            let seed = arguments.seed.wrapping_add(nth);
             let mut case = rollout_of((deployment, &needs), &merge, seed, arguments.weather());
             case.pod_startup = arguments.pod_startup.range();
             case.pod_shutdown = arguments.pod_shutdown;
             let weather = arguments.weather();
             let weather = weather.map_or("none", |weather| Profile::Rollouts.weather_of(seed, weather));
-            Drawn { seed, name: Name { profile: "manifests", weather }, case }
+            Drawn { seed, name: Name { profile: "manifests", weather }, stem: format!("case-{seed}"), case }
         };
         let mut found = BTreeMap::new();
         let mut refused = None;
         let mut taken = 0;
-        let seeds = arguments.seed..arguments.seed.saturating_add(arguments.seeds());
-        play_all(arguments, seeds, &drawn, |seed, Drawn { name: Name { weather: faults, .. }, case, .. }, played| {
+        let limits = (arguments, arguments.ends());
+        play_all(limits, arguments.seeds(), &drawn, |_, Drawn { seed, name, case, .. }, played| {
+            let faults = name.weather;
             virtual_time += played.lasted;
             match Figures::of(&case, &played) {
                 Some(figures) => {
@@ -183,10 +187,7 @@ pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
         findings.histories = findings.histories.max(taken);
         findings.deployments.push(rolled(arguments, name, &found)?);
     }
-    match arguments.output {
-        Output::Json => println!("{}", serde_json::to_string(&findings)?),
-        Output::Text => print!("{findings}"),
-    }
+    super::print(arguments.output, &findings)?;
     super::report::speed(histories, virtual_time, begun.elapsed(), usage::cpu_seconds() - cpu, arguments.jobs());
     Ok(findings.deployments.iter().all(|rolled| rolled.broken == 0))
 }

@@ -13,9 +13,8 @@ mod report;
 mod small;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::num::NonZero;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,10 +26,11 @@ use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use muster_cluster::{DelayRange, parse_duration};
-use muster_simulation::case::{self, Case, PlayError, Played, Sieved, play_alone, shrink, sieve, story};
+use muster_simulation::case::{self, Case, PlayError, Played, Sieve, play_alone, shrink, story};
 use muster_simulation::faults::LONGEST;
 use muster_simulation::laws::Law;
 use muster_simulation::weather::{self, Weather};
+use serde::Serialize;
 
 use self::manifests::Rollout;
 use self::report::{Found, Name, Report};
@@ -81,8 +81,8 @@ pub(crate) struct Simulate {
     cases: Option<u64>,
 
     /// How many at once: as many as there are cores, unless it is said
-    #[arg(long, value_name = "N")]
-    jobs: Option<NonZero<usize>>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
 
     /// The seed of the first; the others count on from it
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -210,7 +210,12 @@ impl Simulate {
     }
 
     fn jobs(&self) -> usize {
-        self.jobs.map_or_else(usage::cores, NonZero::get)
+        self.jobs.map_or_else(usage::cores, usize::from)
+    }
+
+    /// When the time is over.
+    fn ends(&self) -> Option<Instant> {
+        self.minutes.map(|minutes| Instant::now() + minutes)
     }
 }
 
@@ -227,6 +232,11 @@ impl From<Profile> for case::Profile {
 
 /// Runs `muster simulate`.
 pub(crate) fn run(arguments: &Simulate) -> ExitCode {
+    let seeds = if arguments.minutes.is_some() { 1 } else { arguments.seeds() };
+    if arguments.seed.checked_add(seeds.max(arguments.cases.unwrap_or(1)) - 1).is_none() {
+        eprintln!("error: --seed: found {}, expected one that so many cases can count on from", arguments.seed);
+        return ExitCode::from(2);
+    }
     let outcome = match &arguments.replay {
         Some(file) => replay(arguments, file),
         None if arguments.small_worlds => small::run(arguments),
@@ -244,77 +254,85 @@ pub(crate) fn run(arguments: &Simulate) -> ExitCode {
 }
 
 /// A case, and what it is called.
-#[derive(Clone)]
 struct Drawn {
     seed: u64,
     name: Name,
+    /// The name of its file, without the end.
+    stem: String,
     case: Case,
 }
 
 /// Whether no law was broken.
 fn simulate(arguments: &Simulate) -> Result<bool> {
-    // Before the hours that what is written there may take.
-    std::fs::create_dir_all(&arguments.save).with_context(|| format!("--save {}", arguments.save.display()))?;
+    writable(&arguments.save)?;
     let (begun, cpu) = (Instant::now(), usage::cpu_seconds());
+    let time = arguments.ends();
     let mut report = Report::of(arguments.seed);
     let mut broken = Vec::new();
-    let mut take = |number, Drawn { seed, name, case }, played: Played| {
+    let sieves = if arguments.sieve { sieves(arguments, time)? } else { Vec::new() };
+    let drawn = |nth: u64| match arguments.sieve {
+        true => sieved(arguments, &sieves, nth),
+        false => drawn(arguments, arguments.seed.wrapping_add(nth)),
+    };
+    let count = match arguments.sieve {
+        true => sieves.iter().map(|(_, sieve)| 1 + sieve.len() as u64).sum(),
+        false => arguments.seeds(),
+    };
+    let mut unwritten = None;
+    play_all((arguments, time), count, &drawn, |nth, Drawn { seed, name, stem, case }, played| {
+        // What is lost or told twice is no bookmark: then it is the story once more.
+        if arguments.sieve && name.weather != "none" && played.strikes == 0 {
+            return report.histories;
+        }
         report.add(&Found::of(seed, name, &played));
         if !played.broken.is_empty() {
-            // All else that was seen of it is seen again where it is played again.
-            broken.push((number, seed, case, played.broken));
+            // At once: nobody knows how long the others take. All else that was seen of it is seen again where it is played again.
+            let file = arguments.save.join(format!("{stem}.yaml"));
+            unwritten = write(&file, &case.written()).err().or(unwritten.take());
+            broken.push((nth, seed, file, case, played.broken));
         }
         report.histories
-    };
-    if arguments.sieve {
-        let cases = sieved(arguments)?;
-        play_all(arguments, 0..cases.len() as u64, &|number| cases[number as usize].clone(), &mut take)?;
-    } else {
-        let seeds = arguments.seed..arguments.seed.saturating_add(arguments.seeds());
-        play_all(arguments, seeds, &|seed| drawn(arguments, seed), &mut take)?;
-    }
+    })?;
     // In their order, whichever thread was first.
-    broken.sort_by_key(|(number, ..)| *number);
+    broken.sort_by_key(|(nth, ..)| *nth);
     let mut laws = BTreeSet::new();
-    for (number, seed, case, broken) in &broken {
-        let stem = if arguments.sieve { format!("case-{seed}-event-{number}") } else { format!("case-{seed}") };
-        let file = arguments.save.join(format!("{stem}.yaml"));
-        write(&file, &case.written())?;
-        report.broke(*seed, &file, broken);
+    for (_, seed, file, case, broken) in &broken {
+        report.broke(*seed, file, broken);
         if let Some(law) = broken.first().map(|broken| broken.law).filter(|law| arguments.shrink && laws.insert(*law)) {
             let (smaller, told) = shrunk(case, law)?;
-            let file = arguments.save.join(format!("{stem}-shrunk.yaml"));
-            write(&file, &smaller.written())?;
+            let file = file.with_extension("").with_file_name(format!("{}-shrunk.yaml", stem_of(file)));
+            unwritten = write(&file, &smaller.written()).err().or(unwritten.take());
             report.shrunk(&file, told);
         }
     }
-    match arguments.output {
-        Output::Json => println!("{}", serde_json::to_string(&report)?),
-        Output::Text => print!("{report}"),
-    }
+    print(arguments.output, &report)?;
     report.speed(begun.elapsed(), usage::cpu_seconds() - cpu, arguments.jobs());
-    Ok(broken.is_empty())
+    unwritten.map_or_else(|| Ok(broken.is_empty()), Err)
 }
 
-/// Has `work` done with each of these numbers on as many threads as were asked for, and hands on what comes of it, whichever comes
-/// first. Ends when the time is over.
+fn stem_of(file: &Path) -> String {
+    file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Has `work` done with each number below `count` on as many threads as were asked for, and hands on what comes of it, whichever
+/// comes first. Ends when the time is over, or at the first error.
 fn all<T: Send>(
-    arguments: &Simulate,
-    numbers: Range<u64>,
+    (arguments, ends): (&Simulate, Option<Instant>),
+    count: u64,
     work: &(dyn Fn(u64) -> Result<T, PlayError> + Sync),
     mut taken: impl FnMut(u64, T),
 ) -> Result<()> {
-    let next = AtomicU64::new(numbers.start);
-    let ends = arguments.minutes.map(|minutes| Instant::now() + minutes);
-    let jobs = arguments.jobs();
-    let (sender, receiver) = mpsc::sync_channel(jobs);
+    let next = AtomicU64::new(0);
+    let jobs = arguments.jobs().min(usize::try_from(count).unwrap_or(usize::MAX));
     std::thread::scope(|scope| {
+        // It goes with this closure: whoever still works then cannot hand on, and ends.
+        let (sender, receiver) = mpsc::sync_channel(jobs);
         for _ in 0..jobs {
             let (next, sender) = (&next, sender.clone());
             let work = move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= numbers.end || ends.is_some_and(|ends| Instant::now() >= ends) {
+                    if number >= count || ends.is_some_and(|ends| Instant::now() >= ends) {
                         return;
                     }
                     let done = catch_unwind(AssertUnwindSafe(|| work(number)));
@@ -327,32 +345,32 @@ fn all<T: Send>(
             thread.spawn_scoped(scope, work).context("a thread cannot be started")?;
         }
         drop(sender);
-        for (number, done) in &receiver {
-            let done = done.map_err(|_| anyhow!("case {number}: the simulation panicked"))?;
-            taken(number, done.with_context(|| format!("case {number}"))?);
+        for (number, done) in receiver {
+            let done = done.map_err(|_| anyhow!("history {}: the simulation panicked", number + 1))?;
+            taken(number, done.with_context(|| format!("history {}", number + 1))?);
         }
         Ok(())
     })
 }
 
-/// Plays these cases, and hands on what became of each; `taken` says how many there have been.
+/// Plays so many cases, and hands on what became of each; `taken` says how many there have been.
 fn play_all(
-    arguments: &Simulate,
-    numbers: Range<u64>,
+    limits: (&Simulate, Option<Instant>),
+    count: u64,
     drawn: &(dyn Fn(u64) -> Drawn + Sync),
     mut taken: impl FnMut(u64, Drawn, Played) -> u64,
 ) -> Result<()> {
-    let mut progress = Progress::new(numbers.end.saturating_sub(numbers.start));
+    let mut progress = Progress::new(count);
     let (mut strikes, mut virtual_time) = (0, Duration::ZERO);
-    let play = |number| {
-        let drawn = drawn(number);
+    let play = |nth| {
+        let drawn = drawn(nth);
         let played = play_alone(&drawn.case)?;
         Ok((drawn, played))
     };
-    all(arguments, numbers, &play, |number, (drawn, played)| {
+    all(limits, count, &play, |nth, (drawn, played)| {
         strikes += played.strikes;
         virtual_time += played.lasted;
-        let histories = taken(number, drawn, played);
+        let histories = taken(nth, drawn, played);
         let days = virtual_time.as_secs_f64() / 86_400.0;
         progress.show(histories, &format!("histories, {days:.1} days of virtual time, {strikes} strikes"));
     })
@@ -365,27 +383,66 @@ fn drawn(arguments: &Simulate, seed: u64) -> Drawn {
         profile: profile.of(seed).name(),
         weather: weather.map_or("none", |weather| profile.weather_of(seed, weather)),
     };
-    Drawn { seed, name, case: profile.case(seed, weather) }
+    Drawn { seed, name, stem: format!("case-{seed}"), case: profile.case(seed, weather) }
 }
 
-/// The cases of all seeds, each with one event of its own late, lost or twice: those of the first seed first.
-fn sieved(arguments: &Simulate) -> Result<Vec<Drawn>> {
+/// The stories of all seeds, in their order, and what can become of their events.
+fn sieves(arguments: &Simulate, time: Option<Instant>) -> Result<Vec<(u64, Sieve)>> {
     let profile = case::Profile::from(arguments.profile);
-    let seeds = arguments.seed..arguments.seed.saturating_add(arguments.seeds());
-    let mut stories = BTreeMap::new();
-    all(arguments, seeds, &|seed| sieve(&profile.case(seed, None)), |seed, cases| drop(stories.insert(seed, cases)))?;
-    let cases = stories.into_iter().flat_map(|(seed, cases)| {
-        let named = move |(sieved, case): (Sieved, Case)| {
-            let name = Name { profile: profile.of(seed).name(), weather: sieved.name() };
-            Drawn { seed, name, case }
-        };
-        cases.into_iter().map(named)
-    });
-    Ok(cases.collect())
+    let mut progress = Progress::new(arguments.seeds());
+    let mut sieves = BTreeMap::new();
+    let sieve = |nth| Sieve::of(&profile.case(arguments.seed.wrapping_add(nth), None));
+    all((arguments, time), arguments.seeds(), &sieve, |nth, sieve| {
+        sieves.insert(arguments.seed.wrapping_add(nth), sieve);
+        progress.show(sieves.len() as u64, "stories, to see which events there are");
+    })?;
+    Ok(sieves.into_iter().collect())
+}
+
+/// The case of this number: of each seed the story as it is, and then with each of its events late, lost and twice.
+fn sieved(arguments: &Simulate, sieves: &[(u64, Sieve)], nth: u64) -> Drawn {
+    let profile = case::Profile::from(arguments.profile);
+    let mut at = usize::try_from(nth).unwrap_or(usize::MAX);
+    for (seed, sieve) in sieves {
+        if at > sieve.len() {
+            at -= 1 + sieve.len();
+            continue;
+        }
+        let event = at.checked_sub(1).and_then(|event| sieve.case(event));
+        let (weather, case) =
+            event.map_or_else(|| ("none", profile.case(*seed, None)), |(sieved, case)| (sieved.name(), case));
+        let name = Name { profile: profile.of(*seed).name(), weather };
+        return Drawn { seed: *seed, name, stem: format!("case-{seed}-event-{at}"), case };
+    }
+    drawn(arguments, arguments.seed)
+}
+
+/// The result, on standard output. Whoever reads it may be gone.
+fn print(output: Output, result: &(impl Serialize + fmt::Display)) -> Result<()> {
+    let text = match output {
+        Output::Json => serde_json::to_string(result)? + "\n",
+        Output::Text => result.to_string(),
+    };
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output"),
+    }
+}
+
+/// Whether files can be written into this folder, which is made: before the hours that what is written there may take.
+fn writable(folder: &Path) -> Result<()> {
+    let said = || format!("--save {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(said)?;
+    let probe = folder.join(format!(".muster-{}", std::process::id()));
+    std::fs::write(&probe, "").and_then(|()| std::fs::remove_file(&probe)).with_context(said)
 }
 
 /// Plays the case of a file, and tells it. Whether no law was broken.
 fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
+    if arguments.shrink {
+        writable(&arguments.save)?;
+    }
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let case = Case::read(&text).with_context(|| file.display().to_string())?;
     let (case, played) = on_a_thread(move || {
@@ -407,10 +464,7 @@ fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
             report.shrunk(&file, story);
         }
     }
-    match arguments.output {
-        Output::Json => println!("{}", serde_json::to_string(&report)?),
-        Output::Text => print!("{report}"),
-    }
+    print(arguments.output, &report)?;
     Ok(played.broken.is_empty())
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -182,7 +183,9 @@ pub(super) fn speed(histories: u64, virtual_time: Duration, took: Duration, cpu_
     let rate = histories as f64 / took.as_secs_f64();
     let years = virtual_time.as_secs_f64() / YEAR / (cpu_seconds / 3_600.0);
     let took = took.as_secs_f64();
-    eprintln!("took {took:.1} s with {jobs} jobs: {rate:.1} histories/s, {years:.2} cluster-years per core-hour");
+    let speed = format!("{rate:.1} histories/s, {years:.2} cluster-years per core-hour");
+    // Standard error may be closed.
+    let _ = writeln!(io::stderr(), "took {took:.1} s with {jobs} jobs: {speed}");
 }
 
 /// A table of the weather, and what was broken.

@@ -13,6 +13,7 @@ use muster_runtime::manager::Options;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until};
 
+use super::Case;
 use super::operation::{Pause, pick};
 use crate::Candidate;
 use crate::candidate::{Config, group};
@@ -45,6 +46,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Crew<'w> {
     world: &'w World,
     managers: Option<&'w Managers>,
+    /// Their shortest time between two resyncs, where it is not the usual one.
+    resync: Option<Duration>,
     draw: Draw,
     /// How many there are to be.
     wanted: usize,
@@ -72,11 +75,13 @@ pub(super) struct Gone {
 
 impl<'w> Crew<'w> {
     /// Starts them, a while apart.
-    pub(super) fn start(world: &'w World, managers: Option<&'w Managers>, seed: u64) -> Self {
+    pub(super) fn start(world: &'w World, case: &'w Case) -> Self {
+        let managers = case.managers.as_ref();
         let wanted = managers.map_or(0, |managers| managers.count as usize);
-        let draw = Draw::seeded(seed ^ 0xc0_c0e5);
+        let draw = Draw::seeded(case.seed ^ 0xc0_c0e5);
+        let resync = case.resync;
         let (running, gone, nobody) = (Vec::new(), Vec::new(), Vec::new());
-        let mut crew = Self { world, managers, draw, wanted, started: 0, running, gone, nobody };
+        let mut crew = Self { world, managers, resync, draw, wanted, started: 0, running, gone, nobody };
         crew.fill();
         crew
     }
@@ -158,7 +163,8 @@ impl<'w> Crew<'w> {
         let apart = i64::try_from(managers.clocks_apart.as_nanos()).unwrap_or(i64::MAX);
         let off = i64::try_from(self.draw.below(apart.unsigned_abs())).unwrap_or_default();
         let clock = Clock::starting_at(Timestamp::from_nanos(self.world.client().clock().now().as_nanos() + off));
-        let options = Options { seed: self.draw.below(u64::MAX), ..Options::default() };
+        let mut options = Options { seed: self.draw.below(u64::MAX), ..Options::default() };
+        options.min_resync_period = self.resync.unwrap_or(options.min_resync_period);
         let election = Config::new("kube-system", LEASE, String::new());
         let candidate = match managers.shards {
             None => Candidate::start(self.world, name, election, Some(clock), options).ok()?,

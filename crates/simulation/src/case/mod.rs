@@ -48,7 +48,7 @@ pub use figures::Figures;
 pub use operation::{Act, Operation, Pause, Target, Workload};
 pub use play::{End, PlayError, Played, play, play_alone};
 pub use shrink::{Shrunk, shrink};
-pub use sieve::{Sieved, sieve};
+pub use sieve::{Sieve, Sieved};
 pub use story::story;
 
 use crate::faults::{Fault, LONGEST, Rule};
@@ -113,6 +113,16 @@ pub enum CaseError {
     /// An operation is too far away.
     #[error("operations[{0}].at: found {1:?}, expected at most a year")]
     Late(usize, Duration),
+    /// A number or a duration is too small or too large.
+    #[error("{field}: found {found}, expected {expected}")]
+    Range {
+        /// The field.
+        field: &'static str,
+        /// What it has.
+        found: String,
+        /// What it may have.
+        expected: &'static str,
+    },
     /// A fault has a field that is not what it should be.
     #[error("faults[{0}].{1}")]
     Fault(usize, String),
@@ -125,6 +135,7 @@ impl Case {
     /// Where a field is missing, unknown, or not what it should be.
     pub fn read(yaml: &str) -> Result<Self, CaseError> {
         let case: Self = serde_saphyr::from_str(yaml)?;
+        case.check_sizes()?;
         for (at, pair) in case.operations.windows(2).enumerate() {
             if pair[1].at < pair[0].at {
                 return Err(CaseError::Order(at + 1, pair[1].at, pair[0].at));
@@ -137,6 +148,23 @@ impl Case {
             rule.check().map_err(|said| CaseError::Fault(at, said))?;
         }
         Ok(case)
+    }
+
+    fn check_sizes(&self) -> Result<(), CaseError> {
+        let within = |field, found: u64, most: u64, expected| match found {
+            found if (1..=most).contains(&found) => Ok(()),
+            found => Err(CaseError::Range { field, found: found.to_string(), expected }),
+        };
+        within("nodes", self.nodes.into(), 10_000, "1 to 10000")?;
+        if let Some(managers) = &self.managers {
+            within("managers.count", managers.count.into(), 64, "1 to 64")?;
+            within("managers.shards", managers.shards.unwrap_or(1).into(), 1_024, "1 to 1024")?;
+        }
+        if let Some(resync) = self.resync.filter(|resync| !(Duration::from_secs(1)..=LONGEST).contains(resync)) {
+            let (found, expected) = (text::written(resync), "1s to a year");
+            return Err(CaseError::Range { field: "resync", found, expected });
+        }
+        Ok(())
     }
 
     /// As YAML, which reads as the same.
@@ -210,11 +238,9 @@ impl Case {
     }
 
     /// How soon after the faults' end all workloads are as asked: a request that hangs is given up after 75 s, a refused watch is
-    /// tried again within 30 s, a failed sync within 30 s, and then pods start and Deployments roll. A ReplicationController, which
-    /// keeps no record of what it has written (RC-02), waits five minutes for a pod that came and went unseen (EX-02).
+    /// tried again within 30 s, a failed sync within 30 s, and then pods start and Deployments roll.
     fn settles_within(&self) -> Duration {
-        let unseen = if self.workloads().any(|kind| kind == "ReplicationController") { 300 } else { 0 };
-        Duration::from_secs(70 + unseen).saturating_add(self.news().max(Duration::from_secs(80)))
+        Duration::from_secs(70).saturating_add(self.news().max(Duration::from_secs(80)))
     }
 
     /// How soon others take what a manager held that is gone: the 15 s of a Lease and 5 s more, where requests take no time. None

@@ -16,7 +16,7 @@ use super::operation::{Scene, heal_nodes};
 use super::settled::settled;
 use super::{Act, Case};
 use crate::api::{Api, DEPLOYMENTS, PODS, SETS, condition, name, number};
-use crate::faults::{Faults, Struck};
+use crate::faults::{Fault, Faults, Struck};
 use crate::history::Write;
 use crate::laws::{self, Broken, Done, Evidence, Law, Seen, Watcher};
 use crate::world::{CONTROLLERS, EPOCH_NANOS, World};
@@ -93,7 +93,7 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         world: &world,
         watcher: &watcher,
         faults: &faults,
-        crew: Crew::start(&world, case.managers.as_ref(), case.seed),
+        crew: Crew::start(&world, case),
         remembered: None,
         refused: None,
         done: Done::default(),
@@ -145,7 +145,7 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         // Long enough for statuses, Events and the history's end. An Event that was refused is tried again 11 times,
         // 10 s apart.
         let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
-        if !comes_to_rest(&world, &watcher, &mut crew, events_end.max(case.news()), case.news()).await {
+        if !comes_to_rest(&world, &watcher, &mut crew, events_end + case.news(), case.news()).await {
             let before = world.history().len();
             crew.until(Instant::now() + Duration::from_secs(300)).await;
             let after = world.history().since(before);
@@ -161,16 +161,15 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         broken.extend(templates_twice(&api.list(SETS).await));
     }
     if case.is_undisturbed() {
-        // A pod that its node has written at that moment is deleted after another look (B-02).
-        let deletes = |write: &&Write| write.method == http::Method::DELETE && write.resource() == "pods";
-        let refused = |write: &&Write| write.status == 409 && !deletes(write);
-        let conflicts = writes.iter().filter(is_ours).filter(refused);
-        broken.extend(conflicts.map(|write| Broken::at_the_end(Law::Conflict, &format!("conflict: {write}"))));
+        let conflicts = conflicts(&writes);
+        broken.extend(
+            conflicts.into_iter().map(|write| Broken::at_the_end(Law::Conflict, &format!("conflict: {write}"))),
+        );
     }
 
     let strikes = faults.strikes() + done.times;
     let evidence =
-        Evidence { done, told_from, unsure: case.loses_events(), ..Evidence::of(&writes, &faults, &is_manager) };
+        Evidence { done, told_from, unsure_from: unsure_from(&faults), ..Evidence::of(&writes, &faults, &is_manager) };
     let seen = watcher.end();
     broken.extend(match &rollout {
         Some(_) => laws::rollout::check(&seen, &evidence),
@@ -244,14 +243,16 @@ fn not_taken_over(case: &Case, gone: &[Gone], nobody: &[Range<i64>], writes: &[W
     let late = gone.iter().filter_map(|Gone { name, millis }| {
         // Who was to take it may be gone too, and then it is another's turn.
         let mut ends = millis + patience;
-        for other in gone.iter().filter(|other| other.millis > *millis) {
-            if other.millis <= ends {
-                ends = other.millis + patience;
+        loop {
+            let before = ends;
+            for other in gone.iter().filter(|other| other.millis > *millis && other.millis <= before) {
+                ends = ends.max(other.millis.saturating_add(patience));
             }
-        }
-        for nobody in nobody {
-            if nobody.end > *millis && nobody.start <= ends {
+            for nobody in nobody.iter().filter(|nobody| nobody.end > *millis && nobody.start <= before) {
                 ends = ends.max(nobody.end.saturating_add(patience));
+            }
+            if ends == before {
+                break;
             }
         }
         let how = match laws::writers::taken_from(writes, name, *millis) {
@@ -294,6 +295,12 @@ fn rules(decided: &[History]) -> BTreeMap<String, u64> {
         named.into_iter().for_each(|rule| *rules.entry(rule.to_owned()).or_default() += u64::from(sync.count));
     }
     rules
+}
+
+/// When an event first did not come.
+fn unsure_from(faults: &Faults) -> Option<i64> {
+    let lost = faults.struck().into_iter().find(|struck| struck.fault == Fault::EventLost)?;
+    Some(EPOCH_NANOS / 1_000_000 + i64::try_from(lost.at.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn millis(world: &World) -> i64 {
@@ -364,13 +371,28 @@ fn end(web: &Value, good: bool) -> Option<End> {
         .then_some(End::DeadlineExceeded)
 }
 
+/// The writes of the controllers that were refused with 409, but for the deletion of a pod that somebody else has written within the
+/// last second: it is read, and deleted or left (B-02).
+fn conflicts(writes: &[Write]) -> Vec<&Write> {
+    let is_of =
+        |pod: &str, path: &str| path.strip_prefix(pod).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let excused = |at: usize, refused: &Write| {
+        let deletes = refused.method == http::Method::DELETE && refused.resource() == "pods";
+        let earlier = writes[..at].iter().rev().take_while(|write| write.millis + 1_000 >= refused.millis);
+        let last = earlier.filter(|write| write.status < 300).find(|write| is_of(&refused.path, &write.path));
+        deletes && last.is_some_and(|last| !is_manager(last.who))
+    };
+    let refused = writes.iter().enumerate().filter(|(_, write)| is_manager(write.who) && write.status == 409);
+    refused.filter(|(at, write)| !excused(*at, write)).map(|(_, write)| write).collect()
+}
+
 /// Whether the controllers sent it.
 fn is_ours(write: &&Write) -> bool {
     is_manager(write.who)
 }
 
 /// Whether it is the name of the controllers' process, or of one of several.
-fn is_manager(who: &str) -> bool {
+pub(super) fn is_manager(who: &str) -> bool {
     who.strip_prefix(CONTROLLERS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 

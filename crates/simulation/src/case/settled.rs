@@ -6,47 +6,78 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::crew::Crew;
-use crate::api::{Api, condition, is_being_deleted, name, number};
+use crate::api::{Api, condition, name, number};
+use crate::laws::rollout::is_active;
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// A ReplicationController, which keeps no record of what it has written (RC-02), waits so much longer for a pod that came and went
+/// unseen (EX-02).
+const UNSEEN: Duration = Duration::from_secs(300);
+
 /// Waits until everything is as asked, or says what is not.
 pub(super) async fn settled(api: Api<'_>, crew: &mut Crew<'_>, within: Duration) -> Result<(), String> {
-    let ends = Instant::now() + within;
+    let begun = Instant::now();
+    let is_late = |workload: &&Value| {
+        let patience = if is_classic(workload) { within.saturating_add(UNSEEN) } else { within };
+        begun.elapsed() > patience
+    };
     loop {
-        let pods = api.list("/api/v1/pods").await;
-        let mut differs = None;
+        let mut workloads = Vec::new();
         for path in ["/apis/apps/v1/replicasets", "/api/v1/replicationcontrollers", "/apis/apps/v1/deployments"] {
-            let workloads = api.list(path).await;
-            differs = differs.or_else(|| workloads.into_iter().find(|workload| !is_settled(workload, &pods)));
+            workloads.extend(api.list(path).await);
         }
-        let Some(differs) = differs else { return Ok(()) };
-        if Instant::now() > ends {
-            let its = |pod: &&Value| pod["metadata"]["ownerReferences"][0]["uid"] == differs["metadata"]["uid"];
-            let pod = pods.iter().find(its).map(|pod| &pod["status"]);
-            let (namespace, spec, status) = (&differs["metadata"]["namespace"], &differs["spec"], &differs["status"]);
-            return Err(format!(
-                "not as asked {within:?} after the faults: {} in {namespace}: {} replicas, {status}, its first pod {pod:?}",
-                name(&differs),
-                spec["replicas"],
-            ));
+        let unsaid: Vec<&Value> = workloads.iter().filter(|workload| !says_so(workload)).collect();
+        // Pods are many: it is looked whether it is true once it is said.
+        if unsaid.is_empty() || unsaid.iter().any(is_late) {
+            let pods = api.list("/api/v1/pods").await;
+            let differs: Vec<&Value> =
+                workloads.iter().filter(|workload| !says_so(workload) || !has_pods(workload, &pods)).collect();
+            if differs.is_empty() {
+                return Ok(());
+            }
+            if let Some(late) = differs.into_iter().find(is_late) {
+                let its = |pod: &&Value| pod["metadata"]["ownerReferences"][0]["uid"] == late["metadata"]["uid"];
+                let pod = pods.iter().find(its).map(|pod| &pod["status"]);
+                let (namespace, spec, status) = (&late["metadata"]["namespace"], &late["spec"], &late["status"]);
+                return Err(format!(
+                    "not as asked {:?} after the faults: {} in {namespace}: {} replicas, {status}, its first pod {pod:?}",
+                    begun.elapsed(),
+                    name(late),
+                    spec["replicas"],
+                ));
+            }
         }
         crew.until(Instant::now() + LOOK_EVERY).await;
     }
 }
 
-/// Whether a workload has what it asks for, and says so.
-fn is_settled(workload: &Value, pods: &[Value]) -> bool {
+/// Whether a workload says that it has what it asks for.
+fn says_so(workload: &Value) -> bool {
     let wanted = number(workload, "/spec/replicas");
     let told = |field: &str| number(workload, &format!("/status/{field}"));
     let observed = workload["status"]["observedGeneration"] == workload["metadata"]["generation"];
     let counts =
         observed && ["replicas", "readyReplicas", "availableReplicas"].iter().all(|field| told(field) == wanted);
-    if workload["spec"]["strategy"].is_object() {
+    if is_deployment(workload) {
         let complete = condition(workload, "Progressing")["reason"] == "NewReplicaSetAvailable";
         return counts && complete && told("updatedReplicas") == wanted;
     }
+    counts
+}
+
+/// Whether as many of these pods are its own as it asks for.
+fn has_pods(workload: &Value, pods: &[Value]) -> bool {
     let me = &workload["metadata"]["uid"];
-    let mine = pods.iter().filter(|pod| pod["metadata"]["ownerReferences"][0]["uid"] == *me && !is_being_deleted(pod));
-    counts && i64::try_from(mine.count()) == Ok(wanted)
+    let mine = pods.iter().filter(|pod| pod["metadata"]["ownerReferences"][0]["uid"] == *me && is_active(pod));
+    is_deployment(workload) || i64::try_from(mine.count()) == Ok(number(workload, "/spec/replicas"))
+}
+
+/// A ReplicationController has labels where others have a selector of its own form.
+fn is_classic(workload: &Value) -> bool {
+    !workload["spec"]["selector"]["matchLabels"].is_object()
+}
+
+fn is_deployment(workload: &Value) -> bool {
+    workload["spec"]["strategy"].is_object()
 }

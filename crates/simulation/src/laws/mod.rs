@@ -38,7 +38,8 @@ pub enum Law {
     Quiet,
     /// No two ReplicaSets have one template.
     Templates,
-    /// Without faults no write of the controllers is refused with 409, but for the deletion of a pod that was just written.
+    /// Without faults no write of the controllers is refused with 409, but for the deletion of a pod that somebody else has just
+    /// written.
     Conflict,
     /// Of several managers only the one that holds the Lease writes, or the Lease of the namespace's shard.
     Writer,
@@ -101,11 +102,16 @@ pub struct Evidence {
     pub done: Done,
     /// Virtual milliseconds since the Unix epoch from which on whatever happens is told to the controllers at once.
     pub told_from: i64,
-    /// Whether they were not told all, without a sign of it: then only what they do from then on is judged.
-    pub unsure: bool,
+    /// From when on they were not told of something, without a sign of it: from then until `told_from` they may do what they must not.
+    pub unsure_from: Option<i64>,
 }
 
 impl Evidence {
+    /// Whether they know at this moment all that watches have to tell.
+    fn is_sure(&self, millis: i64) -> bool {
+        millis >= self.told_from || self.unsure_from.is_none_or(|from| millis < from)
+    }
+
     /// What these writes and faults say; `is_ours` knows who is one of the controllers' processes.
     #[must_use]
     pub fn of(writes: &[Write], faults: &Faults, is_ours: &dyn Fn(&str) -> bool) -> Self {

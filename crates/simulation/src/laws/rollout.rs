@@ -337,7 +337,7 @@ impl<'s> Laws<'s> {
 
     fn break_law(&mut self, law: Law, write: &Seen, how: &str) {
         let Seen { epoch: _, version, millis, kind, gone, object } = write;
-        if (self.restored || self.evidence.unsure) && *millis < self.evidence.told_from {
+        if self.restored && *millis < self.evidence.told_from || !self.evidence.is_sure(*millis) {
             return;
         }
         let gone = if *gone { " (gone)" } else { "" };

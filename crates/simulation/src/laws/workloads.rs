@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::rollout::is_active;
 use super::sizes::Sizes;
 use super::{Broken, Evidence, Kind, Law, Seen};
-use crate::api::{is_being_deleted, name, number};
+use crate::api::{name, number};
 use crate::world::EPOCH_NANOS;
 
 /// Checks a history of workloads: no owner has a pod too many by a creation, nor one too few by a deletion of the controllers.
@@ -56,7 +57,7 @@ impl<'s> Laws<'s> {
         }
         let added = self.known.insert(uid);
         let owner = object["metadata"]["ownerReferences"][0]["uid"].as_str();
-        let active = !write.gone && !is_being_deleted(object);
+        let active = !write.gone && is_active(object);
         let owner = owner.filter(|_| active);
         let before = match owner {
             Some(owner) => self.pods.insert(name(object), owner),
@@ -108,7 +109,7 @@ impl<'s> Laws<'s> {
 
     fn break_law(&mut self, write: &Seen, how: &str) {
         let Seen { version, millis, object, .. } = write;
-        if self.evidence.unsure && *millis < self.evidence.told_from {
+        if !self.evidence.is_sure(*millis) {
             return;
         }
         let owner = &object["metadata"]["ownerReferences"][0]["name"];

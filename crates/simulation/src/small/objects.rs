@@ -195,13 +195,16 @@ impl Objects {
                 json
             }
             Version::Pod(pod) => {
-                let RealPod { meta, .. } = self.pod(pod, order);
+                let real = self.pod(pod, order);
+                let meta = &real.meta;
                 let reference = meta.controller.as_ref().map(|controller| controller.to_owner_reference());
-                json!({"metadata": {
+                let metadata = json!({
                     "namespace": meta.namespace, "name": meta.name, "uid": meta.uid, "labels": meta.labels,
                     "resourceVersion": version(found), "deletionTimestamp": meta.deletion_timestamp,
                     "ownerReferences": [reference],
-                }})
+                });
+                let ready = if real.is_ready() { "True" } else { "False" };
+                json!({"metadata": metadata, "status": {"conditions": [{"type": "Ready", "status": ready}]}})
             }
         }
     }

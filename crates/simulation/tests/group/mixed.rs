@@ -8,7 +8,7 @@ use crate::judge;
 /// However managers end, each namespace has one writer, what is written is as if there were only one, and what one held
 /// that is gone has another holder within the Lease's time and five seconds.
 ///
-/// Contract: SH-01, SH-02, SH-03, CM-04, CM-05, SI-02
+/// Contract: SH-02, SH-03, SI-02
 #[test]
 fn managers_that_come_and_go_leave_each_namespace_with_one_writer() {
     let (seeds, weather) = (seeds(24), weather());
