@@ -186,6 +186,14 @@ impl<'w> Crew<'w> {
         self.gone.push(Gone { name, millis });
     }
 
+    /// The only one that there is does nothing, and another one comes once it has ended: so long there is nobody.
+    fn note_alone(&mut self, lasts: Duration) {
+        if self.running.len() == 1 {
+            let now = self.millis();
+            self.nobody.push(now..now.saturating_add(i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX)));
+        }
+    }
+
     fn millis(&self) -> i64 {
         self.world.client().clock().now().as_nanos() / 1_000_000
     }
@@ -213,6 +221,7 @@ impl<'w> Crew<'w> {
         self.running[at].thaws = Some(Instant::now() + *lasts);
         if *lasts >= LOST {
             self.note_gone(self.running[at].name);
+            self.note_alone(lasts.saturating_add(GIVES_UP));
         }
     }
 
@@ -224,6 +233,7 @@ impl<'w> Crew<'w> {
         faults.add(Rule::always(Fault::Reset).of(name).within(now..now.saturating_add(*lasts)));
         if *lasts >= LOST {
             self.note_gone(name);
+            self.note_alone(GIVES_UP);
         }
     }
 
@@ -235,7 +245,7 @@ impl<'w> Crew<'w> {
         let now = self.millis();
         match (self.wanted, count) {
             (1.., 0) => self.nobody.push(now..i64::MAX),
-            (0, 1..) => self.nobody.last_mut().into_iter().for_each(|last| last.end = now),
+            (0, 1..) => self.nobody.iter_mut().filter(|open| open.end == i64::MAX).for_each(|open| open.end = now),
             _ => {}
         }
         self.wanted = count;
@@ -243,6 +253,8 @@ impl<'w> Crew<'w> {
     }
 }
 
+/// Who cannot renew its Lease gives up after so long, and ends.
+const GIVES_UP: Duration = Duration::from_secs(10);
 /// Whoever says nothing for so long has lost its Lease, which lasts for 15 s.
 const LOST: Duration = Duration::from_secs(17);
 
