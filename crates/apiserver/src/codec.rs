@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::codec::json_patch::Touched;
 pub use crate::model::Model;
@@ -79,8 +79,8 @@ fn from_protobuf(model: &Model<'_>, body: &[u8]) -> Result<Vec<u8>, ApiError> {
         let ty = schema::table::Table::get().ty(id);
         object = protobuf::object(ty, unknown.raw).map_err(unreadable)?;
     }
-    object.insert("apiVersion".to_owned(), Value::from(api_version(group, version)));
-    object.insert("kind".to_owned(), Value::from(kind));
+    object.insert("apiVersion", Value::from(api_version(group, version)));
+    object.insert("kind", Value::from(kind));
     Ok(Value::Object(object).to_string().into_bytes())
 }
 
@@ -140,8 +140,8 @@ pub fn read_merged(
     let (mut object, found) = schema::from_unstructured(model.group, model.version, model.kind, value, validation)
         .map_err(|error| error.message)?;
     // Whatever the patch said that it is, it was read as the kind that it was.
-    object.insert("kind".to_owned(), Value::from(model.kind));
-    object.insert("apiVersion".to_owned(), Value::from(api_version(model.group, model.version)));
+    object.insert("kind", Value::from(model.kind));
+    object.insert("apiVersion", Value::from(api_version(model.group, model.version)));
     Ok((object, found))
 }
 

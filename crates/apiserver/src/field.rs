@@ -8,7 +8,7 @@ pub mod path;
 use std::fmt;
 
 use muster_objects::names::GoQuoted;
-use serde_json::Value;
+use muster_tree::Value;
 
 /// What is wrong with a field; the variants are the reasons a `Status` cause can carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl From<&Value> for Shown {
     fn from(v: &Value) -> Self {
         match v {
             Value::Null => Self::Bare("null".to_owned()),
-            Value::String(s) => Self::Str(s.clone()),
+            Value::String(s) => Self::Str(s.to_string()),
             Value::Bool(_) | Value::Number(_) => Self::Bare(v.to_string()),
             Value::Array(_) | Value::Object(_) => Self::Json(v.clone()),
         }

@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(read, identity);
         let (one, other) = (identity.authority().expect("an authority"), read.authority().expect("an authority"));
         assert_eq!((one.pem(), one.key_pem(), one.der()), (other.pem(), other.key_pem(), other.der()));
-        let claims = serde_json::Map::from_iter([("sub".to_owned(), "a".into())]);
+        let claims = muster_tree::Map::from_iter([("sub", "a")]);
         let token = jwt::sign(&identity.service_account_key().expect("a key"), &claims).expect("a token");
         let key = read.service_account_key().expect("a key");
         assert_eq!(jwt::verify([key.public()], &token), Ok(claims));

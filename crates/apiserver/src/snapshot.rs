@@ -18,8 +18,8 @@ use flate2::Compression;
 use flate2::Crc;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
+use muster_tree::json;
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::identity::Identity;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use crate::field::{FieldError, aggregate};
 
@@ -329,23 +329,23 @@ impl ApiError {
     pub fn to_status(&self) -> Value {
         let mut metadata = Map::new();
         if let Some(token) = &self.continue_token {
-            metadata.insert("continue".to_owned(), json!(token));
+            metadata.insert("continue", json!(token));
         }
         let mut status = Map::new();
-        status.insert("kind".to_owned(), json!("Status"));
-        status.insert("apiVersion".to_owned(), json!("v1"));
-        status.insert("metadata".to_owned(), Value::Object(metadata));
-        status.insert("status".to_owned(), json!("Failure"));
+        status.insert("kind", json!("Status"));
+        status.insert("apiVersion", json!("v1"));
+        status.insert("metadata", Value::Object(metadata));
+        status.insert("status", json!("Failure"));
         if !self.message.is_empty() {
-            status.insert("message".to_owned(), json!(self.message));
+            status.insert("message", json!(self.message));
         }
         if !self.reason.is_empty() {
-            status.insert("reason".to_owned(), json!(self.reason));
+            status.insert("reason", json!(self.reason));
         }
         if let Some(details) = &self.details {
-            status.insert("details".to_owned(), details.to_value());
+            status.insert("details", details.to_value());
         }
-        status.insert("code".to_owned(), json!(self.code));
+        status.insert("code", json!(self.code));
         Value::Object(status)
     }
 }
@@ -357,7 +357,7 @@ impl Details {
         let mut out = Map::new();
         for (key, value) in [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)] {
             if !value.is_empty() {
-                out.insert(key.to_owned(), json!(value));
+                out.insert(key, json!(value));
             }
         }
         if !self.causes.is_empty() {
@@ -365,15 +365,15 @@ impl Details {
                 let mut out = Map::new();
                 for (key, value) in [("reason", &cause.reason), ("message", &cause.message), ("field", &cause.field)] {
                     if !value.is_empty() {
-                        out.insert(key.to_owned(), json!(value));
+                        out.insert(key, json!(value));
                     }
                 }
                 Value::Object(out)
             });
-            out.insert("causes".to_owned(), causes.collect());
+            out.insert("causes", causes.collect());
         }
         if self.retry_after > 0 {
-            out.insert("retryAfterSeconds".to_owned(), json!(self.retry_after));
+            out.insert("retryAfterSeconds", json!(self.retry_after));
         }
         Value::Object(out)
     }

@@ -1,6 +1,6 @@
 //! What the server says that it is (API-02).
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 /// The Kubernetes minor version whose API this is.
 const MINOR: &str = "36";

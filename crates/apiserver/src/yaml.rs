@@ -8,9 +8,9 @@ mod plain;
 
 use std::cmp::Ordering;
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Text, Value};
 
-use crate::model::float;
+use muster_tree::float;
 use plain::resolves_to_string;
 
 /// A tree as YAML, with a final line feed.
@@ -60,8 +60,8 @@ impl Emitter {
         }
     }
 
-    fn mapping(&mut self, members: &Map<String, Value>, indent: usize, place: Place) {
-        let mut keys: Vec<&String> = members.keys().collect();
+    fn mapping(&mut self, members: &Map, indent: usize, place: Place) {
+        let mut keys: Vec<&Text> = members.keys().collect();
         keys.sort_by(|a, b| natural(a, b));
         let indent = match place {
             Place::Root => 0,
@@ -363,7 +363,7 @@ fn printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
 
-fn number(n: &serde_json::Number) -> String {
+fn number(n: &muster_tree::Number) -> String {
     n.as_f64().filter(|_| n.is_f64()).map_or_else(|| n.to_string(), float::shown)
 }
 
@@ -405,7 +405,7 @@ fn natural(a: &str, b: &str) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -479,7 +479,10 @@ async fn a_service_leads_to_its_ready_endpoints() {
         slice["metadata"]["name"] = json!(service);
         let (registry, slice) = (server.api.registry(), slice.as_object().cloned().expect("an object"));
         let kind = registry.find("discovery.k8s.io", "v1", "endpointslices").expect("EndpointSlices");
-        registry.storage.create(kind.id, kind.draft(&slice, None).expect("a small object")).expect("a new object");
+        registry
+            .storage
+            .create(kind.id, kind.draft(&slice.into(), None).expect("a small object"))
+            .expect("a new object");
     };
     put(slice.clone(), "hook");
     let config = json!({
@@ -735,7 +738,7 @@ async fn a_write_that_came_in_between_has_webhooks_asked_anew() {
             let mut warnings = Vec::new();
             let written = registry.change(&kind, update, None, &mut warnings, |live, _| {
                 let mut next = live.clone();
-                next.insert("data".to_owned(), json!({"between": "1"}));
+                next.insert("data", json!({"between": "1"}).into());
                 Ok(next)
             });
             at_once(written).expect("a write");

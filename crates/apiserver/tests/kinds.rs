@@ -9,11 +9,11 @@ use muster_apiserver::kinds::pod::Pod;
 use muster_apiserver::kinds::{self, Kind};
 use muster_apiserver::model::{Fields, Object, Part, metadata};
 use muster_apiserver::schema::{Format, Validation, decode};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 fn vectors() -> Vec<Value> {
     let all: Value = serde_json::from_str(include_str!("vectors/pods.json")).expect("the vectors are JSON");
-    all["pods"].as_array().expect("a list").clone()
+    all["pods"].as_array().expect("a list").to_vec()
 }
 
 /// The pod as it is before it would be stored.
@@ -49,7 +49,7 @@ fn what_is_wrong_with_a_pod() {
         let Some(causes) = vector["causes"].as_array() else { continue };
         let object = prepared(&vector["pod"]);
         let mut got: Vec<Value> = Pod.validate_create(&object).iter().map(|e| json!([e.field, e.body()])).collect();
-        let mut want = causes.clone();
+        let mut want = causes.to_vec();
         let key = ToString::to_string;
         got.sort_by_key(key);
         want.sort_by_key(key);

@@ -11,7 +11,7 @@ use support::{Answer, Server, start};
 const HEADERS: [(&str, &str); 1] = [("Content-Type", "application/vnd.kubernetes.protobuf")];
 
 async fn send(server: &Server, method: &str, path: &str, body: &Value) -> Answer {
-    let body = to_protobuf(body).expect("protobuf has a form for it");
+    let body = to_protobuf(&body.clone().into()).expect("protobuf has a form for it");
     server.send(method, path, &HEADERS, body).await
 }
 
@@ -114,6 +114,6 @@ async fn times_of_every_year_go_through_protobuf() {
         // And out again.
         let accept = [("Accept", "application/vnd.kubernetes.protobuf")];
         let told = server.send("GET", &format!("{leases}/{name}"), &accept, Vec::<u8>::new()).await;
-        assert_eq!(told.body, to_protobuf(&stored).expect("a Lease has a form in protobuf"));
+        assert_eq!(told.body, to_protobuf(&stored.into()).expect("a Lease has a form in protobuf"));
     }
 }

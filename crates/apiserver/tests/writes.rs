@@ -144,7 +144,7 @@ async fn names_are_generated_and_taken_ones_tried_anew() {
     // Stored with no uid drawn, so that the generators stay in step.
     registry
         .storage
-        .create(served.id, served.draft(&with_namespace(object), None).expect("it is small"))
+        .create(served.id, served.draft(&with_namespace(object).into(), None).expect("it is small"))
         .expect("a new name");
     let answer = server.post(MAPS, &map).await;
     assert_eq!(answer.status, 201);

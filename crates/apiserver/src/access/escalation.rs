@@ -3,8 +3,6 @@
 //! Whoever writes a role must have all that it allows, or the right to `escalate`; whoever writes a binding must have all
 //! that its role allows, or the right to `bind` it.
 
-use serde_json::Value;
-
 use super::User;
 use super::attributes::ResourceAttributes;
 use super::authorizer::{Authorizer, Mode};
@@ -81,7 +79,7 @@ impl Check<'_> {
         if old.is_some_and(|old| only_for_collection(object, old)) {
             return Ok(());
         }
-        let binding: Binding = serde_json::from_value(Value::Object(object.clone())).unwrap_or_default();
+        let binding: Binding = serde::Deserialize::deserialize(object).unwrap_or_default();
         let RoleRef { api_group, kind, name } = &binding.role_ref;
         let bound = match &**kind {
             "Role" => "roles",
@@ -128,7 +126,7 @@ impl Check<'_> {
 }
 
 fn rules(object: &Object) -> Vec<Rule> {
-    object.get("rules").and_then(|rules| serde_json::from_value(rules.clone()).ok()).unwrap_or_default()
+    object.get("rules").and_then(|rules| muster_tree::from_value(rules).ok()).unwrap_or_default()
 }
 
 /// Whether nothing is changed but what the garbage collector needs to delete an object in the end.

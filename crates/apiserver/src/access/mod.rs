@@ -21,7 +21,7 @@ pub mod tokens;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use crate::validation::name::{is_dns1123_label, is_dns1123_subdomain};
 
@@ -110,15 +110,15 @@ impl User {
     #[must_use]
     pub fn info(&self) -> Value {
         let mut info = Map::new();
-        info.insert("username".to_owned(), json!(self.name));
+        info.insert("username", json!(self.name));
         if !self.uid.is_empty() {
-            info.insert("uid".to_owned(), json!(self.uid));
+            info.insert("uid", json!(self.uid));
         }
         if !self.groups.is_empty() {
-            info.insert("groups".to_owned(), json!(self.groups));
+            info.insert("groups", json!(self.groups));
         }
         if !self.extra.is_empty() {
-            info.insert("extra".to_owned(), json!(self.extra));
+            info.insert("extra", json!(self.extra));
         }
         Value::Object(info)
     }

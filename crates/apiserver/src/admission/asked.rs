@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 use tokio::time::Instant;
 
 use super::attributes::{Attributes, Operation, Seen};
@@ -216,8 +216,8 @@ impl<'a> Asked<'a> {
         };
         let options = kind.map(|kind| {
             let mut options = Object::new();
-            options.insert("kind".to_owned(), json!(kind));
-            options.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
+            options.insert("kind", json!(kind));
+            options.insert("apiVersion", json!("meta.k8s.io/v1"));
             options.extend(self.options.iter().map(|(key, value)| (key.clone(), value.clone())));
             Value::Object(options)
         });
@@ -259,7 +259,7 @@ impl<'a> Chain<'a> {
                 ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
             ));
             match managed {
-                Some(managed) => drop(object.object_or_new("metadata").insert("managedFields".to_owned(), managed)),
+                Some(managed) => drop(object.object_or_new("metadata").insert("managedFields", managed)),
                 None => drop(object.object_or_new("metadata").remove("managedFields")),
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use crate::model::{Fields as _, Model, Name, Object, Resource, metadata};
 use crate::registry::{Catalogue, Served};
@@ -104,10 +104,10 @@ impl Attributes<'_> {
     /// The request, as a review and as expressions have it, without what a review adds to it.
     pub(super) fn request(&self, seen: &Seen) -> Object {
         let mut out = Map::new();
-        out.insert("kind".to_owned(), seen.kind());
-        out.insert("resource".to_owned(), seen.resource());
-        out.insert("requestKind".to_owned(), self.seen.kind());
-        out.insert("requestResource".to_owned(), self.seen.resource());
+        out.insert("kind", seen.kind());
+        out.insert("resource", seen.resource());
+        out.insert("requestKind", self.seen.kind());
+        out.insert("requestResource", self.seen.resource());
         for (key, value) in [
             ("subResource", self.subresource),
             ("requestSubResource", self.subresource),
@@ -115,13 +115,13 @@ impl Attributes<'_> {
             ("namespace", &self.namespace),
         ] {
             if !value.is_empty() {
-                out.insert(key.to_owned(), json!(value));
+                out.insert(key, json!(value));
             }
         }
-        out.insert("operation".to_owned(), json!(self.operation.word()));
-        out.insert("userInfo".to_owned(), self.user.clone());
-        out.insert("dryRun".to_owned(), json!(self.dry_run));
-        out.insert("options".to_owned(), self.options.clone());
+        out.insert("operation", json!(self.operation.word()));
+        out.insert("userInfo", self.user.clone());
+        out.insert("dryRun", json!(self.dry_run));
+        out.insert("options", self.options.clone());
         out
     }
 

@@ -7,7 +7,7 @@
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use serde_json::Value;
+use muster_tree::Value;
 use tokio::time::Instant;
 
 use super::attributes::Attributes;
@@ -192,5 +192,5 @@ fn operations(hook: &Webhook, response: &Response, deadline: Instant) -> Result<
         let why = format!("unsupported patch type {}", go_quote(&response.patch_type));
         return hook.failed(&why, deadline).map(|()| None);
     }
-    Ok(Some(operations))
+    Ok(Some(operations.into()))
 }

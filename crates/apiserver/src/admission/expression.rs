@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use serde_json::{Map, Value as Json, json};
+use muster_tree::{Map, Value as Json, json};
 
 use super::attributes::{Attributes, Seen};
 use crate::cel::admission::{Environment, Purpose};
@@ -131,7 +131,7 @@ fn namespace(registry: &Registry, attributes: &Attributes<'_>) -> Option<Object>
     for field in ["managedFields", "ownerReferences", "selfLink"] {
         meta.remove(field);
     }
-    shown.insert("metadata".to_owned(), Json::Object(meta));
+    shown.insert("metadata", Json::Object(meta));
     Some(shown)
 }
 

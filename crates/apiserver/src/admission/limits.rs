@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use muster_schema::quantity::Quantity;
-use serde_json::Value;
+use muster_tree::{Text, Value};
 
 use super::{Write, stored};
 use crate::field;
@@ -23,7 +23,7 @@ const CLAIM: &str = "PersistentVolumeClaim";
 /// Gives the containers of a pod what they do not ask for, from which more may follow by default.
 pub(super) fn complete(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError> {
     for range in ranges(write, pod) {
-        let defaults = |field: &str| -> BTreeMap<String, Value> {
+        let defaults = |field: &str| -> BTreeMap<Text, Value> {
             let limits = range.part("spec").items("limits").filter(|limit| limit.text("type") == CONTAINER);
             limits.flat_map(|limit| limit.part(field)).map(|(name, amount)| (name.clone(), amount.clone())).collect()
         };
@@ -50,9 +50,9 @@ pub(super) fn complete(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiErr
 }
 
 /// Sets what a list of a container does not have; answers what that is.
-fn give<'d>(container: &mut Object, field: &str, defaults: &'d BTreeMap<String, Value>) -> Vec<&'d str> {
+fn give<'d>(container: &mut Object, field: &str, defaults: &'d BTreeMap<Text, Value>) -> Vec<&'d str> {
     let own = container.part("resources").part(field);
-    let missing: Vec<&str> = defaults.keys().map(String::as_str).filter(|name| !own.contains_key(*name)).collect();
+    let missing: Vec<&str> = defaults.keys().map(Text::as_str).filter(|name| !own.contains_key(*name)).collect();
     if !missing.is_empty() {
         let own = container.object_or_new("resources").object_or_new(field);
         own.extend(missing.iter().map(|name| ((*name).to_owned(), defaults[*name].clone())));

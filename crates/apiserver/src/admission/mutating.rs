@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Value as Json, json};
+use muster_tree::{Value as Json, json};
 
 use super::attributes::{Attributes, Seen};
 use super::conditions::Verdict;
@@ -185,7 +185,7 @@ impl Mutation {
                 EvalError::One(why) | EvalError::All(why) => why,
             })?;
             match self {
-                Self::Patch(_) => operations(&value).map(Json::Array),
+                Self::Patch(_) => operations(&value).map(Json::from),
                 Self::Configuration(_) => configuration(&value),
             }?
         };

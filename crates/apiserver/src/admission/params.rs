@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_objects::Selector;
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::model::{Fields as _, Object};
 use crate::registry::{Registry, Served};

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value as Json;
+use muster_tree::Value as Json;
 
 use super::attributes::{Attributes, Seen};
 use super::conditions::{Conditions, Verdict};

@@ -1,6 +1,6 @@
 //! Priority: every pod has a number, its class's; and only one class is for those that name none.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{Write, stored};
 use crate::model::Object;
@@ -26,7 +26,7 @@ pub(super) fn create(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError
     };
     let (priority, preemption) = match &class {
         Some(class) => {
-            spec.insert("priorityClassName".to_owned(), metadata(class).text("name").into());
+            spec.insert("priorityClassName", metadata(class).text("name").into());
             (class.int("value"), class.maybe_text("preemptionPolicy"))
         }
         None => (0, Some("PreemptLowerPriority")),
@@ -38,7 +38,7 @@ pub(super) fn create(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
         )));
     }
-    spec.insert("priority".to_owned(), Value::from(priority));
+    spec.insert("priority", Value::from(priority));
     let Some(preemption) = preemption else { return Ok(()) };
     if let Some(given) = spec.maybe_text("preemptionPolicy")
         && given != preemption
@@ -47,7 +47,7 @@ pub(super) fn create(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError
             "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {preemption} from the given PriorityClass name"
         )));
     }
-    spec.insert("preemptionPolicy".to_owned(), Value::from(preemption));
+    spec.insert("preemptionPolicy", Value::from(preemption));
     Ok(())
 }
 
@@ -59,7 +59,7 @@ pub(super) fn update(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError
         if !spec.contains_key(key)
             && let Some(value) = before.get(key)
         {
-            spec.insert(key.to_owned(), value.clone());
+            spec.insert(key, value.clone());
         }
     }
     Ok(())

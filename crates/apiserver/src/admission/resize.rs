@@ -2,7 +2,7 @@
 //! has them.
 
 use muster_schema::quantity::Quantity;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Write;
 use crate::field::go_quote;

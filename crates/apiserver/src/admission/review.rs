@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use super::attributes::{Attributes, Seen};
 use crate::field::{go_quote, json_word};
@@ -69,10 +69,10 @@ pub(super) fn request(
 ) -> Bytes {
     let json = |object: Option<&Object>| object.cloned().map_or(Value::Null, Value::Object);
     let mut request = Map::new();
-    request.insert("uid".to_owned(), json!(uid));
+    request.insert("uid", json!(uid));
     request.extend(attributes.request(seen));
-    request.insert("object".to_owned(), json(object));
-    request.insert("oldObject".to_owned(), json(old));
+    request.insert("object", json(object));
+    request.insert("oldObject", json(old));
     let review = json!({"kind": "AdmissionReview", "apiVersion": version.api_version(), "request": request});
     Bytes::from(review.to_string())
 }

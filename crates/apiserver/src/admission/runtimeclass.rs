@@ -1,6 +1,6 @@
 //! RuntimeClass: a pod takes over what its runtime costs, and where that runs.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Write;
 use crate::model::fields::Fields as _;
@@ -20,7 +20,7 @@ pub(super) fn create(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError
             return Err(forbidden(OTHER_OVERHEAD));
         }
         match overhead.get("podFixed") {
-            Some(fixed) => spec.insert("overhead".to_owned(), fixed.clone()),
+            Some(fixed) => spec.insert("overhead", fixed.clone()),
             None => spec.remove("overhead"),
         };
     }
@@ -32,12 +32,12 @@ pub(super) fn create(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiError
                 "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {own}"
             )));
         }
-        selector.insert(key.to_owned(), value.into());
+        selector.insert(key, value.into());
     }
     let all: Vec<&Object> = spec.items("tolerations").chain(scheduling.items("tolerations")).collect();
     let tolerations = merged(&all);
     if !tolerations.is_empty() {
-        spec.insert("tolerations".to_owned(), tolerations.into());
+        spec.insert("tolerations", tolerations.into());
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ fn covers(wide: &Object, narrow: &Object) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 //! The reference server taints every new node, and its node controller takes the taint away. There is no such controller
 //! here, so a node that is created saying that it is ready is believed.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::Write;
 use crate::model::Object;
@@ -25,7 +25,7 @@ pub(super) fn complete(_: &Write<'_>, node: &mut Object) -> Result<(), ApiError>
     match spec.get_mut("taints") {
         Some(Value::Array(taints)) => taints.push(taint),
         _ => {
-            spec.insert("taints".to_owned(), Value::Array(vec![taint]));
+            spec.insert("taints", Value::Array(vec![taint].into()));
         }
     }
     Ok(())

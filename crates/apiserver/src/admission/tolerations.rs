@@ -1,6 +1,6 @@
 //! DefaultTolerationSeconds: a pod stays 300 seconds on a node that is not ready or unreachable.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::Write;
 use crate::model::Object;
@@ -22,9 +22,9 @@ pub(super) fn complete(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiErr
     if missing.is_empty() {
         return Ok(());
     }
-    let list = spec.entry("tolerations").or_insert_with(|| Value::Array(Vec::new()));
+    let list = spec.entry("tolerations").or_insert_with(|| Value::Array(Vec::new().into()));
     if !list.is_array() {
-        *list = Value::Array(Vec::new());
+        *list = Value::Array(Vec::new().into());
     }
     if let Some(list) = list.as_array_mut() {
         list.extend(missing.into_iter().map(|(taint, seconds)| {

@@ -1,7 +1,7 @@
 //! StorageObjectInUseProtection and PersistentVolumeClaimResize: what is in use stays, and only some claims grow.
 
 use muster_schema::quantity::Quantity;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Write;
 use crate::model::Object;
@@ -30,7 +30,7 @@ fn protect(object: &mut Object, finalizer: &str) -> Result<(), ApiError> {
     if metadata(object).strings("finalizers").any(|own| own == finalizer) {
         return Ok(());
     }
-    let list = object.object_or_new("metadata").entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
+    let list = object.object_or_new("metadata").entry("finalizers").or_insert_with(|| Value::Array(Vec::new().into()));
     if let Some(list) = list.as_array_mut() {
         list.push(finalizer.into());
     }

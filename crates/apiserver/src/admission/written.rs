@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::attributes::Seen;
 use crate::codec;
@@ -125,7 +125,7 @@ impl<'a> Form<'a> {
             Self::Sent => *object = next,
             Self::Scale(_) => {
                 let replicas = next.object("spec").map_or(0, |spec| spec.int("replicas"));
-                object.object_or_new("spec").insert("replicas".to_owned(), Value::from(replicas));
+                object.object_or_new("spec").insert("replicas", Value::from(replicas));
             }
             Self::Stored(served) => {
                 let kind = versions(registry, served, seen).kind(served);

@@ -1,7 +1,7 @@
 //! Values as JSON: what the patches and configurations of policies are made of.
 
 use base64::Engine as _;
-use serde_json::{Map as Members, Value as Json};
+use muster_tree::{Map as Members, Value as Json};
 
 use super::value::{Map, Value};
 use super::{duration, time};
@@ -112,5 +112,5 @@ fn members<'a>(map: &Map<'a>, show: impl Fn(&str, &Value<'a>) -> Result<Json, St
         Value::String(key) => Ok((key.to_string(), show(key, value)?)),
         other => Err(format!("unsupported type conversion from '{}' to string", other.type_name())),
     };
-    pairs(map).map(member).collect::<Result<Members<_, _>, _>>().map(Json::Object)
+    pairs(map).map(member).collect::<Result<Members, _>>().map(Json::Object)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::LARGEST_REQUEST;
 use super::types::Type;

@@ -1,13 +1,13 @@
 //! The language as tables: what is refused and in which words, what evaluates to what, what costs how much.
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::*;
 use crate::custom::props::Props;
 use crate::custom::structural::Structural;
 
 fn schema() -> Structural {
-    let props: Props = serde_json::from_value(json!({"type": "object", "properties": {
+    let props: Props = muster_tree::from_value(&json!({"type": "object", "properties": {
         "a": {"type": "integer"}, "b": {"type": "string", "maxLength": 10}, "f": {"type": "number"},
         "flag": {"type": "boolean"}, "m": {"type": "object", "additionalProperties": {"type": "string"}},
         "l": {"type": "array", "items": {"type": "integer"}},
@@ -244,7 +244,7 @@ fn a_small_expression_makes_nothing_large() {
 /// Contract: API-30
 #[test]
 fn what_costs_little_takes_little() {
-    let props: Props = serde_json::from_value(json!({"type": "object", "properties": {
+    let props: Props = muster_tree::from_value(&json!({"type": "object", "properties": {
         "keyed": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
             "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}}},
         "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use muster_schema::quantity::Quantity;
-use serde_json::Value as Json;
+use muster_tree::Value as Json;
 
 use super::eval::Failure;
 use super::library::authz::Check;
@@ -448,7 +448,7 @@ impl<'a> Map<'a> {
                             || (*root && matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
                         known.then(|| escape(name)).flatten()
                     }
-                    _ => Some(name.clone()),
+                    _ => Some(name.to_string()),
                 });
                 (None, Some(names.map(Value::text)))
             }

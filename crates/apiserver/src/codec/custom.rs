@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Format;
 use crate::custom::structural::Structural;

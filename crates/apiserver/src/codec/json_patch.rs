@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 
 /// Which containers of a document a patch has opened: these are written with their members sorted afterwards, all
 /// others as they came.
@@ -130,7 +130,7 @@ struct Place<'d> {
 }
 
 enum At<'d> {
-    Object(&'d mut Map<String, Value>),
+    Object(&'d mut Map),
     List(&'d mut Vec<Value>),
 }
 
@@ -250,7 +250,7 @@ fn length(value: &Value) -> usize {
 
 /// Merges a patch into a document: members that are null are removed, objects are merged, all else replaces. Notes in
 /// `touched`, where it is wanted, what has been opened.
-pub fn merge(document: &mut Map<String, Value>, patch: Map<String, Value>, mut touched: Option<&mut Touched>) {
+pub fn merge(document: &mut Map, patch: Map, mut touched: Option<&mut Touched>) {
     for (key, mut value) in patch {
         if value.is_null() {
             document.remove(&key);
@@ -292,7 +292,7 @@ fn prune(value: &mut Value, mut touched: Option<&mut Touched>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 
@@ -401,9 +401,8 @@ mod tests {
         let rules = json!([{"verbs": ["get"], "apiGroups": [""]}]);
         let mut document = Map::from_iter([("rules".to_owned(), rules.clone())]);
         let mut touched = Touched::default();
-        let shown = |document: &Map<String, Value>, touched: &Touched| {
-            crate::codec::shown(&model, &Value::Object(document.clone()), touched)
-        };
+        let shown =
+            |document: &Map, touched: &Touched| crate::codec::shown(&model, &Value::Object(document.clone()), touched);
         merge(&mut document, Map::new(), Some(&mut touched));
         assert_eq!(shown(&document, &touched), r#"{"rules":[{"verbs":["get"],"apiGroups":[""]}]}"#);
         merge(&mut document, Map::from_iter([("rules".to_owned(), rules)]), Some(&mut touched));

@@ -1,6 +1,6 @@
 //! `/openapi/v2` in protobuf, the form in which client-go asks for it: the messages of gnostic's `openapi.v2`.
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 
 use super::protobuf::write::{bytes, varint_field};
 

@@ -1,7 +1,7 @@
 //! JSON with its members in the order in which Go's types declare them, as answers and some messages show it.
 
+use muster_tree::{Map, Text, Value};
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value};
 
 use super::Model;
 use crate::codec::json_patch::Touched;
@@ -98,13 +98,8 @@ impl Serialize for Ordered<'_> {
     }
 }
 
-fn keys<'v>(
-    members: &'v Map<String, Value>,
-    place: Option<Place>,
-    touched: Option<&Touched>,
-    first: &[&str],
-) -> Vec<&'v str> {
-    let mut keys: Vec<&str> = members.keys().map(String::as_str).collect();
+fn keys<'v>(members: &'v Map, place: Option<Place>, touched: Option<&Touched>, first: &[&str]) -> Vec<&'v str> {
+    let mut keys: Vec<&str> = members.keys().map(Text::as_str).collect();
     keys.sort_unstable();
     match (place, touched) {
         (Some(Place::Struct(ty)), None) => keys.sort_by_key(|key| ty.index(key).unwrap_or(usize::MAX)),

@@ -4,7 +4,7 @@
 
 pub(super) mod write;
 
-use serde_json::{Map, Number, Value};
+use muster_tree::{Map, Number, Value};
 
 use crate::schema::table::{Inline, Kind, Shape, Table, Type};
 
@@ -51,7 +51,7 @@ pub(super) fn open(body: &[u8]) -> Result<Unknown<'_>, String> {
 }
 
 /// Reads an object of a type.
-pub(super) fn object(ty: &'static Type, message: &[u8]) -> Result<Map<String, Value>, String> {
+pub(super) fn object(ty: &'static Type, message: &[u8]) -> Result<Map, String> {
     structure(ty, message, None, 0)
 }
 
@@ -59,12 +59,7 @@ pub(super) fn object(ty: &'static Type, message: &[u8]) -> Result<Map<String, Va
 const DEEPEST: usize = 100;
 
 /// Reads the fields of a struct; those of one that it embeds under a number of its own stand in a message of theirs.
-fn structure(
-    ty: &'static Type,
-    message: &[u8],
-    inline: Option<usize>,
-    depth: usize,
-) -> Result<Map<String, Value>, String> {
+fn structure(ty: &'static Type, message: &[u8], inline: Option<usize>, depth: usize) -> Result<Map, String> {
     if depth > DEEPEST {
         return Err("proto: the message is nested too deeply".to_owned());
     }
@@ -83,7 +78,7 @@ fn structure(
         let Some(field) = ty.fields.iter().find(own) else { return Ok(()) };
         match &field.shape.kind {
             Kind::List(element) => {
-                let list = out.entry(field.json).or_insert_with(|| Value::Array(Vec::new()));
+                let list = out.entry(field.json).or_insert_with(|| Value::Array(Vec::new().into()));
                 if let Value::Array(items) = list {
                     elements(element, wire, items, depth)?;
                 }
@@ -144,7 +139,7 @@ fn empty(shape: &Shape) -> Value {
     match shape.kind {
         Kind::String | Kind::Bytes | Kind::Quantity => Value::from(""),
         Kind::Struct(_) => Value::Object(Map::new()),
-        Kind::List(_) => Value::Array(Vec::new()),
+        Kind::List(_) => Value::Array(Vec::new().into()),
         _ => Value::Null,
     }
 }
@@ -205,7 +200,7 @@ fn scalar(shape: &'static Shape, wire: Wire<'_>, depth: usize) -> Result<Value, 
                 message,
                 |number, wire| if number == 1 { elements(element, wire, &mut items, depth) } else { Ok(()) },
             )?;
-            Value::Array(items)
+            Value::Array(items.into())
         }
         _ => return Err("proto: wrong wireType for a field".to_owned()),
     })
@@ -300,7 +295,7 @@ fn string(bytes: &[u8]) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The table of custom objects: the columns that a version declares, and what is in them.
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Object;
 use super::definition::{PrinterColumn, Version};

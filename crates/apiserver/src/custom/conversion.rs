@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::Object;
 use super::definition::Webhook;
@@ -53,7 +53,7 @@ pub fn convert(
         "request": {"uid": uid, "desiredAPIVersion": to, "objects": sent},
     });
     let failed = |why: String| format!("conversion webhook for {from} failed: {why}");
-    let config = serde_json::to_value(&webhook.client_config).map_err(|error| failed(error.to_string()))?;
+    let config = muster_tree::Value::of(&webhook.client_config).map_err(|error| failed(error.to_string()))?;
     let config = config.as_object().cloned().unwrap_or_default();
     let answer = caller.post(&config, review.to_string().into_bytes()).map_err(failed)?;
     let answer: Value = serde_json::from_slice(&answer).map_err(|error| failed(error.to_string()))?;
@@ -94,7 +94,7 @@ fn answered<'a>(answer: &'a Value, version: &str, uid: &str) -> Result<&'a [Valu
     }
     let result = &response["result"];
     match (text(result, "status"), text(result, "message")) {
-        ("Success", _) => Ok(response["convertedObjects"].as_array().map_or(&[], Vec::as_slice)),
+        ("Success", _) => Ok(response["convertedObjects"].as_array().map_or(&[], muster_tree::List::as_slice)),
         (status, "") => Err(format!("response.result.status was '{status}', not 'Success'")),
         (_, message) => Err(message.to_owned()),
     }
@@ -130,7 +130,7 @@ fn checked(original: &Object, converted: &Value, to: &str) -> Result<Object, (&'
             None => kept.remove(field),
         };
     }
-    out.insert("metadata".to_owned(), Value::Object(kept));
+    out.insert("metadata", Value::Object(kept));
     Ok(out)
 }
 

@@ -1,7 +1,7 @@
 //! Defaulting: what is absent gets its schema's default; a null that may not be one counts as absent. And what else a
 //! value becomes by being stored and read.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Object;
 use super::prune;
@@ -126,7 +126,7 @@ fn prune_below(schema: &mut props::Props, root: &Structural, at: &mut Vec<Step>)
 fn surround(value: Value, at: &[Step]) -> Value {
     at.iter().rev().fold(value, |value, step| match step {
         Step::Member(name) => Value::Object(Object::from_iter([(name.clone(), value)])),
-        Step::Element => Value::Array(vec![value]),
+        Step::Element => Value::Array(vec![value].into()),
     })
 }
 

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::columns::{self, Column};
 use super::conversion::{self, Caller};
@@ -198,7 +198,7 @@ impl Family {
             return conversion::convert(webhook, self.caller.as_ref(), &uid, objects, &api_version);
         }
         for object in objects {
-            object.insert("apiVersion".to_owned(), Value::from(api_version.as_str()));
+            object.insert("apiVersion", Value::from(api_version.as_str()));
         }
         Ok(())
     }

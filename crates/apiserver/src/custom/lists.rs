@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Object;
 use super::metadata::child;

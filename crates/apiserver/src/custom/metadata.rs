@@ -1,6 +1,6 @@
 //! The metadata of a custom object, and of the whole objects that may be inside one: read as `ObjectMeta` is read.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Object;
 use super::structural::Structural;
@@ -26,7 +26,7 @@ fn read_at(object: &mut Object, path: &str) -> Result<Vec<String>, String> {
     if metadata.get("creationTimestamp").is_some_and(Value::is_null) {
         metadata.remove("creationTimestamp");
     }
-    object.insert("metadata".to_owned(), Value::Object(metadata));
+    object.insert("metadata", Value::Object(metadata));
     let prefix = child(path, "metadata");
     Ok(complaints
         .iter()
@@ -100,7 +100,7 @@ pub fn drop_malformed(object: &mut Object) {
             kept.extend(field);
         }
     }
-    object.insert("metadata".to_owned(), Value::Object(kept));
+    object.insert("metadata", Value::Object(kept));
 }
 
 fn walk(value: &mut Value, schema: &Structural, path: &str, unknown: &mut Vec<String>) -> Result<(), FieldError> {
@@ -220,7 +220,7 @@ fn validate_embedded(object: &Object, path: &str, errors: &mut Errors) {
                 Err(why) => errors.push(FieldError::invalid(field, value, why)),
                 Ok((mut metadata, _)) => {
                     if metadata.get("name").and_then(Value::as_str).unwrap_or_default().is_empty() {
-                        metadata.insert("name".to_owned(), Value::from("fakename"));
+                        metadata.insert("name", Value::from("fakename"));
                     }
                     let namespaced = !metadata.get("namespace").and_then(Value::as_str).unwrap_or_default().is_empty();
                     let mut found = Errors::new();

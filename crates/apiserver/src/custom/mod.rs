@@ -27,4 +27,4 @@ pub mod structural;
 pub mod validate;
 
 /// A JSON object.
-pub type Object = serde_json::Map<String, serde_json::Value>;
+pub type Object = muster_tree::Map;

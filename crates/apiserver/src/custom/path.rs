@@ -1,6 +1,6 @@
 //! Paths into objects: the JSON paths of columns, scales and selectable fields, and the field paths of rules.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::structural::{Additional, Structural};
 use crate::schema::go;
@@ -370,7 +370,7 @@ fn passes(left: &[Step], test: &Option<(Operator, Operand)>, value: &Value) -> b
 pub fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Array(_) | Value::Object(_) => value.to_string(),
         other => go::sprint(other),
     }

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
+use muster_tree::{Number, Value};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Number, Value};
 
 /// A schema of a value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

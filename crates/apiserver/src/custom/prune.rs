@@ -1,6 +1,6 @@
 //! Pruning: fields that a schema does not know are dropped, and told.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Object;
 use super::structural::{Additional, Structural};

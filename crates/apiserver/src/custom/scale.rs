@@ -1,6 +1,6 @@
 //! The replicas of a custom object: a number and a text at paths that its definition names.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Object;
 use super::definition::Scale;

@@ -3,7 +3,7 @@
 //! It is made from a [`Props`] that validation has let through. Descriptions are not in it, and what few schemas have
 //! (bounds, alternatives, rules) is apart, so that a server with hundreds of definitions stays small.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::pattern::Pattern;
 use super::props::{Items, Props, PropsOrBool};

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Object;
 use super::formats;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use muster_tree::json;
 use redb::StorageBackend;
-use serde_json::json;
 
 use super::engine::{Contents, Engine};
 use super::{DiskError, Folder};
@@ -135,7 +135,7 @@ fn what_was_written_is_there_after_the_process_was_killed() {
     let (_, contents) = Memory::of(&memory.bytes()).open().expect("a whole file");
     assert_eq!(contents.stored.len(), 40);
     assert!(contents.version > 40, "versions that others may have seen are not given again: {}", contents.version);
-    let json: serde_json::Value = serde_json::from_slice(&contents.stored[3].json).expect("JSON");
+    let json: muster_tree::Value = serde_json::from_slice(&contents.stored[3].json).expect("JSON");
     let version = contents.stored[3].version.to_string();
     assert_eq!(
         (&json["metadata"]["resourceVersion"], json["text"].as_str()),

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 use tokio::time::Instant;
 
 use super::path::ResourcePath;
@@ -53,7 +53,7 @@ fn write_options(query: &Query) -> Object {
     let mut options = Object::new();
     let dry_run: Vec<&str> = query.all("dryRun").collect();
     if !dry_run.is_empty() {
-        options.insert("dryRun".to_owned(), json!(dry_run));
+        options.insert("dryRun", json!(dry_run));
     }
     for field in ["fieldManager", "fieldValidation"] {
         if let Some(value) = query.get(field).filter(|value| !value.is_empty()) {
@@ -92,8 +92,8 @@ pub(super) async fn in_time<T>(
 /// The options of a connection, by its query: what is sent to be admitted.
 pub(super) fn connection(kind: &str, query: &Query) -> Object {
     let mut options = Object::new();
-    options.insert("kind".to_owned(), json!(kind));
-    options.insert("apiVersion".to_owned(), json!("v1"));
+    options.insert("kind", json!(kind));
+    options.insert("apiVersion", json!("v1"));
     let fields: &[&str] = match kind {
         "PodExecOptions" => &["stdin", "stdout", "stderr", "tty", "container", "command"],
         "PodAttachOptions" => &["stdin", "stdout", "stderr", "tty", "container"],

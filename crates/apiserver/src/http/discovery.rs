@@ -1,7 +1,7 @@
 //! Discovery: which groups, versions and resources there are, aggregated and piece by piece (API-03).
 
 use http::{HeaderMap, Response};
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use super::body::Body;
 use super::negotiate::{self, Offer, Output};
@@ -78,8 +78,8 @@ pub fn groups(registry: &Registry, headers: &HeaderMap, query: &Query) -> Respon
 pub fn group(registry: &Registry, name: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
     let Some(mut group) = group_value(registry, name) else { return respond::no_such_page() };
     let mut out = Map::new();
-    out.insert("kind".to_owned(), json!("APIGroup"));
-    out.insert("apiVersion".to_owned(), json!("v1"));
+    out.insert("kind", json!("APIGroup"));
+    out.insert("apiVersion", json!("v1"));
     if let Some(members) = group.as_object_mut() {
         out.append(members);
     }
@@ -109,12 +109,12 @@ pub fn version(registry: &Registry, group: &str, version: &str, headers: &Header
         resources.extend(parts(resource).into_iter().map(|part| subresource_value(resource, part)));
     }
     let mut out = Map::new();
-    out.insert("kind".to_owned(), json!("APIResourceList"));
+    out.insert("kind", json!("APIResourceList"));
     if !group.is_empty() {
-        out.insert("apiVersion".to_owned(), json!("v1"));
+        out.insert("apiVersion", json!("v1"));
     }
-    out.insert("groupVersion".to_owned(), json!(api_version(group, version)));
-    out.insert("resources".to_owned(), Value::Array(resources));
+    out.insert("groupVersion", json!(api_version(group, version)));
+    out.insert("resources", Value::Array(resources.into()));
     legacy(headers, query, &Value::Object(out))
 }
 
@@ -306,7 +306,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         out["categories"] = json!(resource.categories);
     }
     if !parts.is_empty() {
-        out["subresources"] = Value::Array(parts);
+        out["subresources"] = Value::Array(parts.into());
     }
     out
 }

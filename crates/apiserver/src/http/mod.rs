@@ -450,11 +450,11 @@ impl Service {
     }
 
     fn other(&self, path: &[&str], parts: &Parts, query: &Query) -> Response<Body> {
-        let plain = |value: &serde_json::Value| {
+        let plain = |value: &muster_tree::Value| {
             respond::value(200, value, Output { format: Format::Json, pretty: true, transform: None })
         };
         match path {
-            [] => plain(&serde_json::json!({"paths": discovery::paths(&self.shared.registry)})),
+            [] => plain(&muster_tree::json!({"paths": discovery::paths(&self.shared.registry)})),
             ["version"] => match negotiate::check_route(&parts.headers, &["application/json"]) {
                 Ok(()) => plain(&crate::version::version()),
                 Err(error) => respond::error(&error, None),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::codec::{Format, openapi_v2};
 use crate::http::body::Body;
@@ -105,7 +105,7 @@ fn customs(registry: &Registry, catalogue: &Catalogue, only: Option<(&str, &str)
         let definition = registry.get(definitions, "", &custom.family().definition).ok()?.object();
         let versions = definition.get("spec")?.get("versions")?.as_array()?;
         let version = versions.iter().find(|version| version["name"] == *resource.version)?;
-        let paths = version["selectableFields"].as_array().map_or(&[][..], Vec::as_slice);
+        let paths = version["selectableFields"].as_array().map_or(&[][..], muster_tree::List::as_slice);
         Some(CustomSchema {
             group: resource.group.to_string(),
             version: resource.version.to_string(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response};
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::admission::{self, in_time};
 use super::body::Body;
@@ -421,7 +421,7 @@ impl Request<'_> {
             let message = "the namespace of the provided object does not match the namespace sent on the request";
             return Err(ApiError::bad_request(message));
         }
-        object.object_or_new("metadata").insert("namespace".to_owned(), Value::from(self.namespace()));
+        object.object_or_new("metadata").insert("namespace", Value::from(self.namespace()));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use super::aside::{LONG_LIST, aside};
 use super::body::{Body, Form};
@@ -239,7 +239,7 @@ fn shown_list(
         Some(Transform::PartialList(version)) => {
             let items: Vec<Value> = objects.map(|object| partial(&object, version)).collect();
             // Clients of the real server read this kind of list without items as null.
-            let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
+            let items = if items.is_empty() { Value::Null } else { Value::Array(items.into()) };
             json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": format!("meta.k8s.io/{version}"),
@@ -260,22 +260,22 @@ fn shown_list(
 #[must_use]
 pub fn partial(object: &Object, version: &str) -> Value {
     let mut out = Map::new();
-    out.insert("kind".to_owned(), json!("PartialObjectMetadata"));
-    out.insert("apiVersion".to_owned(), json!(format!("meta.k8s.io/{version}")));
-    out.insert("metadata".to_owned(), object.get("metadata").cloned().unwrap_or_else(|| json!({})));
+    out.insert("kind", json!("PartialObjectMetadata"));
+    out.insert("apiVersion", json!(format!("meta.k8s.io/{version}")));
+    out.insert("metadata", object.get("metadata").cloned().unwrap_or_else(|| json!({})));
     Value::Object(out)
 }
 
 fn list_metadata(version: Option<&Value>, token: Option<&str>, remaining: Option<usize>) -> Value {
     let mut metadata = Map::new();
     if let Some(version) = version {
-        metadata.insert("resourceVersion".to_owned(), version.clone());
+        metadata.insert("resourceVersion", version.clone());
     }
     if let Some(token) = token {
-        metadata.insert("continue".to_owned(), json!(token));
+        metadata.insert("continue", json!(token));
     }
     if let Some(remaining) = remaining {
-        metadata.insert("remainingItemCount".to_owned(), json!(remaining));
+        metadata.insert("remainingItemCount", json!(remaining));
     }
     Value::Object(metadata)
 }

@@ -1,7 +1,7 @@
 //! Tables: what kubectl prints (API-05).
 
 use muster_objects::time::Timestamp;
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use super::respond::partial;
 use crate::model::Object;
@@ -43,7 +43,7 @@ impl Include {
 #[must_use]
 pub fn row(served: &Served, object: &Object, include: Include, version: &str, now: Timestamp) -> Value {
     let mut row = Map::new();
-    row.insert("cells".to_owned(), Value::Array(served.kind.cells(object, now)));
+    row.insert("cells", Value::Array(served.kind.cells(object, now).into()));
     row.insert(
         "object".to_owned(),
         match include {
@@ -73,11 +73,11 @@ pub fn table(served: &Served, version: &str, metadata: Value, rows: Vec<Value>, 
         Value::Null
     };
     let mut table = Map::new();
-    table.insert("kind".to_owned(), json!("Table"));
-    table.insert("apiVersion".to_owned(), json!(format!("meta.k8s.io/{version}")));
-    table.insert("metadata".to_owned(), metadata);
-    table.insert("columnDefinitions".to_owned(), columns);
-    table.insert("rows".to_owned(), Value::Array(rows));
+    table.insert("kind", json!("Table"));
+    table.insert("apiVersion", json!(format!("meta.k8s.io/{version}")));
+    table.insert("metadata", metadata);
+    table.insert("columnDefinitions", columns);
+    table.insert("rows", Value::Array(rows.into()));
     Value::Object(table)
 }
 

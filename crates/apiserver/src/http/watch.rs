@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 
@@ -232,7 +232,7 @@ impl Watch {
                 if self.plain {
                     return Some(last);
                 }
-                let event: Map<String, Value> = serde_json::from_slice(&last.joined()).unwrap_or_default();
+                let event: Map = serde_json::from_slice(&last.joined()).unwrap_or_default();
                 let object = event.get("object").and_then(Value::as_object).cloned().unwrap_or_default();
                 Some(self.transformed_line("DELETED", &object).into())
             }
@@ -260,7 +260,7 @@ impl Watch {
         self.transformed_line(word, &entry.object()).into()
     }
 
-    fn transformed_line(&mut self, word: &str, object: &Map<String, Value>) -> Bytes {
+    fn transformed_line(&mut self, word: &str, object: &Map) -> Bytes {
         let served = &self.served;
         let mut read = None;
         if served.kind.custom().is_some() {

@@ -1,6 +1,6 @@
 //! APIService.
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::{Column, NAME_COLUMN, Object, Part, Resource, Row, Subresource, keep_metadata};
 use crate::model::{AGE_COLUMN, Fields as _, NameRule};
@@ -24,7 +24,7 @@ pub(super) fn kind() -> Row {
         },
         prepare: |part, object, old| match (part, old) {
             (Part::Main, None) => {
-                object.insert("status".to_owned(), json!({}));
+                object.insert("status", json!({}));
             }
             (Part::Main, Some(_)) => {}
             (_, old) => old.into_iter().for_each(|old| keep_metadata(object, old)),
@@ -39,7 +39,7 @@ pub(super) fn kind() -> Row {
                     "reason": "Local",
                     "message": "Local APIServices are always available",
                 });
-                object.insert("status".to_owned(), json!({"conditions": [condition]}));
+                object.insert("status", json!({"conditions": [condition]}));
             }
         },
         validate: |object, _, errors| apiservice::validate(object, errors),

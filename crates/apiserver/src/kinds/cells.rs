@@ -1,7 +1,7 @@
 //! The cells that several kinds' tables have in common.
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 pub use crate::model::column::since;
 use crate::model::{Column, Fields, Object, column, metadata};

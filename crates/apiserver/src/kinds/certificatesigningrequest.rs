@@ -1,7 +1,7 @@
 //! CertificateSigningRequest.
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Row;
 use crate::model::column::human_duration;

@@ -1,6 +1,6 @@
 //! ControllerRevision.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row};
 use crate::field::FieldError;

@@ -1,6 +1,6 @@
 //! CSINode, CSIDriver, CSIStorageCapacity and VolumeAttachment: what drivers of volumes keep in the API.
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Part, Resource, Row, Subresource, defaults, keep_metadata};
 use crate::model::fields::set_generation;
@@ -37,7 +37,7 @@ pub(super) fn driver() -> Row {
             spec.set_if_absent("storageCapacity", false);
             spec.set_if_absent("fsGroupPolicy", "ReadWriteOnceWithFSType");
             if spec.list("volumeLifecycleModes").is_empty() {
-                spec.insert("volumeLifecycleModes".to_owned(), json!(["Persistent"]));
+                spec.insert("volumeLifecycleModes", json!(["Persistent"]));
             }
             spec.set_if_absent("requiresRepublish", false);
             spec.set_if_absent("seLinuxMount", false);
@@ -126,7 +126,7 @@ pub(super) fn attachment() -> Row {
         },
         prepare: |part, attachment, old| match (part, old) {
             (Part::Main, None) => {
-                attachment.insert("status".to_owned(), json!({"attached": false}));
+                attachment.insert("status", json!({"attached": false}));
             }
             (Part::Main, Some(_)) => {}
             (_, old) => old.into_iter().for_each(|old| keep_metadata(attachment, old)),

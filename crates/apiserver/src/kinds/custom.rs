@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{Column, Kind, NAME_COLUMN, Object, Part, Resource, keep_generation};
 use crate::custom::family::{Family, Version};
@@ -185,11 +185,11 @@ impl Kind for CustomKind {
             object.clone_from(old);
             let own = object.object_or_new("metadata");
             match managed {
-                Some(managed) => own.insert("managedFields".to_owned(), managed),
+                Some(managed) => own.insert("managedFields", managed),
                 None => own.remove("managedFields"),
             };
             match status {
-                Some(status) => object.insert("status".to_owned(), status),
+                Some(status) => object.insert("status", status),
                 None => object.remove("status"),
             };
             return;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::{Column, Kind, NAME_COLUMN, Object, Part, Resource, keep_generation, raise_if_changed};
 use crate::custom::definition::{self, Definition, validate};
@@ -66,7 +66,7 @@ impl Kind for CustomResourceDefinition {
     }
     fn prepare_create(&self, object: &mut Object) {
         let status = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
-        object.insert("status".to_owned(), status);
+        object.insert("status", status);
         definition::note_storage_version(object);
         set_generation(object, 1);
     }

@@ -1,6 +1,6 @@
 //! Deployment.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Resource, Row, Subresource, cells, defaults, workload};
 use crate::model::{Fields as _, metadata};
@@ -87,7 +87,7 @@ fn prepare(part: Part, object: &mut Object, old: Option<&Object>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
     use crate::kinds::Kind as _;
@@ -133,7 +133,7 @@ mod tests {
             let once = object.clone();
             kind.default(&mut object);
             assert_eq!(object, once, "defaulting twice is defaulting once");
-            object.object_or_new("metadata").insert("namespace".to_owned(), "n".into());
+            object.object_or_new("metadata").insert("namespace", "n".into());
             assert_eq!(kind.validate_create(&object), [], "{}", vector["sent"]["metadata"]["name"]);
         }
     }

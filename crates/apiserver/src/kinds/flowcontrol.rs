@@ -1,7 +1,7 @@
 //! FlowSchema and PriorityLevelConfiguration. They are stored; requests are bounded by other means here. Those that every
 //! reference server has are there from the start and come back.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row, Subresource};
 use crate::model::{Fields as _, metadata};

@@ -1,6 +1,6 @@
 //! Ingress and IngressClass.
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Resource, Row, Subresource, cells};
 use crate::model::{Fields as _, metadata};
@@ -14,7 +14,7 @@ pub(super) fn kind() -> Row {
         counts_spec: true,
         prepare: |part, object, old| {
             if part == Part::Main && old.is_none() {
-                object.insert("status".to_owned(), json!({"loadBalancer": {}}));
+                object.insert("status", json!({"loadBalancer": {}}));
             }
         },
         validate: ingress::validate,

@@ -1,7 +1,7 @@
 //! Job.
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{
     AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Propagation, Resource, Row, Subresource, cells, defaults, workload,
@@ -139,7 +139,7 @@ fn canonicalize(object: &mut Object) {
     if let Some(labels) = labels {
         let meta = object.object_or_new("metadata");
         if meta.part("labels").is_empty() {
-            meta.insert("labels".to_owned(), labels);
+            meta.insert("labels", labels);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! LimitRange.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{Column, NAME_COLUMN, Object, Resource, Row, defaults};
 use crate::model::{CREATED_AT_COLUMN, Fields as _};

@@ -52,7 +52,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::FieldError;
 use crate::model::fields::set_generation;

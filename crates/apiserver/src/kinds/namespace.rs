@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::borrow::Cow;
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{
     AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, keep_generation,
@@ -46,13 +46,13 @@ impl Kind for Namespace {
     }
     fn prepare_create(&self, object: &mut Object) {
         name_label(object);
-        object.insert("status".to_owned(), json!({"phase": "Active"}));
+        object.insert("status", json!({"phase": "Active"}));
         let spec = object.object_or_new("spec");
         if spec.strings("finalizers").all(|f| f != "kubernetes") {
             match spec.get_mut("finalizers") {
                 Some(Value::Array(list)) => list.push("kubernetes".into()),
                 _ => {
-                    spec.insert("finalizers".to_owned(), json!(["kubernetes"]));
+                    spec.insert("finalizers", json!(["kubernetes"]));
                 }
             }
         }

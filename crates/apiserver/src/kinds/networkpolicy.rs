@@ -1,6 +1,6 @@
 //! NetworkPolicy.
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row, cells};
 use crate::model::Fields as _;
@@ -39,6 +39,6 @@ fn default(policy: &mut Object) {
     }
     if spec.list("policyTypes").is_empty() {
         let types = if spec.list("egress").is_empty() { json!(["Ingress"]) } else { json!(["Ingress", "Egress"]) };
-        spec.insert("policyTypes".to_owned(), types);
+        spec.insert("policyTypes", types);
     }
 }

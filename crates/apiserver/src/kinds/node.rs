@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{
     AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, defaults,
@@ -174,10 +174,10 @@ fn pod_cidrs(spec: &mut Object) {
     let first = spec.strings("podCIDRs").next().unwrap_or_default().to_owned();
     if one.is_empty() {
         if !first.is_empty() {
-            spec.insert("podCIDR".to_owned(), first.into());
+            spec.insert("podCIDR", first.into());
         }
     } else if one != first {
-        spec.insert("podCIDRs".to_owned(), Value::from(vec![one]));
+        spec.insert("podCIDRs", Value::from(vec![one]));
     }
 }
 
@@ -197,7 +197,7 @@ fn roles(object: &Object) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

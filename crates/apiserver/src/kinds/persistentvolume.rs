@@ -1,7 +1,7 @@
 //! PersistentVolume and PersistentVolumeClaim.
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Resource, Row, Subresource, cells, defaults};
 use crate::model::{Fields as _, metadata};
@@ -22,7 +22,7 @@ pub(super) fn kind() -> Row {
         },
         prepare: |part, object, old| {
             if part == Part::Main && old.is_none() {
-                object.insert("status".to_owned(), json!({"phase": "Pending"}));
+                object.insert("status", json!({"phase": "Pending"}));
             }
         },
         stamp,
@@ -115,7 +115,7 @@ pub(super) fn claim() -> Row {
                 return;
             }
             if old.is_none() {
-                object.insert("status".to_owned(), json!({"phase": "Pending"}));
+                object.insert("status", json!({"phase": "Pending"}));
             }
             let spec = object.object_or_new("spec");
             claim::drop_other_sources(spec, old.and_then(|old| old.object("spec")));

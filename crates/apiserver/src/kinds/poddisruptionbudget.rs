@@ -1,6 +1,6 @@
 //! PodDisruptionBudget.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row, Subresource, cells};
 use crate::model::Fields as _;

@@ -1,6 +1,6 @@
 //! ReplicaSet.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row, Subresource, cells, defaults, workload};
 use crate::model::Fields as _;

@@ -1,6 +1,6 @@
 //! ReplicationController.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{
     AGE_COLUMN, Column, NAME_COLUMN, Object, Propagation, Resource, Row, Subresource, cells, defaults, workload,
@@ -65,11 +65,11 @@ fn default(object: &mut Object) {
     let labels = spec.part("template").part("metadata").part("labels").clone();
     if !labels.is_empty() {
         if spec.part("selector").is_empty() {
-            spec.insert("selector".to_owned(), Value::Object(labels.clone()));
+            spec.insert("selector", Value::Object(labels.clone()));
         }
         let metadata = object.object_or_new("metadata");
         if metadata.part("labels").is_empty() {
-            metadata.insert("labels".to_owned(), Value::Object(labels));
+            metadata.insert("labels", Value::Object(labels));
         }
     }
     object.object_or_new("status").set_if_absent("replicas", 0);

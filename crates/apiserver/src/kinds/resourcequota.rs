@@ -2,6 +2,8 @@
 
 use muster_schema::quantity::Quantity;
 
+use muster_tree::Text;
+
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row, Subresource, defaults};
 use crate::model::Fields as _;
 use crate::validation::{Errors, quota};
@@ -40,7 +42,7 @@ fn shown(object: &Object, limits: bool) -> String {
     let status = object.part("status");
     let (hard, used) = (status.part("hard"), status.part("used"));
     let of = |list: &Object, name: &str| list.maybe_text(name).unwrap_or("0").to_owned();
-    let mut names: Vec<&String> = hard.keys().filter(|name| name.starts_with("limits.") == limits).collect();
+    let mut names: Vec<&Text> = hard.keys().filter(|name| name.starts_with("limits.") == limits).collect();
     names.sort_unstable();
     let each = names.into_iter().map(|name| format!("{name}: {}/{}", of(used, name), of(hard, name)));
     each.collect::<Vec<_>>().join(", ")

@@ -15,7 +15,7 @@
 use std::borrow::Cow;
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{Kind, keep_generation, raise_if_changed};
 use crate::field::FieldError;

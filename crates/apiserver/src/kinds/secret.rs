@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, NameRule, Object, Resource, Row};
 use crate::certificates::pair;

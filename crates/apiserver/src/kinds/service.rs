@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{
     AGE_COLUMN, Column, Kind, NAME_COLUMN, NameRule, Object, Part, Resource, Subresource, cells, keep_generation,
@@ -74,7 +74,7 @@ impl Kind for Service {
                 let config = spec.object("sessionAffinityConfig").and_then(|config| config.object("clientIP"));
                 if config.is_none_or(|config| !config.contains_key("timeoutSeconds")) {
                     let config = json!({"clientIP": {"timeoutSeconds": DEFAULT_AFFINITY_SECONDS}});
-                    spec.insert("sessionAffinityConfig".to_owned(), config);
+                    spec.insert("sessionAffinityConfig", config);
                 }
             }
             _ => {}
@@ -83,7 +83,7 @@ impl Kind for Service {
         for port in spec.items_mut("ports") {
             port.set_if_empty("protocol", "TCP");
             if port.get("targetPort").is_none_or(|target| *target == json!(0) || *target == json!("")) {
-                port.insert("targetPort".to_owned(), port.int("port").into());
+                port.insert("targetPort", port.int("port").into());
             }
         }
         if is_reached_from_outside(spec) {
@@ -107,7 +107,7 @@ impl Kind for Service {
         NameRule::Label
     }
     fn prepare_create(&self, object: &mut Object) {
-        object.insert("status".to_owned(), json!({"loadBalancer": {}}));
+        object.insert("status", json!({"loadBalancer": {}}));
         drop_traffic_policy(object);
     }
     fn prepare_update(&self, part: Part, object: &mut Object, old: &Object) {
@@ -119,7 +119,7 @@ impl Kind for Service {
                 let empty = Object::new();
                 drop_other_types(object.object_or_new("spec"), old.object("spec").unwrap_or(&empty));
                 if object.object("spec").is_some_and(|spec| spec.text("type") != "LoadBalancer") {
-                    object.object_or_new("status").insert("loadBalancer".to_owned(), json!({}));
+                    object.object_or_new("status").insert("loadBalancer", json!({}));
                 }
                 drop_traffic_policy(object);
             }

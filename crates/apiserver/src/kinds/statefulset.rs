@@ -41,7 +41,7 @@ fn default(object: &mut Object) {
     spec.set_if_empty("podManagementPolicy", "OrderedReady");
     let strategy = spec.object_or_new("updateStrategy");
     if strategy.text("type").is_empty() {
-        strategy.insert("type".to_owned(), "RollingUpdate".into());
+        strategy.insert("type", "RollingUpdate".into());
         strategy.set_if_absent("rollingUpdate", Object::new());
     }
     if strategy.text("type") == "RollingUpdate"
@@ -56,8 +56,8 @@ fn default(object: &mut Object) {
     spec.set_if_absent("revisionHistoryLimit", 10);
     defaults::template(spec, "template");
     for claim in spec.items_mut("volumeClaimTemplates") {
-        claim.insert("apiVersion".to_owned(), "v1".into());
-        claim.insert("kind".to_owned(), "PersistentVolumeClaim".into());
+        claim.insert("apiVersion", "v1".into());
+        claim.insert("kind", "PersistentVolumeClaim".into());
         defaults::claim_spec(claim.object_or_new("spec"));
         claim.object_or_new("status").set_if_empty("phase", "Pending");
     }

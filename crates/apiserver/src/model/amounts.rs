@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::IntoIter;
 
 use muster_schema::quantity::Quantity;
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 
 /// A resource list.
 #[derive(Debug, Clone, Default)]
@@ -13,12 +13,12 @@ pub struct ResourceList(BTreeMap<String, Quantity>);
 impl ResourceList {
     /// Reads a resource list of an object.
     #[must_use]
-    pub fn read(list: Option<&Map<String, Value>>) -> Self {
+    pub fn read(list: Option<&Map>) -> Self {
         let quantity = |value: &Value| match value {
             Value::String(text) => Quantity::of(text),
             other => Quantity::of(&other.to_string()),
         };
-        list.into_iter().flatten().map(|(name, value)| (name.clone(), quantity(value))).collect()
+        list.into_iter().flatten().map(|(name, value)| (name.to_string(), quantity(value))).collect()
     }
 
     /// The same count of each of several resources.
@@ -98,8 +98,8 @@ impl ResourceList {
 
     /// As it stands in an object.
     #[must_use]
-    pub fn to_json(&self) -> Map<String, Value> {
-        self.0.iter().map(|(name, amount)| (name.clone(), amount.to_string().into())).collect()
+    pub fn to_json(&self) -> Map {
+        self.0.iter().map(|(name, amount)| (name, amount.to_string())).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Columns of a kind's table, and how their cells come about (API-05).
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::fields::{Fields as _, metadata};
 use super::{Name, Object};

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
+use muster_tree::{List, Map, Value};
 
-static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+static EMPTY: LazyLock<Map> = LazyLock::new(Map::new);
 
 /// Access to the fields of a decoded object. The schema has already made every field the type that the
 /// kind declares, so a field of another type reads as absent.
@@ -22,9 +22,9 @@ pub trait Fields {
     /// A boolean field; `None` where absent.
     fn maybe_flag(&self, name: &str) -> Option<bool>;
     /// An object field.
-    fn object(&self, name: &str) -> Option<&Map<String, Value>>;
+    fn object(&self, name: &str) -> Option<&Map>;
     /// An object field; an empty object where absent.
-    fn part(&self, name: &str) -> &Map<String, Value>;
+    fn part(&self, name: &str) -> &Map;
     /// A list field; empty where absent.
     fn list(&self, name: &str) -> &[Value];
     /// The objects of a list field.
@@ -34,9 +34,9 @@ pub trait Fields {
     /// The entries of a map field whose values are strings.
     fn pairs(&self, name: &str) -> Pairs<'_>;
     /// An object field, to change.
-    fn object_mut(&mut self, name: &str) -> Option<&mut Map<String, Value>>;
+    fn object_mut(&mut self, name: &str) -> Option<&mut Map>;
     /// An object field, to change; made where absent.
-    fn object_or_new(&mut self, name: &str) -> &mut Map<String, Value>;
+    fn object_or_new(&mut self, name: &str) -> &mut Map;
     /// The objects of a list field, to change.
     fn items_mut(&mut self, name: &str) -> ItemsMut<'_>;
     /// Sets a field where it is absent.
@@ -44,10 +44,10 @@ pub trait Fields {
     /// Sets a string field where it is absent or empty.
     fn set_if_empty(&mut self, name: &str, value: &str);
     /// Replaces a field by another object's, or removes it where that has none.
-    fn carry(&mut self, name: &str, from: &Map<String, Value>);
+    fn carry(&mut self, name: &str, from: &Map);
 }
 
-impl Fields for Map<String, Value> {
+impl Fields for Map {
     fn text(&self, name: &str) -> &str {
         self.maybe_text(name).unwrap_or_default()
     }
@@ -66,14 +66,14 @@ impl Fields for Map<String, Value> {
     fn maybe_flag(&self, name: &str) -> Option<bool> {
         self.get(name).and_then(Value::as_bool)
     }
-    fn object(&self, name: &str) -> Option<&Map<String, Value>> {
+    fn object(&self, name: &str) -> Option<&Map> {
         self.get(name).and_then(Value::as_object)
     }
-    fn part(&self, name: &str) -> &Map<String, Value> {
+    fn part(&self, name: &str) -> &Map {
         self.object(name).unwrap_or(&EMPTY)
     }
     fn list(&self, name: &str) -> &[Value] {
-        self.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        self.get(name).and_then(Value::as_array).map_or(&[], List::as_slice)
     }
     fn items(&self, name: &str) -> Items<'_> {
         Items(self.list(name).iter())
@@ -84,10 +84,10 @@ impl Fields for Map<String, Value> {
     fn pairs(&self, name: &str) -> Pairs<'_> {
         Pairs(self.object(name).map(Map::iter))
     }
-    fn object_mut(&mut self, name: &str) -> Option<&mut Map<String, Value>> {
+    fn object_mut(&mut self, name: &str) -> Option<&mut Map> {
         self.get_mut(name).and_then(Value::as_object_mut)
     }
-    fn object_or_new(&mut self, name: &str) -> &mut Map<String, Value> {
+    fn object_or_new(&mut self, name: &str) -> &mut Map {
         let slot = self.entry(name).or_insert_with(|| Value::Object(Map::new()));
         if !slot.is_object() {
             *slot = Value::Object(Map::new());
@@ -95,7 +95,7 @@ impl Fields for Map<String, Value> {
         slot.as_object_mut().expect("it was made an object on the line above")
     }
     fn items_mut(&mut self, name: &str) -> ItemsMut<'_> {
-        let list: &mut [Value] = self.get_mut(name).and_then(Value::as_array_mut).map_or(&mut [], Vec::as_mut_slice);
+        let list: &mut [Value] = self.get_mut(name).and_then(Value::as_array_mut).map_or(&mut [], List::as_mut_slice);
         ItemsMut(list.iter_mut())
     }
     fn set_if_absent(&mut self, name: &str, value: impl Into<Value>) {
@@ -108,7 +108,7 @@ impl Fields for Map<String, Value> {
             self.insert(name.to_owned(), Value::from(value));
         }
     }
-    fn carry(&mut self, name: &str, from: &Map<String, Value>) {
+    fn carry(&mut self, name: &str, from: &Map) {
         match from.get(name) {
             Some(value) => {
                 if self.get(name) != Some(value) {
@@ -127,7 +127,7 @@ impl Fields for Map<String, Value> {
 pub struct Items<'a>(std::slice::Iter<'a, Value>);
 
 impl<'a> Iterator for Items<'a> {
-    type Item = &'a Map<String, Value>;
+    type Item = &'a Map;
     fn next(&mut self) -> Option<Self::Item> {
         self.0.by_ref().find_map(Value::as_object)
     }
@@ -149,7 +149,7 @@ impl<'a> Iterator for Strings<'a> {
 
 /// The string entries of a map, by key.
 #[derive(Debug, Clone)]
-pub struct Pairs<'a>(Option<serde_json::map::Iter<'a>>);
+pub struct Pairs<'a>(Option<muster_tree::Iter<'a>>);
 
 impl<'a> Iterator for Pairs<'a> {
     type Item = (&'a str, &'a str);
@@ -163,18 +163,18 @@ impl<'a> Iterator for Pairs<'a> {
 pub struct ItemsMut<'a>(std::slice::IterMut<'a, Value>);
 
 impl<'a> Iterator for ItemsMut<'a> {
-    type Item = &'a mut Map<String, Value>;
+    type Item = &'a mut Map;
     fn next(&mut self) -> Option<Self::Item> {
         self.0.by_ref().find_map(Value::as_object_mut)
     }
 }
 
 /// The object's metadata.
-pub fn metadata(object: &Map<String, Value>) -> &Map<String, Value> {
+pub fn metadata(object: &Map) -> &Map {
     object.part("metadata")
 }
 
 /// Sets `metadata.generation`.
-pub fn set_generation(object: &mut Map<String, Value>, generation: i64) {
-    object.object_or_new("metadata").insert("generation".to_owned(), generation.into());
+pub fn set_generation(object: &mut Map, generation: i64) {
+    object.object_or_new("metadata").insert("generation", generation.into());
 }

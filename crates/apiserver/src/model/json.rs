@@ -1,18 +1,13 @@
-//! JSON as Go's `encoding/json` writes it. The difference to Rust's is in floats: a whole one has no fraction, and only
-//! one that is very large or very small has an exponent.
+//! JSON as Go's `encoding/json` writes answers: with its floats, and safe inside HTML.
 
 use std::io::{self, Write};
 
+use muster_tree::float;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-use super::float;
-
-/// A way to write JSON, with Go's floats; and with its strings, where they are for HTML as well.
-struct Go<F> {
-    layout: F,
-    for_html: bool,
-}
+/// A way to write JSON.
+struct Go<F>(F);
 
 /// What Go escapes so that JSON may stand inside HTML.
 const HTML: [(char, &str); 5] =
@@ -26,7 +21,7 @@ fn first_of_html(text: &str) -> Option<(usize, (char, &'static str))> {
 macro_rules! same_as_inner {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
         fn $name<W: ?Sized + Write>(&mut self, to: &mut W, $($argument: $type),*) -> io::Result<()> {
-            self.layout.$name(to, $($argument),*)
+            self.0.$name(to, $($argument),*)
         }
     )*};
 }
@@ -39,7 +34,7 @@ impl<F: Formatter> Formatter for Go<F> {
     }
     fn write_string_fragment<W: ?Sized + Write>(&mut self, to: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
-        while let Some((at, (plain, escaped))) = self.for_html.then(|| first_of_html(rest)).flatten() {
+        while let Some((at, (plain, escaped))) = first_of_html(rest) {
             to.write_all(&rest.as_bytes()[..at])?;
             to.write_all(escaped.as_bytes())?;
             rest = &rest[at + plain.len_utf8()..];
@@ -59,27 +54,18 @@ impl<F: Formatter> Formatter for Go<F> {
     }
 }
 
-/// Adds a value to a text.
-pub fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    // A tree of plain values serialises, and writing into memory cannot fail.
-    let _ = value.serialize(&mut Serializer::with_formatter(out, Go { layout: CompactFormatter, for_html: false }));
-}
-
-/// As [`write()`], but safe inside HTML, as Go writes answers; over several lines where they are to be read.
+/// Adds a value to a text; over several lines where it is to be read.
 pub fn write_for_html<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T, pretty: bool) {
-    let for_html = true;
+    // A tree of plain values serialises, and writing into memory cannot fail.
     let _ = match pretty {
-        true => {
-            let layout = PrettyFormatter::new();
-            value.serialize(&mut Serializer::with_formatter(out, Go { layout, for_html }))
-        }
-        false => value.serialize(&mut Serializer::with_formatter(out, Go { layout: CompactFormatter, for_html })),
+        true => value.serialize(&mut Serializer::with_formatter(out, Go(PrettyFormatter::new()))),
+        false => value.serialize(&mut Serializer::with_formatter(out, Go(CompactFormatter))),
     };
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 
@@ -87,7 +73,7 @@ mod tests {
     #[test]
     fn floats_are_written_as_go_writes_them() {
         let mut out = Vec::new();
-        write(&mut out, &json!([-0.0, {"a": 1e20}, 1.0]));
+        write_for_html(&mut out, &json!([-0.0, {"a": 1e20}, 1.0]), false);
         assert_eq!(String::from_utf8_lossy(&out), r#"[0,{"a":100000000000000000000},1]"#);
         let mut out = Vec::new();
         write_for_html(&mut out, &json!({"a": [1.0, 2]}), true);
@@ -95,12 +81,10 @@ mod tests {
     }
 
     #[test]
-    fn what_html_would_read_is_escaped_where_it_is_asked_for() {
+    fn what_html_would_read_is_escaped() {
         let text = "a<b>&amp;\u{2028}\u{2029}\"";
-        let (mut plain, mut escaped) = (Vec::new(), Vec::new());
-        write(&mut plain, text);
+        let mut escaped = Vec::new();
         write_for_html(&mut escaped, text, false);
-        assert_eq!(String::from_utf8_lossy(&plain), "\"a<b>&amp;\u{2028}\u{2029}\\\"\"");
         assert_eq!(String::from_utf8_lossy(&escaped), r#""a\u003cb\u003e\u0026amp;\u2028\u2029\"""#);
     }
 

@@ -4,7 +4,6 @@
 pub mod amounts;
 pub mod column;
 pub mod fields;
-pub mod float;
 pub mod groups;
 pub mod json;
 pub mod pod;
@@ -12,11 +11,10 @@ pub mod qos;
 pub mod resource;
 pub mod service;
 pub mod subresource;
-pub mod tree;
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use muster_tree::Map;
 
 pub use amounts::ResourceList;
 pub use column::{AGE_COLUMN, CREATED_AT_COLUMN, Cell, Column, NAME_COLUMN};
@@ -25,7 +23,7 @@ pub use resource::Resource;
 pub use subresource::Subresource;
 
 /// A JSON object.
-pub type Object = Map<String, Value>;
+pub type Object = Map;
 
 /// A name that is part of the program, or came with a CustomResourceDefinition.
 pub type Name = Cow<'static, str>;

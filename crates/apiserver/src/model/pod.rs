@@ -1,6 +1,6 @@
 //! What several parts read off a pod's spec.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{Fields as _, Object, ResourceList};
 

@@ -47,7 +47,7 @@ fn add(into: &mut BTreeMap<&'static str, Quantity>, resources: Option<&Object>, 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use muster_tree::{Value, json};
 
     use super::*;
 

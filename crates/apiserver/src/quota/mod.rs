@@ -183,7 +183,7 @@ fn of_claim(claim: &Object) -> ResourceList {
         .and_then(|annotations| annotations.maybe_text("volume.beta.kubernetes.io/storage-class"))
         .unwrap_or(spec.text("storageClassName"));
     let mut usage = ResourceList::default();
-    usage.insert("count/persistentvolumeclaims".to_owned(), one());
+    usage.insert("count/persistentvolumeclaims".to_string(), one());
     let mut put = |name: &str, amount: Quantity| {
         if !class.is_empty() {
             usage.insert(format!("{class}{BY_STORAGE_CLASS}{name}"), amount.clone());

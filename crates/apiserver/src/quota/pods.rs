@@ -54,7 +54,7 @@ pub(super) fn usage(pod: &Object, now: Timestamp) -> ResourceList {
     if !is_charged(pod, now) {
         return usage;
     }
-    usage.insert("pods".to_owned(), one());
+    usage.insert("pods".to_string(), one());
     let mut put = |name: String, amount: &Quantity| usage.insert(name, amount.clone());
     for (name, amount) in of_pod(pod, Amounts::Requests).iter() {
         if matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with(HUGE_PAGES) {

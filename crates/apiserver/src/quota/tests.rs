@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{Catalogue, Registry};
 use crate::kinds::apiregistration::{GROUP, PLURAL};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::options::{FieldValidation, WriteOptions};
 use super::update::{Update, check_name};
@@ -158,8 +158,8 @@ impl Registry {
         let Resource { group, version, .. } = from.resource();
         let tree = Value::Object(object.clone());
         let (mut object, _) = from_unstructured(group, version, kind, tree, Validation::Ignore).ok()?;
-        object.insert("apiVersion".to_owned(), Value::from(from.api_version()));
-        object.insert("kind".to_owned(), Value::from(kind));
+        object.insert("apiVersion", Value::from(from.api_version()));
+        object.insert("kind", Value::from(kind));
         from.kind.to_stored(&mut object);
         to.kind.to_served(&mut object);
         Some(object).filter(|object| object.text("apiVersion") == to.api_version())

@@ -1,6 +1,6 @@
 //! What a certificate signing request gets from the server: who asks.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{Registry, Served};
 use crate::access::User;

@@ -1,6 +1,6 @@
 //! ComponentStatus: what the server was told of the programs beside it.
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::Registry;
 

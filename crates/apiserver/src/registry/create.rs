@@ -1,6 +1,6 @@
 //! Creating an object.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::options::WriteOptions;
 use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::options::DeleteOptions;
 use super::{Answer, Registry, Served, in_time, set_metadata};
@@ -141,7 +141,7 @@ impl Registry {
             let others = known.iter().filter(|(other, k)| *other != name && k.group == definition.spec.group);
             let taken: Taken<'_> = others.map(|(_, known)| &known.accepted).collect();
             if let Some((names, said)) = accept(definition, &taken) {
-                let names = serde_json::to_value(names).unwrap_or_default();
+                let names = muster_tree::Value::of(&names).unwrap_or_default();
                 at = self.say(definitions, looked, Some(names), &said);
                 continue;
             }
@@ -225,7 +225,7 @@ impl Registry {
         let Looked { entry, object, mut definition } = looked;
         let mut next = object.clone();
         if let Some(names) = names {
-            next.object_or_new("status").insert("acceptedNames".to_owned(), names);
+            next.object_or_new("status").insert("acceptedNames", names);
         }
         let now = self.now_text();
         said.iter().for_each(|condition| conditions::set(&mut next, condition, &now));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::list::Page;
 use super::options::{DeleteOptions, ListOptions};
@@ -260,7 +260,7 @@ impl Registry {
         let option = set_by_kind(served, entry, &object, options);
         admission.delete(self, served, entry, option, warnings).await?;
         set_metadata(&mut object, "deletionTimestamp", Some(Value::from(self.now_text())));
-        object.object_or_new("status").insert("phase".to_owned(), Value::from("Terminating"));
+        object.object_or_new("status").insert("phase", Value::from("Terminating"));
         let propagation = effective(options);
         let mut finalizers: Vec<String> = metadata(&object).strings("finalizers").map(str::to_owned).collect();
         for (finalizer, policy) in [(ORPHAN, Propagation::Orphan), (FOREGROUND, Propagation::Foreground)] {

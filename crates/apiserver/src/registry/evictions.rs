@@ -1,6 +1,6 @@
 //! Evicting a pod: deleting it if its disruption budget allows (API-27).
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::options::{DeleteOptions, ListOptions, WriteOptions};
 use super::pods::set_condition;
@@ -124,7 +124,7 @@ impl Registry {
             let mut budget = live.clone();
             let status = budget.object_or_new("status");
             let left = status.int("disruptionsAllowed") - 1;
-            status.insert("disruptionsAllowed".to_owned(), left.into());
+            status.insert("disruptionsAllowed", left.into());
             if left == 0 {
                 let observed = status.int("observedGeneration");
                 set_disallowed(status, observed, &now);

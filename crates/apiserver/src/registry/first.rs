@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::options::WriteOptions;
 use super::settings::Settings;

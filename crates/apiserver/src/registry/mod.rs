@@ -39,7 +39,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use muster_objects::time::Timestamp;
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 
 use crate::access::authorizer::{self, Authorizer};
 use crate::access::escalation::{self, Write};
@@ -451,7 +451,7 @@ fn set_metadata(object: &mut Object, key: &str, value: Option<Value>) {
     let metadata = object.object_or_new("metadata");
     match value {
         Some(value) => {
-            metadata.insert(key.to_owned(), value);
+            metadata.insert(key, value);
         }
         None => {
             metadata.remove(key);
@@ -494,7 +494,7 @@ fn deduplicate_owners(object: &mut Object, late: bool, warnings: &mut Vec<String
             kept.push(owner);
         }
     }
-    *owners = kept;
+    *owners = kept.into();
     if !twice.is_empty() {
         let uids = twice.join(", ");
         warnings.push(if late {

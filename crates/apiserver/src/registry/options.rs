@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::access::User;
 use crate::field::{FieldError, Shown};

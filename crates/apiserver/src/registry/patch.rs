@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use muster_tree::{Text, Value};
 
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Update;
@@ -99,7 +99,7 @@ pub fn apply(
     let (object, strict) = match patch.kind {
         PatchType::Json => {
             let (operations, mut strict) = read(patch.body, Shape::JsonPatch, validation)?;
-            let operations = operations.as_array().map_or(&[][..], Vec::as_slice);
+            let operations = operations.as_array().map_or(&[][..], muster_tree::List::as_slice);
             let count = operations.len();
             if count > MOST_OPERATIONS {
                 return Err(ApiError::too_large_because(&format!(
@@ -170,7 +170,7 @@ fn refuse_strict(validation: FieldValidation, strict: &[String], shown: impl Fn(
 /// A patch without what it says: the names at its top, and those in its metadata.
 fn outline(patch: &Object) -> Object {
     let names = |members: &Object| members.keys().map(|key| (key.clone(), Value::Null)).collect();
-    let of = |(key, value): (&String, &Value)| match value {
+    let of = |(key, value): (&Text, &Value)| match value {
         Value::Object(metadata) if key == "metadata" => (key.clone(), Value::Object(names(metadata))),
         _ => (key.clone(), Value::Null),
     };
@@ -193,7 +193,7 @@ fn is_about_managers(patch: &Object) -> bool {
 
 /// The part of an object that a merging patch is about.
 fn touched_part(live: &Object, patch: &Object) -> Object {
-    let copied = |(key, value): (&String, &Value)| (key.clone(), value.clone());
+    let copied = |(key, value): (&Text, &Value)| (key.clone(), value.clone());
     let whole = is_about_managers(patch);
     live.iter()
         .filter(|(key, _)| is_about(patch, key))
@@ -218,7 +218,7 @@ fn put_back(object: &mut Object, live: &Object, patch: &Object) {
         && let Some(Value::Object(metadata)) = object.get_mut("metadata")
         && let Some(managers) = live.get("metadata").and_then(|m| m.get("managedFields"))
     {
-        metadata.insert("managedFields".to_owned(), managers.clone());
+        metadata.insert("managedFields", managers.clone());
     }
 }
 
@@ -269,7 +269,7 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
             }
             strict.extend(duplicates.into_iter().map(|d| format!("json patch {d}")));
         }
-        (Shape::JsonPatch, Value::Null) => return Ok((Value::Array(Vec::new()), strict)),
+        (Shape::JsonPatch, Value::Null) => return Ok((Value::Array(Vec::new().into()), strict)),
         (Shape::JsonPatch, other) => {
             return Err(refuse(format!(
                 "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",

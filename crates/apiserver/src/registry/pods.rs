@@ -1,6 +1,6 @@
 //! What only pods have: binding and a log. Eviction has a file of its own.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::options::WriteOptions;
 use super::{Registry, Served, in_time};
@@ -68,7 +68,7 @@ impl Registry {
             if !spec.list("schedulingGates").is_empty() {
                 return Err(conflict(&format!("pod {name} has non-empty .spec.schedulingGates")));
             }
-            spec.insert("nodeName".to_owned(), Value::from(text("name")));
+            spec.insert("nodeName", Value::from(text("name")));
             for map in ["annotations", "labels"] {
                 if let Some(pairs) = meta.object(map).filter(|pairs| !pairs.is_empty()) {
                     let into = pod.object_or_new("metadata").object_or_new(map);

@@ -1,6 +1,6 @@
 //! The `/scale` of an object: an `autoscaling/v1` Scale over its replicas (API-15).
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::options::WriteOptions;
 use super::patch::{Patch, apply};
@@ -68,11 +68,11 @@ impl Registry {
             if let Some(path) = path
                 && scale::number(live, path).map_err(ApiError::plain)?.is_none()
             {
-                present.object_or_new("spec").insert("replicas".to_owned(), Value::from(UNSET));
+                present.object_or_new("spec").insert("replicas", Value::from(UNSET));
             }
             let shared = shared_entries(live, &fields_of(path));
             if !shared.is_empty() {
-                set_metadata(&mut present, "managedFields", Some(Value::Array(shared)));
+                set_metadata(&mut present, "managedFields", Some(Value::Array(shared.into())));
             }
             let mut scale = match new {
                 NewScale::Whole(scale) => (*scale).clone(),
@@ -88,7 +88,7 @@ impl Registry {
             }
             let mut next = live.clone();
             let entries = carried_entries(served, live, &scale);
-            set_metadata(&mut next, "managedFields", (!entries.is_empty()).then_some(Value::Array(entries)));
+            set_metadata(&mut next, "managedFields", (!entries.is_empty()).then_some(Value::Array(entries.into())));
             let replicas = scale.object("spec").map_or(0, |spec| spec.int("replicas"));
             match path {
                 Some(path) if replicas == UNSET => {
@@ -97,7 +97,7 @@ impl Registry {
                 }
                 Some(path) => scale::set(&mut next, path, replicas).map_err(ApiError::plain)?,
                 None => {
-                    next.object_or_new("spec").insert("replicas".to_owned(), Value::from(replicas));
+                    next.object_or_new("spec").insert("replicas", Value::from(replicas));
                 }
             }
             let version = metadata(&scale).maybe_text("resourceVersion").filter(|version| !version.is_empty());
@@ -200,12 +200,12 @@ fn entry_for(entry: &Value, api_version: &str, timed: bool, fields: Value) -> Va
     let mut out = Object::new();
     for key in ["manager", "operation", "subresource", "time"] {
         if let Some(value) = entry.get(key).filter(|_| timed || key != "time") {
-            out.insert(key.to_owned(), value.clone());
+            out.insert(key, value.clone());
         }
     }
-    out.insert("apiVersion".to_owned(), Value::from(api_version));
-    out.insert("fieldsType".to_owned(), Value::from("FieldsV1"));
-    out.insert("fieldsV1".to_owned(), fields);
+    out.insert("apiVersion", Value::from(api_version));
+    out.insert("fieldsType", Value::from("FieldsV1"));
+    out.insert("fieldsV1", fields);
     Value::Object(out)
 }
 
@@ -262,7 +262,7 @@ pub(crate) fn scale_of(served: &Served, object: &Object) -> Result<Object, Strin
     let mut meta = Object::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = from.get(key) {
-            meta.insert(key.to_owned(), value.clone());
+            meta.insert(key, value.clone());
         }
     }
     let own = served.kind.custom().and_then(|custom| custom.version().scale.as_ref());
@@ -281,19 +281,19 @@ pub(crate) fn scale_of(served: &Served, object: &Object) -> Result<Object, Strin
     };
     let mut spec = Object::new();
     if wanted != 0 {
-        spec.insert("replicas".to_owned(), json!(wanted));
+        spec.insert("replicas", json!(wanted));
     }
     let mut status = Object::new();
-    status.insert("replicas".to_owned(), json!(present));
+    status.insert("replicas", json!(present));
     let selector = served.kind.scale_selector(object);
     if !selector.is_empty() {
-        status.insert("selector".to_owned(), Value::from(selector));
+        status.insert("selector", Value::from(selector));
     }
     let mut scale = Object::new();
-    scale.insert("kind".to_owned(), json!("Scale"));
-    scale.insert("apiVersion".to_owned(), json!("autoscaling/v1"));
-    scale.insert("metadata".to_owned(), Value::Object(meta));
-    scale.insert("spec".to_owned(), Value::Object(spec));
-    scale.insert("status".to_owned(), Value::Object(status));
+    scale.insert("kind", json!("Scale"));
+    scale.insert("apiVersion", json!("autoscaling/v1"));
+    scale.insert("metadata", Value::Object(meta));
+    scale.insert("spec", Value::Object(spec));
+    scale.insert("status", Value::Object(status));
     Ok(scale)
 }

@@ -1,6 +1,6 @@
 //! Changing an object: by a whole new one, or by anything else that makes a new one from the old.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::options::WriteOptions;
 use super::{

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use serde_json::{Map, Number, Value};
+use muster_tree::{Map, Number, Value};
 
 use super::scan::{self, Cursor};
 use super::table::{Shape, Table};
@@ -224,9 +224,9 @@ impl<'a> Untyped<'a> {
                     self.path.truncate(length);
                     more = self.cursor.another();
                 }
-                Value::Array(out)
+                Value::Array(out.into())
             }
-            b'"' => Value::String(self.cursor.string().into_owned()),
+            b'"' => Value::String(self.cursor.string().into_owned().into()),
             b't' | b'f' => Value::Bool(self.cursor.raw() == b"true"),
             b'n' => {
                 self.cursor.raw();
@@ -390,8 +390,8 @@ fn decode_as(target: &Gvk<'_>, json: &[u8], validation: Validation) -> Result<(O
         }
         return Err(Failure { message: unknown_conversion(&actual, target), gvk: found() });
     }
-    object.insert("apiVersion".to_owned(), Value::String(target.api_version()));
-    object.insert("kind".to_owned(), Value::String(target.kind.to_string()));
+    object.insert("apiVersion", Value::String(target.api_version().into()));
+    object.insert("kind", Value::String(target.kind.to_string().into()));
     Ok((object, decoder.strict_errors))
 }
 

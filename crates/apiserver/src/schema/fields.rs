@@ -4,10 +4,10 @@
 //! of a set, `i:0` of any list; an empty object means that the path itself is in the set, an object
 //! with `.` that it is and something below it as well. (Contract: API-13.)
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Text, Value};
 
 /// A set of field paths; a node's children.
-pub(super) type Set = Map<String, Value>;
+pub(super) type Set = Map;
 
 /// The path itself, beside paths below it.
 const SELF: &str = ".";
@@ -29,7 +29,7 @@ pub(super) fn open(node: &Value) -> (bool, Option<&Set>) {
 }
 
 /// The path elements of a level, without the mark of the path itself.
-pub(super) fn elements(set: &Set) -> impl Iterator<Item = (&String, &Value)> {
+pub(super) fn elements(set: &Set) -> impl Iterator<Item = (&Text, &Value)> {
     set.iter().filter(|(path, _)| *path != SELF)
 }
 
@@ -125,9 +125,9 @@ pub(super) fn canonical(sent: &Value) -> Option<Set> {
         let below = canonical(node)?;
         let (kind, rest) = path.split_once(':')?;
         let path = match kind {
-            "f" => path.clone(),
+            "f" => path.to_string(),
             "k" => {
-                let key: Map<String, Value> = serde_json::from_str(rest).ok()?;
+                let key: Map = serde_json::from_str(rest).ok()?;
                 element_key(key.into_iter().collect())
             }
             "v" => format!("v:{}", serde_json::from_str::<Value>(rest).ok()?),
@@ -140,14 +140,14 @@ pub(super) fn canonical(sent: &Value) -> Option<Set> {
 }
 
 /// The path element of a keyed list's element.
-pub(super) fn element_key(mut keys: Vec<(String, Value)>) -> String {
+pub(super) fn element_key(mut keys: Vec<(Text, Value)>) -> String {
     keys.sort_by(|a, b| a.0.cmp(&b.0));
     let mut out = "k:{".to_owned();
     for (at, (name, value)) in keys.iter().enumerate() {
         if at > 0 {
             out.push(',');
         }
-        out.push_str(&Value::String(name.clone()).to_string());
+        out.push_str(&Value::String(name.clone().into()).to_string());
         out.push(':');
         out.push_str(&value.to_string());
     }
@@ -157,8 +157,8 @@ pub(super) fn element_key(mut keys: Vec<(String, Value)>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use muster_tree::json;
     use proptest::prelude::*;
-    use serde_json::json;
 
     use super::*;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Text, Value};
 
 use super::Object;
 use super::table::{Kind, Table, Type, TypeId};
-use crate::model::float;
+use muster_tree::float;
 
 /// A JSON tree as Go's `%v` prints it: `map[a:1 b:[x y] c:<nil>]`.
 #[must_use]
@@ -36,7 +36,7 @@ fn print(value: &Value, out: &mut String) {
         }
         Value::Object(entries) => {
             out.push_str("map[");
-            let mut keys: Vec<&String> = entries.keys().collect();
+            let mut keys: Vec<&Text> = entries.keys().collect();
             keys.sort();
             for (at, key) in keys.into_iter().enumerate() {
                 if at > 0 {
@@ -285,7 +285,7 @@ impl Printer<'_> {
         self.out.push('{');
         self.depth += 1;
         let mut first = true;
-        let sorted: BTreeMap<&String, &Value> = entries.iter().collect();
+        let sorted: BTreeMap<&Text, &Value> = entries.iter().collect();
         for (name, value) in sorted {
             self.key(&mut first, name);
             print(self, value);
@@ -323,7 +323,7 @@ pub fn quote(s: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

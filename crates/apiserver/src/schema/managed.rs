@@ -7,7 +7,7 @@
 //! it. The rules are those of apimachinery's `managedfields` over structured-merge-diff. (Contract: API-13.)
 
 use muster_objects::time::Timestamp;
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 
 use super::Object;
 use super::fields::{self, Set};
@@ -75,16 +75,16 @@ pub fn update(
                 api_version: &api_version,
                 subresource,
             };
-            let time = Value::String(now.to_string());
+            let time = Value::String(now.to_string().into());
             match entries.iter_mut().find(|e| Owner::of(e) == own) {
                 Some(entry) => {
                     match entry.get_mut("fieldsV1") {
                         Some(Value::Object(fields)) => fields::union(fields, &changed),
                         _ => {
-                            entry.insert("fieldsV1".to_owned(), Value::Object(changed));
+                            entry.insert("fieldsV1", Value::Object(changed));
                         }
                     }
-                    entry.insert("time".to_owned(), time);
+                    entry.insert("time", time);
                 }
                 None => entries.push(own.entry(changed, time)),
             }
@@ -96,7 +96,7 @@ pub fn update(
     if !entries.is_empty() {
         let written = entries.into_iter().map(Value::Object).collect();
         if let Some(Value::Object(metadata)) = new.get_mut("metadata") {
-            metadata.insert("managedFields".to_owned(), Value::Array(written));
+            metadata.insert("managedFields", Value::Array(written));
         }
     }
 }
@@ -150,7 +150,7 @@ impl<'a> Owner<'a> {
 
     /// The text that identifies a manager; the reference sorts by it.
     fn identifier(self) -> String {
-        let quoted = |text: &str| Value::String(text.to_owned()).to_string();
+        let quoted = |text: &str| Value::from(text).to_string();
         let mut out = format!("{{\"manager\":{},\"operation\":{}", quoted(self.manager), quoted(self.operation));
         if self.operation != "Apply" {
             out.push_str(&format!(",\"apiVersion\":{}", quoted(self.api_version)));
@@ -164,15 +164,15 @@ impl<'a> Owner<'a> {
 
     fn entry(self, fields: Set, time: Value) -> Object {
         let mut out = Map::new();
-        out.insert("apiVersion".to_owned(), Value::String(self.api_version.to_owned()));
-        out.insert("fieldsType".to_owned(), Value::String("FieldsV1".to_owned()));
-        out.insert("fieldsV1".to_owned(), Value::Object(fields));
-        out.insert("manager".to_owned(), Value::String(self.manager.to_owned()));
-        out.insert("operation".to_owned(), Value::String(self.operation.to_owned()));
+        out.insert("apiVersion", Value::from(self.api_version));
+        out.insert("fieldsType", Value::from("FieldsV1"));
+        out.insert("fieldsV1", Value::Object(fields));
+        out.insert("manager", Value::from(self.manager));
+        out.insert("operation", Value::from(self.operation));
         if !self.subresource.is_empty() {
-            out.insert("subresource".to_owned(), Value::String(self.subresource.to_owned()));
+            out.insert("subresource", Value::from(self.subresource));
         }
-        out.insert("time".to_owned(), time);
+        out.insert("time", time);
         out
     }
 }
@@ -303,10 +303,10 @@ fn fold_ancient(entries: &mut Vec<Object>) {
                 {
                     fields::union(into, fields);
                 }
-                bucket.insert("manager".to_owned(), Value::String(ANCIENT.to_owned()));
+                bucket.insert("manager", Value::from(ANCIENT));
                 bucket.remove("subresource");
                 match entry.remove("time") {
-                    Some(time) => bucket.insert("time".to_owned(), time),
+                    Some(time) => bucket.insert("time", time),
                     None => bucket.remove("time"),
                 };
                 left -= 1;

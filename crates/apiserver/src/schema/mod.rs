@@ -35,7 +35,7 @@ use crate::model::{Model, Object};
 
 /// A field of a kind with nothing in it, as Go writes it: the status of a new object.
 #[must_use]
-pub fn zero_field(model: &Model<'_>, field: &str) -> serde_json::Value {
+pub fn zero_field(model: &Model<'_>, field: &str) -> muster_tree::Value {
     let table = table::Table::get();
     let id = table.kind(model.group, model.version, model.kind);
     id.and_then(|id| table.ty(id).field(field)).map(|field| normal::zero(&field.shape)).unwrap_or_default()
@@ -46,9 +46,9 @@ pub fn zero_field(model: &Model<'_>, field: &str) -> serde_json::Value {
 pub fn zero(model: &Model<'_>) -> Object {
     let id = table::Table::get().kind(model.group, model.version, model.kind);
     let mut object = Object::new();
-    object.insert("kind".to_owned(), model.kind.into());
-    object.insert("apiVersion".to_owned(), crate::model::api_version(model.group, model.version).into());
-    object.insert("metadata".to_owned(), Object::new().into());
+    object.insert("kind", model.kind.into());
+    object.insert("apiVersion", crate::model::api_version(model.group, model.version).into());
+    object.insert("metadata", Object::new().into());
     object.extend(id.map(normal::zero_struct).unwrap_or_default());
     object
 }

@@ -1,6 +1,6 @@
 //! The form in which Go writes values: what it leaves out, what it adds, how it spells them.
 
-use serde_json::{Map, Number, Value};
+use muster_tree::{Map, Number, Text, Value};
 
 use super::Object;
 use super::quantity::Quantity;
@@ -10,7 +10,7 @@ use super::table::{Field, Kind, Shape, Table, Type, TypeId};
 pub(super) fn quantity(raw: &[u8]) -> Result<Value, String> {
     let text = String::from_utf8_lossy(raw);
     let inner = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(&text);
-    Quantity::parse(inner.trim()).map(|q| Value::String(q.to_string())).map_err(|e| e.to_string())
+    Quantity::parse(inner.trim()).map(|q| Value::String(q.to_string().into())).map_err(|e| e.to_string())
 }
 
 /// A float as Go writes it: without a fraction where it has none.
@@ -92,7 +92,7 @@ const TOLD_FROM_NONE: [(&str, &str); 5] = [
 ];
 
 /// Puts a field's value into an object of a type, unless Go would leave it out.
-pub(super) fn put(out: &mut impl Extend<(String, Value)>, ty: &Type, field: &Field, value: Option<Value>) {
+pub(super) fn put(out: &mut impl Extend<(Text, Value)>, ty: &Type, field: &Field, value: Option<Value>) {
     let Some(value) = value else { return };
     if !field.pointer {
         let none = is_empty(&value) && !TOLD_FROM_NONE.contains(&(ty.go, field.json));
@@ -101,11 +101,11 @@ pub(super) fn put(out: &mut impl Extend<(String, Value)>, ty: &Type, field: &Fie
         }
         // Storage does not tell an empty list from none.
         if none && matches!(field.shape.kind, Kind::List(_) | Kind::Map(_)) {
-            out.extend([(field.json.to_owned(), Value::Null)]);
+            out.extend([(Text::const_new(field.json), Value::Null)]);
             return;
         }
     }
-    out.extend([(field.json.to_owned(), value)]);
+    out.extend([(Text::const_new(field.json), value)]);
 }
 
 /// Adds the fields that Go writes even when they are empty.
@@ -113,7 +113,7 @@ pub(super) fn finish(out: &mut Object, id: TypeId) {
     for field in Table::get().ty(id).always() {
         if !out.contains_key(field.json) {
             let value = if field.pointer { Value::Null } else { zero(&field.shape) };
-            out.insert(field.json.to_owned(), value);
+            out.insert(Text::const_new(field.json), value);
         }
     }
 }
@@ -133,10 +133,10 @@ fn is_empty(value: &Value) -> bool {
 /// What Go writes for the empty value of a type.
 pub(super) fn zero(shape: &Shape) -> Value {
     match &shape.kind {
-        Kind::String => Value::String(String::new()),
+        Kind::String => Value::String(String::new().into()),
         Kind::Int32 | Kind::Int64 | Kind::Float | Kind::IntOrString => Value::from(0),
         Kind::Bool => Value::Bool(false),
-        Kind::Quantity => Value::String("0".to_owned()),
+        Kind::Quantity => Value::from("0"),
         Kind::Struct(id) => Value::Object(zero_struct(*id)),
         Kind::Bytes
         | Kind::Time

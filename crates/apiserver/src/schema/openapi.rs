@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use super::table::{Field, Kind, Shape, Table, Topology, Type, TypeId};
 use crate::model::Resource;
@@ -190,11 +190,11 @@ impl Schemas {
     }
 
     /// A reference stands alone in version 3; what is said beside it goes beside an `allOf`.
-    fn wrap(&self, schema: &mut Map<String, Value>) {
+    fn wrap(&self, schema: &mut Map) {
         if self.three
             && let Some(reference) = schema.remove("$ref")
         {
-            schema.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+            schema.insert("allOf", json!([{ "$ref": reference }]));
         }
     }
 
@@ -230,13 +230,13 @@ impl Schemas {
             };
             out.insert(code.to_string(), json!({ "description": words, "content": content }));
         }
-        out.insert("401".to_owned(), json!({ "description": "Unauthorized" }));
+        out.insert("401", json!({ "description": "Unauthorized" }));
         Value::Object(out)
     }
 
     /// Every schema that was referred to, and what those refer to.
     fn finish(mut self, served: &[(&str, &str)]) -> Value {
-        let mut out: Map<String, Value> = std::mem::take(&mut self.custom).into_iter().collect();
+        let mut out: Map = std::mem::take(&mut self.custom).into_iter().collect();
         while let Some(id) = self.queue.pop() {
             let ty = Table::get().ty(id);
             let schema = self.schema(ty, served);
@@ -245,9 +245,9 @@ impl Schemas {
         Value::Object(out)
     }
 
-    fn describe(&self, line: usize, out: &mut Map<String, Value>) {
+    fn describe(&self, line: usize, out: &mut Map) {
         if let Some(text) = self.prose.get(line).filter(|t| !t.is_empty()) {
-            out.insert("description".to_owned(), Value::String(text.clone()));
+            out.insert("description", Value::String(text.clone().into()));
         }
     }
 
@@ -272,25 +272,25 @@ impl Schemas {
             // Any value, as far as OpenAPI can say.
             return Value::Object(out);
         }
-        out.insert("type".to_owned(), json!("object"));
+        out.insert("type", json!("object"));
         let mut properties = Map::new();
         for (at, field) in ty.fields.iter().enumerate() {
             properties.insert(field.json.to_owned(), self.property(field, ty.prose + 1 + at));
         }
         if !properties.is_empty() {
-            out.insert("properties".to_owned(), Value::Object(properties));
+            out.insert("properties", Value::Object(properties));
         }
         let required: Vec<&str> = ty.fields.iter().filter(|f| f.required).map(|f| f.json).collect();
         if !required.is_empty() {
-            out.insert("required".to_owned(), json!(required));
+            out.insert("required", json!(required));
         }
         if ty.atomic {
-            out.insert("x-kubernetes-map-type".to_owned(), json!("atomic"));
+            out.insert("x-kubernetes-map-type", json!("atomic"));
         }
         union(ty, &mut out);
         let kinds = kinds_of(ty, served);
         if !kinds.is_empty() {
-            out.insert("x-kubernetes-group-version-kind".to_owned(), Value::Array(kinds));
+            out.insert("x-kubernetes-group-version-kind", Value::Array(kinds.into()));
         }
         Value::Object(out)
     }
@@ -303,13 +303,13 @@ impl Schemas {
         if self.three
             && let Some(default) = default(field)
         {
-            out.insert("default".to_owned(), default);
+            out.insert("default", default);
         }
         if !field.patch_strategy.is_empty() {
-            out.insert("x-kubernetes-patch-strategy".to_owned(), json!(field.patch_strategy));
+            out.insert("x-kubernetes-patch-strategy", json!(field.patch_strategy));
         }
         if !field.merge_key.is_empty() {
-            out.insert("x-kubernetes-patch-merge-key".to_owned(), json!(field.merge_key));
+            out.insert("x-kubernetes-patch-merge-key", json!(field.merge_key));
         }
         let list = matches!(field.shape.kind, Kind::List(_) | Kind::Bytes);
         let (name, value) = match field.topology {
@@ -324,20 +324,20 @@ impl Schemas {
             out.insert(name.to_owned(), json!(value));
         }
         if !field.list_keys.is_empty() {
-            out.insert("x-kubernetes-list-map-keys".to_owned(), json!(field.list_keys));
+            out.insert("x-kubernetes-list-map-keys", json!(field.list_keys));
         }
         match out.get_mut("allOf").map(|all| all[0].take()) {
             // Nothing is said beside it.
             Some(reference) if out.len() == 1 => reference,
             Some(reference) => {
-                out.insert("allOf".to_owned(), json!([reference]));
+                out.insert("allOf", json!([reference]));
                 Value::Object(out)
             }
             None => Value::Object(out),
         }
     }
 
-    fn shape(&mut self, shape: &Shape) -> Map<String, Value> {
+    fn shape(&mut self, shape: &Shape) -> Map {
         let special = |go: &str| match go {
             "Quantity" => "io.k8s.apimachinery.pkg.api.resource.Quantity",
             "IntOrString" => "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
@@ -391,32 +391,32 @@ fn default(field: &Field) -> Option<Value> {
 }
 
 /// The values of an enumeration, or of a list or a map of such; the description says what they mean.
-fn enumerate(field: &Field, out: &mut Map<String, Value>) {
+fn enumerate(field: &Field, out: &mut Map) {
     let Some(values) = field.markers.split(';').find_map(|m| m.strip_prefix("enum=")) else { return };
     let values: Vec<&str> = values.split(',').collect();
     let within =
         ["items", "additionalProperties"].into_iter().find(|name| out.get(*name).is_some_and(Value::is_object));
     match within.and_then(|name| out.get_mut(name)) {
-        Some(Value::Object(below)) => below.insert("enum".to_owned(), json!(values)),
-        _ => out.insert("enum".to_owned(), json!(values)),
+        Some(Value::Object(below)) => below.insert("enum", json!(values)),
+        _ => out.insert("enum", json!(values)),
     };
 }
 
 /// `x-kubernetes-unions`, where the type is one and says which field decides.
-fn union(ty: &Type, out: &mut Map<String, Value>) {
+fn union(ty: &Type, out: &mut Map) {
     if !ty.markers.split(';').any(|m| m == "union") {
         return;
     }
     let deciding = |f: &&Field| f.markers.split(';').any(|m| m.starts_with("unionDiscriminator"));
     if let Some(discriminator) = ty.fields.iter().find(deciding) {
-        let members: Map<String, Value> = ty
+        let members: Map = ty
             .fields
             .iter()
             .filter(|f| f.json != discriminator.json)
             .map(|f| (f.json.to_owned(), json!(f.go)))
             .collect();
         let union = json!([{ "discriminator": discriminator.json, "fields-to-discriminateBy": members }]);
-        out.insert("x-kubernetes-unions".to_owned(), union);
+        out.insert("x-kubernetes-unions", union);
     }
 }
 

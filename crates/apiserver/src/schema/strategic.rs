@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Text, Value};
 
 use super::Object;
 use super::go::sprint;
@@ -180,14 +180,14 @@ fn merge_map(mut original: Object, patch: &mut Object, schema: Schema<'_>) -> Ou
     }
     retain_keys(&mut original, patch)?;
     set_order(&mut original, patch, schema)?;
-    let keys: Vec<String> = patch.keys().cloned().collect();
+    let keys: Vec<Text> = patch.keys().cloned().collect();
     for key in keys {
         let Some(value) = patch.get_mut(&key) else { continue };
         let deleting = key.starts_with(DELETE_FROM_LIST);
         let key = if deleting {
             without_prefix(&key, DELETE_FROM_LIST, "invalid patch format of primitive list")?.to_owned()
         } else {
-            key
+            key.to_string()
         };
         if value.is_null() {
             original.remove(&key);
@@ -217,8 +217,8 @@ fn merge_map(mut original: Object, patch: &mut Object, schema: Schema<'_>) -> Ou
             }
             (Value::Array(before), Value::Array(change)) => {
                 let (inner, field) = schema.list(&key)?;
-                let merged = merge_lists(before, change, inner, field, deleting)?;
-                original.insert(key, Value::Array(merged));
+                let merged = merge_lists(before.into(), change, inner, field, deleting)?;
+                original.insert(key, Value::Array(merged.into()));
             }
             _ => {
                 original.insert(key, value.clone());
@@ -280,7 +280,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Outcome<()> {
 /// Merges and orders the lists that the patch gives an order for.
 fn set_order(original: &mut Object, patch: &mut Object, schema: Schema<'_>) -> Outcome<()> {
     let bad = "invalid patch format of setElementOrder list";
-    let directives: Vec<String> = patch.keys().filter(|k| k.starts_with(SET_ORDER)).cloned().collect();
+    let directives: Vec<Text> = patch.keys().filter(|k| k.starts_with(SET_ORDER)).cloned().collect();
     for directive in directives {
         let Some(order) = patch.remove(&directive) else { continue };
         let order = array(order)?;
@@ -301,7 +301,7 @@ fn set_order(original: &mut Object, patch: &mut Object, schema: Schema<'_>) -> O
         let maps = element_type(&[&before, change.as_deref().unwrap_or_default()])? == "map[string]interface {}";
         let (mine, others) = partition(merged, &order, merge_key)?;
         let sorted = in_order(mine, others, &order, &before, if maps { merge_key } else { "" }, maps)?;
-        original.insert(key.to_owned(), Value::Array(sorted));
+        original.insert(key, Value::Array(sorted.into()));
         patch.remove(key);
     }
     Ok(())
@@ -326,7 +326,7 @@ fn same_type(a: &Value, b: &Value) -> bool {
 
 fn array(value: Value) -> Outcome<Vec<Value>> {
     match value {
-        Value::Array(items) => Ok(items),
+        Value::Array(items) => Ok(items.into()),
         other => Err(wrong_type("[]interface {}", &other)),
     }
 }
@@ -355,7 +355,7 @@ fn sprint_map(entries: &Object) -> String {
 /// A value as Go's `%s` prints it.
 fn string_verb(value: &Value) -> String {
     match value {
-        Value::String(s) => s.clone(),
+        Value::String(s) => s.to_string(),
         Value::Null => "%!s(<nil>)".to_owned(),
         other => format!("%!s({}={})", dynamic_type(other), sprint(other)),
     }

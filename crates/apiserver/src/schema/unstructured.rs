@@ -4,7 +4,7 @@
 //! converter, whose errors are its own and poorer ones. The result is in the same form as
 //! [`super::decode`]'s. (Contract: API-06, API-12.)
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 
 use super::decode::{self, DecodeError, Validation};
 use super::table::{Kind, Shape, Table, TypeId};
@@ -66,7 +66,7 @@ impl Converter {
             (Kind::Quantity, value) => normal::quantity(value.to_string().as_bytes()),
             (Kind::Time | Kind::MicroTime, Value::String(text)) => {
                 let time = time::canonical(&text, matches!(shape.kind, Kind::MicroTime))?;
-                Ok(time.map_or(Value::Null, Value::String))
+                Ok(time.map_or(Value::Null, Value::from))
             }
             (Kind::Time | Kind::MicroTime, value) => Err(wrong(&value, "string")),
             (Kind::IntOrString, value @ Value::String(_)) => Ok(value),
@@ -80,7 +80,7 @@ impl Converter {
             (Kind::Fields | Kind::Raw | Kind::Json, value) => Ok(value),
             (Kind::Either(_), value) => decode::read_as(shape, value.to_string().as_bytes()),
             (Kind::Bytes, Value::String(text)) => {
-                normal::base64(&text).map(Value::String).map_err(|e| format!("error decoding from json: {e}"))
+                normal::base64(&text).map(Value::from).map_err(|e| format!("error decoding from json: {e}"))
             }
             (Kind::Struct(id), Value::Object(object)) => self.structure(*id, object).map(Value::Object),
             (Kind::Struct(_), value) => Err(format!("cannot restore struct from: {}", kind(&value))),
@@ -102,7 +102,7 @@ impl Converter {
                     out.push(self.value(inner, item)?);
                     self.path.truncate(depth);
                 }
-                Ok(Value::Array(out))
+                Ok(Value::Array(out.into()))
             }
             (Kind::List(_) | Kind::Bytes, value) => Err(format!("cannot restore slice from {}", kind(&value))),
             (Kind::String, _) => Err("unrecognized type: string".to_owned()),
@@ -143,7 +143,7 @@ impl Converter {
     }
 }
 
-fn integer(number: &serde_json::Number, shape: &Shape) -> Result<i64, String> {
+fn integer(number: &muster_tree::Number, shape: &Shape) -> Result<i64, String> {
     if let Some(n) = number.as_i64() {
         return Ok(n);
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
-use serde_json::{Map, Number, Value};
+use muster_tree::{Map, Number, Value};
 
 use super::decode::DEEPEST;
 use super::normal::float;
@@ -80,8 +80,8 @@ impl Node {
             Self::Int(n) => integer(n),
             Self::Float(f) if f.is_finite() => float(f),
             Self::Float(f) => return Err(format!("json: unsupported value: {}", infinite(f))),
-            Self::String(s) => Value::String(s),
-            Self::Merge => Value::String("<<".to_owned()),
+            Self::String(s) => Value::String(s.into()),
+            Self::Merge => Value::from("<<"),
             Self::List(items) => {
                 let items = items.into_iter().map(|item| item.into_json_at(depth + 1));
                 Value::Array(items.collect::<Result<_, _>>()?)

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Buf as _, Bytes};
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 
 use super::ResourceId;
 use super::text::{Dictionaries, Text};
 use super::watch::EventKind;
-use crate::model::{json, tree};
 
 /// An object's labels, sorted by key.
 pub type LabelSet = Arc<[(Box<str>, Box<str>)]>;
@@ -131,14 +130,8 @@ impl Entry {
 
     /// The object as a tree, for a write to change.
     #[must_use]
-    pub fn object(&self) -> Map<String, Value> {
-        // The bytes were made by `Draft::new` from a map, so they parse as one; by the second reader where they
-        // are too deep for the first.
-        let json = self.json().joined();
-        tree::read(&json).unwrap_or_else(|| match crate::schema::read_json(&json) {
-            Ok(Value::Object(object)) => object,
-            _ => Map::new(),
-        })
+    pub fn object(&self) -> Map {
+        Map::stored(&self.json().joined(), "metadata")
     }
 
     /// The same state as the last one, under the version of its deletion.
@@ -284,7 +277,7 @@ impl Draft {
     /// Serialises an object. `fields` are the values for field selectors, each ended by a zero byte; `previous` is
     /// the version that this one replaces, whose unchanged parts are shared.
     #[must_use]
-    pub fn new(object: &Map<String, Value>, fields: String, previous: Option<&Entry>) -> Self {
+    pub fn new(object: &Map, fields: String, previous: Option<&Entry>) -> Self {
         let metadata = object.get("metadata").and_then(Value::as_object);
         let text = |key: &str| metadata.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or_default();
         let labels = label_set(metadata, previous);
@@ -377,7 +370,7 @@ pub fn line(word: &str, object: &[u8]) -> Bytes {
     Bytes::from(out)
 }
 
-fn label_set(metadata: Option<&Map<String, Value>>, previous: Option<&Entry>) -> LabelSet {
+fn label_set(metadata: Option<&Map>, previous: Option<&Entry>) -> LabelSet {
     let labels = metadata.and_then(|m| m.get("labels")).and_then(Value::as_object);
     let mut pairs: Vec<(&str, &str)> =
         labels.into_iter().flatten().filter_map(|(k, v)| Some((k.as_str(), v.as_str()?))).collect();
@@ -407,7 +400,7 @@ struct Written {
 }
 
 /// Writes the object.
-fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> Written {
+fn write_object(out: &mut Vec<u8>, object: &Map) -> Written {
     out.push(b'{');
     for key in ["kind", "apiVersion"] {
         if let Some(value) = object.get(key) {
@@ -454,9 +447,9 @@ fn write_object(out: &mut Vec<u8>, object: &Map<String, Value>) -> Written {
 
 /// Writes `"key":value,`.
 fn member(out: &mut Vec<u8>, key: &str, value: &Value) {
-    json::write(out, key);
+    muster_tree::write_text(out, key);
     out.push(b':');
-    json::write(out, value);
+    value.write(out);
     out.push(b',');
 }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use muster_tree::{Map, Value, json};
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
 use super::{
     Common, Cursor, Draft, Entry, Event, EventKind, Fallen, Of, Range, Refused, ResourceId, Retention, Storage,
@@ -17,7 +17,7 @@ use super::{
 const PODS: ResourceId = ResourceId(0);
 const OTHERS: ResourceId = ResourceId(1);
 
-fn object(namespace: &str, name: &str, value: u8) -> Map<String, Value> {
+fn object(namespace: &str, name: &str, value: u8) -> Map {
     let object = json!({
         "kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": name, "namespace": namespace, "uid": "u", "labels": {"value": value.to_string()}},

@@ -88,7 +88,7 @@ pub fn validate_status(service: &Object, errors: &mut Errors) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use muster_tree::{Value, json};
 
     use super::*;
 

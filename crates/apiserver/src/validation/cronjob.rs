@@ -102,7 +102,7 @@ fn validate_template(template: &Object, before: Option<&Object>, errors: &mut Er
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 
@@ -146,7 +146,7 @@ mod tests {
             }
             json!({"metadata": {"name": "c"}, "spec": spec})
         };
-        let of_schedule = |new: &serde_json::Value, old: Option<&serde_json::Value>| -> Vec<String> {
+        let of_schedule = |new: &muster_tree::Value, old: Option<&muster_tree::Value>| -> Vec<String> {
             let mut errors = Errors::new();
             validate(new.as_object().expect("object"), old.and_then(|o| o.as_object()), &mut errors);
             errors.iter().filter(|e| e.field == "spec.schedule").map(|e| e.detail.clone()).collect()

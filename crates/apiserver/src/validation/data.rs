@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::FieldError;
 use crate::model::{
@@ -146,7 +146,7 @@ pub fn decoded_len(base64: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Deployments (API-17).
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::FieldError;
 use crate::model::{Object, fields::Fields};
@@ -83,7 +83,7 @@ pub fn validate_status(object: &Object, old: &Object, errors: &mut Errors) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

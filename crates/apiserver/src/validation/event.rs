@@ -1,6 +1,6 @@
 //! Events, as core/v1 and as events.k8s.io/v1 ask for them (API-17, API-26).
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::{FieldError, Shown};
 use crate::model::{
@@ -126,7 +126,7 @@ fn validate_series(event: &Object, errors: &mut Errors) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! FlowSchemas and PriorityLevelConfigurations (API-25).
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::{FieldError, Shown};
 use crate::model::{Fields as _, Object, metadata};
@@ -343,7 +343,7 @@ pub fn validate_status(object: &Object, errors: &mut Errors) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -260,7 +260,7 @@ pub fn validate_class(class: &Object, old: Option<&Object>, errors: &mut Errors)
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use muster_tree::{Value, json};
 
     use super::*;
 

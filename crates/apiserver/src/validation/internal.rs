@@ -1,6 +1,6 @@
 //! How the reference prints its own structures, where its messages show them.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::Shown;
 use crate::model::Object;

@@ -1,6 +1,6 @@
 //! Numbers that may also be percentages, as Deployments and disruption budgets have them.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::FieldError;
 

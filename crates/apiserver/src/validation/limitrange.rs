@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::field::{FieldError, Shown};
-use crate::model::float;
 use crate::model::{Fields as _, Object};
 use muster_schema::quantity::Quantity;
+use muster_tree::float;
 
 use super::pod::resources::{
     is_huge_page_resource, is_native_resource, validate_container_resource_name, validate_resource_name,
@@ -155,7 +155,7 @@ pub fn go_float(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use muster_tree::{Value, json};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Metadata's rules that are common to all kinds (API-14, API-17).
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::{FieldError, Shown, go_quote};
 use crate::model::{NameRule, Object, fields::Fields};
@@ -296,7 +296,7 @@ fn validate_managed_fields(meta: &Object, errors: &mut Errors) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

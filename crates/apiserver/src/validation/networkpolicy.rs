@@ -1,6 +1,6 @@
 //! Network policies (API-17).
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::FieldError;
 use crate::model::{Fields as _, Object};
@@ -170,7 +170,7 @@ pub fn warnings(policy: &Object) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

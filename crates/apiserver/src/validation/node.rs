@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::{FieldError, Shown};
 use crate::model::{Object, fields::Fields};
@@ -135,7 +135,7 @@ fn validate_resources(node: &Object, errors: &mut Errors) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

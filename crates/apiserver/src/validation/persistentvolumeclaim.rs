@@ -1,6 +1,6 @@
 //! Claims of persistent volumes (API-17).
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::field::FieldError;
 use crate::model::{Fields as _, Object, metadata};
@@ -65,7 +65,7 @@ fn validate_change(claim: &Object, old: &Object, spec: &Object, before: &Object,
     if status(claim, "phase") == Some(Value::from("Bound")) {
         if let Some(requests) = new.object_mut("resources").and_then(|r| r.object_mut("requests")) {
             // Upstream writes a zero where there was none.
-            requests.insert("storage".to_owned(), storage(before).unwrap_or_else(|| json!("0")));
+            requests.insert("storage", storage(before).unwrap_or_else(|| json!("0")));
         }
         new.carry("volumeAttributesClassName", before);
     }
@@ -111,11 +111,11 @@ pub fn normalize_sources(spec: &mut Object) {
     match (spec.object("dataSource"), spec.object("dataSourceRef")) {
         (Some(source), None) => {
             let reference = copied(source);
-            spec.insert("dataSourceRef".to_owned(), Value::Object(reference));
+            spec.insert("dataSourceRef", Value::Object(reference));
         }
         (None, Some(reference)) if reference.text("namespace").is_empty() => {
             let source = copied(reference);
-            spec.insert("dataSource".to_owned(), Value::Object(source));
+            spec.insert("dataSource", Value::Object(source));
         }
         _ => {}
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::{FieldError, Shown};
 use crate::model::{Object, fields::Fields};
@@ -182,7 +182,7 @@ fn validate_selector(spec: &Object, errors: &mut Errors) {
                 if !values.is_empty() {
                     errors.push(FieldError::invalid(
                         path.child("values"),
-                        Shown::Json(Value::Array(values.to_vec())),
+                        Shown::Json(Value::Array(values.to_vec().into())),
                         "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
                     ));
                 }
@@ -202,7 +202,7 @@ fn validate_selector(spec: &Object, errors: &mut Errors) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Roles and bindings.
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::{Errors, Path, complain, name};
 use crate::field::{FieldError, Shown};

@@ -108,7 +108,7 @@ pub fn runtime_warnings(class: &Object) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use muster_tree::{Value, json};
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! Label selectors in their wire form: what is wrong with one, and whether it matches (API-17).
 
 use muster_objects::{LabelSelector, Selector, SelectorError};
+use muster_tree::{Text, Value};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::field::{FieldError, Shown};
 use crate::model::{Object, fields::Fields};
@@ -134,7 +134,7 @@ fn requirement_text(requirement: &Object) -> String {
 }
 
 fn sorted(labels: &Object) -> String {
-    let mut pairs: Vec<(&String, &Value)> = labels.iter().collect();
+    let mut pairs: Vec<(&Text, &Value)> = labels.iter().collect();
     pairs.sort_by_key(|(key, _)| *key);
     let texts: Vec<String> = pairs.iter().map(|(k, v)| format!("{}:{v}", Value::from(k.as_str()))).collect();
     format!("{{{}}}", texts.join(","))
@@ -142,7 +142,7 @@ fn sorted(labels: &Object) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

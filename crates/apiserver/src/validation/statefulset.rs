@@ -1,6 +1,6 @@
 //! StatefulSets (API-25).
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::field::{FieldError, Shown};
 use crate::model::{Object, fields::Fields};
@@ -147,7 +147,7 @@ fn pod_template(spec: &Object) -> Object {
         }
         let others = pod.list("volumes").iter().filter(|v| !claims.iter().any(|claim| v["name"] == **claim));
         volumes.extend(others.cloned());
-        pod.insert("volumes".to_owned(), Value::Array(volumes));
+        pod.insert("volumes", Value::Array(volumes.into()));
     }
     template
 }

@@ -129,7 +129,7 @@ pub fn warnings(class: &Object) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use muster_tree::{Value, json};
 
     use super::*;
 

@@ -354,7 +354,7 @@ pub fn validate_service(service: &Object, path: &Path<'_>, errors: &mut Errors) 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use muster_tree::{Value, json};
 
     use super::super::admissionpolicy::Unchecked;
     use super::*;

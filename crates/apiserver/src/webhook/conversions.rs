@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::Value;
+use muster_tree::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 

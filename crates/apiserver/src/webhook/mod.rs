@@ -24,7 +24,7 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
-use serde_json::Value;
+use muster_tree::Value;
 use tokio::time::Instant;
 
 use crate::field::go_quote;
@@ -242,7 +242,7 @@ fn clean(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -14,7 +14,7 @@
 //!
 //! `read`, `write` and `all` stand for verbs. A label of such a role is `rbac.authorization.k8s.io/LABEL: "true"`.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::model::{Fields as _, Object};
 
@@ -53,7 +53,7 @@ impl First {
         let (plural, kind) = if namespace.is_empty() { ("clusterroles", "ClusterRole") } else { ("roles", "Role") };
         let mut first = Self::new(plural, kind, namespace, name);
         // Those that gather have none, which is told.
-        first.object.insert("rules".to_owned(), Value::Null);
+        first.object.insert("rules", Value::Null);
         if let Some(own) = first.object.object_or_new("metadata").object_mut("labels") {
             own.extend(labels.iter().map(|label| (full_label(label.trim_start_matches('+')), json!("true"))));
         }
@@ -69,22 +69,22 @@ impl First {
         };
         let role = role.rsplit_once('/').map_or(role, |(_, role)| role);
         let mut first = Self::new(plural, kind, namespace, name);
-        first.object.insert("roleRef".to_owned(), json!({"apiGroup": GROUP, "kind": of, "name": role}));
+        first.object.insert("roleRef", json!({"apiGroup": GROUP, "kind": of, "name": role}));
         first
     }
 
     fn new(plural: &'static str, kind: &str, namespace: &str, name: &str) -> Self {
         let mut object = Object::new();
-        object.insert("apiVersion".to_owned(), json!(format!("{GROUP}/v1")));
-        object.insert("kind".to_owned(), json!(kind));
+        object.insert("apiVersion", json!(format!("{GROUP}/v1")));
+        object.insert("kind", json!(kind));
         let about = json!({
             "name": name,
             "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
             "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
         });
-        object.insert("metadata".to_owned(), about);
+        object.insert("metadata", about);
         if !namespace.is_empty() {
-            object.object_or_new("metadata").insert("namespace".to_owned(), json!(namespace));
+            object.object_or_new("metadata").insert("namespace", json!(namespace));
         }
         Self { plural, object }
     }

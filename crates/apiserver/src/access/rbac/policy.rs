@@ -253,7 +253,7 @@ impl Subject {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 
@@ -278,7 +278,7 @@ mod tests {
         json!({"rules": [{"verbs": [verb], "apiGroups": [""], "resources": ["pods"]}]}).to_string().into_bytes()
     }
 
-    fn binding(role: &str, subjects: &serde_json::Value) -> Vec<u8> {
+    fn binding(role: &str, subjects: &muster_tree::Value) -> Vec<u8> {
         let (kind, name) = role.split_once('/').expect("kind and name");
         json!({"roleRef": {"kind": kind, "name": name}, "subjects": subjects}).to_string().into_bytes()
     }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::keys::{PublicKey, SigningKey};
 use crate::model::{Fields as _, Object};
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(claims(&token), Some(said.clone()));
         assert_eq!(verify([other.public()], &token), Err(Refused::UnknownKey));
         let mut more = said.clone();
-        more.insert("sub".to_owned(), "root".into());
+        more.insert("sub", "root".into());
         let parts: Vec<&str> = token.split('.').collect();
         let forged = format!("{}.{}.{}", parts[0], URL_SAFE_NO_PAD.encode(Value::Object(more).to_string()), parts[2]);
         assert_eq!(verify([key.public()], &forged), Err(Refused::Signature));

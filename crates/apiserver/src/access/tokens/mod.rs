@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{CREDENTIAL_ID, NODE_NAME, SERVICE_ACCOUNT, User, service_account};
 use crate::field::go_quote;
@@ -140,15 +140,15 @@ impl Issuer {
         let named = |(name, uid): &(String, String)| json!({"name": name, "uid": uid});
         let Claims { namespace, account: (name, uid), bound, audiences, seconds, stale_after } = claims;
         let mut own = Object::new();
-        own.insert("namespace".to_owned(), json!(namespace));
-        own.insert("serviceaccount".to_owned(), json!({"name": name, "uid": uid}));
+        own.insert("namespace", json!(namespace));
+        own.insert("serviceaccount", json!({"name": name, "uid": uid}));
         for (key, bound) in [("pod", &bound.pod), ("secret", &bound.secret), ("node", &bound.node)] {
             if let Some(bound) = bound {
-                own.insert(key.to_owned(), named(bound));
+                own.insert(key, named(bound));
             }
         }
         if let Some(seconds) = stale_after {
-            own.insert("warnafter".to_owned(), json!(now + seconds));
+            own.insert("warnafter", json!(now + seconds));
         }
         let subject = format!("{SERVICE_ACCOUNT}{namespace}:{name}");
         let Value::Object(claims) = json!({
@@ -202,7 +202,7 @@ impl Issuer {
             }
         };
         let own: Vec<String> = match claims.get("aud") {
-            Some(Value::String(one)) => vec![one.clone()],
+            Some(Value::String(one)) => vec![one.to_string()],
             Some(Value::Array(_)) => claims.strings("aud").map(str::to_owned).collect(),
             _ => self.options.audiences.clone(),
         };

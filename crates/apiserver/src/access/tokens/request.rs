@@ -1,7 +1,7 @@
 //! `serviceaccounts/token`: a token for an account, on request (API-32).
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{Bound, Claims, Issuer, Objects};
 use crate::field::{FieldError, go_quote};
@@ -62,13 +62,13 @@ pub fn answer(
     }
 
     let about = request.object_or_new("metadata");
-    about.insert("name".to_owned(), json!(name));
-    about.insert("namespace".to_owned(), json!(namespace));
-    about.insert("uid".to_owned(), json!(uid));
-    about.insert("creationTimestamp".to_owned(), json!(now.to_string()));
+    about.insert("name", json!(name));
+    about.insert("namespace", json!(namespace));
+    about.insert("uid", json!(uid));
+    about.insert("creationTimestamp", json!(now.to_string()));
     let spec = request.object_or_new("spec");
     if spec.list("audiences").is_empty() {
-        spec.insert("audiences".to_owned(), json!(issuer.audiences()));
+        spec.insert("audiences", json!(issuer.audiences()));
     }
     spec.entry("boundObjectRef").or_insert(Value::Null);
     let asked = spec.int("expirationSeconds");
@@ -76,7 +76,7 @@ pub fn answer(
     let seconds = issuer.at_most(asked);
     if seconds < asked {
         warnings.push(format!("requested expiration of {asked} seconds shortened to {seconds} seconds"));
-        spec.insert("expirationSeconds".to_owned(), json!(seconds));
+        spec.insert("expirationSeconds", json!(seconds));
     }
 
     let bound = match spec.object("boundObjectRef") {
@@ -96,7 +96,7 @@ pub fn answer(
     };
     let token = issuer.issue(&claims, id, now).ok_or_else(|| ApiError::internal("failed to generate token"))?;
     let until = Timestamp::from_nanos(now.as_nanos().saturating_add(seconds.saturating_mul(1_000_000_000)));
-    request.insert("status".to_owned(), json!({"token": token, "expirationTimestamp": until.to_string()}));
+    request.insert("status", json!({"token": token, "expirationTimestamp": until.to_string()}));
     Ok(request)
 }
 

@@ -15,6 +15,8 @@ mod ledger;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use muster_tree::Text;
+
 use super::plugins::Plugin;
 use super::{name_of, stored};
 use crate::admission::{Admission, at_once};
@@ -177,7 +179,7 @@ impl Held<'_> {
                 let mut live = live.clone();
                 let status = live.object_or_new("status");
                 // What the controller has not yet taken up it will sum up itself.
-                let known: Vec<String> =
+                let known: Vec<Text> =
                     status.part("hard").keys().filter(|name| self.evaluator.tracks(name)).cloned().collect();
                 for name in known {
                     let amount = used.get(&name).cloned().unwrap_or_default();

@@ -122,7 +122,7 @@ pub(super) fn text(value: &Value<'_>) -> Option<String> {
         Value::Bool(flag) => flag.to_string(),
         Value::Int(number) => number.to_string(),
         Value::Uint(number) => number.to_string(),
-        Value::Double(number) => crate::model::float::shown(*number),
+        Value::Double(number) => muster_tree::float::shown(*number),
         Value::Bytes(bytes) => String::from_utf8(bytes.to_vec()).ok()?,
         Value::Duration(nanos) => duration::seconds(*nanos),
         Value::Timestamp(instant) => time::text(*instant),

@@ -1,6 +1,6 @@
 //! Protobuf answers: the envelope, and an object, a list or metadata by its type's field numbers (API-05).
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 
 use super::{MAGIC, embedded};
 use crate::schema::table::{Kind, Shape, Table, Type};
@@ -35,7 +35,7 @@ pub(in crate::codec) fn frame(word: &str, object: &Value) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn message_of(api_version: &str, kind: &str, object: &Map<String, Value>) -> Option<Vec<u8>> {
+fn message_of(api_version: &str, kind: &str, object: &Map) -> Option<Vec<u8>> {
     let table = Table::get();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     if let Some(id) = table.kind(group, version, kind) {
@@ -45,7 +45,7 @@ fn message_of(api_version: &str, kind: &str, object: &Map<String, Value>) -> Opt
         "PartialObjectMetadata" => Some(metadata_only(object)),
         "PartialObjectMetadataList" => {
             let mut out = metadata(object, "ListMeta");
-            let items = object.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            let items = object.get("items").and_then(Value::as_array).map_or(&[][..], muster_tree::List::as_slice);
             items.iter().filter_map(Value::as_object).for_each(|item| bytes(2, &metadata_only(item), &mut out));
             Some(out)
         }
@@ -53,12 +53,12 @@ fn message_of(api_version: &str, kind: &str, object: &Map<String, Value>) -> Opt
     }
 }
 
-fn metadata_only(object: &Map<String, Value>) -> Vec<u8> {
+fn metadata_only(object: &Map) -> Vec<u8> {
     metadata(object, "ObjectMeta")
 }
 
 /// The metadata of an object or a list, as its first field.
-fn metadata(object: &Map<String, Value>, ty: &str) -> Vec<u8> {
+fn metadata(object: &Map, ty: &str) -> Vec<u8> {
     let table = Table::get();
     let mut out = Vec::new();
     let ty = table.named(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{ty}"));
@@ -69,7 +69,7 @@ fn metadata(object: &Map<String, Value>, ty: &str) -> Vec<u8> {
 }
 
 /// The fields of a struct, or those of one that it embeds under a number of its own, in the order of their numbers.
-fn structure(ty: &'static Type, object: &Map<String, Value>, inline: Option<usize>) -> Vec<u8> {
+fn structure(ty: &'static Type, object: &Map, inline: Option<usize>) -> Vec<u8> {
     let mut parts: Vec<(u32, Vec<u8>)> = Vec::new();
     for declared in &ty.fields {
         let here = declared.inline == inline
@@ -195,7 +195,7 @@ fn varint(mut value: u64, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::super::{object, open};
     use super::*;
@@ -219,8 +219,8 @@ mod tests {
         let table = Table::get();
         let id = table.kind(group, version, &unknown.kind).expect("the type is known");
         let mut read = object(table.ty(id), unknown.raw).expect("an object");
-        read.insert("apiVersion".to_owned(), json!(unknown.api_version));
-        read.insert("kind".to_owned(), json!(unknown.kind));
+        read.insert("apiVersion", json!(unknown.api_version));
+        read.insert("kind", json!(unknown.kind));
         Value::Object(read)
     }
 

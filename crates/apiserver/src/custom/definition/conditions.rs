@@ -1,6 +1,6 @@
 //! What the server says of a definition: whether its names are free, whether it is served, and whether it is going.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::validate::{Approval, approval_of, bundle_is_valid, is_protected};
 use super::{Definition, Names, structure};

@@ -1,6 +1,6 @@
 //! Whether a schema's defaults are values of it.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::custom::metadata::{self, child};
 use crate::custom::rules;

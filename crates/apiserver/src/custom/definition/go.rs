@@ -1,6 +1,6 @@
 //! Parts of a definition as Go prints its internal types, where a message shows them.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{PrinterColumn, Subresources, Version};
 use crate::custom::props::{Items, Props, PropsOrBool, PropsOrNames, Rule, number_of};

@@ -11,9 +11,9 @@ mod webhook;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use muster_tree::Value;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::Object;
 use super::props::Props;
@@ -314,7 +314,7 @@ impl Version {
 fn part<T: DeserializeOwned + Default>(object: &Object, name: &str) -> Result<T, String> {
     let read = match object.get(name) {
         None | Some(Value::Null) => return Ok(T::default()),
-        Some(part) if has_nulls(part) => T::deserialize(without_nulls(part.clone())),
+        Some(part) if has_nulls(part) => muster_tree::from_value(&without_nulls(part.clone())),
         Some(part) => T::deserialize(part),
     };
     read.map_err(|error| error.to_string())
@@ -357,10 +357,10 @@ fn without_nulls(value: Value) -> Value {
 pub fn default(object: &mut Object) {
     default_spec(object);
     let stored = object.get("status").and_then(|status| status.get("storedVersions")).and_then(Value::as_array);
-    if stored.is_none_or(Vec::is_empty) {
+    if stored.is_none_or(muster_tree::List::is_empty) {
         let status = object.entry("status").or_insert_with(|| Value::Object(Object::new()));
         if let Some(status) = status.as_object_mut() {
-            status.insert("storedVersions".to_owned(), Value::Null);
+            status.insert("storedVersions", Value::Null);
         }
         note_storage_version(object);
     }
@@ -372,21 +372,21 @@ fn default_spec(object: &mut Object) {
         let text = |names: &Object, name: &str| names.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let kind = text(names, "kind");
         if text(names, "singular").is_empty() && !kind.is_empty() {
-            names.insert("singular".to_owned(), Value::from(kind.to_lowercase()));
+            names.insert("singular", Value::from(kind.to_lowercase()));
         }
         if text(names, "listKind").is_empty() && !kind.is_empty() {
-            names.insert("listKind".to_owned(), Value::from(format!("{kind}List")));
+            names.insert("listKind", Value::from(format!("{kind}List")));
         }
     }
     match spec.get_mut("conversion") {
         None | Some(Value::Null) => {
-            spec.insert("conversion".to_owned(), serde_json::json!({"strategy": "None"}));
+            spec.insert("conversion", muster_tree::json!({"strategy": "None"}));
         }
         Some(conversion) => {
             if let Some(Value::Object(service)) = conversion.pointer_mut("/webhook/clientConfig/service")
                 && service.get("port").is_none_or(Value::is_null)
             {
-                service.insert("port".to_owned(), Value::from(443));
+                service.insert("port", Value::from(443));
             }
         }
     }
@@ -397,8 +397,8 @@ pub fn normalize(object: &mut Object) {
     let Some(Value::Array(versions)) = object.get_mut("spec").and_then(|spec| spec.get_mut("versions")) else { return };
     for version in versions {
         let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") else { continue };
-        if let Ok(props) = serde_json::from_value::<Props>(without_nulls(schema.clone()))
-            && let Ok(written) = serde_json::to_value(&props)
+        if let Ok(props) = muster_tree::from_value::<Props>(&without_nulls(schema.clone()))
+            && let Ok(written) = muster_tree::Value::of(&props)
         {
             *schema = written;
         }
@@ -420,7 +420,7 @@ pub fn note_storage_version(object: &mut Object) {
     let stored = status.entry("storedVersions").or_insert(Value::Null);
     match (stored, storage) {
         (Value::Array(list), Some(name)) if !list.contains(&name) => list.push(name),
-        (stored @ Value::Null, Some(name)) => *stored = Value::Array(vec![name]),
+        (stored @ Value::Null, Some(name)) => *stored = Value::Array(vec![name].into()),
         _ => {}
     }
 }

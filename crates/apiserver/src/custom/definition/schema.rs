@@ -450,7 +450,7 @@ impl Walk<'_> {
                     errors.push(FieldError::invalid(at("items.type"), item.kind.as_str(), why));
                 }
                 Some(Items::One(item)) => {
-                    let keys = || Shown::Bare(serde_json::json!(schema.list_map_keys).to_string());
+                    let keys = || Shown::Bare(muster_tree::json!(schema.list_map_keys).to_string());
                     for (index, key) in schema.list_map_keys.iter().enumerate() {
                         match item.properties.get(key) {
                             Some(own) if matches!(own.kind.as_str(), "array" | "object") => {

@@ -248,9 +248,9 @@ fn complete_nested(rules: &Props, schema: Option<&Props>, path: &str, from: &str
 }
 
 /// A value of a schema as an error shows it.
-pub(super) fn shown(value: &serde_json::Value) -> Shown {
+pub(super) fn shown(value: &muster_tree::Value) -> Shown {
     match value {
-        serde_json::Value::Array(_) | serde_json::Value::Object(_) => Shown::Bare(go::value(value)),
+        muster_tree::Value::Array(_) | muster_tree::Value::Object(_) => Shown::Bare(go::value(value)),
         value => Shown::from(value),
     }
 }

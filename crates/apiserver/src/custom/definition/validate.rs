@@ -488,7 +488,7 @@ fn validate_conversion(conversion: &Conversion, options: &Options, errors: &mut 
     }
     let accepted = |version: &String| matches!(version.as_str(), "v1" | "v1beta1");
     if options.require_review_version && !versions.iter().any(accepted) {
-        let shown = Shown::Bare(serde_json::json!(versions).to_string());
+        let shown = Shown::Bare(muster_tree::json!(versions).to_string());
         errors.push(FieldError::invalid(versions_path, shown, "must include at least one of v1, v1beta1"));
     }
 }
@@ -503,7 +503,7 @@ fn validate_stored(definition: &Definition, errors: &mut Errors) {
     };
     let versions = &definition.spec.versions;
     for version in versions.iter().filter(|version| version.storage && !stored.contains(&version.name)) {
-        let shown = Shown::Bare(serde_json::json!(stored).to_string());
+        let shown = Shown::Bare(muster_tree::json!(stored).to_string());
         errors.push(FieldError::invalid(PATH, shown, format!("must have the storage version {}", version.name)));
     }
     for (index, name) in stored.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Where a webhook that converts may be.
 
 use base64::Engine as _;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{ClientConfig, ServiceReference};
 use crate::custom::Object;

@@ -1,12 +1,12 @@
 //! What texts and numbers have to be beside their type.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Found;
 use crate::custom::structural::{Checks, Kind, Structural};
 use crate::field::{FieldError, Shown};
-use crate::model::float;
 use crate::schema::go;
+use muster_tree::float;
 
 pub(super) fn check_values(value: &Value, checks: &Checks, path: &str, found: &mut Found) {
     if checks.values.is_empty() || checks.values.iter().any(|allowed| is_value(value, allowed)) {

@@ -3,7 +3,7 @@
 mod selectors;
 
 use muster_objects::time::Timestamp;
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use super::Shared;
 use crate::access::User;
@@ -81,13 +81,13 @@ pub fn answer(asked: &Asked<'_>, body: &[u8], format: Format, warnings: &mut Vec
 
 fn written(review: &Resource, metadata: Option<Value>, spec: Option<Value>, status: Value) -> Value {
     let mut out = Map::new();
-    out.insert("kind".to_owned(), json!(review.kind));
-    out.insert("apiVersion".to_owned(), json!(review.api_version()));
-    out.insert("metadata".to_owned(), metadata.unwrap_or_else(|| json!({})));
+    out.insert("kind", json!(review.kind));
+    out.insert("apiVersion", json!(review.api_version()));
+    out.insert("metadata", metadata.unwrap_or_else(|| json!({})));
     if let Some(spec) = spec {
-        out.insert("spec".to_owned(), spec);
+        out.insert("spec", spec);
     }
-    out.insert("status".to_owned(), status);
+    out.insert("status", status);
     Value::Object(out)
 }
 
@@ -101,7 +101,7 @@ fn match_namespace(object: &mut Object, review: &Resource, namespace: &str) -> R
     let metadata = object.object_or_new("metadata");
     metadata.remove("namespace");
     if review.namespaced {
-        metadata.insert("namespace".to_owned(), json!(namespace));
+        metadata.insert("namespace", json!(namespace));
     }
     Ok(())
 }
@@ -159,7 +159,7 @@ fn subject(spec: &Object) -> User {
     let strings = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let extra = spec.object("extra").into_iter().flatten().map(|(key, values)| (key.clone(), strings(values)));
+    let extra = spec.object("extra").into_iter().flatten().map(|(key, values)| (key.to_string(), strings(values)));
     User {
         name: spec.text("user").to_owned(),
         uid: spec.text("uid").to_owned(),

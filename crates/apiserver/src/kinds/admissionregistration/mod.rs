@@ -4,7 +4,7 @@
 
 mod expressions;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{Row, keep_metadata};
 use crate::model::fields::set_generation;

@@ -8,7 +8,7 @@ mod pod;
 mod spec;
 mod volume;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Object;
 use crate::model::fields::Fields;
@@ -60,7 +60,7 @@ fn quantity_value(value: &mut Value, to_milli: bool) {
     }
     let canonical = quantity.to_string();
     if value.as_str() != Some(canonical.as_str()) {
-        *value = Value::String(canonical);
+        *value = Value::String(canonical.into());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Defaults that only a pod has, not a pod template.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::super::Object;
 use super::{drop_init_container_annotations, pod_spec, resource_list, resources};
@@ -30,7 +30,7 @@ pub fn pod(pod: &mut Object) {
     pod_spec(spec);
     // A pod's own grace is at least a second; in a template a negative one stays as it is.
     if spec.int("terminationGracePeriodSeconds") < 0 {
-        spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
+        spec.insert("terminationGracePeriodSeconds", 1.into());
     }
     pod_status(pod);
 }
@@ -50,7 +50,7 @@ fn host_ports(container: &mut Object) {
     for port in container.items_mut("ports") {
         if port.int("hostPort") == 0 {
             let own = port.int("containerPort");
-            port.insert("hostPort".to_owned(), own.into());
+            port.insert("hostPort", own.into());
         }
     }
 }
@@ -92,14 +92,14 @@ pub fn pod_status(pod: &mut Object) {
     match first {
         Some(first) if one.is_empty() => {
             if !first.is_empty() {
-                status.insert("podIP".to_owned(), first.into());
+                status.insert("podIP", first.into());
             }
         }
         Some(first) if first == one => {}
         _ if one.is_empty() => {}
         // The old field wins: older nodes write only that.
         _ => {
-            status.insert("podIPs".to_owned(), serde_json::json!([{ "ip": one }]));
+            status.insert("podIPs", muster_tree::json!([{ "ip": one }]));
         }
     }
     for field in ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"] {
@@ -114,7 +114,7 @@ pub fn pod_status(pod: &mut Object) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Defaults of a pod's spec and of pod templates.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::super::Object;
 use super::{drop_init_container_annotations, quantity, resource_list, resources, volume};
@@ -49,17 +49,17 @@ fn service_account(spec: &mut Object) {
     }
     .to_owned();
     if spec.text("serviceAccount") != name {
-        spec.insert("serviceAccount".to_owned(), Value::from(name.as_str()));
+        spec.insert("serviceAccount", Value::from(name.as_str()));
     }
     if spec.text("serviceAccountName") != name {
-        spec.insert("serviceAccountName".to_owned(), Value::from(name));
+        spec.insert("serviceAccountName", Value::from(name));
     }
 }
 
 fn container(container: &mut Object) {
     if container.text("imagePullPolicy").is_empty() {
         let policy = pull_policy(container.text("image"));
-        container.insert("imagePullPolicy".to_owned(), policy.into());
+        container.insert("imagePullPolicy", policy.into());
     }
     container.set_if_empty("terminationMessagePath", "/dev/termination-log");
     container.set_if_empty("terminationMessagePolicy", "File");

@@ -1,6 +1,6 @@
 //! Defaults of a volume.
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::super::Object;
 use super::spec::{divisor, field_ref, pull_policy};
@@ -16,7 +16,7 @@ const TOKEN_SECONDS: i64 = 3600;
 pub(super) fn volume(volume: &mut Object) {
     // Without any source it is an empty directory. Only the name is no source.
     if volume.keys().all(|key| key == "name") {
-        volume.insert("emptyDir".to_owned(), json!({}));
+        volume.insert("emptyDir", json!({}));
         return;
     }
     if let Some(dir) = volume.object_mut("emptyDir") {
@@ -26,7 +26,7 @@ pub(super) fn volume(volume: &mut Object) {
         && image.text("pullPolicy").is_empty()
     {
         let policy = pull_policy(image.text("reference"));
-        image.insert("pullPolicy".to_owned(), policy.into());
+        image.insert("pullPolicy", policy.into());
     }
     for source in ["secret", "configMap", "downwardAPI", "projected"] {
         if let Some(source) = volume.object_mut(source) {
@@ -38,7 +38,7 @@ pub(super) fn volume(volume: &mut Object) {
     }
     if let Some(projected) = volume.object_mut("projected") {
         // The list is always written, also where it is empty.
-        projected.entry("sources").or_insert(serde_json::Value::Null);
+        projected.entry("sources").or_insert(muster_tree::Value::Null);
         for source in projected.items_mut("sources") {
             if let Some(downward) = source.object_mut("downwardAPI") {
                 downward_files(downward);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::borrow::Cow;
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{Column, Kind, NameRule, Object, Part, Resource, cells, keep_generation};
 use crate::field::FieldError;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::Event;
 use crate::field::FieldError;
@@ -60,7 +60,7 @@ impl Kind for EventV1 {
     }
     fn to_stored(&self, object: &mut Object) {
         rename(object, |(own, stored)| (own, stored));
-        object.insert("apiVersion".to_owned(), json!(STORED.resource().api_version()));
+        object.insert("apiVersion", json!(STORED.resource().api_version()));
         for text in ["reportingComponent", "reportingInstance"] {
             object.set_if_absent(text, "");
         }
@@ -72,7 +72,7 @@ impl Kind for EventV1 {
     }
     fn to_served(&self, object: &mut Object) {
         rename(object, |(own, stored)| (stored, own));
-        object.insert("apiVersion".to_owned(), json!(RESOURCE.api_version()));
+        object.insert("apiVersion", json!(RESOURCE.api_version()));
         for text in ["reportingController", "reportingInstance"] {
             if object.text(text).is_empty() {
                 object.remove(text);
@@ -115,7 +115,7 @@ impl Kind for EventV1 {
 
 /// Makes the object one of a version, in the order in which that writes its fields.
 fn be(resource: &Resource, object: &mut Object) {
-    object.insert("apiVersion".to_owned(), resource.api_version().into());
+    object.insert("apiVersion", resource.api_version().into());
     *object = formed(resource.model(), std::mem::take(object));
 }
 

@@ -3,7 +3,7 @@
 //! Metrics, their states and conditions are written in v1's own types, whose fields come in the order in which Go
 //! declares them; behavior in the reference server's internal type, whose fields begin with capitals.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{GROUP, KIND};
 use crate::model::Object;
@@ -156,7 +156,7 @@ pub(super) fn read(what: Carried, annotations: &Object) -> Option<Vec<Value>> {
     let Ok(Value::Array(list)) = schema::read_json(annotations.text(what.annotation()).as_bytes()) else { return None };
     let list: Vec<Value> = match what.sources() {
         Some(sources) => list.iter().map(|element| convert(element, sources)).collect(),
-        None => list,
+        None => list.into(),
     };
     let (part, field) = what.place();
     is_v2(&json!({part: {field: list}})).then_some(list)
@@ -203,7 +203,7 @@ fn to_v1(pairs: &[Pair], v2: &Object) -> String {
 /// A metric, or its state, out of v1's form.
 fn convert(element: &Value, sources: &[(&str, &[Pair])]) -> Value {
     let mut out = Object::new();
-    out.insert("type".to_owned(), element.get("type").cloned().unwrap_or_else(|| "".into()));
+    out.insert("type", element.get("type").cloned().unwrap_or_else(|| "".into()));
     for (source, pairs) in sources {
         if let Some(value) = element.get(source).filter(|value| value.is_object()) {
             out.insert((*source).to_owned(), from_v1(source, pairs, value));
@@ -240,7 +240,7 @@ fn from_v1(source: &str, pairs: &[Pair], v1: &Value) -> Value {
             "resource" | "containerResource" if target.contains_key("averageUtilization") => "Utilization",
             _ => "AverageValue",
         };
-        target.insert("type".to_owned(), kind.into());
+        target.insert("type", kind.into());
     }
     Value::Object(out)
 }

@@ -4,7 +4,7 @@ mod annotations;
 mod targets;
 mod v1;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row, Subresource};
 use crate::model::Fields as _;
@@ -77,7 +77,7 @@ fn default(object: &mut Object) {
     let spec = object.object_or_new("spec");
     spec.set_if_absent("minReplicas", 1);
     if spec.list("metrics").is_empty() {
-        spec.insert("metrics".to_owned(), json!([cpu_metric(DEFAULT_CPU_UTILIZATION)]));
+        spec.insert("metrics", json!([cpu_metric(DEFAULT_CPU_UTILIZATION)]));
     }
     if let Some(behavior) = spec.object_mut("behavior") {
         let up = behavior.object_or_new("scaleUp");

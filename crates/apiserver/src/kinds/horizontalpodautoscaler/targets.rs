@@ -1,6 +1,6 @@
 //! What an autoscaler aims at, and how far it is from that, in a cell of its table.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 /// So many metrics are shown, the others counted.
 const SHOWN: usize = 2;
@@ -55,7 +55,7 @@ fn metric(spec: &Value, state: Option<&Value>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

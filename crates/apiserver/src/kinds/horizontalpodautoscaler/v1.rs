@@ -4,7 +4,7 @@
 //! Objects are stored in v2. What v1 cannot say (metrics but for cpu, the state of metrics, behavior, conditions) goes
 //! out in annotations and comes back from them, so that an object that a v1 client reads and writes loses nothing.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::annotations::{self, Carried};
 use super::{DEFAULT_CPU_UTILIZATION, GROUP, KIND, cpu_metric, resource};
@@ -39,19 +39,19 @@ fn from_v1(object: &Object) -> Object {
         metrics.push(cpu_metric(DEFAULT_CPU_UTILIZATION));
     }
     let mut new_spec = pick(spec, &SPEC);
-    new_spec.insert("metrics".to_owned(), Value::Array(metrics));
+    new_spec.insert("metrics", Value::Array(metrics.into()));
     if let Some(behavior) = annotations::behavior(said) {
-        new_spec.insert("behavior".to_owned(), behavior);
+        new_spec.insert("behavior", behavior);
     }
 
     let mut new_status = pick(status, &STATUS);
     let cpu = status.maybe_int("currentCPUUtilizationPercentage").map(|percent| {
         json!([{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}}])
     });
-    let states = annotations::read(Carried::States, said).map(Value::Array).or(cpu);
-    new_status.insert("currentMetrics".to_owned(), states.unwrap_or_default());
+    let states = annotations::read(Carried::States, said).map(Value::from).or(cpu);
+    new_status.insert("currentMetrics", states.unwrap_or_default());
     if let Some(conditions) = annotations::read(Carried::Conditions, said) {
-        new_status.insert("conditions".to_owned(), Value::Array(conditions));
+        new_status.insert("conditions", Value::Array(conditions.into()));
     }
     in_form("v2", object, &[], new_spec, new_status)
 }
@@ -67,11 +67,11 @@ fn to_v1(object: &Object) -> Object {
 
     let mut new_spec = pick(spec, &SPEC);
     if let Some(percent) = spec.items("metrics").find_map(|metric| utilization(metric, "target")) {
-        new_spec.insert("targetCPUUtilizationPercentage".to_owned(), percent.into());
+        new_spec.insert("targetCPUUtilizationPercentage", percent.into());
     }
     let mut new_status = pick(status, &STATUS);
     if let Some(percent) = status.items("currentMetrics").filter_map(|state| utilization(state, "current")).last() {
-        new_status.insert("currentCPUUtilizationPercentage".to_owned(), percent.into());
+        new_status.insert("currentCPUUtilizationPercentage", percent.into());
     }
 
     let others: Vec<&Object> = spec.items("metrics").filter(|metric| utilization(metric, "target").is_none()).collect();
@@ -97,7 +97,7 @@ fn in_form(version: &str, from: &Object, carried: &[Option<(&str, String)>], spe
     said.extend(carried.iter().flatten().map(|(key, text)| ((*key).to_owned(), Value::from(text.as_str()))));
     meta.remove("annotations");
     if !said.is_empty() {
-        meta.insert("annotations".to_owned(), Value::Object(said));
+        meta.insert("annotations", Value::Object(said));
     }
     let object = [
         ("kind", KIND.into()),

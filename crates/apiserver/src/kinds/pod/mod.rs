@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::borrow::Cow;
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{AGE_COLUMN, Column, Kind, NAME_COLUMN, Object, Part, Resource, Subresource, defaults};
 use crate::field::FieldError;
@@ -178,7 +178,7 @@ impl Kind for Pod {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::super::defaults::drop_disabled;
 use super::super::{Object, Part, keep_generation, raise_generation};
@@ -18,7 +18,7 @@ pub(super) fn create(pod: &mut Object) {
     let empty = Object::new();
     let spec = pod.object("spec").unwrap_or(&empty);
     let mut status = Object::new();
-    status.insert("phase".to_owned(), "Pending".into());
+    status.insert("phase", "Pending".into());
     if !spec.list("schedulingGates").is_empty() {
         status.insert(
             "conditions".to_owned(),
@@ -28,8 +28,8 @@ pub(super) fn create(pod: &mut Object) {
             }]),
         );
     }
-    status.insert("qosClass".to_owned(), qos_class(spec).into());
-    pod.insert("status".to_owned(), Value::Object(status));
+    status.insert("qosClass", qos_class(spec).into());
+    pod.insert("status", Value::Object(status));
     merge_label_keys(pod);
     app_armor_fields(pod);
 }
@@ -49,7 +49,7 @@ fn app_armor_fields(pod: &mut Object) {
             let Some(profile) = annotations.maybe_text(&key).and_then(app_armor_field) else { continue };
             let has_own = container.object("securityContext").is_some_and(|c| c.contains_key("appArmorProfile"));
             if !has_own && of_pod.as_ref() != Some(&profile) {
-                container.object_or_new("securityContext").insert("appArmorProfile".to_owned(), profile);
+                container.object_or_new("securityContext").insert("appArmorProfile", profile);
             }
         }
     }
@@ -140,7 +140,7 @@ fn update_status(pod: &mut Object, old: &Object) {
         if let Some(known) = known.filter(|known| *known != 0)
             && condition.int("observedGeneration") == 0
         {
-            condition.insert("observedGeneration".to_owned(), known.into());
+            condition.insert("observedGeneration", known.into());
         }
     }
 }
@@ -188,7 +188,7 @@ fn merge_keys(parent: &mut Object, keys: &[String], operator: &str, labels: &Obj
         match selector.get_mut("matchExpressions") {
             Some(Value::Array(list)) => list.push(requirement),
             _ => {
-                selector.insert("matchExpressions".to_owned(), json!([requirement]));
+                selector.insert("matchExpressions", json!([requirement]));
             }
         }
     }

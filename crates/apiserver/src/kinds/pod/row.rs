@@ -1,7 +1,7 @@
 //! A pod's row in a table: what state it is in, in a word.
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::super::Object;
 use super::super::cells::{age, name, or, since};

@@ -1,6 +1,6 @@
 //! Cluster IPs: one for each Service that is not headless and has no name elsewhere.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::Given;
 use crate::field::FieldError;
@@ -22,7 +22,7 @@ pub(super) fn give(given: &Given<'_>, service: &mut Object, old: Option<&Object>
         return Ok(());
     }
     let refuse = |named: &[Value], why: String| {
-        FieldError::invalid(Path::new("spec").child("clusterIPs"), &Value::Array(named.to_vec()), why)
+        FieldError::invalid(Path::new("spec").child("clusterIPs"), &Value::Array(named.to_vec().into()), why)
     };
     let taken = |ip: &str| given.any(|spec| spec.strings("clusterIPs").any(|other| other == ip));
     let named = spec.list("clusterIPs");
@@ -49,7 +49,7 @@ pub(super) fn give(given: &Given<'_>, service: &mut Object, old: Option<&Object>
             at(offset)
         }
     };
-    spec.insert("clusterIPs".to_owned(), json!([ip]));
-    spec.insert("clusterIP".to_owned(), json!(ip));
+    spec.insert("clusterIPs", json!([ip]));
+    spec.insert("clusterIP", json!(ip));
     Ok(())
 }

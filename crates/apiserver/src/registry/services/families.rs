@@ -1,6 +1,6 @@
 //! Which families of addresses a Service has, in a cluster of IPv4 alone.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::field::FieldError;
 use crate::model::Object;
@@ -29,10 +29,10 @@ pub(super) fn set(service: &mut Object, old: Option<&Object>) -> Result<(), Vec<
     let own_endpoints = spec.text("clusterIP") == "None" && !selects;
     if !spec.contains_key("ipFamilyPolicy") {
         match old.and_then(|old| old.get("ipFamilyPolicy")) {
-            Some(policy) => spec.insert("ipFamilyPolicy".to_owned(), policy.clone()),
+            Some(policy) => spec.insert("ipFamilyPolicy", policy.clone()),
             // Whoever keeps its endpoints may give it any.
-            None if own_endpoints => spec.insert("ipFamilyPolicy".to_owned(), json!("RequireDualStack")),
-            None => spec.insert("ipFamilyPolicy".to_owned(), json!("SingleStack")),
+            None if own_endpoints => spec.insert("ipFamilyPolicy", json!("RequireDualStack")),
+            None => spec.insert("ipFamilyPolicy", json!("SingleStack")),
         };
     }
     let mut errors = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn set(service: &mut Object, old: Option<&Object>) -> Result<(), Vec<
         if families.len() < 2 && policy != "SingleStack" {
             families.push(if families[0] == FAMILY { json!(OTHER_FAMILY) } else { json!(FAMILY) });
         }
-        spec.insert("ipFamilies".to_owned(), Value::Array(families));
+        spec.insert("ipFamilies", Value::Array(families.into()));
         return Ok(());
     }
     if policy == "RequireDualStack" {
@@ -70,7 +70,7 @@ pub(super) fn set(service: &mut Object, old: Option<&Object>) -> Result<(), Vec<
         return Err(errors);
     }
     if spec.list("ipFamilies").is_empty() {
-        spec.insert("ipFamilies".to_owned(), json!([FAMILY]));
+        spec.insert("ipFamilies", json!([FAMILY]));
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ fn check_policy(spec: &mut Object, old: Option<&Object>, policy: &str, errors: &
     for (field, what) in [("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")] {
         let Some(before) = old.map(|old| old.list(field)) else { continue };
         if single && before == spec.list(field) && before.len() > 1 {
-            spec.insert(field.to_owned(), Value::Array(before[..1].to_vec()));
+            spec.insert(field.to_owned(), Value::Array(before[..1].to_vec().into()));
         }
         if !single && before.len() > spec.list(field).len() && !spec.list(field).is_empty() {
             let why = format!("must be 'SingleStack' to release the secondary {what}");
@@ -116,12 +116,12 @@ fn infer(spec: &mut Object, errors: &mut Vec<FieldError>) {
             families.push(json!(FAMILY));
         } else {
             let list = SPEC.child("clusterIPs");
-            let named = Value::Array(spec.list("clusterIPs").to_vec());
+            let named = Value::Array(spec.list("clusterIPs").to_vec().into());
             let why = format!("{OTHER_FAMILY} is not configured on this cluster");
             errors.push(FieldError::invalid(list.index(index), &named, why));
         }
     }
     if !families.is_empty() {
-        spec.insert("ipFamilies".to_owned(), Value::Array(families));
+        spec.insert("ipFamilies", Value::Array(families.into()));
     }
 }

@@ -15,7 +15,7 @@ mod ports;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::options::DeleteOptions;
 use super::{Registry, Served};
@@ -146,7 +146,7 @@ fn align_cluster_ips(service: &mut Object, old: Option<&Object>) {
     let own = spec.text("clusterIP").to_owned();
     let Some(old) = old else {
         if !own.is_empty() && spec.list("clusterIPs").is_empty() {
-            spec.insert("clusterIPs".to_owned(), json!([own]));
+            spec.insert("clusterIPs", json!([own]));
         }
         return;
     };
@@ -162,6 +162,6 @@ fn align_cluster_ips(service: &mut Object, old: Option<&Object>) {
     if own.is_empty() {
         spec.remove("clusterIPs");
     } else {
-        spec.insert("clusterIPs".to_owned(), json!([own]));
+        spec.insert("clusterIPs", json!([own]));
     }
 }

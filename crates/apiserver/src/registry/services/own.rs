@@ -3,7 +3,7 @@
 //!
 //! No controller knows of them: the server keeps them itself. Whoever deletes one finds a new one in its place.
 
-use serde_json::json;
+use muster_tree::json;
 
 use crate::registry::Registry;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::Given;
 use crate::field::FieldError;
@@ -31,7 +31,7 @@ pub(super) fn keep(spec: &mut Object, old: &Object) {
     for port in spec.items_mut("ports").filter(|port| port.int("nodePort") == 0) {
         let before = by_name.get(port.text("name")).copied().unwrap_or_default();
         if before != 0 && !in_both.contains(&before) {
-            port.insert("nodePort".to_owned(), before.into());
+            port.insert("nodePort", before.into());
         }
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn give(given: &Given<'_>, service: &mut Object, old: Option<&Object>
         let path = Path::new("spec");
         let path = path.child("healthCheckNodePort");
         let port = if named == 0 { taking.next(path)? } else { taking.take(named, path)? };
-        spec.insert("healthCheckNodePort".to_owned(), port.into());
+        spec.insert("healthCheckNodePort", port.into());
     }
     Ok(())
 }
@@ -84,7 +84,7 @@ fn give_ports(taking: &mut Taking<'_, '_>, spec: &mut Object, created: bool) -> 
         if created {
             shared.entry(number).or_insert(node_port);
         }
-        port.insert("nodePort".to_owned(), node_port.into());
+        port.insert("nodePort", node_port.into());
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Text, Value};
 
 use super::{DEEPEST, Untyped};
 use crate::field::go_quote;
@@ -98,7 +98,7 @@ impl<'a> Decoder<'a> {
         decoder.depth = self.depth;
         decoder.around = Some(self.place());
         let value = decoder.alone(&field.shape).map_err(Fatal)?;
-        let nothing = value.as_array().is_some_and(Vec::is_empty);
+        let nothing = value.as_array().is_some_and(muster_tree::List::is_empty);
         Ok(if nothing { Value::Null } else { value })
     }
 
@@ -161,7 +161,7 @@ impl<'a> Decoder<'a> {
         // The same object may have been given before: Go then reads over what it has.
         let over = !known.is_empty();
         // They become a map at once, which is made faster than member by member.
-        let mut out: Vec<(String, Value)> = known.into_iter().collect();
+        let mut out: Vec<(Text, Value)> = known.into_iter().collect();
         let mut more = self.cursor.enter(b'}');
         while more {
             let key = self.cursor.key();
@@ -255,7 +255,7 @@ impl<'a> Decoder<'a> {
             self.path.truncate(depth);
             more = self.cursor.another();
         }
-        Ok(Some(Value::Array(out)))
+        Ok(Some(Value::Array(out.into())))
     }
 
     /// Bytes as a list of numbers, which Go takes as well.
@@ -283,22 +283,22 @@ impl<'a> Decoder<'a> {
             out.push(byte);
             more = self.cursor.another();
         }
-        Ok(Value::String(encode(&out)))
+        Ok(Value::String(encode(&out).into()))
     }
 
     fn string(&mut self, shape: &Shape, before: Option<Value>) -> Result<Option<Value>, Fatal> {
         match &shape.kind {
-            Kind::String => Ok(Some(Value::String(self.cursor.string().into_owned()))),
-            Kind::IntOrString => Ok(Some(Value::String(self.cursor.string().into_owned()))),
+            Kind::String => Ok(Some(Value::String(self.cursor.string().into_owned().into()))),
+            Kind::IntOrString => Ok(Some(Value::String(self.cursor.string().into_owned().into()))),
             Kind::Time | Kind::MicroTime => {
                 let text = self.cursor.string();
                 let time = time::canonical(&text, matches!(shape.kind, Kind::MicroTime)).map_err(Fatal)?;
-                Ok(time.map(Value::String))
+                Ok(time.map(Value::from))
             }
             Kind::Bytes => {
                 let text = self.cursor.string();
                 match base64(&text) {
-                    Ok(bytes) => Ok(Some(Value::String(bytes))),
+                    Ok(bytes) => Ok(Some(Value::String(bytes.into()))),
                     Err(error) => {
                         self.saved.get_or_insert(error);
                         Ok(before)

@@ -1,6 +1,6 @@
 //! Decoding: what a real server said to the same bodies.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::*;
 
@@ -320,8 +320,8 @@ fn bytes_are_base64() {
 }
 
 mod laws {
+    use muster_tree::{Map, Value, json};
     use proptest::prelude::*;
-    use serde_json::{Map, Value, json};
 
     use super::super::*;
 
@@ -358,8 +358,8 @@ mod laws {
         leaf.prop_recursive(6, 60, 6, move |inner| {
             prop_oneof![
                 2 => proptest::collection::vec((key.clone(), inner.clone()), 0..6)
-                    .prop_map(|entries| Value::Object(entries.into_iter().map(|(k, v)| (k.to_owned(), v)).collect::<Map<_, _>>())),
-                1 => proptest::collection::vec(inner, 0..4).prop_map(Value::Array),
+                    .prop_map(|entries| Value::Object(entries.into_iter().map(|(k, v)| (k.to_owned(), v)).collect::<Map>())),
+                1 => proptest::collection::vec(inner, 0..4).prop_map(Value::from),
             ]
         })
     }

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::check::check;
 use super::compare::{self, compare};
@@ -114,15 +114,15 @@ pub fn apply(
             read?.0
         }
     };
-    object.insert("apiVersion".to_owned(), Value::from(merging.versions.own()));
-    object.insert("kind".to_owned(), Value::from(kind));
+    object.insert("apiVersion", Value::from(merging.versions.own()));
+    object.insert("kind", Value::from(kind));
     if manager == last_applied::MANAGER {
         last_applied::refresh(&mut object, tree);
     }
     if let Some(Value::Object(metadata)) = object.get_mut("metadata")
         && !entries.is_empty()
     {
-        metadata.insert("managedFields".to_owned(), entries.into_iter().map(Value::Object).collect());
+        metadata.insert("managedFields", entries.into_iter().map(Value::Object).collect());
     }
     Ok(object)
 }

@@ -2,7 +2,7 @@
 
 use std::mem::discriminant;
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Text, Value};
 
 use crate::schema::Object;
 use crate::schema::fields::{self, Set};
@@ -264,7 +264,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
-            let same = |(name, one): (&String, &Value)| other.get(name).is_some_and(|other| is_same(one, other));
+            let same = |(name, one): (&Text, &Value)| other.get(name).is_some_and(|other| is_same(one, other));
             one.len() == other.len() && one.iter().all(same)
         }
         (one, other) => one == other,
@@ -286,7 +286,7 @@ fn members(value: Option<&Value>) -> Option<&Object> {
 }
 
 fn items(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value.and_then(Value::as_array).map_or(&[], muster_tree::List::as_slice)
 }
 
 fn each_member(

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use muster_tree::{Text, Value};
 
 use super::Owner;
 use super::place::shown;
@@ -74,18 +74,18 @@ pub fn message(conflicts: &[Conflict]) -> String {
 
 /// The paths of a set: of each level first what is in the set itself, then what is below.
 fn members(set: &Set, above: &mut Vec<String>, out: &mut Vec<Vec<String>>) {
-    let mut sorted: Vec<(&String, &Value)> = fields::elements(set).collect();
+    let mut sorted: Vec<(&Text, &Value)> = fields::elements(set).collect();
     sorted.sort_by(|a, b| order(a.0, b.0));
     for (path, node) in &sorted {
         if fields::open(node).0 {
             let mut whole = above.clone();
-            whole.push((*path).clone());
+            whole.push(path.to_string());
             out.push(whole);
         }
     }
     for (path, node) in sorted {
         if let (_, Some(below)) = fields::open(node) {
-            above.push(path.clone());
+            above.push(path.to_string());
             members(below, above, out);
             above.pop();
         }

@@ -1,7 +1,7 @@
 //! From the annotation of kubectl's own apply to managed fields: an object that was applied that way can be applied
 //! by the server without conflicts, and the annotation is kept up to date.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::apply::Configuration;
 use super::check::check;

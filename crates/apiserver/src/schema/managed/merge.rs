@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Text, Value};
 
 use super::place::{Granularity, Place};
 
@@ -21,7 +21,7 @@ pub(super) fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Val
             if left.is_none() && right.is_none() {
                 return whole();
             }
-            let names: BTreeSet<&String> = left.into_iter().chain(right).flat_map(Map::keys).collect();
+            let names: BTreeSet<&Text> = left.into_iter().chain(right).flat_map(Map::keys).collect();
             let mut out = Map::new();
             for name in names {
                 let Some(member) = place.member(name) else { continue };
@@ -36,17 +36,17 @@ pub(super) fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Val
                 return whole();
             }
             let out = merge_elements(place, left, right);
-            (!out.is_empty()).then_some(Value::Array(out))
+            (!out.is_empty()).then_some(Value::Array(out.into()))
         }
     }
 }
 
-fn members(value: Option<&Value>) -> Option<&Map<String, Value>> {
+fn members(value: Option<&Value>) -> Option<&Map> {
     value.and_then(Value::as_object).filter(|o| !o.is_empty())
 }
 
 fn items(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value.and_then(Value::as_array).map_or(&[], muster_tree::List::as_slice)
 }
 
 /// Merges elements by their paths. Those that both have come in the order in which they are applied, the others

@@ -1,6 +1,6 @@
 //! What an object becomes when a policy applies a configuration to it. Nobody owns what it adds.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::check::check;
 use super::merge::merge;

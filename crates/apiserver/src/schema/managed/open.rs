@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::place::Place;
 use crate::model::{Model, Object};

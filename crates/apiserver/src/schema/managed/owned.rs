@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 
 use super::place::{Form, Granularity, Place};
 use crate::schema::fields::{self, Set};
@@ -66,7 +66,7 @@ pub(super) fn with_named_fields(set: &Set, place: Option<Place<'_>>) -> Set {
         });
         let below = below.map(|below| with_named_fields(below, inner)).unwrap_or_default();
         let named = !below.is_empty() && name.zip(place).is_some_and(|(name, place)| place.declares(name));
-        put(&mut out, path.clone(), itself || named, below);
+        put(&mut out, path.to_string(), itself || named, below);
     }
     out
 }
@@ -109,7 +109,7 @@ pub(super) fn without(place: Place<'_>, value: &Value, set: &Set) -> Value {
                     }
                 }
             }
-            if out.is_empty() && !touched { Value::Null } else { Value::Array(out) }
+            if out.is_empty() && !touched { Value::Null } else { Value::Array(out.into()) }
         }
         (Form::Map | Form::List, _) => Value::Null,
         _ => value.clone(),
@@ -131,7 +131,7 @@ fn kept(place: Option<Place<'_>>, path: &str, value: &Value, set: &Set) -> Kept 
     let (Some(below), Some(place)) = (below, place) else { return Kept::Whole };
     Kept::Part(match (without(place, value, below), value) {
         (Value::Null, Value::Object(_)) => Value::Object(Map::new()),
-        (Value::Null, Value::Array(_)) => Value::Array(Vec::new()),
+        (Value::Null, Value::Array(_)) => Value::Array(Vec::new().into()),
         (part, _) => part,
     })
 }

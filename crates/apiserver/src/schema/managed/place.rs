@@ -1,6 +1,6 @@
 //! Places in an object, and how field managers share what is there.
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Text, Value};
 
 use super::open::{Atom, Items, Members, Node, Scalar};
 use crate::schema::fields;
@@ -270,7 +270,7 @@ fn element_path<K: AsRef<str>>(
         let key = key.as_ref();
         let value = entries.get(key).cloned().or_else(|| default(key));
         // An element that lacks a key is another one than any that has it.
-        found.extend(value.map(|value| (key.to_owned(), value)));
+        found.extend(value.map(|value| (Text::from(key), value)));
     }
     if found.is_empty() {
         let quoted: Vec<String> = keys.iter().map(|k| crate::field::go_quote(k.as_ref())).collect();
@@ -291,7 +291,7 @@ fn default(field: &Field) -> Option<Value> {
         return None;
     }
     match field.shape.kind {
-        Kind::String => Some(Value::String(String::new())),
+        Kind::String => Some(Value::String(String::new().into())),
         Kind::Int32 | Kind::Int64 | Kind::Float => Some(Value::from(0)),
         Kind::Bool => Some(Value::Bool(false)),
         _ => None,
@@ -304,8 +304,8 @@ pub(super) fn shown(element: &str) -> String {
     match kind {
         "f" => format!(".{rest}"),
         "k" => {
-            let keys: Map<String, Value> = serde_json::from_str(rest).unwrap_or_default();
-            let mut keys: Vec<(&String, &Value)> = keys.iter().collect();
+            let keys: Map = serde_json::from_str(rest).unwrap_or_default();
+            let mut keys: Vec<(&Text, &Value)> = keys.iter().collect();
             keys.sort_by_key(|(name, _)| *name);
             let parts: Vec<String> =
                 keys.into_iter().map(|(name, value)| format!("{name}={}", scalar(value))).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 
 use super::apply::owned_by;
 use super::owned::{field_set, with_named_fields, without};

@@ -1,7 +1,7 @@
 //! Field ownership on ordinary writes: what a real server recorded, and the rules one by one.
 
 use muster_objects::time::Timestamp;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::super::{Format, Object, Validation, decode};
 use super::{Subject, update};
@@ -34,11 +34,11 @@ fn write(live: Option<&Object>, new: &Value, manager: &str, subresource: &str, a
         // A client that changed what it read.
         let metadata = new.get_mut("metadata").and_then(Value::as_object_mut);
         if let (Some(metadata), Some(uid)) = (metadata, live["metadata"].get("uid")) {
-            metadata.insert("uid".to_owned(), uid.clone());
+            metadata.insert("uid", uid.clone());
         }
     }
     update(&subject("", "v1", "Pod"), live, &mut new, manager, subresource, now(at));
-    new["metadata"].as_object_mut().map(|m| m.insert("uid".to_owned(), json!("u")));
+    new["metadata"].as_object_mut().map(|m| m.insert("uid", json!("u")));
     new
 }
 
@@ -177,7 +177,7 @@ fn a_client_may_send_entries_back_or_have_them_forgotten() {
 fn the_oldest_updaters_are_folded() {
     let at = |n: usize| format!("2026-01-01T00:00:{n:02}Z");
     let body = |n: usize| {
-        let labels: serde_json::Map<String, Value> = (0..=n).map(|n| (format!("l{n:02}"), json!("x"))).collect();
+        let labels: muster_tree::Map = (0..=n).map(|n| (format!("l{n:02}"), json!("x"))).collect();
         json!({"metadata": {"name": "p", "labels": labels}, "spec": {"containers": [{"name": "c"}]}})
     };
     let mut live = write(None, &body(0), "m00", "", &at(0));
@@ -207,7 +207,7 @@ fn elements_that_share_a_key_are_one() {
 #[test]
 fn objects_without_entries_stay_without() {
     let mut live = object(&json!({"metadata": {"name": "p", "uid": "u"}, "spec": {}}));
-    live.insert("status".to_owned(), json!({}));
+    live.insert("status", json!({}));
     let body = json!({"metadata": {"name": "p", "labels": {"a": "1"}}, "spec": {"containers": [{"name": "c"}]}});
     assert_eq!(entries(&write(Some(&live), &body, "one", "", T1)), Value::Null);
 }

@@ -1,6 +1,6 @@
 //! One object in the versions of its kind that its managers wrote.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::open::{Root, Subject};
 use super::place::Place;

@@ -1,6 +1,6 @@
 //! The schemas of kinds that came with CustomResourceDefinitions, as the documents have them.
 
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use super::STATUS;
 use super::Schemas;
@@ -45,21 +45,21 @@ impl Schemas {
         let CustomSchema { group, version, kind, list_kind, .. } = custom;
         let gvk = |kind: &str| json!([{"group": group, "version": version, "kind": kind}]);
         let mut own = self.object(custom);
-        own.insert("x-kubernetes-group-version-kind".to_owned(), gvk(kind));
+        own.insert("x-kubernetes-group-version-kind", gvk(kind));
         let mut list = self.list(custom);
-        list.insert("x-kubernetes-group-version-kind".to_owned(), gvk(list_kind));
+        list.insert("x-kubernetes-group-version-kind", gvk(list_kind));
         if !custom.selectable.is_empty() {
             let fields: Vec<Value> =
                 custom.selectable.iter().map(|path| json!({"fieldPath": path.trim_start_matches('.')})).collect();
             for schema in [&mut own, &mut list] {
-                schema.insert("x-kubernetes-selectable-fields".to_owned(), Value::from(fields.clone()));
+                schema.insert("x-kubernetes-selectable-fields", Value::from(fields.clone()));
             }
         }
         self.custom.insert(model_name(group, version, kind), Value::Object(own));
         self.custom.insert(model_name(group, version, list_kind), Value::Object(list));
     }
 
-    fn object(&mut self, custom: &CustomSchema) -> Map<String, Value> {
+    fn object(&mut self, custom: &CustomSchema) -> Map {
         let anything = || Map::from_iter([("type".to_owned(), json!("object"))]);
         let Value::Object(mut schema) = custom.schema.clone() else { return anything() };
         let preserves = schema.get(PRESERVE) == Some(&Value::Bool(true));
@@ -72,7 +72,7 @@ impl Schemas {
             for name in ["apiVersion", "kind"] {
                 properties.insert(name.to_owned(), self.type_meta(name));
             }
-            properties.insert("metadata".to_owned(), self.described(OBJECT_META, METADATA_DOC));
+            properties.insert("metadata", self.described(OBJECT_META, METADATA_DOC));
         }
         if embedded {
             schema.insert(EMBEDDED.to_owned(), Value::Bool(true));
@@ -80,7 +80,7 @@ impl Schemas {
         schema
     }
 
-    fn list(&mut self, custom: &CustomSchema) -> Map<String, Value> {
+    fn list(&mut self, custom: &CustomSchema) -> Map {
         let CustomSchema { group, version, kind, list_kind, plural, .. } = custom;
         let item = json!({"$ref": format!("{}{}", self.prefix, model_name(group, version, kind))});
         let doc = format!(
@@ -119,13 +119,13 @@ impl Schemas {
         let mut out = self.named(name);
         if let Value::Object(schema) = &mut out {
             self.wrap(schema);
-            schema.insert("description".to_owned(), json!(doc));
+            schema.insert("description", json!(doc));
         }
         out
     }
 
     /// Makes what a definition says of a value what a document says of it.
-    fn publish(&mut self, schema: &mut Map<String, Value>) {
+    fn publish(&mut self, schema: &mut Map) {
         for unsaid in ["id", "$schema"] {
             schema.remove(unsaid);
         }
@@ -142,7 +142,7 @@ impl Schemas {
                 self.publish(below);
             }
         }
-        let is = |schema: &Map<String, Value>, what: &str| schema.get(what) == Some(&Value::Bool(true));
+        let is = |schema: &Map, what: &str| schema.get(what) == Some(&Value::Bool(true));
         if self.three && is(schema, "x-kubernetes-int-or-string") {
             unfold(schema);
         }
@@ -152,12 +152,12 @@ impl Schemas {
     }
 
     /// A whole object says what it is.
-    fn embed(&mut self, schema: &mut Map<String, Value>) {
+    fn embed(&mut self, schema: &mut Map) {
         let metadata = self.described(OBJECT_META, METADATA_DOC);
         if let Value::Object(properties) = schema.entry("properties").or_insert_with(|| json!({})) {
-            properties.insert("apiVersion".to_owned(), json!({"type": "string", "description": INNER_VERSION_DOC}));
-            properties.insert("kind".to_owned(), json!({"type": "string", "description": INNER_KIND_DOC}));
-            properties.insert("metadata".to_owned(), metadata);
+            properties.insert("apiVersion", json!({"type": "string", "description": INNER_VERSION_DOC}));
+            properties.insert("kind", json!({"type": "string", "description": INNER_KIND_DOC}));
+            properties.insert("metadata", metadata);
         }
         if let Value::Array(required) = schema.entry("required").or_insert_with(|| json!([])) {
             for name in ["kind", "apiVersion"] {
@@ -173,7 +173,7 @@ const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
 /// An integer or a string is one of the two.
-fn unfold(schema: &mut Map<String, Value>) {
+fn unfold(schema: &mut Map) {
     let either = json!([{"type": "integer"}, {"type": "string"}]);
     let first = schema.get("allOf").and_then(|all| all.get(0)).and_then(|first| first.get("anyOf"));
     if schema.get("anyOf") == Some(&either) || first == Some(&either) {
@@ -181,7 +181,7 @@ fn unfold(schema: &mut Map<String, Value>) {
     }
     match schema.contains_key("anyOf") {
         false => {
-            schema.insert("anyOf".to_owned(), either);
+            schema.insert("anyOf", either);
         }
         true => {
             if let Value::Array(all) = schema.entry("allOf").or_insert_with(|| json!([])) {
@@ -192,18 +192,18 @@ fn unfold(schema: &mut Map<String, Value>) {
 }
 
 /// What version 2 cannot say goes, and what older clients stumble over.
-fn simplify(schema: &mut Map<String, Value>) {
+fn simplify(schema: &mut Map) {
     for unsaid in ["allOf", "oneOf", "anyOf", "not"] {
         schema.remove(unsaid);
     }
-    let is = |schema: &Map<String, Value>, what: &str| schema.get(what) == Some(&Value::Bool(true));
+    let is = |schema: &Map, what: &str| schema.get(what) == Some(&Value::Bool(true));
     let nullable: Vec<String> = schema
         .get("properties")
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
         .filter(|(_, below)| below["nullable"] == true)
-        .map(|(name, _)| name.clone())
+        .map(|(name, _)| name.to_string())
         .collect();
     if schema.get("additionalProperties").is_some_and(|below| below["nullable"] == true) {
         schema.remove("required");

@@ -1,6 +1,6 @@
 //! The requests that a resource answers, as OpenAPI's operations.
 
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use super::custom::model_name;
 use super::{STATUS, Schemas, tag, title};
@@ -12,7 +12,7 @@ pub(super) struct Operations<'a> {
     pub(super) resource: &'a Resource,
     pub(super) root: &'a str,
     pub(super) schemas: &'a mut Schemas,
-    pub(super) paths: &'a mut Map<String, Value>,
+    pub(super) paths: &'a mut Map,
 }
 
 /// A query parameter: name, type, what it is for.
@@ -77,7 +77,7 @@ impl<'a> Operations<'a> {
         let list = self.schema_name(own.0, own.1, &self.resource.list_kind);
 
         let mut at = Map::new();
-        at.insert("parameters".to_owned(), self.path_parameters(false, namespaced));
+        at.insert("parameters", self.path_parameters(false, namespaced));
         let named = |verb, suffix, action, description: &str| Named {
             verb,
             suffix,
@@ -86,11 +86,11 @@ impl<'a> Operations<'a> {
             gvk: own,
         };
         let get = self.operation(&named("list", "", "list", "list or watch objects of kind"), LIST);
-        at.insert("get".to_owned(), self.answering(get, &[200], &list, true));
+        at.insert("get", self.answering(get, &[200], &list, true));
         let post =
             self.operation(&named("create", "", "post", "create a"), &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]);
         let post = self.sending(post, &schema);
-        at.insert("post".to_owned(), self.answering(post, &[200, 201, 202], &schema, false));
+        at.insert("post", self.answering(post, &[200, 201, 202], &schema, false));
         if self.resource.can("deletecollection") {
             let parameters: Vec<Parameter> =
                 DELETE.iter().chain(&LIST[1..7]).copied().chain([SHARD_SELECTOR]).collect();
@@ -101,16 +101,16 @@ impl<'a> Operations<'a> {
                 json!(format!("delete{}Collection{}{kind}", title(own.0, own.1), namespaced_word(namespaced))),
             );
             let delete = self.with_options(delete);
-            at.insert("delete".to_owned(), self.answering(delete, &[200], STATUS, false));
+            at.insert("delete", self.answering(delete, &[200], STATUS, false));
         }
         self.paths.insert(collection.clone(), Value::Object(at));
 
         if namespaced {
             let mut at = Map::new();
             let mut get = self.operation(&named("list", "", "list", "list or watch objects of kind"), LIST);
-            get.insert("operationId".to_owned(), json!(format!("list{}{kind}ForAllNamespaces", title(own.0, own.1))));
-            at.insert("get".to_owned(), self.answering(get, &[200], &list, true));
-            at.insert("parameters".to_owned(), json!([query(PRETTY)]));
+            get.insert("operationId", json!(format!("list{}{kind}ForAllNamespaces", title(own.0, own.1))));
+            at.insert("get", self.answering(get, &[200], &list, true));
+            at.insert("parameters", json!([query(PRETTY)]));
             self.paths.insert(format!("{}{plural}", self.root), Value::Object(at));
         }
 
@@ -119,7 +119,7 @@ impl<'a> Operations<'a> {
         let delete = self.operation(&named("delete", "", "delete", "delete a"), DELETE);
         let delete = self.with_options(delete);
         let answer = if kind == "Pod" || kind == "ServiceAccount" { schema.as_str() } else { STATUS };
-        at.insert("delete".to_owned(), self.answering(delete, &[200, 202], answer, false));
+        at.insert("delete", self.answering(delete, &[200, 202], answer, false));
         self.paths.insert(item.clone(), Value::Object(at));
         for subresource in &self.resource.subresources {
             self.subresource(&item, *subresource);
@@ -135,8 +135,8 @@ impl<'a> Operations<'a> {
         let post = self.operation(&named, &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]);
         let post = self.sending(post, &schema);
         let mut at = Map::new();
-        at.insert("post".to_owned(), self.answering(post, &[200, 201, 202], &schema, false));
-        at.insert("parameters".to_owned(), self.path_parameters(false, self.resource.namespaced));
+        at.insert("post", self.answering(post, &[200, 201, 202], &schema, false));
+        at.insert("parameters", self.path_parameters(false, self.resource.namespaced));
         self.paths.insert(collection, Value::Object(at));
     }
 
@@ -154,7 +154,7 @@ impl<'a> Operations<'a> {
     }
 
     /// get, put and patch of an object or of a part of it.
-    fn reading_and_writing(&mut self, suffix: &str, gvk: (&str, &str, &str), schema: &str) -> Map<String, Value> {
+    fn reading_and_writing(&mut self, suffix: &str, gvk: (&str, &str, &str), schema: &str) -> Map {
         let kind = &self.resource.kind;
         let part = if suffix.is_empty() { String::new() } else { format!("{} of ", suffix.to_ascii_lowercase()) };
         let named = |verb, action, words: &str| Named {
@@ -165,12 +165,12 @@ impl<'a> Operations<'a> {
             gvk,
         };
         let mut at = Map::new();
-        at.insert("parameters".to_owned(), self.path_parameters(true, self.resource.namespaced));
+        at.insert("parameters", self.path_parameters(true, self.resource.namespaced));
         let get = self.operation(&named("read", "get", "read"), &[]);
-        at.insert("get".to_owned(), self.answering(get, &[200], schema, false));
+        at.insert("get", self.answering(get, &[200], schema, false));
         let put = self.operation(&named("replace", "put", "replace"), &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]);
         let put = self.sending(put, schema);
-        at.insert("put".to_owned(), self.answering(put, &[200, 201], schema, false));
+        at.insert("put", self.answering(put, &[200, 201], schema, false));
         let parameters = [DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION, FORCE];
         let mut patch = self.operation(&named("patch", "patch", "partially update"), &parameters);
         let mut content = Map::new();
@@ -180,8 +180,8 @@ impl<'a> Operations<'a> {
             let body = self.schemas.named("io.k8s.apimachinery.pkg.apis.meta.v1.Patch");
             content.insert(media.to_owned(), json!({ "schema": body }));
         }
-        patch.insert("requestBody".to_owned(), json!({ "content": content, "required": true }));
-        at.insert("patch".to_owned(), self.answering(patch, &[200, 201], schema, false));
+        patch.insert("requestBody", json!({ "content": content, "required": true }));
+        at.insert("patch", self.answering(patch, &[200, 201], schema, false));
         at
     }
 
@@ -209,8 +209,8 @@ impl<'a> Operations<'a> {
                     json!({ "200": { "description": "OK", "content": { "text/plain": text } }, "401": { "description": "Unauthorized" } }),
                 );
                 let mut at = Map::new();
-                at.insert("get".to_owned(), Value::Object(get));
-                at.insert("parameters".to_owned(), self.path_parameters(true, namespaced));
+                at.insert("get", Value::Object(get));
+                at.insert("parameters", self.path_parameters(true, namespaced));
                 at
             }
             _ if verbs.contains(&"create") => self.posting(&suffix, gvk),
@@ -229,7 +229,7 @@ impl<'a> Operations<'a> {
     }
 
     /// A part that is only ever posted to.
-    fn posting(&mut self, suffix: &str, gvk: (&str, &str, &str)) -> Map<String, Value> {
+    fn posting(&mut self, suffix: &str, gvk: (&str, &str, &str)) -> Map {
         let kind = &self.resource.kind;
         let schema = self.schema_name(gvk.0, gvk.1, gvk.2);
         let description = format!("create {} of a {kind}", suffix.to_ascii_lowercase());
@@ -237,21 +237,21 @@ impl<'a> Operations<'a> {
         let post = self.operation(&named, &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]);
         let post = self.sending(post, &schema);
         let mut at = Map::new();
-        at.insert("post".to_owned(), self.answering(post, &[200, 201, 202], &schema, false));
-        at.insert("parameters".to_owned(), self.path_parameters(true, self.resource.namespaced));
+        at.insert("post", self.answering(post, &[200, 201, 202], &schema, false));
+        at.insert("parameters", self.path_parameters(true, self.resource.namespaced));
         at
     }
 
-    fn operation(&self, named: &Named<'_>, parameters: &[Parameter]) -> Map<String, Value> {
+    fn operation(&self, named: &Named<'_>, parameters: &[Parameter]) -> Map {
         let Resource { group, version, kind, namespaced, .. } = self.resource;
         let namespaced = *namespaced;
         let mut out = Map::new();
         let id =
             format!("{}{}{}{kind}{}", named.verb, title(group, version), namespaced_word(namespaced), named.suffix);
-        out.insert("operationId".to_owned(), json!(id));
-        out.insert("description".to_owned(), json!(named.description));
-        out.insert("tags".to_owned(), json!([tag(group, version)]));
-        out.insert("x-kubernetes-action".to_owned(), json!(named.action));
+        out.insert("operationId", json!(id));
+        out.insert("description", json!(named.description));
+        out.insert("tags", json!([tag(group, version)]));
+        out.insert("x-kubernetes-action", json!(named.action));
         let (group, version, kind) = named.gvk;
         out.insert(
             "x-kubernetes-group-version-kind".to_owned(),
@@ -259,26 +259,25 @@ impl<'a> Operations<'a> {
         );
         if !parameters.is_empty() {
             let all: Vec<Value> = parameters.iter().map(|p| query(*p)).collect();
-            out.insert("parameters".to_owned(), Value::Array(all));
+            out.insert("parameters", Value::Array(all.into()));
         }
         out
     }
 
-    fn answering(&mut self, mut operation: Map<String, Value>, codes: &[u16], schema: &str, streams: bool) -> Value {
-        operation.insert("responses".to_owned(), self.schemas.responses(codes, schema, streams));
+    fn answering(&mut self, mut operation: Map, codes: &[u16], schema: &str, streams: bool) -> Value {
+        operation.insert("responses", self.schemas.responses(codes, schema, streams));
         Value::Object(operation)
     }
 
-    fn sending(&mut self, mut operation: Map<String, Value>, schema: &str) -> Map<String, Value> {
+    fn sending(&mut self, mut operation: Map, schema: &str) -> Map {
         let body = self.schemas.named(schema);
-        operation
-            .insert("requestBody".to_owned(), json!({ "content": { "*/*": { "schema": body } }, "required": true }));
+        operation.insert("requestBody", json!({ "content": { "*/*": { "schema": body } }, "required": true }));
         operation
     }
 
-    fn with_options(&mut self, mut operation: Map<String, Value>) -> Map<String, Value> {
+    fn with_options(&mut self, mut operation: Map) -> Map {
         let body = self.schemas.named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
-        operation.insert("requestBody".to_owned(), json!({ "content": { "*/*": { "schema": body } } }));
+        operation.insert("requestBody", json!({ "content": { "*/*": { "schema": body } } }));
         operation
     }
 
@@ -297,7 +296,7 @@ impl<'a> Operations<'a> {
             out.push(path("namespace", "the namespace that the objects are in".to_owned()));
         }
         out.push(query(PRETTY));
-        Value::Array(out)
+        Value::Array(out.into())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::*;
 use crate::model::Subresource;
@@ -97,7 +97,7 @@ fn operations_say_what_kubectl_looks_for() {
     let names: Vec<&str> =
         patch["parameters"].as_array().into_iter().flatten().filter_map(|p| p["name"].as_str()).collect();
     assert_eq!(names, ["dryRun", "fieldManager", "fieldValidation", "force"]);
-    let media: Vec<String> =
+    let media: Vec<muster_tree::Text> =
         patch["requestBody"]["content"].as_object().map(|c| c.keys().cloned().collect()).unwrap_or_default();
     assert_eq!(
         media,
@@ -110,7 +110,7 @@ fn operations_say_what_kubectl_looks_for() {
     );
     let paths = document["paths"].as_object().cloned().unwrap_or_default();
     assert_eq!(
-        paths.keys().map(String::as_str).collect::<Vec<_>>(),
+        paths.keys().map(muster_tree::Text::as_str).collect::<Vec<_>>(),
         [
             "/apis/apps/v1/",
             "/apis/apps/v1/namespaces/{namespace}/replicasets",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{
     DIRECTIVE, Outcome, PatchError, SET_ORDER, Schema, dynamic_type, key_of, merge_map, no_merge_key, object,
@@ -46,8 +46,8 @@ pub(super) fn check_order(change: Option<&[Value]>, order: &[Value], merge_key: 
     if at < kept.len() && place >= order.len() {
         return Err(PatchError::Other(format!(
             "The order in patch list:\n{}\n doesn't match {SET_ORDER} list:\n{}\n",
-            sprint(&Value::Array(change.to_vec())),
-            sprint(&Value::Array(order.to_vec()))
+            sprint(&Value::Array(change.to_vec().into())),
+            sprint(&Value::Array(order.to_vec().into()))
         )));
     }
     Ok(())
@@ -295,7 +295,7 @@ pub(super) fn element_type(lists: &[&[Value]]) -> Outcome<&'static str> {
             }
             None => found = Some(ty),
             Some(known) if known != ty => {
-                let all: Vec<String> = lists.iter().map(|l| sprint(&Value::Array(l.to_vec()))).collect();
+                let all: Vec<String> = lists.iter().map(|l| sprint(&Value::Array(l.to_vec().into()))).collect();
                 let message = format!("list element types are not identical: [{}]", all.join(" "));
                 return Err(PatchError::Other(message));
             }

@@ -1,7 +1,7 @@
 //! Strategic merges: a table of cases, and laws.
 
+use muster_tree::{Value, json};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use super::strategic_merge;
 

@@ -1,6 +1,6 @@
 //! Cases of the checks.
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::*;
 

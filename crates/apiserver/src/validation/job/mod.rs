@@ -4,7 +4,7 @@ mod indexes;
 mod policies;
 mod status;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::{FieldError, Shown};
 use crate::model::{
@@ -92,7 +92,7 @@ fn validate_generated_selector(job: &Object, old: Option<&Object>, errors: &mut 
                 }
                 Some(_) => {}
             }
-            expected.insert(key.to_owned(), value.into());
+            expected.insert(key, value.into());
         }
     }
     let selects = |parsed: muster_objects::Selector| parsed.matches_fn(|key| expected.maybe_text(key));

@@ -1,6 +1,6 @@
 //! When a Job has failed, when it has succeeded, and when pods are replaced.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{indexes, is_indexed};
 use crate::field::FieldError;

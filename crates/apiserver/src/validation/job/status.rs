@@ -2,7 +2,7 @@
 //! write has nothing to do with, does not stand in its way.
 
 use muster_objects::time::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{indexes, is_indexed};
 use crate::field::{FieldError, Shown};

@@ -1,6 +1,6 @@
 //! Sets of indexes, and what may follow what in a status.
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{Errors, indexes, status};
 

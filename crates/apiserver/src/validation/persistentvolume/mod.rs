@@ -1,6 +1,6 @@
 //! Persistent volumes: where their bytes are, and who may use them how (API-17).
 
-use serde_json::Value;
+use muster_tree::{Text, Value};
 
 use crate::field::{FieldError, Shown};
 use crate::model::{Fields as _, Object, metadata};
@@ -122,7 +122,7 @@ fn validate_capacity(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
         errors.push(FieldError::required(path, ""));
     }
     if !capacity.contains_key("storage") || capacity.len() > 1 {
-        let mut sorted: Vec<(&String, &Value)> = capacity.iter().collect();
+        let mut sorted: Vec<(&Text, &Value)> = capacity.iter().collect();
         sorted.sort_by_key(|(key, _)| *key);
         let each: Vec<String> = sorted.into_iter().map(|(k, v)| format!("{}:{v}", Value::from(k.as_str()))).collect();
         let shown = if spec.contains_key("capacity") { format!("{{{}}}", each.join(",")) } else { "null".to_owned() };

@@ -212,6 +212,6 @@ pub(super) fn required_node_requirements(spec: &Object) -> Vec<&Object> {
 }
 
 /// The terms of the required node affinity.
-pub(super) fn required_node_terms(affinity: Option<&Object>) -> Option<&[serde_json::Value]> {
+pub(super) fn required_node_terms(affinity: Option<&Object>) -> Option<&[muster_tree::Value]> {
     Some(affinity?.object("nodeAffinity")?.object(REQUIRED)?.list("nodeSelectorTerms"))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::{FieldError, Shown};
 use crate::model::{Object, fields::Fields};

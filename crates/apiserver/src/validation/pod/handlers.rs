@@ -1,6 +1,6 @@
 //! Probes and lifecycle hooks: what is done, and how often.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::FieldError;
 use crate::model::{Object, fields::Fields};

@@ -26,7 +26,7 @@ pub mod volumes;
 pub mod warnings;
 pub mod windows;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::FieldError;
 use crate::model::{
@@ -289,5 +289,5 @@ fn every_container<'a>(spec: &'a Object, path: &Path<'_>, mut visit: impl FnMut(
 
 /// A list of strings as a message shows it.
 fn shown_list(parent: &Object, field: &str) -> crate::field::Shown {
-    crate::field::Shown::Json(Value::Array(parent.list(field).to_vec()))
+    crate::field::Shown::Json(Value::Array(parent.list(field).to_vec().into()))
 }

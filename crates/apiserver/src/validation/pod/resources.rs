@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::FieldError;
 use crate::model::pod::aggregate;

@@ -1,6 +1,6 @@
 //! What of a pod may change: images, deadlines, tolerations that come and gates that go (API-17).
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::{FieldError, Shown, go_quote};
 use crate::model::{
@@ -203,13 +203,13 @@ fn validate_gated(munged: &mut Object, before: &Object, errors: &mut Errors) {
         munged.object("affinity").is_some_and(|a| a.contains_key("podAffinity") || a.contains_key("podAntiAffinity"));
     match (munged.contains_key("affinity"), old) {
         (false, Some(old)) => {
-            munged.object_or_new("affinity").insert("nodeAffinity".to_owned(), Value::Object(old));
+            munged.object_or_new("affinity").insert("nodeAffinity", Value::Object(old));
         }
         (true, None) if !before.contains_key("affinity") && !others => {
             munged.remove("affinity");
         }
         (true, Some(old)) => {
-            munged.object_or_new("affinity").insert("nodeAffinity".to_owned(), Value::Object(old));
+            munged.object_or_new("affinity").insert("nodeAffinity", Value::Object(old));
         }
         (true, None) => {
             munged.object_or_new("affinity").remove("nodeAffinity");

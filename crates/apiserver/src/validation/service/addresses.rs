@@ -1,6 +1,6 @@
 //! The addresses of a Service that are not the cluster's: external IPs, load balancers and who may use them.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::ONLY_LOAD_BALANCERS;
 use crate::field::FieldError;

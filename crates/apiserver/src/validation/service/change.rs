@@ -1,6 +1,6 @@
 //! What of a Service may not change: the addresses that others have been told of.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::{FieldError, Shown};
 use crate::model::service::{is_headless, needs_health_check};
@@ -58,7 +58,7 @@ fn validate_list(spec: &Object, old: &Object, stacked: &Stacked, errors: &mut Er
     let (new, before) = (spec.list(stacked.field), old.list(stacked.field));
     let shown = |field: &str| match spec.list(field) {
         [] => Shown::Bare("null".to_owned()),
-        list => Shown::Json(Value::Array(list.to_vec())),
+        list => Shown::Json(Value::Array(list.to_vec().into())),
     };
     if new.len() == before.len() {
         for (index, _) in new.iter().zip(before).enumerate().filter(|(_, (new, old))| new != old) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::field::FieldError;
 use crate::model::service::is_headless;
@@ -19,7 +19,7 @@ pub fn validate_cluster_ips(spec: &Object, old: Option<&Object>, errors: &mut Er
         return;
     }
     let path = SPEC.child("clusterIPs");
-    let all = Value::Array(spec.list("clusterIPs").to_vec());
+    let all = Value::Array(spec.list("clusterIPs").to_vec().into());
     let ips: Vec<&str> = spec.strings("clusterIPs").collect();
     match (spec.text("clusterIP"), ips.first()) {
         ("", None) => {}

@@ -6,7 +6,7 @@ pub mod cluster_ips;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::field::{FieldError, Shown};
 use crate::model::service::{is_headless, is_reached_from_outside, needs_health_check};

@@ -1,8 +1,8 @@
 //! Applying, rule by rule and law by law. What the reference server answers is compared over HTTP.
 
 use muster_objects::time::Timestamp;
+use muster_tree::{Value, json};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use super::super::super::{Format, Object, Validation, decode};
 use super::{Configuration, Refusal, apply, message};
@@ -19,7 +19,7 @@ fn send(live: Option<&Object>, manager: &str, body: &Value, force: bool, at: &st
         Configuration { subject: Model { group, version, kind }.into(), subresource, tree: body, manager, force, now };
     let mut object = apply(&configuration, live, &|_, _| None)?;
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("uid".to_owned(), json!("u"));
+        metadata.insert("uid", json!("u"));
     }
     Ok(object)
 }
@@ -161,7 +161,7 @@ fn trees() -> impl Strategy<Value = Value> {
 fn says(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => part.iter().all(|(key, value)| {
-            whole.get(key).map_or(value.as_object().is_some_and(serde_json::Map::is_empty), |found| says(found, value))
+            whole.get(key).map_or(value.as_object().is_some_and(muster_tree::Map::is_empty), |found| says(found, value))
         }),
         (Value::Array(whole), Value::Array(part)) => {
             part.iter().all(|value| whole.iter().any(|found| found["name"] == value["name"] && says(found, value)))

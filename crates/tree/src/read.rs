@@ -1,0 +1,146 @@
+//! Reading one level of JSON that is known to be right: as [`crate::Value::write`] wrote it, without a space.
+
+use std::str;
+
+use bytes::Bytes;
+use memchr::memchr2;
+use serde_json::Number;
+
+use crate::node::{Item, Node};
+use crate::{List, Map, Text, Value};
+
+impl Item for Value {
+    fn read(text: &Bytes) -> Vec<Self> {
+        let mut reader = Reader { text, at: 1 };
+        let mut out = Vec::new();
+        while reader.is_before_another(b']') {
+            out.push(reader.value());
+        }
+        out
+    }
+}
+
+impl Item for (Text, Value) {
+    fn read(text: &Bytes) -> Vec<Self> {
+        let mut reader = Reader { text, at: 1 };
+        let mut out = Vec::new();
+        while reader.is_before_another(b'}') {
+            out.push(reader.member());
+        }
+        out
+    }
+}
+
+/// Where a level is read. What is not as it should be reads as null, and to the end.
+pub(crate) struct Reader<'a> {
+    text: &'a Bytes,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Of an object's text: its members, in the order in which they stand there.
+    pub(crate) fn members(text: &'a Bytes) -> impl Iterator<Item = (Text, Value)> + use<'a> {
+        let mut reader = Self { text, at: 1 };
+        std::iter::from_fn(move || reader.is_before_another(b'}').then(|| reader.member()))
+    }
+
+    fn peek(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or(0)
+    }
+
+    /// Whether there is one more before the end; stands at it then.
+    fn is_before_another(&mut self, end: u8) -> bool {
+        match self.peek() {
+            b',' => {
+                self.at += 1;
+                true
+            }
+            other => other != end && self.at < self.text.len(),
+        }
+    }
+
+    fn member(&mut self) -> (Text, Value) {
+        let key = self.string();
+        // The colon.
+        self.at += 1;
+        (key, self.value())
+    }
+
+    fn value(&mut self) -> Value {
+        match self.peek() {
+            b'"' => Value::String(self.string()),
+            b'{' => Value::Object(Map::of(Node::of_text(self.container()))),
+            b'[' => Value::Array(List::of(Node::of_text(self.container()))),
+            b't' => self.word(4, Value::Bool(true)),
+            b'f' => self.word(5, Value::Bool(false)),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => self.word(4, Value::Null),
+        }
+    }
+
+    fn word(&mut self, length: usize, value: Value) -> Value {
+        self.at += length;
+        value
+    }
+
+    fn number(&mut self) -> Value {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().position(|byte| matches!(byte, b',' | b']' | b'}')).unwrap_or(rest.len());
+        self.at += length;
+        let text = str::from_utf8(&rest[..length]).unwrap_or_default();
+        let whole = text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
+        let number = whole.ok().or_else(|| text.parse().ok().and_then(Number::from_f64));
+        number.map_or(Value::Null, Value::Number)
+    }
+
+    fn string(&mut self) -> Text {
+        let begin = self.at;
+        let (end, escaped) = end_of_string(self.text, begin);
+        self.at = end;
+        if escaped {
+            return serde_json::from_slice(&self.text[begin..end]).unwrap_or_default();
+        }
+        // Between the quotes.
+        let inner = self.text.get(begin + 1..end.max(begin + 2) - 1).unwrap_or_default();
+        str::from_utf8(inner).map(Text::from).unwrap_or_default()
+    }
+
+    /// The text of a container, up to its end.
+    fn container(&mut self) -> Bytes {
+        let begin = self.at;
+        let mut depth = 0_usize;
+        let mut at = begin;
+        while let Some(byte) = self.text.get(at) {
+            at += 1;
+            match byte {
+                b'"' => at = end_of_string(self.text, at - 1).0,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.at = at;
+        self.text.slice(begin..at)
+    }
+}
+
+/// Where the string ends that begins here, behind its quote, and whether something in it is escaped.
+fn end_of_string(text: &[u8], begin: usize) -> (usize, bool) {
+    let mut at = begin + 1;
+    let mut escaped = false;
+    while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += found + 1;
+        if text[at - 1] == b'"' {
+            return (at, escaped);
+        }
+        // What is escaped is no end.
+        escaped = true;
+        at += 1;
+    }
+    (text.len(), escaped)
+}
