@@ -15,19 +15,20 @@ use sources::{Dependency, Package, Source, Target, is_test, packages, root};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("objects", &[]),
     ("schema", &[]),
+    ("tree", &[]),
     ("machinery", &["objects"]),
     ("controllers", &["objects", "schema", "machinery"]),
     ("inspect", &["objects", "schema", "machinery", "controllers"]),
     ("runtime", &["objects", "machinery", "controllers", "inspect"]),
-    ("apiserver", &["objects", "schema"]),
+    ("apiserver", &["objects", "schema", "tree"]),
     ("page", &["objects", "machinery", "controllers", "inspect", "runtime", "apiserver"]),
-    ("cluster", &["objects", "schema", "machinery", "controllers", "runtime", "apiserver"]),
-    ("simulation", &["objects", "machinery", "controllers", "inspect", "runtime", "apiserver", "cluster"]),
+    ("cluster", &["objects", "schema", "tree", "machinery", "controllers", "runtime", "apiserver"]),
+    ("simulation", &["objects", "tree", "machinery", "controllers", "inspect", "runtime", "apiserver", "cluster"]),
     ("testing-macros", &[]),
     ("testing", &["objects", "runtime", "apiserver", "cluster", "simulation", "testing-macros"]),
     (
         "muster",
-        &["objects", "machinery", "controllers", "inspect", "runtime", "apiserver", "page", "cluster", "simulation"],
+        &["objects", "machinery", "controllers", "inspect", "runtime", "tree", "apiserver", "page", "cluster", "simulation"],
     ),
 ];
 
@@ -55,7 +56,7 @@ const MODULES: &[&[&str]] = &[
 ];
 
 /// The crates without a clock, randomness, I/O or async.
-const PURE: &[&str] = &["objects", "schema", "machinery", "controllers", "inspect"];
+const PURE: &[&str] = &["objects", "schema", "tree", "machinery", "controllers", "inspect"];
 
 /// What none of them may name outside tests, and why.
 const FORBIDDEN: &[(&str, &str)] = &[

@@ -25,7 +25,7 @@ use muster_runtime::client::{Client, ClientError, Form};
 use muster_runtime::informer::{Store, WatchedResource};
 use muster_runtime::workers::Queue;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 use tokio::sync::watch;
 
 use self::sums::{Sums, decide};
@@ -116,17 +116,17 @@ struct Quota {
 /// What is limited, and of which objects.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
-struct Spec(Map<String, Value>);
+struct Spec(Map);
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 struct Status {
-    hard: Option<Map<String, Value>>,
-    used: Option<Map<String, Value>>,
+    hard: Option<Map>,
+    used: Option<Map>,
 }
 
 impl Spec {
-    fn hard(&self) -> Option<&Map<String, Value>> {
+    fn hard(&self) -> Option<&Map> {
         self.0.get("hard").and_then(Value::as_object)
     }
 }
@@ -235,7 +235,7 @@ struct Page {
     #[serde(default, deserialize_with = "or_default")]
     metadata: PageMeta,
     #[serde(default, deserialize_with = "or_default")]
-    items: Vec<Map<String, Value>>,
+    items: Vec<Map>,
 }
 
 #[derive(Deserialize, Default)]

@@ -1,7 +1,7 @@
 //! The sums of one quota, and what its status says of them.
 
 use muster_apiserver::quota::{Evaluator, ResourceList, Scope, scopes};
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use super::{Quota, Spec};
 use crate::control::Slim;
@@ -73,7 +73,7 @@ pub(super) fn decide(quota: &Slim<Quota>, sums: &Sums) -> Option<Value> {
 }
 
 /// A merge patch that makes a map another one.
-fn replacing(old: &Map<String, Value>, mut new: Map<String, Value>) -> Map<String, Value> {
+fn replacing(old: &Map, mut new: Map) -> Map {
     for name in old.keys() {
         new.entry(name.clone()).or_insert(Value::Null);
     }

@@ -1,11 +1,11 @@
 use muster_apiserver::quota::{Evaluator, ResourceList};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::*;
 use crate::testing::{slim, uid_text};
 
 fn quota(spec: &Value, status: &Value) -> Slim<Quota> {
-    slim(&json!({
+    slim(&serde_json::json!({
         "metadata": {"name": "quota", "namespace": "ns", "uid": uid_text(900), "resourceVersion": "5"},
         "spec": spec,
         "status": status,

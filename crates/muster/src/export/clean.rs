@@ -3,7 +3,7 @@
 use muster_apiserver::model::Object;
 use muster_apiserver::model::fields::{Fields as _, metadata};
 use muster_cluster::kinds::Kind;
-use serde_json::Value;
+use muster_tree::Value;
 
 /// Kinds whose objects come and go with the cluster that they are in, by group and plural name.
 const LEFT_OUT: [(&str, &str); 16] = [

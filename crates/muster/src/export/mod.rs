@@ -21,7 +21,7 @@ use muster_apiserver::{ApiServer, Kept, Options, yaml};
 use muster_cluster::kinds::{Kind, Kinds};
 use muster_runtime::client::{Client, Options as ClientOptions, configuration};
 use serde::Deserialize;
-use serde_json::Value;
+use muster_tree::Value;
 
 use crate::data;
 

@@ -117,7 +117,7 @@ impl<'s> Laws<'s> {
                 if by_another {
                     self.note_excess(self.newest());
                 }
-                self.sizes.entry(uid(object)).or_default().note(object);
+                self.sizes.entry(uid(object)).or_default().note(|pointer| number(object, pointer));
             }
             Kind::ReplicationController => return,
             Kind::Pod => self.take_pod(write),

@@ -1,9 +1,5 @@
 //! The sizes that the controller of a ReplicaSet or ReplicationController may be looking at.
 
-use serde_json::Value;
-
-use crate::api::number;
-
 /// The sizes since the generation that the controller has observed by the status on the server: a sync decides on that one or
 /// on a later one, and the versions of one object never go back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -13,13 +9,13 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The object is this now.
-    pub fn note(&mut self, object: &Value) {
-        let generation = number(object, "/metadata/generation");
+    /// The object has these numbers now, each by its JSON pointer; 0 where it has none.
+    pub fn note(&mut self, number: impl Fn(&str) -> i64) {
+        let generation = number("/metadata/generation");
         if self.seen.last().is_none_or(|(last, _)| *last < generation) {
-            self.seen.push((generation, number(object, "/spec/replicas")));
+            self.seen.push((generation, number("/spec/replicas")));
         }
-        let observed = number(object, "/status/observedGeneration");
+        let observed = number("/status/observedGeneration");
         self.seen.retain(|(seen, _)| *seen >= observed.min(generation));
     }
 

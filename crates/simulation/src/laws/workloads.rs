@@ -49,7 +49,7 @@ impl<'s> Laws<'s> {
         let object = &write.object;
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         if write.kind != Kind::Pod {
-            self.sizes.entry(uid).or_default().note(object);
+            self.sizes.entry(uid).or_default().note(|pointer| number(object, pointer));
             if write.millis >= self.evidence.told_from {
                 self.settle(object, uid);
             }

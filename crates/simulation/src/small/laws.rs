@@ -9,6 +9,7 @@ use muster_controllers::deployment::progress::is_complete;
 use muster_controllers::deployment::revision::{REVISION, max_replicas, revision};
 use muster_controllers::deployment::sets::find_new;
 use muster_objects::{Deployment, ReplicaSet, Strategy};
+use muster_tree::Value;
 
 use super::objects::Objects;
 use super::state::{Phase, Pod, SETS, State, Stored};
@@ -53,7 +54,8 @@ pub(super) fn judge(objects: &Objects, before: &State, after: &mut State) -> Opt
         if old == new || !new.is_there() {
             continue;
         }
-        sizes.note(objects.json(new));
+        let json = objects.json(new);
+        sizes.note(|pointer| json.pointer(pointer).and_then(Value::as_i64).unwrap_or_default());
         if old.is_there() && revision(objects.set(new)) < revision(objects.set(old)) {
             found = found.or(broken(Law::Revision, format!("the revision of {} fell", objects.set_name(at))));
         }

@@ -10,7 +10,7 @@ use muster_objects::{
     ConditionStatus, ControllerRef, Deployment, Interner, Labels, Meta, Object as _, Pod as RealPod, PodPhase,
     ReplicaSet, ResourceVersion, Timestamp, Uid,
 };
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::state::{Phase, Pod, SETS, Stored, Version};
 use super::{Rollout, World};

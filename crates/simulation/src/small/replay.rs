@@ -17,7 +17,7 @@ use muster_controllers::replicaset::ReplicaSync;
 use muster_objects::{ObjectKey, ResourceVersion, Uid};
 use muster_runtime::executor::{Ledger, perform};
 use muster_runtime::writer::{Write, Writer};
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::MINUTES;
 use super::manager::{begin_deployment, begin_set};

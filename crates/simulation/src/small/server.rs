@@ -2,7 +2,7 @@
 
 use muster_apiserver::codec::json_patch::{self, Touched};
 use muster_apiserver::schema::strategic_merge;
-use serde_json::{Value, json};
+use muster_tree::{List, Value, json};
 
 use super::objects::{self, Objects};
 use super::state::{Answer, Call, Kind, Phase, Pod, State, Stored, Verb, Version};
@@ -78,7 +78,7 @@ fn serve_stored(objects: &mut Objects, state: &mut State, call: Call, kind: Kind
     match verb {
         Verb::Read => return Answer::Is(Version::Stored(before)),
         Verb::Patch => {
-            let operations = body.as_array().map(Vec::as_slice).unwrap_or_default();
+            let operations = body.as_array().map(List::as_slice).unwrap_or_default();
             if json_patch::apply(&mut json, operations, &mut Touched::default()).is_err() {
                 return Answer::Invalid;
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::laws::{Watched, at_the_end, judge};
 use super::manager::{Begun, Changed, Manager, Noted, key_named, owner};
