@@ -28,7 +28,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testing", &["objects", "runtime", "apiserver", "cluster", "simulation", "testing-macros"]),
     (
         "muster",
-        &["objects", "machinery", "controllers", "inspect", "runtime", "tree", "apiserver", "page", "cluster", "simulation"],
+        &[
+            "objects",
+            "machinery",
+            "controllers",
+            "inspect",
+            "runtime",
+            "tree",
+            "apiserver",
+            "page",
+            "cluster",
+            "simulation",
+        ],
     ),
 ];
 

@@ -100,18 +100,20 @@ pub fn untyped(model: &Model<'_>, body: &[u8], format: Format) -> Result<Object,
     }
 }
 
-/// Reads a patched tree back as an object of a type; answers also what a strict reader has against it.
+/// Reads a patched tree back as an object of a type; answers also what a strict reader has against it. What it has in common
+/// with `known`, such an object, is as it is there.
 ///
 /// # Errors
 /// The words for what is wrong.
 pub fn read_back(
     model: &Model<'_>,
     value: &Value,
+    known: Option<&Object>,
     validation: FieldValidation,
 ) -> Result<(Object, Vec<String>), String> {
     // A strict reader's complaints are put together with those about the patch, by the caller.
     let validation = if validation == FieldValidation::Ignore { Validation::Ignore } else { Validation::Warn };
-    schema::round_trip(model.group, model.version, model.kind, value, validation).map_err(|error| error.message)
+    schema::round_trip(model.group, model.version, model.kind, value, known, validation).map_err(|error| error.message)
 }
 
 /// An object, a list or metadata as a protobuf body; `None` where protobuf has no form for it.
@@ -137,7 +139,7 @@ pub fn read_merged(
     validation: FieldValidation,
 ) -> Result<(Object, Vec<String>), String> {
     let validation = if validation == FieldValidation::Ignore { Validation::Ignore } else { Validation::Warn };
-    let (mut object, found) = schema::from_unstructured(model.group, model.version, model.kind, value, validation)
+    let (mut object, found) = schema::from_unstructured(model.group, model.version, model.kind, &value, validation)
         .map_err(|error| error.message)?;
     // Whatever the patch said that it is, it was read as the kind that it was.
     object.insert("kind", Value::from(model.kind));
@@ -187,7 +189,7 @@ pub fn delete_options(body: &[u8], format: Format) -> Result<Object, ApiError> {
             "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""
         )));
     }
-    schema::round_trip("", "v1", "DeleteOptions", &value, Validation::Ignore)
+    schema::round_trip("", "v1", "DeleteOptions", &value, None, Validation::Ignore)
         .map(|(object, _)| object)
         .map_err(|error| ApiError::bad_request(error.message))
 }

@@ -64,7 +64,7 @@ impl Object for Node {
     }
 
     fn decode(json: &[u8], interner: &mut Interner) -> Result<Self, DecodeError> {
-        let wire: WireNode<'_> = serde_json::from_slice(json).map_err(DecodeError::of("Node"))?;
+        let wire: WireNode<'_> = muster_objects::json::from_slice(json).map_err(DecodeError::of("Node"))?;
         let (meta, _, _) = wire.metadata.read(interner, true);
         let annotated = |name: &str| {
             let annotations = wire.metadata.annotations.0.iter();

@@ -11,7 +11,10 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde::{Deserialize, forward_to_deserialize_any};
 
 /// Decodes a value, by way of the quick reader.
-pub(crate) fn from_slice<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json::Error> {
+///
+/// # Errors
+/// What `serde_json` says of it.
+pub fn from_slice<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json::Error> {
     quick(json).or_else(|GaveUp| serde_json::from_slice(json))
 }
 

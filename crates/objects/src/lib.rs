@@ -21,7 +21,7 @@ pub mod event;
 pub mod head;
 pub mod int_or_percent;
 pub mod intern;
-mod json;
+pub mod json;
 pub mod labels;
 pub mod lease;
 pub mod meta;

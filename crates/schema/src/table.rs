@@ -20,6 +20,7 @@ pub struct TypeId(u16);
 #[derive(Debug)]
 pub struct Table {
     types: Vec<Type>,
+    /// By kind, group and version: most kinds have a name of their own.
     kinds: BTreeMap<(&'static str, &'static str, &'static str), TypeId>,
     /// Every `group/version/kind` of the API, served or not; sorted.
     registered: Vec<&'static str>,
@@ -180,7 +181,7 @@ impl Table {
         if kind == "DeleteOptions" {
             return self.named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
         }
-        self.kinds.get(&(group, version, kind)).copied()
+        self.kinds.get(&(kind, group, version)).copied()
     }
 
     /// Whether the API has a kind, though it may not be served here.
@@ -344,8 +345,8 @@ fn read(text: &'static str) -> Table {
     }
     let mut kinds = BTreeMap::new();
     for (ty, at) in types.iter_mut().zip(0u16..) {
-        if let Some(gvk) = ty.gvk {
-            kinds.insert(gvk, TypeId(at));
+        if let Some((group, version, kind)) = ty.gvk {
+            kinds.insert((kind, group, version), TypeId(at));
         }
         // At most half full, so that a look that fails ends soon.
         let mask = (ty.fields.len() * 2 + 2).next_power_of_two() - 1;

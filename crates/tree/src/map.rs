@@ -16,7 +16,7 @@ use crate::{Text, Value};
 pub struct Map(Node<(Text, Value)>);
 
 /// Up to so many members are looked through one by one.
-const FEW: usize = 8;
+const FEW: usize = 12;
 
 impl Map {
     /// No members.
@@ -62,19 +62,18 @@ impl Map {
         Self(Node::of(members))
     }
 
-    fn place(&self, key: &str) -> Result<usize, usize> {
+    /// Where a member is. Most names that differ have another length, which is told sooner than their order.
+    fn find(&self, key: &str) -> Option<usize> {
         let members = self.0.items();
         if members.len() > FEW {
-            return members.binary_search_by(|(known, _)| known.as_str().cmp(key));
+            return members.binary_search_by(|(known, _)| known.as_str().cmp(key)).ok();
         }
-        for (at, (known, _)) in members.iter().enumerate() {
-            match known.as_str().cmp(key) {
-                std::cmp::Ordering::Less => {}
-                std::cmp::Ordering::Equal => return Ok(at),
-                std::cmp::Ordering::Greater => return Err(at),
-            }
-        }
-        Err(members.len())
+        members.iter().position(|(known, _)| known.len() == key.len() && known.as_bytes() == key.as_bytes())
+    }
+
+    /// Where a member is, or belongs.
+    fn place(&self, key: &str) -> Result<usize, usize> {
+        self.find(key).ok_or_else(|| self.0.items().partition_point(|(known, _)| known.as_str() < key))
     }
 
     /// The value of a member.
@@ -86,21 +85,21 @@ impl Map {
     /// A member.
     #[must_use]
     pub fn get_key_value(&self, key: &str) -> Option<(&Text, &Value)> {
-        let at = self.place(key).ok()?;
+        let at = self.find(key)?;
         let (key, value) = &self.0.items()[at];
         Some((key, value))
     }
 
     /// The value of a member, to change.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        let at = self.place(key).ok()?;
+        let at = self.find(key)?;
         Some(&mut self.0.items_mut()[at].1)
     }
 
     /// Whether there is a member of this name.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
-        self.place(key).is_ok()
+        self.find(key).is_some()
     }
 
     /// Sets a member; gives its value of before.
@@ -121,7 +120,7 @@ impl Map {
 
     /// Removes a member, and gives it.
     pub fn remove_entry(&mut self, key: &str) -> Option<(Text, Value)> {
-        let at = self.place(key).ok()?;
+        let at = self.find(key)?;
         Some(self.0.items_mut().remove(at))
     }
 

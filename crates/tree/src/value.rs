@@ -5,7 +5,7 @@ use std::mem;
 
 use serde_json::Number;
 
-use crate::{List, Map, Place, Text};
+use crate::{List, Map, Place, Text, write};
 
 /// Any JSON value.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -216,8 +216,12 @@ fn index(step: &str) -> Option<usize> {
 impl Display for Value {
     /// Compact JSON, or with `#` over several lines, as `serde_json` writes it.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let text = if f.alternate() { serde_json::to_string_pretty(self) } else { serde_json::to_string(self) };
-        f.write_str(&text.map_err(|_| fmt::Error)?)
+        if f.alternate() {
+            return f.write_str(&serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?);
+        }
+        let mut out = Vec::new();
+        write::value(&mut out, self, write::as_rust);
+        f.write_str(str::from_utf8(&out).map_err(|_| fmt::Error)?)
     }
 }
 

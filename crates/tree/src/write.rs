@@ -6,64 +6,69 @@ use std::io::Write as _;
 use memchr::memchr2;
 use serde_json::Number;
 
-use crate::{List, Map, Value, float};
+use crate::{Map, Value, float};
 
 impl Value {
     /// Adds the JSON to a text. What was read from a text and not changed is copied from it.
     pub fn write(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Null => out.extend_from_slice(b"null"),
-            Self::Bool(true) => out.extend_from_slice(b"true"),
-            Self::Bool(false) => out.extend_from_slice(b"false"),
-            Self::Number(number) => write_number(out, number),
-            Self::String(text) => write_text(out, text),
-            Self::Array(list) => list.write(out),
-            Self::Object(map) => map.write(out),
-        }
-    }
-}
-
-impl List {
-    fn write(&self, out: &mut Vec<u8>) {
-        if let Some(text) = self.node().text() {
-            out.extend_from_slice(text);
-            return;
-        }
-        out.push(b'[');
-        for (at, item) in self.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            item.write(out);
-        }
-        out.push(b']');
+        value(out, self, as_go);
     }
 }
 
 impl Map {
     /// As [`Value::write`].
     pub fn write(&self, out: &mut Vec<u8>) {
-        if let Some(text) = self.node().text() {
-            out.extend_from_slice(text);
-            return;
-        }
-        out.push(b'{');
-        for (at, (key, value)) in self.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            write_text(out, key);
-            out.push(b':');
-            value.write(out);
-        }
-        out.push(b'}');
+        map(out, self, as_go);
     }
+}
+
+pub(crate) fn value(out: &mut Vec<u8>, from: &Value, number: fn(&mut Vec<u8>, &Number)) {
+    match from {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
+        Value::Number(from) => number(out, from),
+        Value::String(text) => write_text(out, text),
+        Value::Object(from) => map(out, from, number),
+        Value::Array(list) => {
+            if let Some(text) = list.node().text() {
+                out.extend_from_slice(text);
+                return;
+            }
+            out.push(b'[');
+            for (at, item) in list.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                value(out, item, number);
+            }
+            out.push(b']');
+        }
+    }
+}
+
+fn map(out: &mut Vec<u8>, from: &Map, number: fn(&mut Vec<u8>, &Number)) {
+    if let Some(text) = from.node().text() {
+        out.extend_from_slice(text);
+        return;
+    }
+    out.push(b'{');
+    for (at, (key, member)) in from.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_text(out, key);
+        out.push(b':');
+        value(out, member, number);
+    }
+    out.push(b'}');
 }
 
 /// Adds a string to a text, with its quotes.
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
     let plain = memchr2(b'"', b'\\', text.as_bytes()).is_none() && text.bytes().all(|byte| byte >= b' ');
     if plain {
+        out.reserve(text.len() + 2);
         out.push(b'"');
         out.extend_from_slice(text.as_bytes());
         out.push(b'"');
@@ -73,11 +78,15 @@ pub fn write_text(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-fn write_number(out: &mut Vec<u8>, number: &Number) {
-    // Writing into memory cannot fail.
-    let _ = match number.as_f64().filter(|_| number.is_f64()) {
+fn as_go(out: &mut Vec<u8>, number: &Number) {
+    match number.as_f64().filter(|_| number.is_f64()) {
         // A zero below zero does not survive the reference's storage.
-        Some(float) => out.write_all(float::json(if float == 0.0 { 0.0 } else { float }).as_bytes()),
-        None => write!(out, "{number}"),
-    };
+        Some(float) => out.extend_from_slice(float::json(if float == 0.0 { 0.0 } else { float }).as_bytes()),
+        None => as_rust(out, number),
+    }
+}
+
+pub(crate) fn as_rust(out: &mut Vec<u8>, number: &Number) {
+    // Writing into memory cannot fail.
+    let _ = write!(out, "{number}");
 }

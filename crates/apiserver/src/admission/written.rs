@@ -115,7 +115,7 @@ impl<'a> Form<'a> {
     fn read_back(self, registry: &Registry, seen: &Seen, changed: &Value) -> Result<(Object, Vec<String>), String> {
         match self.custom(registry, seen).as_deref().and_then(|kind| kind.custom()) {
             Some(kind) => codec::custom::read_back(kind, changed),
-            None => codec::read_back(&self.model(seen), changed, FieldValidation::Warn),
+            None => codec::read_back(&self.model(seen), changed, None, FieldValidation::Warn),
         }
     }
 

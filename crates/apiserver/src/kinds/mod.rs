@@ -297,7 +297,7 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
 /// The object as its version writes it: fields in order, those that are always there there.
 fn formed(model: Model<'_>, object: Object) -> Object {
     let object = Value::Object(object);
-    match (schema::round_trip(model.group, model.version, model.kind, &object, Validation::Ignore), object) {
+    match (schema::round_trip(model.group, model.version, model.kind, &object, None, Validation::Ignore), object) {
         (Ok((formed, _)), _) | (Err(_), Value::Object(formed)) => formed,
         // The value was made as an object above.
         (Err(_), _) => Object::new(),

@@ -157,7 +157,7 @@ impl Registry {
         let (from, to) = (find(object.text("apiVersion"))?, find(version)?);
         let Resource { group, version, .. } = from.resource();
         let tree = Value::Object(object.clone());
-        let (mut object, _) = from_unstructured(group, version, kind, tree, Validation::Ignore).ok()?;
+        let (mut object, _) = from_unstructured(group, version, kind, &tree, Validation::Ignore).ok()?;
         object.insert("apiVersion", Value::from(from.api_version()));
         object.insert("kind", Value::from(kind));
         from.kind.to_stored(&mut object);

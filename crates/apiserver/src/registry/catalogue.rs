@@ -12,7 +12,7 @@ use crate::storage::{ResourceId, Storage};
 #[derive(Clone, Default)]
 pub struct Catalogue {
     served: Vec<Arc<Served>>,
-    /// Places in `served`, in the order of group, version and plural name.
+    /// Places in `served`, in the order of plural name, group and version.
     by_path: Vec<usize>,
     /// Where the objects are of groups and plural names of which no kind is served for now.
     parked: BTreeMap<(String, String), ResourceId>,
@@ -34,7 +34,7 @@ impl Catalogue {
     /// The kind at `group/version`, `plural`.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Served>> {
-        let wanted = (group, version, plural);
+        let wanted = (plural, group, version);
         let at = self.by_path.binary_search_by(|at| path(&self.served[*at]).cmp(&wanted)).ok()?;
         Some(&self.served[self.by_path[at]])
     }
@@ -106,5 +106,5 @@ impl Catalogue {
 
 fn path(served: &Served) -> (&str, &str, &str) {
     let resource = served.resource();
-    (&resource.group, &resource.version, &resource.plural)
+    (&resource.plural, &resource.group, &resource.version)
 }

@@ -94,7 +94,7 @@ pub fn apply(
             let (object, strict) = codec::custom::read_back(kind, tree)?;
             Ok((object, if validation == FieldValidation::Ignore { Vec::new() } else { strict }))
         }
-        None => codec::read_back(model, tree, validation),
+        None => codec::read_back(model, tree, Some(live), validation),
     };
     let (object, strict) = match patch.kind {
         PatchType::Json => {

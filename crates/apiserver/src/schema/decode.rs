@@ -10,11 +10,11 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use muster_tree::{Map, Number, Value};
+use muster_tree::{Map, Number, Text, Value};
 
 use super::scan::{self, Cursor};
 use super::table::{Shape, Table};
-use super::{Object, yaml};
+use super::{Object, unstructured, yaml};
 use crate::field::go_quote;
 
 mod reader;
@@ -93,7 +93,8 @@ pub fn decode(
     Ok((object, strict))
 }
 
-/// Decodes what a JSON patch or a merge patch made of an object. Gives the object and the warnings.
+/// Decodes what a JSON patch or a merge patch made of an object. Gives the object and the warnings. What it has in common with
+/// `known`, a decoded object of that kind, is as it is there.
 ///
 /// # Errors
 ///
@@ -104,9 +105,17 @@ pub fn round_trip(
     version: &str,
     kind: &str,
     patched: &Value,
+    known: Option<&Object>,
     validation: Validation,
 ) -> Result<(Object, Vec<String>), DecodeError> {
     let target = Gvk { group: Cow::Borrowed(group), version: Cow::Borrowed(version), kind: Cow::Borrowed(kind) };
+    if patched["kind"] == kind
+        && patched["apiVersion"] == target.api_version()
+        && let Some(id) = Table::get().kind(group, version, kind)
+        && let Some(object) = unstructured::exactly(id, patched, known)
+    {
+        return Ok((object, Vec::new()));
+    }
     let json = patched.to_string();
     let (object, strict) =
         decode_as(&target, json.as_bytes(), validation).map_err(|f| DecodeError { message: f.message })?;
@@ -161,7 +170,12 @@ pub fn read_noting(json: &[u8]) -> Result<(Value, Vec<String>), String> {
 pub fn read_checked(json: &[u8]) -> Result<(Value, Vec<String>), String> {
     let mut reader = Untyped::new(json);
     let value = reader.value(0)?;
-    Ok((value, reader.doubled))
+    if !reader.repeated {
+        return Ok((value, Vec::new()));
+    }
+    // Where is asked for seldom.
+    let mut reader = Untyped { noting: true, ..Untyped::new(json) };
+    Ok((reader.value(0)?, reader.doubled))
 }
 
 /// Reads JSON as a value of a type, for itself: without regard to unknown fields.
@@ -179,14 +193,18 @@ pub(super) const DEEPEST: usize = 500;
 /// Reads a tree.
 struct Untyped<'a> {
     cursor: Cursor<'a>,
-    /// Where it is.
+    /// Whether a key was given twice.
+    repeated: bool,
+    /// Whether it is noted where that was.
+    noting: bool,
+    /// Where it is, if that is noted.
     path: String,
     doubled: Vec<String>,
 }
 
 impl<'a> Untyped<'a> {
     fn new(json: &'a [u8]) -> Self {
-        Self { cursor: Cursor::new(json), path: String::new(), doubled: Vec::new() }
+        Self { cursor: Cursor::new(json), repeated: false, noting: false, path: String::new(), doubled: Vec::new() }
     }
 
     fn value(&mut self, depth: usize) -> Result<Value, String> {
@@ -196,37 +214,45 @@ impl<'a> Untyped<'a> {
         let length = self.path.len();
         Ok(match self.cursor.peek() {
             b'{' => {
-                let mut out = Map::new();
+                let mut out: Vec<(Text, Value)> = Vec::new();
                 let mut more = self.cursor.enter(b'}');
                 while more {
-                    let key = self.cursor.key().into_owned();
-                    if length > 0 {
-                        self.path.push('.');
+                    let key = Text::from(self.cursor.key());
+                    let known = self.noting && out.iter().any(|(known, _)| *known == key);
+                    if self.noting {
+                        if length > 0 {
+                            self.path.push('.');
+                        }
+                        self.path.push_str(&key);
                     }
-                    self.path.push_str(&key);
                     let value = self.value(depth + 1)?;
-                    if out.contains_key(&key) {
+                    if known {
                         self.doubled.push(format!("duplicate field \"{}\"", self.path));
                     }
-                    out.insert(key, value);
+                    out.push((key, value));
                     self.path.truncate(length);
                     more = self.cursor.another();
                 }
+                let members = out.len();
+                let out: Map = out.into_iter().collect();
+                self.repeated |= out.len() < members;
                 Value::Object(out)
             }
             b'[' => {
                 let mut out = Vec::new();
                 let mut more = self.cursor.enter(b']');
                 while more {
-                    // Writing to a text cannot fail.
-                    let _ = write!(self.path, "[{}]", out.len());
+                    if self.noting {
+                        // Writing to a text cannot fail.
+                        let _ = write!(self.path, "[{}]", out.len());
+                    }
                     out.push(self.value(depth + 1)?);
                     self.path.truncate(length);
                     more = self.cursor.another();
                 }
                 Value::Array(out.into())
             }
-            b'"' => Value::String(self.cursor.string().into_owned().into()),
+            b'"' => Value::from(self.cursor.string()),
             b't' | b'f' => Value::Bool(self.cursor.raw() == b"true"),
             b'n' => {
                 self.cursor.raw();

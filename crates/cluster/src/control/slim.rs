@@ -43,10 +43,10 @@ impl<B: Body> Object for Slim<B> {
             #[serde(borrow, default)]
             metadata: WireMeta<'a>,
         }
-        let wire: Wire<'_> = serde_json::from_slice(json).map_err(DecodeError::of(B::KIND))?;
+        let wire: Wire<'_> = muster_objects::json::from_slice(json).map_err(DecodeError::of(B::KIND))?;
         let (meta, _, _) = wire.metadata.read(interner, true);
         // The fields are few, and so are the objects: a second walk costs less than a second decoder would.
-        let body = serde_json::from_slice(json).map_err(DecodeError::of(B::KIND))?;
+        let body = muster_objects::json::from_slice(json).map_err(DecodeError::of(B::KIND))?;
         Ok(Self { meta, body })
     }
 }

@@ -74,7 +74,7 @@ impl Object for Namespace {
             #[serde(borrow)]
             phase: Option<Text<'a>>,
         }
-        let wire: Wire<'_> = serde_json::from_slice(json).map_err(DecodeError::of("Namespace"))?;
+        let wire: Wire<'_> = muster_objects::json::from_slice(json).map_err(DecodeError::of("Namespace"))?;
         let (meta, _, _) = wire.metadata.read(interner, false);
         let terminating = wire.status.phase.as_deref() == Some("Terminating");
         Ok(Self { meta, terminating, kept: wire.spec.finalizers.iter().any(|finalizer| &**finalizer == "kubernetes") })

@@ -313,7 +313,7 @@ impl Object for Pod {
     }
 
     fn decode(json: &[u8], interner: &mut Interner) -> Result<Self, DecodeError> {
-        let wire: WirePod<'_> = serde_json::from_slice(json).map_err(DecodeError::of("Pod"))?;
+        let wire: WirePod<'_> = muster_objects::json::from_slice(json).map_err(DecodeError::of("Pod"))?;
         Ok(wire.into_pod(interner))
     }
 }

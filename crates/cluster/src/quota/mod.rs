@@ -24,8 +24,8 @@ use muster_objects::{ObjectKey, Timestamp};
 use muster_runtime::client::{Client, ClientError, Form};
 use muster_runtime::informer::{Store, WatchedResource};
 use muster_runtime::workers::Queue;
-use serde::Deserialize;
 use muster_tree::{Map, Value};
+use serde::Deserialize;
 use tokio::sync::watch;
 
 use self::sums::{Sums, decide};

@@ -20,8 +20,8 @@ use muster_apiserver::model::Object;
 use muster_apiserver::{ApiServer, Kept, Options, yaml};
 use muster_cluster::kinds::{Kind, Kinds};
 use muster_runtime::client::{Client, Options as ClientOptions, configuration};
-use serde::Deserialize;
 use muster_tree::Value;
+use serde::Deserialize;
 
 use crate::data;
 

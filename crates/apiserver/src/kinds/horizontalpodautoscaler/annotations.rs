@@ -286,5 +286,5 @@ fn in_v2_names(value: &Value) -> Value {
 }
 
 fn is_v2(object: &Value) -> bool {
-    schema::round_trip(GROUP, "v2", KIND, object, Validation::Ignore).is_ok()
+    schema::round_trip(GROUP, "v2", KIND, object, None, Validation::Ignore).is_ok()
 }

@@ -275,13 +275,13 @@ fn a_field_given_twice_is_merged_as_in_go() {
 #[test]
 fn patched_objects_have_errors_of_their_own() {
     let patched = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": {"replicas": "x", "nope": 1}});
-    let round = round_trip("apps", "v1", "ReplicaSet", &patched, Validation::Strict).map_err(|e| e.message);
+    let round = round_trip("apps", "v1", "ReplicaSet", &patched, None, Validation::Strict).map_err(|e| e.message);
     assert_eq!(
         round,
         Err("json: cannot unmarshal string into Go struct field ReplicaSetSpec.spec.replicas of type int32".to_owned())
     );
     let converted = |value: Value| {
-        super::super::from_unstructured("apps", "v1", "ReplicaSet", value, Validation::Strict).map_err(|e| e.message)
+        super::super::from_unstructured("apps", "v1", "ReplicaSet", &value, Validation::Strict).map_err(|e| e.message)
     };
     for (value, expected) in [
         (json!({"spec": {"replicas": "x"}}), "unrecognized type: int32"),
@@ -317,6 +317,54 @@ fn bytes_are_base64() {
         let error = secret(data).err().unwrap_or_default();
         assert!(error.starts_with("illegal base64 data at input byte "), "{data}: {error} ({at})");
     }
+}
+
+/// What a patch made is read without its text where that makes no difference.
+///
+/// Contract: API-06
+#[test]
+fn a_patched_tree_needs_no_text() {
+    let pod = Table::get().kind("", "v1", "Pod").expect("a kind");
+    let tree = |part: Value, status: Value| json!({"apiVersion": "v1", "kind": "Pod", "spec": part, "status": status});
+    let same = [
+        tree(
+            json!({"containers": [{"name": "a", "resources": {"requests": {"cpu": 1, "memory": "1024Mi"}}}]}),
+            json!({}),
+        ),
+        tree(json!({"containers": null, "terminationGracePeriodSeconds": 30, "hostname": ""}), Value::Null),
+        tree(
+            json!({"volumes": [{"name": "v", "emptyDir": null}], "nodeSelector": {"a": null}}),
+            json!({"startTime": "2026-01-01T01:00:00+01:00", "conditions": [{"type": "Ready", "lastProbeTime": null}, null]}),
+        ),
+        tree(
+            json!({"containers": [{"livenessProbe": {"httpGet": {"port": "http"}}}]}),
+            json!({"podIPs": [], "phase": "Running"}),
+        ),
+    ];
+    for tree in same {
+        let text = decode("", "v1", "Pod", tree.to_string().as_bytes(), Format::Json, Validation::Strict);
+        assert_eq!(unstructured::exactly(pod, &tree, None).map(|object| (object, Vec::new())), text.ok(), "{tree}");
+        assert!(unstructured::exactly(pod, &tree, None).is_some(), "{tree}");
+    }
+    let otherwise = [
+        tree(json!({"Containers": []}), json!({})),
+        tree(json!({"unknown": 1}), json!({})),
+        tree(json!({"priority": 5_000_000_000_i64}), json!({})),
+        tree(json!({"priority": 1.0}), json!({})),
+        tree(json!({"hostNetwork": "true"}), json!({})),
+        tree(json!({}), json!({"startTime": "yesterday"})),
+        tree(json!({"containers": {}}), json!({})),
+    ];
+    for tree in otherwise {
+        assert_eq!(unstructured::exactly(pod, &tree, None), None, "{tree}");
+    }
+    // What is known is not read again, whatever it is.
+    let known = json!({"spec": {"unknown": 1}, "status": {"phase": "Running"}});
+    let mut patched = known.clone();
+    patched["status"]["phase"] = "Failed".into();
+    let read = unstructured::exactly(pod, &patched, known.as_object()).expect("only the phase is new");
+    assert!(read["spec"].is_shared_with(&known["spec"]));
+    assert_eq!(read["status"]["phase"], "Failed");
 }
 
 mod laws {
@@ -370,9 +418,32 @@ mod laws {
         fn what_was_decoded_decodes_to_itself(body in body()) {
             let once = decode("", "v1", "Pod", body.to_string().as_bytes(), Format::Json, Validation::Ignore);
             if let Ok((object, _)) = once {
-                let text = Value::Object(object.clone()).to_string();
+                let pod = Table::get().kind("", "v1", "Pod").expect("a kind");
+                let tree = Value::Object(object.clone());
+                prop_assert_eq!(unstructured::exactly(pod, &tree, None), Some(object.clone()), "without text");
+                let text = tree.to_string();
                 let twice = decode("", "v1", "Pod", text.as_bytes(), Format::Json, Validation::Strict);
                 prop_assert_eq!(twice, Ok((object, Vec::new())));
+            }
+        }
+
+        /// Contract: API-06
+        #[test]
+        fn a_tree_is_read_as_its_text_is(pod in body(), spec in body(), status in body()) {
+            let mut tree = json!({"apiVersion": "v1", "kind": "Pod"});
+            for (name, part) in [("spec", spec), ("status", status)] {
+                tree[name] = part;
+            }
+            if let Value::Object(members) = pod {
+                tree.as_object_mut().expect("an object").extend(members);
+            }
+            let pod = Table::get().kind("", "v1", "Pod").expect("a kind");
+            if let Some(object) = unstructured::exactly(pod, &tree, None) {
+                let text = decode("", "v1", "Pod", tree.to_string().as_bytes(), Format::Json, Validation::Strict);
+                prop_assert_eq!(text, Ok((object.clone(), Vec::new())));
+                // What is known need not be read.
+                let again = Value::Object(object.clone());
+                prop_assert_eq!(unstructured::exactly(pod, &again, Some(&object)), Some(object));
             }
         }
 

@@ -105,7 +105,7 @@ pub fn apply(
     let mut object = match (subject.open, object) {
         (Some(_), Value::Object(object)) => object,
         (_, object) => {
-            let read = from_unstructured(group, version, kind, object, Validation::Ignore).map_err(|error| {
+            let read = from_unstructured(group, version, kind, &object, Validation::Ignore).map_err(|error| {
                 Refusal::Malformed(format!(
                     "failed to convert new object {named} to proper version: unable to convert unstructured object to {gvk}: {}",
                     error.message
