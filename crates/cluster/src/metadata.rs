@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use muster_objects::{DecodeError, Interner, Labels, Meta, Object, OwnerReference, ResourceVersion, Timestamp, Uid};
+use muster_objects::{
+    DecodeError, Interner, Labels, Meta, Object, OwnerReference, ResourceVersion, StringMap, Timestamp, Uid,
+};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
-use serde_json::value::RawValue;
 
 use crate::fate::PREFIX;
 use crate::json::{Text, list, or_default};
@@ -52,7 +53,7 @@ impl Object for PartialObject {
             #[serde(borrow, default)]
             metadata: WireMeta<'a>,
         }
-        let wire: Wire<'_> = serde_json::from_slice(json).map_err(DecodeError::of("PartialObjectMetadata"))?;
+        let wire: Wire<'_> = muster_objects::json::from_slice(json).map_err(DecodeError::of("PartialObjectMetadata"))?;
         let (meta, owners, finalizers) = wire.metadata.read(interner, false);
         Ok(Self { meta, owners, finalizers })
     }
@@ -104,7 +105,7 @@ pub(crate) struct WireMeta<'a> {
     pub(crate) deletion_grace_period_seconds: Option<i64>,
     /// Read by those who want them only.
     #[serde(borrow)]
-    pub(crate) labels: Option<&'a RawValue>,
+    pub(crate) labels: Option<StringMap<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
     pub(crate) annotations: OwnAnnotations<'a>,
     #[serde(deserialize_with = "list")]
@@ -115,23 +116,21 @@ pub(crate) struct WireMeta<'a> {
 
 impl WireMeta<'_> {
     /// The cached forms: metadata (with labels where wanted), owner references, finalizers.
-    pub(crate) fn read(&self, interner: &mut Interner, labels: bool) -> (Meta, Arc<[OwnerReference]>, Finalizers) {
+    pub(crate) fn read(self, interner: &mut Interner, labels: bool) -> (Meta, Arc<[OwnerReference]>, Finalizers) {
         let controller = self
             .owner_references
             .iter()
             .find(|reference| reference.controller == Some(true))
             .map(|owner| interner.controller(&owner.api_version, &owner.kind, &owner.name, &owner.uid));
         let labels = if labels {
-            let read = self.labels.map(|raw| serde_json::from_str::<Labels>(raw.get()));
-            // The server holds labels to be a map of strings.
-            interner.labels(&read.and_then(Result::ok).unwrap_or_default())
+            interner.labels_of(self.labels.unwrap_or_default())
         } else {
             Labels::EMPTY
         };
         let meta = Meta {
             namespace: interner.text(self.namespace.as_deref().unwrap_or_default()),
             name: Arc::from(&*self.name),
-            uid: self.uid.clone(),
+            uid: self.uid,
             resource_version: self.resource_version,
             generation: self.generation.unwrap_or(0),
             creation_timestamp: self.creation_timestamp,
@@ -147,6 +146,6 @@ impl WireMeta<'_> {
                 _ => finalizers.others = true,
             }
         }
-        (meta, self.owner_references.as_slice().into(), finalizers)
+        (meta, self.owner_references.into(), finalizers)
     }
 }

@@ -65,9 +65,9 @@ impl Object for Node {
 
     fn decode(json: &[u8], interner: &mut Interner) -> Result<Self, DecodeError> {
         let wire: WireNode<'_> = muster_objects::json::from_slice(json).map_err(DecodeError::of("Node"))?;
-        let (meta, _, _) = wire.metadata.read(interner, true);
+        let annotations = &wire.metadata.annotations.0;
         let annotated = |name: &str| {
-            let annotations = wire.metadata.annotations.0.iter();
+            let annotations = annotations.iter();
             annotations
                 .filter_map(|(k, v)| Some((k.strip_prefix(PREFIX)?, v)))
                 .any(|(k, v)| k == name && &**v == "true")
@@ -103,7 +103,7 @@ impl Object for Node {
             address: address.map(|address| interner.text(&address.address)),
             simulated: annotated("simulated"),
             unreachable: annotated("unreachable"),
-            meta,
+            meta: wire.metadata.read(interner, true).0,
         })
     }
 }

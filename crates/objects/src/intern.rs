@@ -85,7 +85,7 @@ impl Interner {
     }
 
     /// The shared label set of a map as it was read. Builds nothing where the pool has it already.
-    pub(crate) fn labels_of(&mut self, mut map: StringMap<'_>) -> Labels {
+    pub fn labels_of(&mut self, mut map: StringMap<'_>) -> Labels {
         if map.0.is_empty() {
             return Labels::EMPTY;
         }

@@ -55,3 +55,4 @@ pub use selector::{LabelSelector, Selector, SelectorError};
 pub use shard::HashRange;
 pub use template::{Template, TemplateError};
 pub use time::{Moment, Timestamp};
+pub use wire::StringMap;

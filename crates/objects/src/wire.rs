@@ -69,7 +69,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 
 /// A map of strings in the order in which it was written; of a repeated key the last value counts.
 #[derive(Debug, Default)]
-pub(crate) struct StringMap<'a>(pub(crate) Vec<(Text<'a>, Text<'a>)>);
+pub struct StringMap<'a>(pub(crate) Vec<(Text<'a>, Text<'a>)>);
 
 impl StringMap<'_> {
     pub(crate) fn to_labels(&self) -> Labels {
