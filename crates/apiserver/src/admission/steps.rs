@@ -117,6 +117,8 @@ pub(super) fn check(write: &Write<'_>, object: &Object) -> Result<(), ApiError> 
 /// The steps that are meant and switched on.
 fn steps<F: Copy>(table: &[Step<F>], write: &Write<'_>) -> impl Iterator<Item = F> {
     let (kind, when) = (super::kind(write.served), write.when());
-    let meant = table.iter().filter(move |step| step.1 == kind && step.2.contains(&when));
+    // Most differ in the first, and then in the second.
+    let is_meant = move |step: &&Step<F>| step.2.contains(&when) && step.1.1 == kind.1 && step.1.0 == kind.0;
+    let meant = table.iter().filter(is_meant);
     meant.filter(|step| write.registry.settings.plugins.run(step.0)).map(|step| step.3)
 }

@@ -62,19 +62,23 @@ pub fn update(
         if subject.open.is_some() && misfit(subject, &entries, live, new).is_some() {
             return;
         }
+        let own = Owner {
+            manager: if manager.is_empty() { "unknown" } else { manager },
+            operation: "Update",
+            api_version: &api_version,
+            subresource,
+        };
         for entry in &mut entries {
+            // What changed is put into its own below.
+            let loses = Owner::of(entry) != own;
             if let Some(Value::Object(fields)) = entry.get_mut("fieldsV1") {
-                fields::subtract(fields, &changed);
+                if loses {
+                    fields::subtract(fields, &changed);
+                }
                 fields::subtract(fields, &removed);
             }
         }
         if !changed.is_empty() {
-            let own = Owner {
-                manager: if manager.is_empty() { "unknown" } else { manager },
-                operation: "Update",
-                api_version: &api_version,
-                subresource,
-            };
             let time = Value::String(now.to_string().into());
             match entries.iter_mut().find(|e| Owner::of(e) == own) {
                 Some(entry) => {

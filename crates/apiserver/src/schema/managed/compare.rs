@@ -321,6 +321,16 @@ fn list(list: Place<'_>, before: &[Value], after: &[Value], changed: &mut Nodes,
     let Some(place) = list.element() else { return Some(()) };
     let paths = |items: &[Value]| -> Option<Vec<String>> { items.iter().map(|i| list.element_path(i).ok()).collect() };
     let (left_paths, right_paths) = (paths(before)?, paths(after)?);
+    // Nearly always they are the same elements, each once and in the same order.
+    if left_paths == right_paths && is_short_set(&right_paths) {
+        let mut nodes: Vec<usize> = (0..after.len()).filter(|at| before[*at] != after[*at]).collect();
+        nodes.sort_by(|a, b| right_paths[*a].cmp(&right_paths[*b]));
+        return nodes.into_iter().try_for_each(|at| {
+            let change = walk(place, Some(&before[at]), Some(&after[at]))?;
+            add(changed, removed, right_paths[at].clone(), change);
+            Some(())
+        });
+    }
     // Every element by its path; of one path those before come first, each in its order.
     let places =
         |paths: &'_ [String], later: bool| -> Vec<(usize, bool)> { (0..paths.len()).map(|at| (at, later)).collect() };
@@ -361,6 +371,11 @@ fn list(list: Place<'_>, before: &[Value], after: &[Value], changed: &mut Nodes,
         }
     }
     Some(())
+}
+
+/// Whether there are few paths, and none is there twice.
+fn is_short_set(paths: &[String]) -> bool {
+    paths.len() <= 32 && paths.iter().enumerate().all(|(at, path)| !paths[..at].contains(path))
 }
 
 /// Puts a path into a set, beside what is there below it. What is there was put there last.

@@ -257,13 +257,14 @@ fn element_path<K: AsRef<str>>(
     {
         // By far the most common: one key, a string.
         let key = key.as_ref();
-        let mut out = String::with_capacity(key.len() + value.len() + 9);
-        out.push_str("k:{\"");
-        out.push_str(key);
-        out.push_str("\":");
-        out.push_str(&Value::String(value.clone()).to_string());
-        out.push('}');
-        return Ok(out);
+        let mut out = Vec::with_capacity(key.len() + value.len() + 9);
+        out.extend_from_slice(b"k:{\"");
+        out.extend_from_slice(key.as_bytes());
+        out.extend_from_slice(b"\":");
+        muster_tree::write_text(&mut out, value);
+        out.push(b'}');
+        // What is written of strings is UTF-8.
+        return Ok(String::from_utf8(out).unwrap_or_default());
     }
     let mut found = Vec::with_capacity(keys.len());
     for key in keys {
