@@ -135,11 +135,11 @@ pub fn to_frame(line: &[u8]) -> Vec<u8> {
 /// The words for what is wrong.
 pub fn read_merged(
     model: &Model<'_>,
-    value: Value,
+    value: &Value,
     validation: FieldValidation,
 ) -> Result<(Object, Vec<String>), String> {
     let validation = if validation == FieldValidation::Ignore { Validation::Ignore } else { Validation::Warn };
-    let (mut object, found) = schema::from_unstructured(model.group, model.version, model.kind, &value, validation)
+    let (mut object, found) = schema::from_unstructured(model.group, model.version, model.kind, value, validation)
         .map_err(|error| error.message)?;
     // Whatever the patch said that it is, it was read as the kind that it was.
     object.insert("kind", Value::from(model.kind));

@@ -53,7 +53,8 @@ impl Object for PartialObject {
             #[serde(borrow, default)]
             metadata: WireMeta<'a>,
         }
-        let wire: Wire<'_> = muster_objects::json::from_slice(json).map_err(DecodeError::of("PartialObjectMetadata"))?;
+        let wire: Wire<'_> =
+            muster_objects::json::from_slice(json).map_err(DecodeError::of("PartialObjectMetadata"))?;
         let (meta, owners, finalizers) = wire.metadata.read(interner, false);
         Ok(Self { meta, owners, finalizers })
     }
@@ -122,11 +123,7 @@ impl WireMeta<'_> {
             .iter()
             .find(|reference| reference.controller == Some(true))
             .map(|owner| interner.controller(&owner.api_version, &owner.kind, &owner.name, &owner.uid));
-        let labels = if labels {
-            interner.labels_of(self.labels.unwrap_or_default())
-        } else {
-            Labels::EMPTY
-        };
+        let labels = if labels { interner.labels_of(self.labels.unwrap_or_default()) } else { Labels::EMPTY };
         let meta = Meta {
             namespace: interner.text(self.namespace.as_deref().unwrap_or_default()),
             name: Arc::from(&*self.name),

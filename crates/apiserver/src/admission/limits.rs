@@ -52,7 +52,7 @@ pub(super) fn complete(write: &Write<'_>, pod: &mut Object) -> Result<(), ApiErr
 /// Sets what a list of a container does not have; answers what that is.
 fn give<'d>(container: &mut Object, field: &str, defaults: &'d BTreeMap<Text, Value>) -> Vec<&'d str> {
     let own = container.part("resources").part(field);
-    let missing: Vec<&str> = defaults.keys().map(Text::as_str).filter(|name| !own.contains_key(*name)).collect();
+    let missing: Vec<&str> = defaults.keys().map(Text::as_str).filter(|name| !own.contains_key(name)).collect();
     if !missing.is_empty() {
         let own = container.object_or_new("resources").object_or_new(field);
         own.extend(missing.iter().map(|name| ((*name).to_owned(), defaults[*name].clone())));

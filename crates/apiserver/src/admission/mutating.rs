@@ -204,7 +204,7 @@ impl Mutation {
             Json::Object(configuration) => {
                 let merged = merged(form, request, seen, &shown, configuration);
                 let merged = merged.map_err(|why| format!("error applying patch: {why}"))?;
-                form.read_merged(registry, seen, merged)?
+                form.read_merged(registry, seen, &merged)?
             }
             _ => return Ok(()),
         };

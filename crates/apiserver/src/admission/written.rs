@@ -89,9 +89,9 @@ impl<'a> Form<'a> {
     ///
     /// # Errors
     /// Why it is no such object any more.
-    pub(super) fn read_merged(self, registry: &Registry, seen: &Seen, merged: Value) -> Result<Object, String> {
+    pub(super) fn read_merged(self, registry: &Registry, seen: &Seen, merged: &Value) -> Result<Object, String> {
         let read = match self.custom(registry, seen) {
-            Some(_) => self.read_back(registry, seen, &merged),
+            Some(_) => self.read_back(registry, seen, merged),
             None => codec::read_merged(&self.model(seen), merged, FieldValidation::Ignore).map_err(|why| {
                 let Model { group, version, kind } = self.model(seen);
                 format!("unable to convert unstructured object to {group}/{version}, Kind={kind}: {why}")

@@ -402,7 +402,7 @@ impl<'t> Found<'t> {
     fn key(&self, item: &Value<'_>) -> Option<String> {
         match (self.list_type, item) {
             (ListType::Map(keys), Value::Map(Map::Json { members, .. })) => {
-                let key = keys.iter().map(|key| members.get(&**key).map(Json::to_string).unwrap_or_default());
+                let key = keys.iter().map(|key| members.get(key).map(Json::to_string).unwrap_or_default());
                 Some(key.collect::<Vec<_>>().join("\0"))
             }
             (ListType::Set, Value::String(text)) => Some(format!("s{text}")),

@@ -12,7 +12,7 @@ use super::{metadata, props};
 pub fn fill(object: &mut Object, schema: &Structural) {
     for (name, property) in &schema.properties {
         if let Some(default) = &property.default
-            && object.get(&**name).is_none_or(|value| value.is_null() && !property.nullable)
+            && object.get(name).is_none_or(|value| value.is_null() && !property.nullable)
         {
             object.insert(name.to_string(), (**default).clone());
         }

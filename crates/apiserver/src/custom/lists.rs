@@ -97,7 +97,7 @@ impl<'a> Before<'a> {
 #[must_use]
 pub fn key_of(element: &Value, keys: &[Box<str>]) -> Object {
     let element = element.as_object();
-    keys.iter().filter_map(|key| Some((key.to_string(), element?.get(&**key)?.clone()))).collect()
+    keys.iter().filter_map(|key| Some((key.to_string(), element?.get(key)?.clone()))).collect()
 }
 
 /// Each value that is there more than once, at its second place.

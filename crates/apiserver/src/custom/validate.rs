@@ -381,11 +381,11 @@ fn members(object: &Object, old: Option<Old<'_>>, schema: &Structural, checks: &
         Additional::Bool(true) | Additional::Unsaid => {}
     }
     for (name, property) in &schema.properties {
-        if let Some(value) = object.get(&**name) {
+        if let Some(value) = object.get(name) {
             found.merge(node(value, old_member(name), property, &child(path, name)));
         }
     }
-    for name in checks.required.iter().filter(|name| !object.contains_key(&***name)) {
+    for name in checks.required.iter().filter(|name| !object.contains_key(name)) {
         let at = format!("{path}.{name}");
         let error = FieldError::required(at.as_str(), "");
         found.add(format!("{at} in body is required"), error);

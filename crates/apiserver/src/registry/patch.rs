@@ -141,7 +141,7 @@ pub fn apply(
             let partial = codec::strategic_merge(model, touched_part(live, &outline), &mut merge)?;
             let shown = || schema::go::sprint(&merge);
             let (mut object, found) =
-                codec::read_merged(model, partial, validation).map_err(|why| invalid(shown(), why))?;
+                codec::read_merged(model, &partial, validation).map_err(|why| invalid(shown(), why))?;
             strict.extend(found);
             refuse_strict(validation, &strict, shown)?;
             put_back(&mut object, live, &outline);

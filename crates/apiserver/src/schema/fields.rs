@@ -147,7 +147,7 @@ pub(super) fn element_key(mut keys: Vec<(Text, Value)>) -> String {
         if at > 0 {
             out.push(',');
         }
-        out.push_str(&Value::String(name.clone().into()).to_string());
+        out.push_str(&Value::String(name.clone()).to_string());
         out.push(':');
         out.push_str(&value.to_string());
     }

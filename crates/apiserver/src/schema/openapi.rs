@@ -394,8 +394,7 @@ fn default(field: &Field) -> Option<Value> {
 fn enumerate(field: &Field, out: &mut Map) {
     let Some(values) = field.markers.split(';').find_map(|m| m.strip_prefix("enum=")) else { return };
     let values: Vec<&str> = values.split(',').collect();
-    let within =
-        ["items", "additionalProperties"].into_iter().find(|name| out.get(*name).is_some_and(Value::is_object));
+    let within = ["items", "additionalProperties"].into_iter().find(|name| out.get(name).is_some_and(Value::is_object));
     match within.and_then(|name| out.get_mut(name)) {
         Some(Value::Object(below)) => below.insert("enum", json!(values)),
         _ => out.insert("enum", json!(values)),

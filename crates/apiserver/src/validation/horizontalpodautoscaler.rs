@@ -144,7 +144,7 @@ fn validate_metric(metric: &Object, rule: ApiVersion, path: &Path<'_>, errors: &
     if expected.is_none() {
         errors.push(unknown());
     }
-    let present: Vec<&str> = SOURCES.map(|(_, field)| field).into_iter().filter(|f| metric.contains_key(*f)).collect();
+    let present: Vec<&str> = SOURCES.map(|(_, field)| field).into_iter().filter(|f| metric.contains_key(f)).collect();
     if let Some((field, source)) = present.first().and_then(|field| Some((*field, metric.object(field)?))) {
         validate_source(field, source, rule, &path.child(field), errors);
     }

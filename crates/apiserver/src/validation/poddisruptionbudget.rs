@@ -12,7 +12,7 @@ const SPEC: Path<'_> = Path::new("spec");
 pub fn validate(object: &Object, _old: Option<&Object>, errors: &mut Errors) {
     let spec = object.part("spec");
     let amounts = ["minAvailable", "maxUnavailable"];
-    if amounts.iter().all(|field| spec.contains_key(*field)) {
+    if amounts.iter().all(|field| spec.contains_key(field)) {
         let shown = internal::shown("PodDisruptionBudgetSpec", spec);
         let why = "minAvailable and maxUnavailable cannot be both set";
         errors.push(FieldError::invalid(SPEC, shown, why));

@@ -63,8 +63,8 @@ pub fn complaint(user: &User, missing: &[Rule], errors: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn rules(json: muster_tree::Value) -> Vec<Rule> {
-        muster_tree::from_value(&json).expect("rules")
+    fn rules(json: &muster_tree::Value) -> Vec<Rule> {
+        muster_tree::from_value(json).expect("rules")
     }
 
     /// A short rule can stand for any number of single rights.
@@ -75,7 +75,7 @@ mod tests {
         let many = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
         let rule = |n: usize| {
             let (verbs, groups, resources) = (many("v", n), many("g", n), many("r", n));
-            rules(muster_tree::json!([{"verbs": verbs, "apiGroups": groups, "resources": resources}]))
+            rules(&muster_tree::json!([{"verbs": verbs, "apiGroups": groups, "resources": resources}]))
         };
         let none = missing(&[], &rule(5_000));
         assert_eq!(none.len(), 1, "as one");
@@ -87,11 +87,11 @@ mod tests {
     /// Contract: API-31
     #[test]
     fn what_is_missing_is_joined_and_sorted() {
-        let owned = rules(muster_tree::json!([
+        let owned = rules(&muster_tree::json!([
             {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]},
             {"verbs": ["get"], "nonResourceURLs": ["/a/*"]},
         ]));
-        let wanted = rules(muster_tree::json!([
+        let wanted = rules(&muster_tree::json!([
             {"verbs": ["get", "list", "watch"], "apiGroups": ["", "apps"], "resources": ["pods"], "resourceNames": ["x"]},
             {"verbs": ["get", "put"], "nonResourceURLs": ["/a/b", "/c"]},
         ]));

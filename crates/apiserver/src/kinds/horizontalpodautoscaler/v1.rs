@@ -85,7 +85,7 @@ fn to_v1(object: &Object) -> Object {
 }
 
 fn pick(from: &Object, fields: &[&str]) -> Object {
-    fields.iter().filter_map(|field| Some(((*field).to_owned(), from.get(*field)?.clone()))).collect()
+    fields.iter().filter_map(|field| Some(((*field).to_owned(), from.get(field)?.clone()))).collect()
 }
 
 /// The object as a version writes it: fields that are always there are there, and of the annotations that carry fields

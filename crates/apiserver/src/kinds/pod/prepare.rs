@@ -110,7 +110,7 @@ fn resize(pod: &mut Object, old: &Object) {
     for (list, resized) in LISTS.iter().zip(resized) {
         match resized {
             Some(containers) => spec.insert((*list).to_owned(), containers),
-            None => spec.remove(*list),
+            None => spec.remove(list),
         };
     }
 }

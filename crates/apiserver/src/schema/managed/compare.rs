@@ -85,7 +85,7 @@ fn pairs<'v>(
         .flatten()
         .map(move |(name, value)| (name.as_str(), before.and_then(|before| before.get(name)), Some(value)));
     let gone =
-        before.into_iter().flatten().filter(move |(name, _)| after.is_none_or(|after| !after.contains_key(*name)));
+        before.into_iter().flatten().filter(move |(name, _)| after.is_none_or(|after| !after.contains_key(name)));
     now.filter(|(_, left, right)| left != right).chain(gone.map(|(name, value)| (name.as_str(), Some(value), None)))
 }
 

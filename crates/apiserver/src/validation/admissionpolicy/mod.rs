@@ -361,7 +361,7 @@ fn validate_mutation(mutation: &Object, checker: &Checker<'_>, path: &Path<'_>, 
             expression => checker.check(expression, *gives, true, &at.child("expression"), errors),
         },
     }
-    for (_, other, _) in SORTS.iter().filter(|(name, other, _)| *name != kind && mutation.contains_key(*other)) {
+    for (_, other, _) in SORTS.iter().filter(|(name, other, _)| *name != kind && mutation.contains_key(other)) {
         let why = format!("must not be specified when patchType is {kind}");
         errors.push(FieldError::invalid(path.child(other), format!("{{{other}}}"), why));
     }

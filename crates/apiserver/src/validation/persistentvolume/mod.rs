@@ -334,7 +334,7 @@ fn validate_mount_options(volume: &Object, spec: &Object, errors: &mut Errors) {
         "photonPersistentDisk",
     ];
     let annotated = metadata(volume).object("annotations").is_some_and(|a| a.contains_key(MOUNT_OPTIONS));
-    if annotated && !TAKING.iter().any(|field| spec.contains_key(*field)) {
+    if annotated && !TAKING.iter().any(|field| spec.contains_key(field)) {
         let meta = Path::new("metadata");
         let path = meta.child("annotations");
         let why = "may not specify mount options for this volume type";
@@ -354,7 +354,7 @@ fn odd_values(spec: &Object) -> bool {
 
 fn validate_change(spec: &Object, before: &Object, errors: &mut Errors) {
     let sources = |spec: &Object| {
-        let each = SOURCES.iter().filter_map(|(field, ..)| Some(((*field).to_owned(), spec.get(*field)?.clone())));
+        let each = SOURCES.iter().filter_map(|(field, ..)| Some(((*field).to_owned(), spec.get(field)?.clone())));
         each.collect::<Object>()
     };
     let (mut new, was) = (sources(spec), sources(before));
@@ -440,7 +440,7 @@ pub fn warnings(volume: &Object) -> Vec<String> {
     let spec = volume.object("spec").unwrap_or(&empty);
     let annotations = metadata(volume).object("annotations").unwrap_or(&empty);
     let mut out: Vec<String> = Vec::new();
-    for (key, why) in ANNOTATIONS.iter().filter(|(key, _)| annotations.contains_key(*key)) {
+    for (key, why) in ANNOTATIONS.iter().filter(|(key, _)| annotations.contains_key(key)) {
         out.push(format!("metadata.annotations[{key}]: {why}"));
     }
     if spec.text("persistentVolumeReclaimPolicy") == "Recycle" {
@@ -456,7 +456,7 @@ pub fn warnings(volume: &Object) -> Vec<String> {
             }
         }
     }
-    for (field, shown, why) in GONE.iter().filter(|(field, ..)| spec.contains_key(*field)) {
+    for (field, shown, why) in GONE.iter().filter(|(field, ..)| spec.contains_key(field)) {
         let _ = field;
         out.push(format!("spec.{shown}: {why}"));
     }

@@ -169,7 +169,7 @@ pub fn validate_claim_spec(spec: &Object, old: Option<&Object>, path: &Path<'_>,
         }
     }
     if let (Some(source), Some(reference)) = (source, reference) {
-        let same = ["apiGroup", "kind", "name"].iter().all(|f| source.get(*f) == reference.get(*f));
+        let same = ["apiGroup", "kind", "name"].iter().all(|f| source.get(f) == reference.get(f));
         let why = if reference.text("namespace").is_empty() {
             (!same).then_some("must match dataSourceRef")
         } else {
