@@ -568,3 +568,42 @@ async fn an_address_in_an_odd_form_is_warned_of_in_a_status() {
         ]
     );
 }
+
+/// Patches that are shallow each, and make something deep together, of a type that holds itself.
+///
+/// Contract: API-12, API-22
+#[tokio::test(start_paused = true)]
+async fn what_patches_make_is_no_deeper_than_what_is_sent() {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    const LEVELS: usize = 10;
+    let server = start();
+    let schema = |levels: usize| {
+        (0..levels).fold(
+            json!({"type": "object"}),
+            |inner, _| json!({"type": "object", "properties": {"a": inner, "b": {"type": "string"}}}),
+        )
+    };
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "foos.ex.com"},
+        "spec": {
+            "group": "ex.com", "scope": "Cluster", "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema(1)}}],
+        },
+    });
+    assert_eq!(server.post(DEFINITIONS, &definition).await.status, 201);
+    let path = format!("{DEFINITIONS}/foos.ex.com");
+    let add = |number: usize| {
+        let levels = "/properties/a".repeat(number * LEVELS + 1);
+        json!({"op": "replace", "path": format!("/spec/versions/0/schema/openAPIV3Schema{levels}"), "value": schema(LEVELS)})
+    };
+    let patch = async |times: usize| {
+        let operations: Vec<Value> = (0..times).map(add).collect();
+        let headers = [("content-type", "application/json-patch+json")];
+        server.send("PATCH", &path, &headers, serde_json::to_vec(&operations).expect("JSON")).await
+    };
+    assert_eq!(patch(100).await.status, 422);
+    assert_eq!(patch(2).await.status, 200);
+    let stored = server.get(&path).await.json();
+    let deepest = format!("/spec/versions/0/schema/openAPIV3Schema{}/type", "/properties/a".repeat(2 * LEVELS + 1));
+    assert_eq!(stored.pointer(&deepest), Some(&json!("object")));
+}

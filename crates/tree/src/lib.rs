@@ -9,12 +9,13 @@
 //!   members, and reads one level of it when it is asked for.
 //! - **What was not changed is written by copying its text** ([`Value::write`]).
 //!
-//! Short strings are held in place ([`Text`]), and members are sorted by their names in one allocation.
+//! Short strings are held in place ([`Text`]), and the members of a small object side by side, sorted by their names.
 
 mod convert;
 pub mod float;
 mod list;
 mod map;
+mod members;
 mod node;
 mod place;
 mod read;
@@ -24,7 +25,8 @@ mod write;
 
 pub use compact_str::CompactString as Text;
 pub use list::List;
-pub use map::{Entry, Iter, Map};
+pub use map::{Entry, Map};
+pub use members::{IntoIter, Iter, IterMut};
 pub use place::Place;
 pub use serde_json::Number;
 pub use serial::from_value;

@@ -8,8 +8,10 @@ use crate::Value;
 use crate::node::Node;
 
 /// The elements of an array: a vector whose copies are shared until one is changed.
-#[derive(Clone, Default)]
-pub struct List(Node<Value>);
+#[derive(Clone, Default, PartialEq)]
+pub struct List(Node<Vec<Value>>);
+
+impl Eq for List {}
 
 impl List {
     /// No elements.
@@ -18,35 +20,35 @@ impl List {
         Self(Node::new())
     }
 
-    pub(crate) fn of(node: Node<Value>) -> Self {
+    pub(crate) fn of(node: Node<Vec<Value>>) -> Self {
         Self(node)
     }
 
-    pub(crate) fn node(&self) -> &Node<Value> {
+    pub(crate) fn node(&self) -> &Node<Vec<Value>> {
         &self.0
     }
 
     /// The elements.
     #[must_use]
     pub fn as_slice(&self) -> &[Value] {
-        self.0.items()
+        self.0.content()
     }
 
     /// The elements, to change. They are copied where others have them too.
     pub fn as_mut_slice(&mut self) -> &mut [Value] {
-        self.0.items_mut()
+        self.0.content_mut()
     }
 
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.content().len()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.len() == 0
+        self.0.content().len() == 0
     }
 
     /// Whether this and another list have their elements in common: then they are equal. Others may be equal as well.
@@ -60,23 +62,15 @@ impl Deref for List {
     type Target = Vec<Value>;
 
     fn deref(&self) -> &Vec<Value> {
-        self.0.items()
+        self.0.content()
     }
 }
 
 impl DerefMut for List {
     fn deref_mut(&mut self) -> &mut Vec<Value> {
-        self.0.items_mut()
+        self.0.content_mut()
     }
 }
-
-impl PartialEq for List {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.equals(&other.0)
-    }
-}
-
-impl Eq for List {}
 
 impl Debug for List {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -92,7 +86,7 @@ impl From<Vec<Value>> for List {
 
 impl From<List> for Vec<Value> {
     fn from(list: List) -> Self {
-        list.0.into_items()
+        list.0.into_content()
     }
 }
 
@@ -107,7 +101,7 @@ impl IntoIterator for List {
     type IntoIter = vec::IntoIter<Value>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_items().into_iter()
+        self.0.into_content().into_iter()
     }
 }
 

@@ -4,91 +4,89 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-/// What can be read from the text of a container.
-pub(crate) trait Item: Clone + 'static {
-    /// The items of a container, by its JSON as [`crate::Value::write`] writes it.
-    fn read(text: &Bytes) -> Vec<Self>;
+/// What a container holds.
+pub(crate) trait Content: Clone + Default + PartialEq + 'static {
+    /// Nothing.
+    const NOTHING: &'static Self;
+
+    /// What a container holds whose JSON is this, as [`crate::Value::write`] writes it, and which stands so deep below what was
+    /// stored.
+    fn read(text: &Bytes, depth: usize) -> Self;
+
+    /// Whether that is nothing.
+    fn is_nothing(&self) -> bool;
 }
 
-/// The items of a container. None has no allocation.
+/// The content of a container. Nothing has no allocation.
 #[derive(Debug)]
-pub(crate) struct Node<T>(Option<Arc<Inner<T>>>);
+pub(crate) struct Node<C>(Option<Arc<Inner<C>>>);
 
 #[derive(Debug)]
-struct Inner<T> {
+struct Inner<C> {
     /// The JSON of the container, as it would be written; empty where that is not known.
     text: Bytes,
-    items: OnceLock<Vec<T>>,
+    depth: usize,
+    content: OnceLock<C>,
 }
 
-impl<T> Clone for Node<T> {
+impl<C> Clone for Node<C> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Default for Node<T> {
+impl<C> Default for Node<C> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T: Item> Node<T> {
-    const NOTHING: &'static Vec<T> = &Vec::new();
-
+impl<C: Content> Node<C> {
     pub(crate) const fn new() -> Self {
         Self(None)
     }
 
-    pub(crate) fn of(items: Vec<T>) -> Self {
-        if items.is_empty() {
+    pub(crate) fn of(content: C) -> Self {
+        if content.is_nothing() {
             return Self(None);
         }
-        Self(Some(Arc::new(Inner { text: Bytes::new(), items: OnceLock::from(items) })))
+        Self(Some(Arc::new(Inner::of(content))))
     }
 
-    /// A container by its JSON, written as [`crate::Value::write`] writes it.
-    pub(crate) fn of_text(text: Bytes) -> Self {
+    /// A container by its JSON, written as [`crate::Value::write`] writes it, and how deep it stands.
+    pub(crate) fn of_text(text: Bytes, depth: usize) -> Self {
         // Two brackets.
         if text.len() <= 2 {
             return Self(None);
         }
-        Self(Some(Arc::new(Inner { text, items: OnceLock::new() })))
+        Self(Some(Arc::new(Inner { text, depth, content: OnceLock::new() })))
     }
 
-    pub(crate) fn items(&self) -> &Vec<T> {
-        match &self.0 {
-            None => Self::NOTHING,
-            Some(inner) => inner.items(),
-        }
+    pub(crate) fn content(&self) -> &C {
+        self.0.as_ref().map_or(C::NOTHING, |inner| inner.content())
     }
 
-    /// The items, to change: they are copied where others have them too.
-    pub(crate) fn items_mut(&mut self) -> &mut Vec<T> {
-        let inner = self.0.get_or_insert_with(|| Arc::new(Inner { text: Bytes::new(), items: OnceLock::new() }));
+    /// The content, to change: it is copied where others have it too.
+    pub(crate) fn content_mut(&mut self) -> &mut C {
+        let inner = self.0.get_or_insert_with(|| Arc::new(Inner::of(C::default())));
         if Arc::get_mut(inner).is_none() {
-            let items = inner.items().clone();
-            *inner = Arc::new(Inner { text: Bytes::new(), items: OnceLock::from(items) });
+            *inner = Arc::new(Inner::of(inner.content().clone()));
         }
         let inner = Arc::get_mut(inner).expect("nobody else has what was made on the line above");
-        inner.items();
+        inner.content();
         inner.text = Bytes::new();
-        inner.items.get_mut().expect("they were read on the line above")
+        inner.content.get_mut().expect("it was read on the line above")
     }
 
-    pub(crate) fn into_items(self) -> Vec<T> {
-        let Some(inner) = self.0 else { return Vec::new() };
+    pub(crate) fn into_content(self) -> C {
+        let Some(inner) = self.0 else { return C::default() };
         match Arc::try_unwrap(inner) {
             Ok(inner) => {
-                inner.items();
-                inner.items.into_inner().unwrap_or_default()
+                inner.content();
+                inner.content.into_inner().unwrap_or_default()
             }
-            Err(shared) => shared.items().clone(),
+            Err(shared) => shared.content().clone(),
         }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.items().len()
     }
 
     /// The text, where it is known.
@@ -96,7 +94,7 @@ impl<T: Item> Node<T> {
         self.0.as_ref().map(|inner| &inner.text).filter(|text| !text.is_empty())
     }
 
-    /// Whether two have their items in common. Others may be equal as well.
+    /// Whether two have their content in common. That of others may be equal as well.
     pub(crate) fn is_shared_with(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -104,22 +102,25 @@ impl<T: Item> Node<T> {
             _ => false,
         }
     }
+}
 
-    /// Whether the items are equal. What is written in one way only need not be read for it.
-    pub(crate) fn equals(&self, other: &Self) -> bool
-    where
-        T: PartialEq,
-    {
+impl<C: Content> PartialEq for Node<C> {
+    /// What is written in one way only need not be read to be compared.
+    fn eq(&self, other: &Self) -> bool {
         self.is_shared_with(other)
             || match (self.text(), other.text()) {
                 (Some(one), Some(other)) => one == other,
-                _ => self.items() == other.items(),
+                _ => self.content() == other.content(),
             }
     }
 }
 
-impl<T: Item> Inner<T> {
-    fn items(&self) -> &Vec<T> {
-        self.items.get_or_init(|| T::read(&self.text))
+impl<C: Content> Inner<C> {
+    fn of(content: C) -> Self {
+        Self { text: Bytes::new(), depth: 0, content: OnceLock::from(content) }
+    }
+
+    fn content(&self) -> &C {
+        self.content.get_or_init(|| C::read(&self.text, self.depth))
     }
 }

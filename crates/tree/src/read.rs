@@ -6,28 +6,34 @@ use bytes::Bytes;
 use memchr::memchr2;
 use serde_json::Number;
 
-use crate::node::{Item, Node};
+use crate::members::Members;
+use crate::node::{Content, Node};
 use crate::{List, Map, Text, Value};
 
-impl Item for Value {
-    fn read(text: &Bytes) -> Vec<Self> {
-        let mut reader = Reader { text, at: 1 };
-        let mut out = Vec::new();
-        while reader.is_before_another(b']') {
-            out.push(reader.value());
-        }
-        out
+/// So deep below what was stored each level is read by itself, and passes over all that is below it; deeper ones are read at once.
+const DEEP: usize = 24;
+
+impl Content for Vec<Value> {
+    const NOTHING: &'static Self = &Self::new();
+
+    fn read(text: &Bytes, depth: usize) -> Self {
+        Reader { text, at: 0, depth }.elements()
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.is_empty()
     }
 }
 
-impl Item for (Text, Value) {
-    fn read(text: &Bytes) -> Vec<Self> {
-        let mut reader = Reader { text, at: 1 };
-        let mut out = Vec::new();
-        while reader.is_before_another(b'}') {
-            out.push(reader.member());
-        }
-        out
+impl Content for Members {
+    const NOTHING: &'static Self = &Self::Few(Vec::new());
+
+    fn read(text: &Bytes, depth: usize) -> Self {
+        Reader { text, at: 0, depth }.sorted()
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.len() == 0
     }
 }
 
@@ -35,13 +41,37 @@ impl Item for (Text, Value) {
 pub(crate) struct Reader<'a> {
     text: &'a Bytes,
     at: usize,
+    /// How deep the level is.
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
     /// Of an object's text: its members, in the order in which they stand there.
-    pub(crate) fn members(text: &'a Bytes) -> impl Iterator<Item = (Text, Value)> + use<'a> {
-        let mut reader = Self { text, at: 1 };
+    pub(crate) fn members(text: &'a Bytes, depth: usize) -> impl Iterator<Item = (Text, Value)> + use<'a> {
+        let mut reader = Self { text, at: 1, depth };
         std::iter::from_fn(move || reader.is_before_another(b'}').then(|| reader.member()))
+    }
+
+    /// The members of the object that begins here.
+    fn sorted(&mut self) -> Members {
+        let mut out = Vec::new();
+        self.at += 1;
+        while self.is_before_another(b'}') {
+            out.push(self.member());
+        }
+        self.at += 1;
+        Members::of(out)
+    }
+
+    /// The elements of the array that begins here.
+    fn elements(&mut self) -> Vec<Value> {
+        let mut out = Vec::new();
+        self.at += 1;
+        while self.is_before_another(b']') {
+            out.push(self.value());
+        }
+        self.at += 1;
+        out
     }
 
     fn peek(&self) -> u8 {
@@ -69,8 +99,10 @@ impl<'a> Reader<'a> {
     fn value(&mut self) -> Value {
         match self.peek() {
             b'"' => Value::String(self.string()),
-            b'{' => Value::Object(Map::of(Node::of_text(self.container()))),
-            b'[' => Value::Array(List::of(Node::of_text(self.container()))),
+            b'{' if self.depth < DEEP => Value::Object(Map::of(Node::of_text(self.container(), self.depth + 1))),
+            b'[' if self.depth < DEEP => Value::Array(List::of(Node::of_text(self.container(), self.depth + 1))),
+            b'{' => Value::Object(Map::of(Node::of(self.sorted()))),
+            b'[' => Value::Array(List::of(Node::of(self.elements()))),
             b't' => self.word(4, Value::Bool(true)),
             b'f' => self.word(5, Value::Bool(false)),
             b'-' | b'0'..=b'9' => self.number(),

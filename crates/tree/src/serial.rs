@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for Tree {
         while let Some(member) = members.next_entry::<Text, Value>()? {
             out.push(member);
         }
-        Ok(Value::Object(out.into_iter().collect()))
+        Ok(Value::Object(Map::any_order(out)))
     }
 }
 

@@ -124,7 +124,6 @@ proptest! {
 
     #[test]
     fn members_in_any_order_are_sorted(mut members in prop::collection::vec(("[a-d]{1,2}", plain()), 1..20)) {
-        members.dedup_by(|one, other| one.0 == other.0);
         let mut json = Vec::new();
         for (key, value) in &members {
             json.push(if json.is_empty() { b'{' } else { b',' });
@@ -211,6 +210,55 @@ fn parts_are_found_and_made() {
     assert_eq!(value, json!({"a": [{"b/c": {"~": 1}, "f": 7}], "d": {"e": true}}));
     assert!(value["x"]["y"][3].is_null());
     let map = value.as_object_mut().expect("an object");
-    assert_eq!(*map.entry("n").and_modify(|_| panic!("it is not there")).or_insert(1.into()), 1);
-    assert_eq!(*map.entry("n").and_modify(|value| *value = 2.into()).or_insert(3.into()), 2);
+    assert_eq!(*map.entry("n").or_insert(1.into()), 1);
+    assert_eq!(*map.entry("n").or_insert_with(|| panic!("it is there")), 1);
+}
+
+/// Changing an object of many members one by one is not looking through them all each time: in debug builds this would take
+/// minutes.
+#[test]
+fn many_members_are_put_in_and_taken_out_in_any_order() {
+    const MANY: usize = 100_000;
+    let key = |number: usize| format!("{:06}", (number * 7_919) % MANY);
+    let mut map = Map::new();
+    for number in (0..MANY).rev() {
+        assert_eq!(map.insert(key(number), number.into()), None);
+    }
+    assert_eq!((map.len(), map.keys().is_sorted()), (MANY, true));
+    let copy = read(&Value::Object(map.clone()));
+    assert_eq!(copy, Value::Object(map.clone()));
+    for number in 0..MANY {
+        assert_eq!(map.remove(&key(number)), Some(number.into()));
+    }
+    assert_eq!((map, copy.as_object().map(Map::len)), (Map::new(), Some(MANY)));
+}
+
+/// Reading level by level, each level would pass over all that is below it.
+#[test]
+fn what_is_deep_is_read_at_once() {
+    const LEVELS: usize = 490;
+    let mut value = Value::from(["x".repeat(1 << 20)]);
+    for level in 0..LEVELS {
+        value = if level % 2 == 0 { json!({}) } else { json!([null]) }.with(value);
+    }
+    let again = Value::Object(Map::stored(&text(&json!({}).with(value.clone())), ""));
+    let mut at = &again["a"];
+    for _ in 0..LEVELS {
+        at = at.get("a").or(at.get(0_usize)).expect("another level");
+    }
+    assert_eq!(again["a"], value);
+    assert_eq!(at[0].as_str().map(str::len), Some(1 << 20));
+    assert_eq!(text(&again), text(&json!({}).with(value)));
+}
+
+impl Value {
+    /// With a member or an element.
+    fn with(mut self, inner: Self) -> Self {
+        match &mut self {
+            Self::Object(map) => drop(map.insert("a", inner)),
+            Self::Array(list) => list[0] = inner,
+            _ => {}
+        }
+        self
+    }
 }

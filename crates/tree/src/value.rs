@@ -122,12 +122,6 @@ impl Value {
         matches!(self, Self::Null)
     }
 
-    /// Whether this is a boolean.
-    #[must_use]
-    pub fn is_boolean(&self) -> bool {
-        matches!(self, Self::Bool(_))
-    }
-
     /// Whether this is a number.
     #[must_use]
     pub fn is_number(&self) -> bool {
@@ -214,7 +208,7 @@ fn index(step: &str) -> Option<usize> {
 }
 
 impl Display for Value {
-    /// Compact JSON, or with `#` over several lines, as `serde_json` writes it.
+    /// Compact JSON, or with `#` over several lines, as `serde_json` writes it; but floats as they stand in text that is copied.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if f.alternate() {
             return f.write_str(&serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?);

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use muster_tree::{Map, Value};
 
+use crate::schema::DEEPEST;
+
 /// Which containers of a document a patch has opened: these are written with their members sorted afterwards, all
 /// others as they came.
 #[derive(Debug, Default)]
@@ -37,7 +39,38 @@ pub struct Inapplicable(pub String);
 /// [`Inapplicable`] at the first that does not apply.
 pub fn apply(document: &mut Value, operations: &[Value], touched: &mut Touched) -> Result<(), Inapplicable> {
     let mut room = MOST_COPIED;
-    operations.iter().try_for_each(|one| step(document, one, touched, &mut room).map_err(Inapplicable))
+    // What was stored or sent is no deeper.
+    let mut deepest = DEEPEST;
+    operations.iter().try_for_each(|one| {
+        step(document, one, touched, &mut room).map_err(Inapplicable)?;
+        keep_shallow(document, one, &mut deepest).map_err(Inapplicable)
+    })
+}
+
+/// Refuses a document that an operation has made too deep for those who go through it by recursion. `deepest` is how deep it may have
+/// been: only where it may be too deep now is that looked at.
+fn keep_shallow(document: &Value, operation: &Value, deepest: &mut usize) -> Result<(), String> {
+    let text = |key: &str| operation.get(key).and_then(Value::as_str).unwrap_or_default();
+    let steps = |path: &str| path.matches('/').count();
+    let put = match text("op") {
+        "add" | "replace" => operation.get("value").map_or(0, depth),
+        "move" | "copy" => deepest.saturating_sub(steps(text("from"))),
+        _ => return Ok(()),
+    };
+    *deepest = (*deepest).max(steps(text("path")) + put);
+    if *deepest > DEEPEST {
+        *deepest = depth(document);
+    }
+    if *deepest > DEEPEST { Err("exceeded max depth".to_owned()) } else { Ok(()) }
+}
+
+/// How many containers stand in one another.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
 }
 
 fn step(document: &mut Value, operation: &Value, touched: &mut Touched, room: &mut usize) -> Result<(), String> {
@@ -407,5 +440,34 @@ mod tests {
         assert_eq!(shown(&document, &touched), r#"{"rules":[{"verbs":["get"],"apiGroups":[""]}]}"#);
         merge(&mut document, Map::from_iter([("rules".to_owned(), rules)]), Some(&mut touched));
         assert_eq!(shown(&document, &touched), r#"{"rules":[{"apiGroups":[""],"verbs":["get"]}]}"#);
+    }
+
+    /// What goes through a document goes down by recursion.
+    ///
+    /// Contract: API-12, API-22
+    #[test]
+    fn no_patch_makes_a_document_deeper_than_a_body_may_be() {
+        let chain = |levels: usize| (0..levels).fold(json!({}), |inner, _| json!({"a": inner}));
+        let path = |levels: usize| "/a".repeat(levels);
+        let patch = |mut document: Value, operations: &[Value]| {
+            apply(&mut document, operations, &mut Touched::default()).map(|()| depth(&document)).map_err(|why| why.0)
+        };
+        let add = |at: usize| json!({"op": "add", "path": path(at), "value": chain(99)});
+        let four: Vec<Value> = (1..=4).map(|number| add(number * 100)).collect();
+        assert_eq!(patch(chain(100), &four), Ok(500));
+        assert_eq!(patch(chain(101), &[&four[..], &[add(401)]].concat()), Err("exceeded max depth".to_owned()));
+        // Each copy into itself doubles it.
+        let copies: Vec<Value> =
+            (0..12).map(|power| json!({"op": "copy", "from": "/a", "path": path(1 + (1 << power))})).collect();
+        assert_eq!(patch(chain(1), &copies), Err("exceeded max depth".to_owned()));
+        // Down and up again is no deeper than it was.
+        let moves = [
+            json!({"op": "move", "from": "/b", "path": "/a/a/b"}),
+            json!({"op": "move", "from": "/a/a/b", "path": "/b"}),
+        ];
+        let mut document = chain(3);
+        document["b"] = chain(490);
+        let moves: Vec<Value> = moves.into_iter().cycle().take(2_000).collect();
+        assert_eq!(patch(document, &moves), Ok(492));
     }
 }

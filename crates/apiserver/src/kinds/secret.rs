@@ -38,7 +38,9 @@ static COLUMNS: [Column; 4] = [
 fn default(object: &mut Object) {
     object.set_if_empty("type", "Opaque");
     // No bytes at all are stored as none.
-    if let Some(Value::Object(data)) = object.get_mut("data") {
+    if object.part("data").values().any(Value::is_null)
+        && let Some(Value::Object(data)) = object.get_mut("data")
+    {
         data.values_mut().filter(|value| value.is_null()).for_each(|value| *value = "".into());
     }
     // What was written as text is stored like the rest.

@@ -8,6 +8,7 @@
 //! (Contract: API-05, API-06.)
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 use muster_tree::{Map, Number, Text, Value};
@@ -188,7 +189,7 @@ pub(super) fn read_as(shape: &Shape, json: &[u8]) -> Result<Value, String> {
 }
 
 /// A tree of JSON is walked by recursion elsewhere.
-pub(super) const DEEPEST: usize = 500;
+pub(crate) const DEEPEST: usize = 500;
 
 /// Reads a tree.
 struct Untyped<'a> {
@@ -215,10 +216,11 @@ impl<'a> Untyped<'a> {
         Ok(match self.cursor.peek() {
             b'{' => {
                 let mut out: Vec<(Text, Value)> = Vec::new();
+                let mut seen = BTreeSet::new();
                 let mut more = self.cursor.enter(b'}');
                 while more {
                     let key = Text::from(self.cursor.key());
-                    let known = self.noting && out.iter().any(|(known, _)| *known == key);
+                    let known = self.noting && !seen.insert(key.clone());
                     if self.noting {
                         if length > 0 {
                             self.path.push('.');

@@ -25,6 +25,7 @@ mod yaml;
 
 pub use muster_schema::{quantity, table};
 
+pub(crate) use decode::DEEPEST;
 pub use decode::{DecodeError, Format, Validation, decode, read_checked, read_json, read_noting, round_trip, summary};
 pub use normal::base64;
 pub use strategic::strategic_merge;

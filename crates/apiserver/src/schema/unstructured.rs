@@ -28,8 +28,13 @@ pub fn from_unstructured(
     let id = Table::get()
         .kind(group, version, kind)
         .ok_or_else(|| DecodeError { message: format!("no kind {kind:?} is registered for version {version:?}") })?;
-    let mut converter =
-        Converter { strict: validation != Validation::Ignore, exact: false, path: String::new(), unknown: Vec::new() };
+    let mut converter = Converter {
+        strict: validation != Validation::Ignore,
+        exact: false,
+        depth: 0,
+        path: String::new(),
+        unknown: Vec::new(),
+    };
     let shape = Shape { kind: Kind::Struct(id), named: None };
     let value = converter.value(&shape, patched, None).map_err(|message| DecodeError { message })?;
     let Value::Object(object) = value else {
@@ -45,7 +50,7 @@ pub fn from_unstructured(
 /// An object of a type as [`super::decode`] would read it from its text, where there is nothing in it that is read in a way of its
 /// own or refused; `None` where there may be. What it has in common with `known`, an object of that type, is as it is there.
 pub(super) fn exactly(id: TypeId, patched: &Value, known: Option<&Object>) -> Option<Object> {
-    let mut converter = Converter { strict: false, exact: true, path: String::new(), unknown: Vec::new() };
+    let mut converter = Converter { strict: false, exact: true, depth: 0, path: String::new(), unknown: Vec::new() };
     converter.structure(id, patched.as_object()?, known).ok()
 }
 
@@ -53,6 +58,8 @@ struct Converter {
     strict: bool,
     /// Whether what the reader of text may see otherwise is an error.
     exact: bool,
+    /// How deep the value that is being read stands: types may hold themselves.
+    depth: usize,
     path: String,
     unknown: Vec<String>,
 }
@@ -91,7 +98,7 @@ impl Converter {
                     .ok_or_else(|| format!("json: cannot unmarshal number {n} into Go value of type int32"))
             }
             (Kind::IntOrString, value) => Err(wrong(value, "int32")),
-            (Kind::Fields | Kind::Raw | Kind::Json | Kind::Either(_) | Kind::Bytes, _) if self.exact => {
+            (Kind::Fields | Kind::Raw | Kind::Json | Kind::Either(_), _) if self.exact => {
                 Err("the reader of text says what this is".to_owned())
             }
             (Kind::Fields | Kind::Raw | Kind::Json, value) => Ok(value.clone()),
@@ -134,6 +141,16 @@ impl Converter {
     }
 
     fn structure(&mut self, id: TypeId, from: &Object, known: Option<&Object>) -> Result<Object, String> {
+        if self.depth >= decode::DEEPEST {
+            return Err("exceeded max depth".to_owned());
+        }
+        self.depth += 1;
+        let read = self.fields(id, from, known);
+        self.depth -= 1;
+        read
+    }
+
+    fn fields(&mut self, id: TypeId, from: &Object, known: Option<&Object>) -> Result<Object, String> {
         let ty = Table::get().ty(id);
         let depth = self.path.len();
         let mut out: Vec<(Text, Value)> = Vec::with_capacity(from.len());

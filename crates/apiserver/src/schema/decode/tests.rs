@@ -20,6 +20,10 @@ fn doubled_fields_are_found_with_their_paths() {
     let plain = br#"{"a":[1,"x",null,true,1.5,-1]}"#;
     let (value, found) = read_noting(plain).expect("JSON");
     assert_eq!((value, found), (serde_json::from_slice(plain).expect("JSON"), Vec::new()));
+    // In an object of many members too: looked for among all that came before, they would take minutes.
+    let many: String = (0..100_000).map(|number| format!("\"k{number}\":1,")).collect();
+    let (value, found) = read_noting(format!("{{{many}\"k7\":2}}").as_bytes()).expect("JSON");
+    assert_eq!((found.len(), &value["k7"], value.as_object().map(Map::len)), (1, &json!(2), Some(100_000)));
     // Whole numbers beyond 64 bits with a sign are floats.
     let (value, _) = read_noting(b"[9223372036854775807,9223372036854775808,-0,1.0]").expect("JSON");
     assert_eq!(value, json!([i64::MAX, 9_223_372_036_854_775_808_f64, 0, 1.0]));
@@ -412,6 +416,23 @@ mod laws {
         })
     }
 
+    /// Where there is something in a tree, as JSON pointers.
+    fn containers(value: &Value, at: &mut String, out: &mut Vec<String>) {
+        out.push(at.clone());
+        let length = at.len();
+        let below: Vec<(String, &Value)> = match value {
+            Value::Object(members) => members.iter().map(|(key, value)| (key.to_string(), value)).collect(),
+            Value::Array(items) => (0..).zip(items).map(|(at, item): (usize, _)| (at.to_string(), item)).collect(),
+            _ => Vec::new(),
+        };
+        for (key, value) in below {
+            at.push('/');
+            at.push_str(&key);
+            containers(value, at, out);
+            at.truncate(length);
+        }
+    }
+
     proptest! {
         /// Contract: API-06
         #[test]
@@ -444,6 +465,27 @@ mod laws {
                 // What is known need not be read.
                 let again = Value::Object(object.clone());
                 prop_assert_eq!(unstructured::exactly(pod, &again, Some(&object)), Some(object));
+            }
+        }
+
+        /// Contract: API-06, API-12
+        #[test]
+        fn what_a_change_leaves_as_it_was_is_known(pod in body(), changed in body(), place in any::<prop::sample::Index>()) {
+            let id = Table::get().kind("", "v1", "Pod").expect("a kind");
+            let decoded = decode("", "v1", "Pod", pod.to_string().as_bytes(), Format::Json, Validation::Ignore);
+            if let Ok((known, _)) = decoded {
+                let mut patched = Value::Object(known.clone());
+                // A part of it becomes anything.
+                let mut paths = Vec::new();
+                containers(&patched, &mut String::new(), &mut paths);
+                if let Some(part) = patched.pointer_mut(&paths[place.index(paths.len())]) {
+                    *part = changed;
+                }
+                let is_pod = patched["apiVersion"] == "v1" && patched["kind"] == "Pod";
+                if let Some(read) = unstructured::exactly(id, &patched, Some(&known)).filter(|_| is_pod) {
+                    let text = decode("", "v1", "Pod", patched.to_string().as_bytes(), Format::Json, Validation::Strict);
+                    prop_assert_eq!(text, Ok((read, Vec::new())));
+                }
             }
         }
 
