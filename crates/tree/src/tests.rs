@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn members_in_any_order_are_sorted(mut members in prop::collection::vec(("[a-d]{1,2}", plain()), 1..20)) {
+    fn members_in_any_order_are_sorted(members in prop::collection::vec(("[a-d]{1,2}", plain()), 1..20)) {
         let mut json = Vec::new();
         for (key, value) in &members {
             json.push(if json.is_empty() { b'{' } else { b',' });
