@@ -38,7 +38,7 @@ pub(crate) use self::shared_watch::SharedWatches;
 use self::{
     audit::Auditor,
     audit_state::AuditState,
-    reflector::{Delta, Reflector, Target, encoding_of},
+    reflector::{BATCH, Delta, Reflector, Target, encoding_of},
 };
 pub use self::{once::read_once, resource::WatchedResource, store::Store};
 use crate::{client::Client, metrics::Metrics};
@@ -149,12 +149,12 @@ impl<T: Cached> Informer<T> {
 
 impl<T: Cached> Sink<T> {
     fn tell(&mut self, version: ResourceVersion, priority: Priority) {
-        if !self.changes.is_empty() {
-            for handler in &mut self.handlers {
-                handler.changed(&self.changes, priority);
-            }
-            self.changes.clear();
+        // Handlers make several times the size of what they get: piece by piece, so that a long list does not.
+        for handler in &mut self.handlers {
+            self.changes.chunks(BATCH).for_each(|changes| handler.changed(changes, priority));
         }
+        // No room is kept for the next list: batches are small.
+        self.changes = Vec::new();
         self.store.tell(version);
         for handler in &mut self.handlers {
             handler.reached(version);
