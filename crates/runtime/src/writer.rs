@@ -88,8 +88,9 @@ impl Writer for Client {
     fn read<'a>(&'a self, resource: &'a Resource, key: &'a ObjectKey) -> BoxFuture<'a, Result<Bytes, Failure>> {
         Box::pin(async move {
             let path = resource.path(&key.namespace, &key.name);
-            // Metadata is all that a plan asks for when it reads again.
-            let answer = self.get_as(&path, Form::Metadata).await;
+            // Of a pod a plan asks whether it is ready, too (B-02), and of all others for metadata.
+            let form = if *resource == Resource::PODS { Form::Full } else { Form::Metadata };
+            let answer = self.get_as(&path, form).await;
             answer.map(|answer| answer.body).map_err(|error| failure(&error))
         })
     }
@@ -190,6 +191,22 @@ mod tests {
         assert_eq!((asked.method.as_str(), &*asked.path), ("GET", "/api/v1/namespaces/ns/pods/a"));
         asked.answer(200, "{\"x\":1}");
         assert_eq!(read.await.unwrap().unwrap(), "{\"x\":1}");
+    }
+
+    /// Whether a pod is ready is not among its metadata.
+    ///
+    /// Contract: B-02
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_is_read_in_full_and_an_owner_by_its_metadata() {
+        for (resource, partial) in [(Resource::PODS, false), (Resource::REPLICA_SETS, true)] {
+            let (client, mut server) = server();
+            let read = tokio::spawn(async move { client.read(&resource, &ObjectKey::new("ns", "a")).await.map(drop) });
+            let asked = server.next().await;
+            let accept = asked.headers[http::header::ACCEPT].to_str().unwrap();
+            assert_eq!(accept.contains("as=PartialObjectMetadata"), partial, "{accept}");
+            asked.answer(200, "{}");
+            assert_eq!(read.await.unwrap(), Ok(()));
+        }
     }
 
     #[test]
