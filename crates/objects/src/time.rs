@@ -41,7 +41,7 @@ impl Timestamp {
     /// 1970-01-01T00:00:00Z.
     pub const UNIX_EPOCH: Self = Self::from_nanos(0);
 
-    /// The time so many nanoseconds after the Unix epoch.
+    /// The time so many nanoseconds after the Unix epoch; the least number of all is taken for the next one.
     #[must_use]
     pub const fn from_nanos(nanos: i64) -> Self {
         match NonZeroU64::new(nanos.cast_unsigned() ^ OFFSET) {
