@@ -238,9 +238,17 @@ impl Case {
     }
 
     /// How soon after the faults' end all workloads are as asked: a request that hangs is given up after 75 s, a refused watch is
-    /// tried again within 30 s, a failed sync within 30 s, and then pods start and Deployments roll.
+    /// tried again within 30 s, a failed sync within 30 s, and then pods start and Deployments roll. A watch that is behind stays so,
+    /// and each step of a rollout waits for it.
     fn settles_within(&self) -> Duration {
-        Duration::from_secs(70).saturating_add(self.news().max(Duration::from_secs(80)))
+        // Two waits of two controllers for each of 20 replicas.
+        const WAITS: u32 = 80;
+        let behind = self.faults.iter().filter_map(|rule| match &rule.fault {
+            Fault::Behind(range) => Some(range.end),
+            _ => None,
+        });
+        let rolls = behind.max().unwrap_or_default().saturating_mul(WAITS);
+        Duration::from_secs(70).saturating_add(self.news().max(Duration::from_secs(80))).saturating_add(rolls)
     }
 
     /// How soon others take what a manager held that is gone: the 15 s of a Lease and 5 s more, where requests take no time. None
