@@ -194,7 +194,8 @@ impl<'s> Laws<'s> {
         let (most, least) = (sizes.most(), sizes.least());
         let lost = self.lost_of.get(owner).copied().unwrap_or_default();
         if before.is_none() {
-            if has > most + unknown {
+            // What others make is not the controllers' doing.
+            if has > most + unknown && !self.evidence.done.pods.contains(name(pod)) {
                 self.break_law(
                     Law::Count,
                     write,

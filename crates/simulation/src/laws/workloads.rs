@@ -68,9 +68,10 @@ impl<'s> Laws<'s> {
         }
         if let Some(owner) = owner {
             let count = self.count(owner);
-            // One that is adopted was there already; only a creation can be one too many.
+            // One that is adopted was there already, and what others make is not the controllers' doing.
+            let is_made = added && !self.evidence.done.pods.contains(name(object));
             let most = self.sizes.get(owner).map_or(0, Sizes::most) + self.unknown(owner);
-            if added && count > most {
+            if is_made && count > most {
                 self.break_law(write, &format!("{count} pods, at most {most} were asked for"));
             }
         }
