@@ -88,7 +88,8 @@ fn disturbance(random: &mut Random) -> Act {
         2 => patch(Workload::ReplicationController, CLASSIC, replicas),
         3 => patch(Workload::Deployment, SITE, replicas),
         4 => {
-            let image = format!("nginx:{}", random.below(1_000));
+            // The tag 404 is of no image.
+            let image = format!("nginx:1.{}", random.below(1_000));
             let template = json!({"spec": {"containers": [{"name": "c", "image": image}]}});
             patch(Workload::Deployment, SITE, json!({"spec": {"template": template}}))
         }
