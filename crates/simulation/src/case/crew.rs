@@ -1,6 +1,5 @@
 //! The managers of a case that has several, each a process that can be killed and frozen.
 
-use std::ops::Range;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Case;
 use super::operation::{Pause, pick};
+use super::take_over::{Away, Gone};
 use crate::Candidate;
 use crate::candidate::{Config, group};
 use crate::faults::{Draw, Fault, Faults, Rule};
@@ -55,8 +55,7 @@ pub(super) struct Crew<'w> {
     started: usize,
     running: Vec<Process>,
     gone: Vec<Gone>,
-    /// When there was nobody, in virtual milliseconds since the Unix epoch.
-    nobody: Vec<Range<i64>>,
+    away: Vec<Away>,
 }
 
 struct Process {
@@ -66,13 +65,6 @@ struct Process {
     thaws: Option<Instant>,
 }
 
-/// One that cannot write any more, and since when: in virtual milliseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Gone {
-    pub(super) name: &'static str,
-    pub(super) millis: i64,
-}
-
 impl<'w> Crew<'w> {
     /// Starts them, a while apart.
     pub(super) fn start(world: &'w World, case: &'w Case) -> Self {
@@ -80,8 +72,8 @@ impl<'w> Crew<'w> {
         let wanted = managers.map_or(0, |managers| managers.count as usize);
         let draw = Draw::seeded(case.seed ^ 0xc0_c0e5);
         let resync = case.resync;
-        let (running, gone, nobody) = (Vec::new(), Vec::new(), Vec::new());
-        let mut crew = Self { world, managers, resync, draw, wanted, started: 0, running, gone, nobody };
+        let (running, gone, away) = (Vec::new(), Vec::new(), Vec::new());
+        let mut crew = Self { world, managers, resync, draw, wanted, started: 0, running, gone, away };
         crew.fill();
         crew
     }
@@ -91,9 +83,9 @@ impl<'w> Crew<'w> {
         &self.gone
     }
 
-    /// When there was nobody to take anything.
-    pub(super) fn nobody(&self) -> &[Range<i64>] {
-        &self.nobody
+    /// When each of them could take nothing.
+    pub(super) fn away(&self) -> &[Away] {
+        &self.away
     }
 
     /// To ask what each of them has decided: all shards of one write it down in one place.
@@ -106,6 +98,14 @@ impl<'w> Crew<'w> {
         let explainers = self.running.iter().flat_map(|process| process.candidate.explainers());
         let mut insides = explainers.filter_map(|explainer| explainer.inside(Role::Unelected).ok()).peekable();
         insides.peek().is_some() && insides.all(|inside| is_idle(&inside))
+    }
+
+    /// Whether a key waits for its time in one of their queues, as one does that has failed.
+    pub(super) fn waits(&self) -> bool {
+        let alone = self.world.explainer().inside(Role::Unelected).ok();
+        let explainers = self.running.iter().flat_map(|process| process.candidate.explainers());
+        let insides = explainers.filter_map(|explainer| explainer.inside(Role::Unelected).ok());
+        alone.into_iter().chain(insides).any(|inside| inside.queues.iter().any(|queue| queue.waiting > 0))
     }
 
     /// Waits until then, and lets others take the places of those that end meanwhile.
@@ -186,12 +186,11 @@ impl<'w> Crew<'w> {
         self.gone.push(Gone { name, millis });
     }
 
-    /// The only one that there is does nothing, and another one comes once it has ended: so long there is nobody.
-    fn note_alone(&mut self, lasts: Duration) {
-        if self.running.len() == 1 {
-            let now = self.millis();
-            self.nobody.push(now..now.saturating_add(i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX)));
-        }
+    /// One can take nothing for so long, and until it is looked whether it has ended.
+    fn note_away(&mut self, name: &'static str, lasts: Duration) {
+        let now = self.millis();
+        let lasts = i64::try_from((lasts + LOOK_EVERY).as_millis()).unwrap_or(i64::MAX);
+        self.away.push(Away { name, times: now..now.saturating_add(lasts) });
     }
 
     fn millis(&self) -> i64 {
@@ -204,24 +203,30 @@ impl<'w> Crew<'w> {
         let Process { name, candidate, .. } = self.running.remove(at);
         candidate.kill();
         self.note_gone(name);
+        self.note_away(name, Duration::ZERO);
         self.fill();
     }
 
     /// SIGTERM. It goes once it has ended.
     pub(super) fn stop(&mut self, which: u64) {
-        if let Some(at) = self.pick(which) {
-            self.running[at].candidate.stop();
-        }
+        let Some(at) = self.pick(which) else { return };
+        self.running[at].candidate.stop();
+        self.note_away(self.running[at].name, Duration::ZERO);
     }
 
     /// SIGSTOP, and SIGCONT later.
     pub(super) fn freeze(&mut self, Pause { manager, lasts }: &Pause) {
         let Some(at) = self.pick(*manager) else { return };
-        self.running[at].candidate.freeze();
-        self.running[at].thaws = Some(Instant::now() + *lasts);
+        let process = &mut self.running[at];
+        process.candidate.freeze();
+        // Who is frozen twice is thawed once.
+        process.thaws = process.thaws.max(Some(Instant::now() + *lasts));
+        let name = process.name;
         if *lasts >= LOST {
-            self.note_gone(self.running[at].name);
-            self.note_alone(lasts.saturating_add(GIVES_UP));
+            self.note_gone(name);
+            self.note_away(name, lasts.saturating_add(GIVES_UP));
+        } else {
+            self.note_away(name, *lasts);
         }
     }
 
@@ -233,19 +238,25 @@ impl<'w> Crew<'w> {
         faults.add(Rule::always(Fault::Reset).of(name).within(now..now.saturating_add(*lasts)));
         if *lasts >= LOST {
             self.note_gone(name);
-            self.note_alone(GIVES_UP);
         }
+        // The holder of a Lease gives it up, and ends; others go on to ask for it.
+        self.note_away(name, (*lasts).max(GIVES_UP));
     }
 
     /// There are so many from now on.
     pub(super) fn number(&mut self, count: u32) {
         let count = count as usize;
         let too_many = self.running.len().saturating_sub(count);
-        self.running[..too_many].iter().for_each(|process| process.candidate.stop());
+        for at in 0..too_many {
+            self.running[at].candidate.stop();
+            self.note_away(self.running[at].name, Duration::ZERO);
+        }
         let now = self.millis();
         match (self.wanted, count) {
-            (1.., 0) => self.nobody.push(now..i64::MAX),
-            (0, 1..) => self.nobody.iter_mut().filter(|open| open.end == i64::MAX).for_each(|open| open.end = now),
+            (1.., 0) => self.away.push(Away { name: "", times: now..i64::MAX }),
+            (0, 1..) => self.away.iter_mut().filter(|away| away.name.is_empty()).for_each(|away| {
+                away.times.end = away.times.end.min(now);
+            }),
             _ => {}
         }
         self.wanted = count;

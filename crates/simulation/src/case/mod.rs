@@ -34,6 +34,7 @@ mod settled;
 mod shrink;
 mod sieve;
 mod story;
+mod take_over;
 
 use std::ops::Range;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Plays a case in virtual time, and judges it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::time::Duration;
 
 use muster_inspect::explain::Role;
@@ -11,9 +10,10 @@ use muster_runtime::explain::{Explainer, Kind};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::crew::{Crew, Gone, is_idle};
+use super::crew::{Crew, is_idle};
 use super::operation::{Scene, heal_nodes};
 use super::settled::settled;
+use super::take_over::not_taken_over;
 use super::{Act, Case};
 use crate::api::{Api, DEPLOYMENTS, PODS, SETS, condition, name, number};
 use crate::faults::{Fault, Faults, Struck};
@@ -154,7 +154,7 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         }
     }
     let writes = world.history().since(0);
-    let (gone, nobody) = (crew.gone().to_vec(), crew.nobody().to_vec());
+    let (gone, away) = (crew.gone().to_vec(), crew.away().to_vec());
     let explainers = if case.managers.is_some() { crew.explainers() } else { vec![world.explainer().clone()] };
     drop(crew);
     if rollout.is_some() {
@@ -180,7 +180,9 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         let verdict = laws::writers::check(&writes, is_manager);
         changes = verdict.changes;
         broken.extend(verdict.broken);
-        broken.extend(not_taken_over(case, &gone, &nobody, &writes));
+        if let Some(patience) = case.takes_over_within() {
+            broken.extend(not_taken_over(patience, &gone, &away, &writes));
+        }
     }
     let lasted = begun.elapsed();
     let mut decided = decided(&explainers, &seen);
@@ -234,36 +236,6 @@ async fn rollout_ends(world: &World, watcher: &Watcher, case: &Case, web: &str) 
         Err(_) if case.is_restored() => (None, Vec::new()),
         Err(last) => (None, vec![Broken::at_the_end(Law::Ends, &format!("no end: {last}"))]),
     }
-}
-
-/// What managers that are gone held, and others did not take in time.
-fn not_taken_over(case: &Case, gone: &[Gone], nobody: &[Range<i64>], writes: &[Write]) -> Vec<Broken> {
-    let Some(patience) = case.takes_over_within() else { return Vec::new() };
-    let patience = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
-    let late = gone.iter().filter_map(|Gone { name, millis }| {
-        // Who was to take it may be gone too, and then it is another's turn.
-        let mut ends = millis + patience;
-        loop {
-            let before = ends;
-            for other in gone.iter().filter(|other| other.millis > *millis && other.millis <= before) {
-                ends = ends.max(other.millis.saturating_add(patience));
-            }
-            for nobody in nobody.iter().filter(|nobody| nobody.end > *millis && nobody.start <= before) {
-                ends = ends.max(nobody.end.saturating_add(patience));
-            }
-            if ends == before {
-                break;
-            }
-        }
-        let how = match laws::writers::taken_from(writes, name, *millis) {
-            Some(taken) if taken.last <= ends => return None,
-            Some(taken) => format!("others took its {} Leases after {} ms", taken.leases, taken.last - millis),
-            None => "nobody took all of its Leases".to_owned(),
-        };
-        let at = millis - EPOCH_NANOS / 1_000_000;
-        Some(Broken::at_the_end(Law::TakeOver, &format!("{name} was gone at {at} ms, and {how}")))
-    });
-    late.collect()
 }
 
 /// What was decided of whatever was seen, as far as those remember it that are there.

@@ -15,9 +15,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// unseen (EX-02).
 const UNSEEN: Duration = Duration::from_secs(300);
 
-/// Waits until everything is as asked, or says what is not.
+/// A key whose syncs have failed is tried again after so long at the most (WQ-03).
+const BACKOFF: Duration = Duration::from_secs(1_000);
+
+/// So long after a key has waited, its pods have started.
+const STARTS: Duration = Duration::from_secs(30);
+
+/// Waits until everything is as asked, or says what is not. As long as a key waits for its time it may still come to be.
 pub(super) async fn settled(api: Api<'_>, crew: &mut Crew<'_>, within: Duration) -> Result<(), String> {
     let begun = Instant::now();
+    let mut waited = begun;
     let is_late = |workload: &&Value| {
         let patience = if is_classic(workload) { within.saturating_add(UNSEEN) } else { within };
         begun.elapsed() > patience
@@ -36,7 +43,10 @@ pub(super) async fn settled(api: Api<'_>, crew: &mut Crew<'_>, within: Duration)
             if differs.is_empty() {
                 return Ok(());
             }
-            if let Some(late) = differs.into_iter().find(is_late) {
+            if begun.elapsed() < within.saturating_add(BACKOFF) && crew.waits() {
+                waited = Instant::now();
+            }
+            if let Some(late) = differs.into_iter().find(is_late).filter(|_| waited.elapsed() > STARTS) {
                 let its = |pod: &&Value| pod["metadata"]["ownerReferences"][0]["uid"] == late["metadata"]["uid"];
                 let pod = pods.iter().find(its).map(|pod| &pod["status"]);
                 let (namespace, spec, status) = (&late["metadata"]["namespace"], &late["spec"], &late["status"]);
