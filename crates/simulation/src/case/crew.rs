@@ -186,9 +186,11 @@ impl<'w> Crew<'w> {
         self.gone.push(Gone { name, millis });
     }
 
-    /// One can take nothing for so long, and until it is looked whether it has ended.
+    /// One can take nothing for so long, and until it is looked whether it has ended. Where no other is to be there, nobody takes
+    /// what it held.
     fn note_away(&mut self, name: &'static str, lasts: Duration) {
         let now = self.millis();
+        let name = if self.wanted == 1 { "" } else { name };
         let lasts = i64::try_from((lasts + LOOK_EVERY).as_millis()).unwrap_or(i64::MAX);
         self.away.push(Away { name, times: now..now.saturating_add(lasts) });
     }
@@ -252,12 +254,12 @@ impl<'w> Crew<'w> {
             self.note_away(self.running[at].name, Duration::ZERO);
         }
         let now = self.millis();
-        match (self.wanted, count) {
-            (1.., 0) => self.away.push(Away { name: "", times: now..i64::MAX }),
-            (0, 1..) => self.away.iter_mut().filter(|away| away.name.is_empty()).for_each(|away| {
-                away.times.end = away.times.end.min(now);
-            }),
-            _ => {}
+        if count > self.wanted {
+            for away in self.away.iter_mut().filter(|away| away.name.is_empty()) {
+                away.times.end = away.times.end.min(now.max(away.times.start));
+            }
+        } else if count == 0 {
+            self.away.push(Away { name: "", times: now..i64::MAX });
         }
         self.wanted = count;
         self.fill();

@@ -18,7 +18,7 @@ pub(super) struct Gone {
 /// epoch.
 #[derive(Clone, Debug)]
 pub(super) struct Away {
-    /// Whose absence it is; empty where none was wanted.
+    /// Whose absence it is; empty where no other was to be there.
     pub(super) name: &'static str,
     pub(super) times: Range<i64>,
 }
