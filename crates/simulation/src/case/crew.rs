@@ -260,6 +260,11 @@ impl<'w> Crew<'w> {
             }
         } else if count == 0 {
             self.away.push(Away { name: "", times: now..i64::MAX });
+        } else if let (1, Some(Process { name, .. })) = (count, self.running.last()) {
+            // The one that is left may be away.
+            for away in self.away.iter_mut().filter(|away| away.name == *name && away.times.end > now) {
+                away.name = "";
+            }
         }
         self.wanted = count;
         self.fill();
