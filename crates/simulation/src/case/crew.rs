@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Case;
 use super::operation::{Pause, pick};
-use super::take_over::{Away, Gone};
+use super::take_over::Absences;
 use crate::Candidate;
 use crate::candidate::{Config, group};
 use crate::faults::{Draw, Fault, Faults, Rule};
@@ -54,8 +54,7 @@ pub(super) struct Crew<'w> {
     /// How many have been started.
     started: usize,
     running: Vec<Process>,
-    gone: Vec<Gone>,
-    away: Vec<Away>,
+    absences: Absences,
 }
 
 struct Process {
@@ -72,20 +71,16 @@ impl<'w> Crew<'w> {
         let wanted = managers.map_or(0, |managers| managers.count as usize);
         let draw = Draw::seeded(case.seed ^ 0xc0_c0e5);
         let resync = case.resync;
-        let (running, gone, away) = (Vec::new(), Vec::new(), Vec::new());
-        let mut crew = Self { world, managers, resync, draw, wanted, started: 0, running, gone, away };
+        let (running, absences) = (Vec::new(), Absences::default());
+        let mut crew = Self { world, managers, resync, draw, wanted, started: 0, running, absences };
+        crew.absences.wanted.push((crew.millis(), wanted));
         crew.fill();
         crew
     }
 
-    /// Those that could not write any more from a moment on.
-    pub(super) fn gone(&self) -> &[Gone] {
-        &self.gone
-    }
-
-    /// When each of them could take nothing.
-    pub(super) fn away(&self) -> &[Away] {
-        &self.away
+    /// Ends them, and tells when they could take nothing.
+    pub(super) fn end(self) -> Absences {
+        self.absences
     }
 
     /// To ask what each of them has decided: all shards of one write it down in one place.
@@ -183,16 +178,14 @@ impl<'w> Crew<'w> {
 
     fn note_gone(&mut self, name: &'static str) {
         let millis = self.millis();
-        self.gone.push(Gone { name, millis });
+        self.absences.gone.push((name, millis));
     }
 
-    /// One can take nothing for so long, and until it is looked whether it has ended. Where no other is to be there, nobody takes
-    /// what it held.
+    /// One can take nothing for so long, and until it is looked whether it has ended.
     fn note_away(&mut self, name: &'static str, lasts: Duration) {
         let now = self.millis();
-        let name = if self.wanted == 1 { "" } else { name };
         let lasts = i64::try_from((lasts + LOOK_EVERY).as_millis()).unwrap_or(i64::MAX);
-        self.away.push(Away { name, times: now..now.saturating_add(lasts) });
+        self.absences.away.push((name, now..now.saturating_add(lasts)));
     }
 
     fn millis(&self) -> i64 {
@@ -253,19 +246,7 @@ impl<'w> Crew<'w> {
             self.running[at].candidate.stop();
             self.note_away(self.running[at].name, Duration::ZERO);
         }
-        let now = self.millis();
-        if count > self.wanted {
-            for away in self.away.iter_mut().filter(|away| away.name.is_empty()) {
-                away.times.end = away.times.end.min(now.max(away.times.start));
-            }
-        } else if count == 0 {
-            self.away.push(Away { name: "", times: now..i64::MAX });
-        } else if let (1, Some(Process { name, .. })) = (count, self.running.last()) {
-            // The one that is left may be away.
-            for away in self.away.iter_mut().filter(|away| away.name == *name && away.times.end > now) {
-                away.name = "";
-            }
-        }
+        self.absences.wanted.push((self.millis(), count));
         self.wanted = count;
         self.fill();
     }

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use super::crew::{Crew, is_idle};
 use super::operation::{Scene, heal_nodes};
 use super::settled::settled;
-use super::take_over::not_taken_over;
 use super::{Act, Case};
 use crate::api::{Api, DEPLOYMENTS, PODS, SETS, condition, name, number};
 use crate::faults::{Fault, Faults, Struck};
@@ -154,9 +153,8 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         }
     }
     let writes = world.history().since(0);
-    let (gone, away) = (crew.gone().to_vec(), crew.away().to_vec());
     let explainers = if case.managers.is_some() { crew.explainers() } else { vec![world.explainer().clone()] };
-    drop(crew);
+    let absences = crew.end();
     if rollout.is_some() {
         broken.extend(templates_twice(&api.list(SETS).await));
     }
@@ -181,7 +179,7 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         changes = verdict.changes;
         broken.extend(verdict.broken);
         if let Some(patience) = case.takes_over_within() {
-            broken.extend(not_taken_over(patience, &gone, &away, &writes));
+            broken.extend(absences.not_taken_over(patience, &writes));
         }
     }
     let lasted = begun.elapsed();

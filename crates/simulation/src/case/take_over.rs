@@ -7,46 +7,60 @@ use crate::history::Write;
 use crate::laws::{self, Broken, Law};
 use crate::world::EPOCH_NANOS;
 
-/// One that cannot write any more, and since when: in virtual milliseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Gone {
-    pub(super) name: &'static str,
-    pub(super) millis: i64,
+/// When managers could take nothing. All times are virtual milliseconds since the Unix epoch.
+#[derive(Debug, Default)]
+pub(super) struct Absences {
+    /// Those that could not write any more, and since when.
+    pub(super) gone: Vec<(&'static str, i64)>,
+    /// When one could take nothing, until it could again or another one was there in its place.
+    pub(super) away: Vec<(&'static str, Range<i64>)>,
+    /// How many were to be there, and since when, in that order.
+    pub(super) wanted: Vec<(i64, usize)>,
 }
 
-/// When one could take nothing, until it could again or another one was there in its place: in virtual milliseconds since the Unix
-/// epoch.
-#[derive(Clone, Debug)]
-pub(super) struct Away {
-    /// Whose absence it is; empty where no other was to be there.
-    pub(super) name: &'static str,
-    pub(super) times: Range<i64>,
-}
-
-/// What managers that are gone held, and others did not take in time.
-pub(super) fn not_taken_over(patience: Duration, gone: &[Gone], away: &[Away], writes: &[Write]) -> Vec<Broken> {
-    let patience = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
-    let late = gone.iter().filter_map(|Gone { name, millis }| {
-        // Who was to take it may be away too: then it is that one's turn once it is back, or another's.
-        let mut ends = millis + patience;
-        loop {
-            let others = away.iter().filter(|other| other.name != *name && other.times.end > *millis);
-            let meanwhile = others.filter(|other| other.times.start <= ends);
-            let later = meanwhile.map(|other| other.times.end.saturating_add(patience)).max().unwrap_or(ends);
-            if later <= ends {
-                break;
+impl Absences {
+    /// What managers that are gone held, and others did not take in time.
+    pub(super) fn not_taken_over(&self, patience: Duration, writes: &[Write]) -> Vec<Broken> {
+        let patience = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
+        let late = self.gone.iter().filter_map(|&(name, millis)| {
+            // Who was to take it may be away too: then it is that one's turn once it is back, or another's.
+            let mut ends = millis + patience;
+            let times = self.without_others(name);
+            loop {
+                let meanwhile = times.iter().filter(|times| times.end > millis && times.start <= ends);
+                let later = meanwhile.map(|times| times.end.saturating_add(patience)).max().unwrap_or(ends);
+                if later <= ends {
+                    break;
+                }
+                ends = later;
             }
-            ends = later;
+            let how = match laws::writers::taken_from(writes, name, millis) {
+                Some(taken) if taken.last <= ends => return None,
+                Some(taken) => format!("others took its {} Leases after {} ms", taken.leases, taken.last - millis),
+                None => "nobody took all of its Leases".to_owned(),
+            };
+            let at = millis - EPOCH_NANOS / 1_000_000;
+            Some(Broken::at_the_end(Law::TakeOver, &format!("{name} was gone at {at} ms, and {how}")))
+        });
+        late.collect()
+    }
+
+    /// When one that was to take over from `name` was away; or nobody was to be there; or nobody else was, while it was away itself.
+    fn without_others(&self, name: &str) -> Vec<Range<i64>> {
+        let others = self.away.iter().filter(|(other, _)| *other != name);
+        let mut times: Vec<_> = others.map(|(_, times)| times.clone()).collect();
+        let ends = self.wanted.iter().skip(1).map(|(since, _)| *since).chain([i64::MAX]);
+        for (&(since, count), end) in self.wanted.iter().zip(ends) {
+            let own = self.away.iter().filter(|(other, _)| *other == name);
+            let alone = own.map(|(_, away)| away.start.max(since)..away.end.min(end)).filter(|times| !times.is_empty());
+            match count {
+                0 => times.push(since..end),
+                1 => times.extend(alone),
+                _ => {}
+            }
         }
-        let how = match laws::writers::taken_from(writes, name, *millis) {
-            Some(taken) if taken.last <= ends => return None,
-            Some(taken) => format!("others took its {} Leases after {} ms", taken.leases, taken.last - millis),
-            None => "nobody took all of its Leases".to_owned(),
-        };
-        let at = millis - EPOCH_NANOS / 1_000_000;
-        Some(Broken::at_the_end(Law::TakeOver, &format!("{name} was gone at {at} ms, and {how}")))
-    });
-    late.collect()
+        times
+    }
 }
 
 #[cfg(test)]
@@ -64,8 +78,8 @@ mod tests {
         Write { millis: seconds * 1_000, who: "", method, path, sent: 0, status: 200, answered: 0, lease }
     }
 
-    fn away(name: &'static str, from: i64, until: i64) -> Away {
-        Away { name, times: from * 1_000..until.saturating_mul(1_000) }
+    fn away(name: &'static str, from: i64, until: i64) -> (&'static str, Range<i64>) {
+        (name, from * 1_000..until * 1_000)
     }
 
     /// One is gone at 10 s, and its Lease is taken at each of these times or never. It has to be within 20 s of whatever kept others
@@ -74,24 +88,33 @@ mod tests {
     /// Contract: SI-02, SH-03
     #[test]
     fn a_lease_is_taken_in_time_once_somebody_is_there() {
-        let gone = [Gone { name: "a", millis: 10_000 }];
-        let cases: [(&[Away], i64); 7] = [
-            (&[], 30),
-            (&[away("a", 10, 90)], 30),
-            (&[away("b", 5, 10)], 30),
-            (&[away("b", 29, 35)], 55),
-            (&[away("b", 31, 35)], 30),
-            (&[away("b", 15, 20), away("c", 39, 41)], 61),
-            (&[away("", 15, i64::MAX)], i64::MAX),
+        type Case<'a> = (&'a [(&'static str, Range<i64>)], &'a [(i64, usize)], i64);
+        let cases: [Case<'_>; 12] = [
+            (&[], &[], 30),
+            (&[away("a", 10, 90)], &[], 30),
+            (&[away("b", 5, 10)], &[], 30),
+            (&[away("b", 29, 35)], &[], 55),
+            (&[away("b", 31, 35)], &[], 30),
+            (&[away("b", 15, 20), away("c", 39, 41)], &[], 61),
+            // Nobody is to be there from 15 s on; then some are.
+            (&[], &[(0, 2), (15, 0)], i64::MAX),
+            (&[], &[(0, 2), (15, 0), (35, 2)], 55),
+            // It is the only one: from before it is gone, from after that, and until others are to be there.
+            (&[away("a", 10, 41)], &[(0, 2), (5, 1)], 61),
+            (&[away("a", 10, 35)], &[(0, 2), (15, 1)], 55),
+            (&[away("a", 10, 90)], &[(0, 1), (11, 3)], 31),
+            (&[away("a", 10, 15)], &[(0, 2), (20, 1)], 30),
         ];
-        for (away, latest) in cases {
+        for (away, wanted, latest) in cases {
+            let wanted = wanted.iter().map(|(since, count)| (since * 1_000, *count)).collect();
+            let absences = Absences { gone: vec![("a", 10_000)], away: away.to_vec(), wanted };
             for taken in [15, 30, 31, 55, 56, 61, 62] {
                 let writes = [lease(LEASE, 1, "a"), lease(LEASE, taken, "b")];
-                let broken = not_taken_over(Duration::from_secs(20), &gone, away, &writes);
-                assert_eq!(broken.is_empty(), taken <= latest, "taken at {taken} with {away:?}: {broken:?}");
+                let broken = absences.not_taken_over(Duration::from_secs(20), &writes);
+                assert_eq!(broken.is_empty(), taken <= latest, "taken at {taken} with {absences:?}: {broken:?}");
             }
-            let never = not_taken_over(Duration::from_secs(20), &gone, away, &[lease(LEASE, 1, "a")]);
-            assert_eq!(never.len(), 1, "never, with {away:?}");
+            let never = absences.not_taken_over(Duration::from_secs(20), &[lease(LEASE, 1, "a")]);
+            assert_eq!(never.len(), 1, "never, with {absences:?}");
         }
     }
 }
