@@ -14,9 +14,10 @@ use super::crew::{Crew, is_idle};
 use super::operation::{Scene, heal_nodes};
 use super::settled::settled;
 use super::{Act, Case};
-use crate::api::{Api, DEPLOYMENTS, PODS, SETS, condition, name, number};
+use crate::api::{Api, DEPLOYMENTS, PODS, condition, name, number};
 use crate::faults::{Fault, Faults, Struck};
 use crate::history::Write;
+use crate::laws::rest::Rest;
 use crate::laws::{self, Broken, Done, Evidence, Law, Seen, Watcher};
 use crate::world::{CONTROLLERS, EPOCH_NANOS, World};
 
@@ -155,9 +156,8 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
     let writes = world.history().since(0);
     let explainers = if case.managers.is_some() { crew.explainers() } else { vec![world.explainer().clone()] };
     let absences = crew.end();
-    if rollout.is_some() {
-        broken.extend(templates_twice(&api.list(SETS).await));
-    }
+    let at_rest = end == Some(End::Complete) && good;
+    broken.extend(laws::rest::check(&Rest::of(api, millis(&world)).await, at_rest));
     if case.is_undisturbed() {
         let conflicts = conflicts(&writes);
         broken.extend(
@@ -364,21 +364,4 @@ fn is_ours(write: &&Write) -> bool {
 /// Whether it is the name of the controllers' process, or of one of several.
 pub(super) fn is_manager(who: &str) -> bool {
     who.strip_prefix(CONTROLLERS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// ReplicaSets with the template of another.
-fn templates_twice(sets: &[Value]) -> Vec<Broken> {
-    let mut templates = BTreeMap::new();
-    let mut twice = Vec::new();
-    for set in sets {
-        let mut template = set["spec"]["template"].clone();
-        if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
-            labels.remove("pod-template-hash");
-        }
-        if let Some(other) = templates.insert(template.to_string(), name(set)) {
-            let law = format!("{other} and {} have one template", name(set));
-            twice.push(Broken::at_the_end(Law::Templates, &law));
-        }
-    }
-    twice
 }

@@ -1,5 +1,6 @@
 //! What must hold, whatever strikes: judged over everything that was written.
 
+pub(crate) mod rest;
 pub mod rollout;
 pub mod sizes;
 mod timeline;
@@ -38,6 +39,10 @@ pub enum Law {
     Quiet,
     /// No two ReplicaSets have one template.
     Templates,
+    /// At the end every status says what its pods are.
+    Statuses,
+    /// At the end there are no more old ReplicaSets than `revisionHistoryLimit` allows.
+    Past,
     /// Without faults no write of the controllers is refused with 409, but for the deletion of a pod that somebody else has just
     /// written.
     Conflict,
@@ -58,6 +63,8 @@ impl fmt::Display for Law {
             Self::Ends => "ends",
             Self::Quiet => "quiet",
             Self::Templates => "templates",
+            Self::Statuses => "statuses",
+            Self::Past => "past",
             Self::Conflict => "conflict",
             Self::Writer => "writer",
             Self::TakeOver => "take-over",

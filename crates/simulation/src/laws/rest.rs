@@ -1,0 +1,304 @@
+//! What must hold once nothing happens any more: what workloads say of themselves is what their pods are, and of a Deployment's past as
+//! much is kept as it asks for.
+//!
+//! A history comes to its end by what statuses say. A status that lies would let it end too early, and is what users go by.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::rollout::{is_active, is_available};
+use super::{Broken, Law};
+use crate::api::{Api, condition, is_being_deleted, name, number};
+
+/// Everything that there is at the end.
+pub(crate) struct Rest {
+    /// All Deployments.
+    pub(crate) deployments: Vec<Value>,
+    /// All ReplicaSets.
+    pub(crate) sets: Vec<Value>,
+    /// All ReplicationControllers.
+    pub(crate) controllers: Vec<Value>,
+    /// All pods.
+    pub(crate) pods: Vec<Value>,
+    /// Virtual milliseconds since the Unix epoch.
+    pub(crate) now: i64,
+}
+
+/// What of it breaks a law; only where nothing happens any more statuses have come to be true.
+pub(crate) fn check(rest: &Rest, at_rest: bool) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    for deployment in &rest.deployments {
+        let sets = rest.sets_of(deployment);
+        broken.extend(templates_twice(&sets));
+        if at_rest {
+            broken.extend(rest.differs(deployment, &rest.counts_of_deployment(deployment, &sets)));
+            broken.extend(too_old(deployment, &sets));
+        }
+    }
+    if at_rest {
+        let owners = rest.sets.iter().chain(&rest.controllers);
+        broken.extend(owners.filter_map(|owner| {
+            let mut counts = rest.counts(&[owner]);
+            counts.push(("fullyLabeledReplicas", rest.fully_labeled(owner)));
+            rest.differs(owner, &counts)
+        }));
+    }
+    broken
+}
+
+/// Fields of a status, each with what it should say.
+type Counts = Vec<(&'static str, i64)>;
+
+impl Rest {
+    /// What there is now.
+    pub(crate) async fn of(api: Api<'_>, now: i64) -> Self {
+        Self {
+            deployments: api.list("/apis/apps/v1/deployments").await,
+            sets: api.list("/apis/apps/v1/replicasets").await,
+            controllers: api.list("/api/v1/replicationcontrollers").await,
+            pods: api.list("/api/v1/pods").await,
+            now,
+        }
+    }
+
+    fn sets_of(&self, deployment: &Value) -> Vec<&Value> {
+        self.sets.iter().filter(|set| is_of(set, deployment)).collect()
+    }
+
+    /// How many active pods of an owner have all labels of its template (RS-15).
+    fn fully_labeled(&self, owner: &Value) -> i64 {
+        let wanted = owner["spec"]["template"]["metadata"]["labels"].as_object();
+        let has_all = |pod: &Value| {
+            wanted.is_none_or(|labels| labels.iter().all(|(key, value)| pod["metadata"]["labels"][key] == *value))
+        };
+        let its = self.pods.iter().filter(|pod| is_of(pod, owner) && is_active(pod) && has_all(pod));
+        i64::try_from(its.count()).unwrap_or(i64::MAX)
+    }
+
+    /// What the status of whoever has the pods of these owners should say (RS-15, DEP-15).
+    fn counts(&self, owners: &[&Value]) -> Counts {
+        let mut counts = [0; 4];
+        for owner in owners {
+            let min_ready = number(owner, "/spec/minReadySeconds");
+            let its: Vec<&Value> = self.pods.iter().filter(|pod| is_of(pod, owner)).collect();
+            let active = || its.iter().filter(|pod| is_active(pod));
+            counts[0] += active().count();
+            counts[1] += active().filter(|pod| condition(pod, "Ready")["status"] == "True").count();
+            counts[2] += active().filter(|pod| is_available(pod, min_ready, self.now)).count();
+            counts[3] += its.iter().filter(|pod| is_being_deleted(pod)).count();
+        }
+        let fields = ["replicas", "readyReplicas", "availableReplicas", "terminatingReplicas"];
+        fields.into_iter().zip(counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX))).collect()
+    }
+
+    fn counts_of_deployment(&self, deployment: &Value, sets: &[&Value]) -> Counts {
+        let template = template(deployment);
+        let newest: Vec<&Value> = sets.iter().copied().filter(|set| self::template(set) == template).collect();
+        let mut counts = self.counts(sets);
+        let (replicas, available) = (counts[0].1, counts[2].1);
+        counts.push(("updatedReplicas", self.counts(&newest)[0].1));
+        counts.push(("unavailableReplicas", (replicas - available).max(0)));
+        counts
+    }
+
+    /// Where the status of a workload is not that of its pods.
+    fn differs(&self, workload: &Value, counts: &Counts) -> Option<Broken> {
+        let observed = workload["status"]["observedGeneration"] == workload["metadata"]["generation"];
+        let told = |field: &str| number(workload, &format!("/status/{field}"));
+        let enough = number(workload, "/spec/replicas") <= counts[2].1;
+        let available = condition(workload, "Available");
+        let how = if !observed {
+            format!("generation {} is not observed", workload["metadata"]["generation"])
+        } else if let Some((field, count)) = counts.iter().find(|(field, count)| told(field) != *count) {
+            format!("says {} {field}, and has {count}", told(field))
+        } else if enough && available["status"] == "False" {
+            // Only Deployments have this condition (DEP-16).
+            format!("has all its pods available, and says {available}")
+        } else if enough && !condition(workload, "ReplicaFailure").is_null() {
+            // No pod is to be made or deleted any more (RS-16).
+            format!("has all its pods, and says {}", condition(workload, "ReplicaFailure"))
+        } else {
+            return None;
+        };
+        let (namespace, now) = (&workload["metadata"]["namespace"], self.now);
+        let how = format!("{} in {namespace} {how}, at {now} ms, when nothing happens any more", name(workload));
+        Some(Broken::at_the_end(Law::Statuses, &how))
+    }
+}
+
+/// Whether it is another's, as its controller.
+fn is_of(object: &Value, owner: &Value) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    let controller = owners.and_then(|owners| owners.iter().find(|owner| owner["controller"] == true));
+    controller.is_some_and(|controller| controller["uid"] == owner["metadata"]["uid"])
+}
+
+/// The template without the label that a ReplicaSet adds.
+fn template(workload: &Value) -> Value {
+    let mut template = workload["spec"]["template"].clone();
+    if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
+        labels.remove("pod-template-hash");
+    }
+    template
+}
+
+/// ReplicaSets with the template of another.
+fn templates_twice(sets: &[&Value]) -> Vec<Broken> {
+    let mut templates = BTreeMap::new();
+    let mut twice = Vec::new();
+    for set in sets {
+        if let Some(other) = templates.insert(template(set).to_string(), name(set)) {
+            let law = format!("{other} and {} have one template", name(set));
+            twice.push(Broken::at_the_end(Law::Templates, &law));
+        }
+    }
+    twice
+}
+
+/// Whether there are more old ReplicaSets than asked for (DEP-14).
+fn too_old(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
+    const UNLIMITED: i64 = i32::MAX as i64;
+    let limit = deployment["spec"]["revisionHistoryLimit"].as_i64().unwrap_or(UNLIMITED);
+    let newest = template(deployment);
+    let old = sets.iter().filter(|set| template(set) != newest).count();
+    let is_over = i64::try_from(old).is_ok_and(|old| old > limit);
+    is_over.then(|| {
+        let how = format!("{old} old ReplicaSets of {} are there, and {limit} are to be kept", name(deployment));
+        Broken::at_the_end(Law::Past, &how)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const NOW: i64 = 1_767_225_700_000;
+
+    fn workload(uid: &str, owner: &str, image: &str, status: &Value) -> Value {
+        let mut status = status.clone();
+        status["observedGeneration"] = json!(1);
+        json!({
+            "metadata": {
+                "name": uid, "namespace": "default", "uid": uid, "generation": 1,
+                "ownerReferences": [{"controller": true, "uid": owner}],
+            },
+            "spec": {
+                "replicas": status["replicas"], "minReadySeconds": 5, "revisionHistoryLimit": 1,
+                "template": {"metadata": {"labels": {"pod-template-hash": uid}}, "spec": {"image": image}},
+            },
+            "status": status,
+        })
+    }
+
+    fn pod(name: &str, owner: &str) -> Value {
+        let labels = json!({"pod-template-hash": owner});
+        let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z"});
+        json!({
+            "metadata": {"name": name, "labels": labels, "ownerReferences": [{"controller": true, "uid": owner}]},
+            "status": {"phase": "Running", "conditions": [ready]},
+        })
+    }
+
+    /// A Deployment of two pods with one old ReplicaSet, and a ReplicationController of one pod.
+    fn rest() -> Rest {
+        let two = json!({"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "fullyLabeledReplicas": 2});
+        let mut web = two.clone();
+        web["updatedReplicas"] = json!(2);
+        web["conditions"] = json!([{"type": "Available", "status": "True"}]);
+        let one = json!({"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "fullyLabeledReplicas": 1});
+        Rest {
+            deployments: vec![workload("web", "", "b", &web)],
+            sets: vec![workload("old", "web", "a", &json!({"replicas": 0})), workload("new", "web", "b", &two)],
+            controllers: vec![workload("classic", "", "a", &one)],
+            pods: vec![pod("p", "new"), pod("q", "new"), pod("r", "classic")],
+            now: NOW,
+        }
+    }
+
+    /// Contract: SI-02, RS-15, DEP-14, DEP-15, DEP-16
+    #[test]
+    fn what_statuses_say_at_the_end_is_held_against_the_pods() {
+        type Change = (&'static str, fn(&mut Rest), &'static [(Law, &'static str)]);
+        let changes: [Change; 13] = [
+            ("nothing", |_| {}, &[]),
+            ("a status that counts a pod that is gone", |rest| drop(rest.pods.pop()), &[(Law::Statuses, "classic")]),
+            (
+                "a pod that is ready for less than minReadySeconds",
+                |rest| rest.pods[0]["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-01-01T00:01:38Z"),
+                &[(Law::Statuses, "web"), (Law::Statuses, "new")],
+            ),
+            (
+                "a pod that is not ready",
+                |rest| rest.pods[2]["status"]["conditions"][0]["status"] = json!("False"),
+                &[(Law::Statuses, "classic")],
+            ),
+            (
+                "a pod without a label of the template",
+                |rest| rest.pods[2]["metadata"]["labels"] = json!({}),
+                &[(Law::Statuses, "classic")],
+            ),
+            (
+                "a pod that is being deleted and not told of",
+                |rest| {
+                    let mut leaving = pod("s", "new");
+                    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:01:00Z");
+                    rest.pods.push(leaving);
+                },
+                &[(Law::Statuses, "web"), (Law::Statuses, "new")],
+            ),
+            (
+                "a generation that was not observed",
+                |rest| rest.sets[0]["metadata"]["generation"] = json!(2),
+                &[(Law::Statuses, "old")],
+            ),
+            (
+                "updatedReplicas that count an old template's pods",
+                |rest| rest.deployments[0]["status"]["updatedReplicas"] = json!(3),
+                &[(Law::Statuses, "web")],
+            ),
+            (
+                "unavailable pods that there are not",
+                |rest| rest.deployments[0]["status"]["unavailableReplicas"] = json!(1),
+                &[(Law::Statuses, "web")],
+            ),
+            (
+                "a condition that denies what the counts say",
+                |rest| rest.deployments[0]["status"]["conditions"][0]["status"] = json!("False"),
+                &[(Law::Statuses, "web")],
+            ),
+            (
+                "a failure that is over",
+                |rest| rest.sets[1]["status"]["conditions"] = json!([{"type": "ReplicaFailure", "status": "True"}]),
+                &[(Law::Statuses, "new")],
+            ),
+            (
+                "an old ReplicaSet more than is kept",
+                |rest| rest.sets.push(workload("older", "web", "c", &json!({"replicas": 0}))),
+                &[(Law::Past, "web")],
+            ),
+            (
+                "a template of two ReplicaSets",
+                |rest| rest.sets.push(workload("again", "web", "b", &json!({"replicas": 0}))),
+                &[(Law::Templates, "again")],
+            ),
+        ];
+        for (what, change, expected) in changes {
+            let mut rest = rest();
+            change(&mut rest);
+            let broken = check(&rest, true);
+            let laws: Vec<Law> = broken.iter().map(|broken| broken.law).collect();
+            assert_eq!(laws, expected.iter().map(|(law, _)| *law).collect::<Vec<_>>(), "{what}: {broken:?}");
+            for (broken, (_, of)) in broken.iter().zip(expected) {
+                assert!(broken.how.contains(of), "{what}: {broken}");
+            }
+            let early = check(&rest, false);
+            assert!(
+                early.iter().all(|broken| broken.law == Law::Templates),
+                "{what}, before all is at rest: {early:?}"
+            );
+        }
+    }
+}
