@@ -30,7 +30,7 @@ use std::{
 
 use futures::future::join_all;
 use muster_machinery::{
-    election::{Answer, Request},
+    election::{Answer, Request, Term},
     group::{Config, Group, GroupError, Holder, LEAVING, Shard, Step, Weights},
 };
 use muster_objects::{HashRange, Pod};
@@ -510,21 +510,26 @@ impl Seat {
 
     /// Whether a write may be sent by this member at all: by its own term and the group's.
     fn fence(&self, leadership: Leadership) -> Fence {
-        let seat = self.clone();
-        Arc::new(move || {
-            let clock = seat.inner.clock;
-            let term = seat.group().term();
-            leadership.may_write() && term.is_some_and(|term| term.allows(clock.moment(), clock.now()))
-        })
+        let allows = self.allows(Group::term);
+        Arc::new(move || leadership.may_write() && allows())
     }
 
     /// Whether a write of this shard may be sent, as far as the shard is concerned.
     fn fence_of(&self, shard: u32) -> Fence {
-        let seat = self.clone();
+        self.allows(move |group| group.permit(shard))
+    }
+
+    /// Whether this term of the group is not over. What is open writes through fences, so a fence must not keep the seat: then a
+    /// member that was killed would be kept for ever by its open shards.
+    fn allows(&self, term: impl Fn(&Group) -> Option<Term> + Send + Sync + 'static) -> Fence {
+        let inner = Arc::downgrade(&self.inner);
         Arc::new(move || {
-            let clock = seat.inner.clock;
-            let permit = seat.group().permit(shard);
-            permit.is_some_and(|permit| permit.allows(clock.moment(), clock.now()))
+            inner.upgrade().is_some_and(|inner| {
+                let seat = Self { inner };
+                let clock = seat.inner.clock;
+                let term = term(&seat.group());
+                term.is_some_and(|term| term.allows(clock.moment(), clock.now()))
+            })
         })
     }
 

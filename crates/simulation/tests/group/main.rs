@@ -6,6 +6,7 @@
 mod common;
 mod handover;
 mod judge;
+mod killed;
 mod mixed;
 mod recut;
 mod town;
