@@ -7,8 +7,10 @@
 //! ```
 //!
 //! Every list is as of the position or later, and every event after the position comes: none is lost. One that a list has
-//! shown already is left out. Where the server does not shard, the range is listed namespace by namespace, each at a version
-//! of its own, so as not to read what belongs to others.
+//! shown already is left out. A range of few namespaces is listed namespace by namespace, each at a version of its own, whether
+//! or not the server shards: a server that does looks at every object for each list of a range, so that the lists of 64 shards
+//! among 100,000 pods took it 90 s of CPU, and those of their namespaces 4 s. Where it does not shard, many namespaces are
+//! listed so too, so as not to read what belongs to others.
 
 use std::sync::Arc;
 
@@ -152,20 +154,26 @@ impl<T: Object> Reflector<T> {
     }
 }
 
+/// A range of more namespaces is listed at once where the server shards: their lists would cost more than a look at everything.
+const FEW: usize = 64;
+
 /// How the range of `resource` is to be listed.
 pub(super) async fn parts(client: &Client, resource: &WatchedResource, shards: bool) -> Result<Parts, Ended> {
-    if shards {
-        return Ok(Parts::One(resource.clone()));
-    }
-    let everything = Parts::One(WatchedResource { range: None, ..resource.clone() });
+    let at_once = Parts::One(match shards {
+        true => resource.clone(),
+        false => WatchedResource { range: None, ..resource.clone() },
+    });
     if resource.namespace.is_some() {
-        return Ok(everything);
+        return Ok(at_once);
     }
     match namespaces(client, resource).await {
+        Ok((names, _)) if shards && names.len() > FEW => Ok(at_once),
         Ok((names, version)) => Ok(Parts::Namespaces(names, version)),
         Err(Ended::Refused(ClientError::Api(error))) if matches!(error.code, 403 | 404) => {
-            tracing::warn!(%error, "namespaces cannot be listed, so everything is listed and what is not in the range dropped");
-            Ok(everything)
+            if !shards {
+                tracing::warn!(%error, "namespaces cannot be listed, so everything is listed and what is not in the range dropped");
+            }
+            Ok(at_once)
         }
         Err(ended) => Err(ended),
     }

@@ -24,6 +24,18 @@ fn upper() -> HashRange {
     HashRange::new(HALF, u64::MAX).unwrap()
 }
 
+const NAMESPACES: &str = "namespaces?limit=500";
+
+/// A list of so many namespaces of the lower half and as many of the upper one.
+fn namespaces(version: u64, of_each: usize) -> String {
+    let of = |range: HashRange| {
+        let within = (0..).map(|at| format!("{at}-space")).filter(move |name| range.has_namespace(name)).take(of_each);
+        within.map(|name| json!({"metadata": {"name": name}}))
+    };
+    let items: Vec<Value> = of(lower()).chain(of(upper())).collect();
+    json!({"metadata": {"resourceVersion": version.to_string()}, "items": items}).to_string()
+}
+
 /// A namespace within a range.
 fn namespace(range: HashRange) -> String {
     (0..).map(|at| format!("{at}-space")).find(|name| range.has_namespace(name)).unwrap()
@@ -109,8 +121,13 @@ impl Scene {
         Running { store, told, run: tokio::spawn(run) }
     }
 
+    /// The next request, which must be this one. Unless it is expected, who asks for the namespaces is told of many.
     async fn next(&mut self, expected: &str) -> Asked {
         let asked = self.server.next().await;
+        if asks(&asked) == NAMESPACES && expected != NAMESPACES {
+            asked.answer(200, namespaces(20, FEW + 1));
+            return Box::pin(self.next(expected)).await;
+        }
         assert_eq!(asks(&asked), expected);
         asked
     }
@@ -171,6 +188,29 @@ async fn events_before_during_and_after_the_list_are_applied_once_and_none_is_lo
     watch.bookmark(20, false);
     settle().await;
     assert_eq!(running.store.newest(), ResourceVersion(20));
+    scene.nobody_asks().await;
+}
+
+/// Each list of a range costs a server that shards a look at every object of all ranges.
+///
+/// Contract: SH-04
+#[tokio::test(start_paused = true)]
+async fn a_range_of_few_namespaces_is_listed_by_these_where_the_server_shards_too() {
+    let mut scene = Scene::new();
+    let running = scene.run(lower(), Duration::ZERO);
+    let watch = scene.begun(true).await;
+    scene.next(NAMESPACES).await.answer(200, namespaces(20, FEW));
+    for at in 0..FEW {
+        let asked = scene.server.next().await;
+        let asks = asks(&asked);
+        let name = asks.strip_prefix("namespaces/").and_then(|rest| rest.strip_suffix("/pods?limit=500")).unwrap();
+        assert!(lower().has_namespace(name), "{name}");
+        asked.answer(200, list(false, 30, &[pod(name, &format!("pod-{at}"), 25)]));
+    }
+    running.store.synced().await;
+    watch.event("ADDED", &pod(&namespace(lower()), "new", 31));
+    settle().await;
+    assert_eq!(running.store.read().len(), FEW + 1);
     scene.nobody_asks().await;
 }
 
