@@ -43,12 +43,16 @@ struct Shard {
 
 impl Scene {
     async fn new(seed: u64, mode: Mode) -> Self {
+        Self::with_namespaces(8, seed, mode).await
+    }
+
+    async fn with_namespaces(count: u32, seed: u64, mode: Mode) -> Self {
         let server = ApiServer::new(muster_apiserver::Options::seeded(seed, Timestamp::from_seconds(START)));
         let front = Front::new(server.service(), mode);
         let reader = Client::in_process(front.clone(), &Options::default()).shared_watches();
         let writer = Client::in_process(server.service(), &Options::default());
         let mut scene = Self { front, reader, writer, random: seed };
-        for _ in 0..8 {
+        for _ in 0..count {
             scene.create_namespace().await;
         }
         scene
@@ -72,6 +76,13 @@ impl Scene {
         let name = format!("{:x}-space", self.draw(1 << 20));
         let _ =
             self.writer.post("/api/v1/namespaces", Bytes::from(json!({"metadata": {"name": name}}).to_string())).await;
+    }
+
+    /// How many namespaces are within a range.
+    async fn namespaces_within(&self, range: HashRange) -> usize {
+        let namespaces = self.list("/api/v1/namespaces").await;
+        let name = |namespace: &Value| namespace["metadata"]["name"].as_str().expect("a name").to_owned();
+        namespaces.iter().filter(|namespace| range.has_namespace(&name(namespace))).count()
     }
 
     async fn list(&self, path: &str) -> Vec<Value> {
@@ -183,7 +194,9 @@ fn quarters() -> Vec<HashRange> {
 
 /// Shards come and go while others write, watches end, stall and expire, and the server is exchanged for another.
 async fn story(seed: u64) {
-    let mut scene = Scene::new(seed, Mode::Shards).await;
+    // Of many namespaces a range is listed at once where the server shards.
+    let count = if seed.is_multiple_of(3) { 200 } else { 8 };
+    let mut scene = Scene::with_namespaces(count, seed, Mode::Shards).await;
     let mut starts: Vec<u64> = (0..scene.draw(5)).map(|_| scene.draw(u64::MAX - 1) + 1).collect();
     starts.sort_unstable();
     starts.dedup();
@@ -246,17 +259,21 @@ async fn a_shard_that_comes_costs_a_list_of_it_and_one_that_goes_nothing() {
     let mut shards: Vec<_> = ranges[..3].iter().map(|range| scene.run(*range)).collect();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let asked = scene.front.asked();
-    // For each of two kinds: where to begin, one watch, and a list for each shard.
-    assert_eq!(asked.len(), 2 * (1 + 1 + 3), "{asked:#?}");
-    assert!(asked.iter().all(|path| path.contains("shardSelector=")), "{asked:#?}");
+    // For each of two kinds: where to begin, one watch, and for each shard a list of the namespaces, and of each within.
+    let mut within = 0;
+    for range in &ranges[..3] {
+        within += scene.namespaces_within(*range).await;
+    }
+    assert_eq!(asked.len(), 2 * (1 + 1 + 3 + within), "{asked:#?}");
+    let sharded = asked.iter().filter(|path| path.contains("shardSelector=")).count();
+    assert_eq!(sharded, 2 * (1 + 1), "{asked:#?}");
 
     shards.push(scene.run(ranges[3]));
     tokio::time::sleep(Duration::from_secs(5)).await;
     let asked = scene.front.asked();
     let watches = asked.iter().filter(|path| path.contains("watch=true")).count();
-    assert_eq!((asked.len(), watches), (4, 2), "{asked:#?}");
-    let own = front::escaped(&ranges[3].selector());
-    assert!(asked.iter().all(|path| path.contains("watch=true") || path.ends_with(&own)), "{asked:#?}");
+    let own = scene.namespaces_within(ranges[3]).await;
+    assert_eq!((asked.len(), watches), (2 * (1 + 1 + own), 2), "{asked:#?}");
     scene.check(&shards.iter().collect::<Vec<_>>(), "all four").await;
 
     shards.remove(0);
@@ -277,6 +294,25 @@ async fn a_shard_that_comes_costs_a_list_of_it_and_one_that_goes_nothing() {
 
 /// Contract: SH-04
 #[tokio::test(start_paused = true)]
+async fn a_shard_of_many_namespaces_costs_one_list() {
+    let mut scene = Scene::with_namespaces(400, 3, Mode::Shards).await;
+    for _ in 0..60 {
+        scene.write().await;
+    }
+    let range = HashRange::ALL;
+    let shard = scene.run(range);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let asked = scene.front.asked();
+    let own = front::escaped(&range.selector());
+    let lists = |of: &str| asked.iter().filter(|path| path.starts_with(of) && path.contains("limit=500")).count();
+    assert_eq!((lists("/api/v1/namespaces"), lists("/api/v1/pods"), lists("/apis/apps/v1/")), (2, 1, 1), "{asked:#?}");
+    let is_of_range = |path: &&String| path.ends_with(&own);
+    assert_eq!(asked.iter().filter(|path| path.contains("limit=500")).filter(is_of_range).count(), 2, "{asked:#?}");
+    scene.check(&[&shard], "all").await;
+}
+
+/// Contract: SH-04
+#[tokio::test(start_paused = true)]
 async fn where_the_server_does_not_shard_only_namespaces_within_are_listed() {
     for mode in [Mode::Ignores, Mode::Refuses] {
         let mut scene = Scene::new(2, mode).await;
@@ -286,10 +322,8 @@ async fn where_the_server_does_not_shard_only_namespaces_within_are_listed() {
         let ranges = quarters();
         let shard = scene.run(ranges[1]);
         tokio::time::sleep(Duration::from_secs(5)).await;
-        let namespaces = scene.list("/api/v1/namespaces").await;
-        let name = |namespace: &Value| namespace["metadata"]["name"].as_str().expect("a name").to_owned();
-        let within = namespaces.iter().filter(|namespace| ranges[1].has_namespace(&name(namespace))).count();
-        assert!((1..namespaces.len()).contains(&within), "{namespaces:?}");
+        let within = scene.namespaces_within(ranges[1]).await;
+        assert!(within > 0, "or nothing is shown");
         let asked = scene.front.asked();
         let lists: Vec<_> = asked.iter().filter(|path| path.contains("limit=500")).collect();
         // For each kind the namespaces, and each namespace.
