@@ -32,10 +32,16 @@ impl Group {
     /// Another member's turn comes when those before it are late.
     fn is_to_renew(&self, scene: &Scene) -> bool {
         let Some(seen) = self.view.group.as_ref() else { return false };
-        let period = self.config.election.retry_period;
         let holds = self.term.is_some_and(|term| term.allows(scene.now, scene.wall));
-        let late = scene.now >= seen.since + period * (1 + scene.rank.min(2));
+        let late = scene.now >= seen.since + self.config.election.retry_period + self.turn(scene);
         !self.is_ours() || !holds && !self.leaving || late
+    }
+
+    /// How long this member leaves to those before it what all of them would do at once. Short, so that when these are gone
+    /// the group's Lease is renewed before a term of 10 s is over, and shards are taken within the Lease's time plus 5 s, although
+    /// each look can be a retry period late.
+    fn turn(&self, scene: &Scene) -> Duration {
+        self.config.election.retry_period / 2 * scene.rank.min(2)
     }
 
     fn renew(&self, scene: &Scene) -> Option<Step> {
@@ -159,7 +165,7 @@ impl Group {
             return Vec::new();
         }
         let election = &self.config.election;
-        let turn = election.retry_period * scene.rank.min(2);
+        let turn = self.turn(scene);
         let own = self.names.member(&election.identity);
         let silent = self.view.members.iter().filter(|(name, seen)| {
             let ended = seen.lease.is_some() && seen.holder().is_empty();

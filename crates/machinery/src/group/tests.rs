@@ -259,6 +259,35 @@ fn a_silent_member_is_ended_before_its_shards_are_taken() {
     assert_eq!(player.turn(30_300).len(), 2, "both are opened");
 }
 
+/// The last of them early enough: its own look can be a retry period late, and so can what it has seen.
+///
+/// Contract: SH-02, SH-03
+#[test]
+fn members_end_a_silent_one_and_renew_the_groups_lease_one_after_the_other() {
+    let gone = Names::new("kube-system", "muster", "blue").member("gone");
+    for (before, ends, renews) in [
+        (&[][..], 15_000, 2_100),
+        (&["a"][..], 16_000, 3_100),
+        (&["a", "b"][..], 17_000, 4_100),
+        (&["a", "b", "c"][..], 17_000, 4_100),
+    ] {
+        let mut player = Player::new();
+        player.shelf.group("group/blue", 1, 0);
+        player.shelf.member("gone", 0);
+        let mut ended = |millis: u64| {
+            before.iter().chain(&[ME]).for_each(|member| player.shelf.member(member, millis));
+            written(&player.look(millis)).contains(&pair(&gone, ""))
+        };
+        assert_eq!([0, ends - 1, ends].map(&mut ended), [false, false, true], "after {before:?}");
+
+        // Its Lease was written at 100.
+        let mut player = Player::working();
+        before.iter().for_each(|member| player.shelf.member(member, 1_000));
+        let mut renewed = |millis: u64| written(&player.look(millis)).contains(&pair("muster", "group/blue"));
+        assert_eq!([renews - 1, renews].map(&mut renewed), [false, true], "after {before:?}");
+    }
+}
+
 /// Somebody clears the holder of a member's Lease by hand: that member may not know it yet.
 ///
 /// Contract: SH-02
