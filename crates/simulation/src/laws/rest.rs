@@ -29,10 +29,12 @@ pub(crate) struct Rest {
 pub(crate) fn check(rest: &Rest, at_rest: bool) -> Vec<Broken> {
     let mut broken = Vec::new();
     for deployment in &rest.deployments {
-        let sets = rest.sets_of(deployment);
-        broken.extend(templates_twice(&sets));
+        broken.extend(templates_twice(
+            rest.sets.iter().filter(|set| is_of(set, deployment) || is_left_of(set, deployment)),
+        ));
         if at_rest {
-            broken.extend(rest.differs(deployment, &rest.counts_of_deployment(deployment, &sets)));
+            let sets: Vec<&Value> = rest.sets.iter().filter(|set| is_of(set, deployment)).collect();
+            broken.extend(Rest::differs(deployment, &rest.counts_of_deployment(deployment, &sets)));
             broken.extend(too_old(deployment, &sets));
         }
     }
@@ -41,7 +43,7 @@ pub(crate) fn check(rest: &Rest, at_rest: bool) -> Vec<Broken> {
         broken.extend(owners.filter_map(|owner| {
             let mut counts = rest.counts(&[owner]);
             counts.push(("fullyLabeledReplicas", rest.fully_labeled(owner)));
-            rest.differs(owner, &counts)
+            Rest::differs(owner, &counts)
         }));
     }
     broken
@@ -60,10 +62,6 @@ impl Rest {
             pods: api.list("/api/v1/pods").await,
             now,
         }
-    }
-
-    fn sets_of(&self, deployment: &Value) -> Vec<&Value> {
-        self.sets.iter().filter(|set| is_of(set, deployment)).collect()
     }
 
     /// How many active pods of an owner have all labels of its template (RS-15).
@@ -103,7 +101,7 @@ impl Rest {
     }
 
     /// Where the status of a workload is not that of its pods.
-    fn differs(&self, workload: &Value, counts: &Counts) -> Option<Broken> {
+    fn differs(workload: &Value, counts: &Counts) -> Option<Broken> {
         let observed = workload["status"]["observedGeneration"] == workload["metadata"]["generation"];
         let told = |field: &str| number(workload, &format!("/status/{field}"));
         let enough = number(workload, "/spec/replicas") <= counts[2].1;
@@ -121,8 +119,8 @@ impl Rest {
         } else {
             return None;
         };
-        let (namespace, now) = (&workload["metadata"]["namespace"], self.now);
-        let how = format!("{} in {namespace} {how}, at {now} ms, when nothing happens any more", name(workload));
+        let namespace = &workload["metadata"]["namespace"];
+        let how = format!("{} in {namespace} {how}, when nothing happens any more", name(workload));
         Some(Broken::at_the_end(Law::Statuses, &how))
     }
 }
@@ -132,6 +130,14 @@ fn is_of(object: &Value, owner: &Value) -> bool {
     let owners = object["metadata"]["ownerReferences"].as_array();
     let controller = owners.and_then(|owners| owners.iter().find(|owner| owner["controller"] == true));
     controller.is_some_and(|controller| controller["uid"] == owner["metadata"]["uid"])
+}
+
+/// Whether it is nobody's, and has the labels by which a Deployment would find it.
+fn is_left_of(set: &Value, deployment: &Value) -> bool {
+    let alone = !set["metadata"]["ownerReferences"].is_array();
+    let (labels, wanted) = (&set["metadata"]["labels"], deployment["spec"]["selector"]["matchLabels"].as_object());
+    let same_namespace = set["metadata"]["namespace"] == deployment["metadata"]["namespace"];
+    alone && same_namespace && wanted.is_some_and(|wanted| wanted.iter().all(|(key, value)| labels[key] == *value))
 }
 
 /// The template without the label that a ReplicaSet adds.
@@ -144,7 +150,7 @@ fn template(workload: &Value) -> Value {
 }
 
 /// ReplicaSets with the template of another.
-fn templates_twice(sets: &[&Value]) -> Vec<Broken> {
+fn templates_twice<'s>(sets: impl Iterator<Item = &'s Value>) -> Vec<Broken> {
     let mut templates = BTreeMap::new();
     let mut twice = Vec::new();
     for set in sets {
@@ -222,7 +228,7 @@ mod tests {
     #[test]
     fn what_statuses_say_at_the_end_is_held_against_the_pods() {
         type Change = (&'static str, fn(&mut Rest), &'static [(Law, &'static str)]);
-        let changes: [Change; 13] = [
+        let changes: [Change; 14] = [
             ("nothing", |_| {}, &[]),
             ("a status that counts a pod that is gone", |rest| drop(rest.pods.pop()), &[(Law::Statuses, "classic")]),
             (
@@ -278,6 +284,17 @@ mod tests {
                 "an old ReplicaSet more than is kept",
                 |rest| rest.sets.push(workload("older", "web", "c", &json!({"replicas": 0}))),
                 &[(Law::Past, "web")],
+            ),
+            (
+                "the template of a ReplicaSet that is nobody's",
+                |rest| {
+                    rest.deployments[0]["spec"]["selector"] = json!({"matchLabels": {"app": "web"}});
+                    let mut left = workload("left", "", "b", &json!({"replicas": 0}));
+                    left["metadata"]["ownerReferences"].take();
+                    left["metadata"]["labels"] = json!({"app": "web"});
+                    rest.sets.push(left);
+                },
+                &[(Law::Templates, "left")],
             ),
             (
                 "a template of two ReplicaSets",
