@@ -9,7 +9,7 @@
 //! Every list is as of the position or later, and every event after the position comes: none is lost. One that a list has
 //! shown already is left out. A range of few namespaces is listed namespace by namespace, each at a version of its own, whether
 //! or not the server shards: a server that does looks at every object for each list of a range, so that the lists of 64 shards
-//! among 100,000 pods took it 90 s of CPU, and those of their namespaces 4 s. Where it does not shard, many namespaces are
+//! among 100,000 pods took it 90 s of CPU, and those of their namespaces 6 s. Where it does not shard, many namespaces are
 //! listed so too, so as not to read what belongs to others.
 
 use std::sync::Arc;
