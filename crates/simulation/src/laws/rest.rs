@@ -162,9 +162,13 @@ fn templates_twice<'s>(sets: impl Iterator<Item = &'s Value>) -> Vec<Broken> {
     twice
 }
 
-/// Whether there are more old ReplicaSets than asked for (DEP-14).
+/// Whether there are more old ReplicaSets than asked for, once a rollout is complete: until then none is deleted (DEP-14).
 fn too_old(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
     const UNLIMITED: i64 = i32::MAX as i64;
+    let available = number(deployment, "/status/availableReplicas");
+    if available != number(deployment, "/spec/replicas") {
+        return None;
+    }
     let limit = deployment["spec"]["revisionHistoryLimit"].as_i64().unwrap_or(UNLIMITED);
     let newest = template(deployment);
     let old = sets.iter().filter(|set| template(set) != newest).count();
@@ -228,7 +232,7 @@ mod tests {
     #[test]
     fn what_statuses_say_at_the_end_is_held_against_the_pods() {
         type Change = (&'static str, fn(&mut Rest), &'static [(Law, &'static str)]);
-        let changes: [Change; 14] = [
+        let changes: [Change; 15] = [
             ("nothing", |_| {}, &[]),
             ("a status that counts a pod that is gone", |rest| drop(rest.pods.pop()), &[(Law::Statuses, "classic")]),
             (
@@ -284,6 +288,14 @@ mod tests {
                 "an old ReplicaSet more than is kept",
                 |rest| rest.sets.push(workload("older", "web", "c", &json!({"replicas": 0}))),
                 &[(Law::Past, "web")],
+            ),
+            (
+                "as many before the rollout is complete",
+                |rest| {
+                    rest.deployments[0]["spec"]["replicas"] = json!(3);
+                    rest.sets.push(workload("older", "web", "c", &json!({"replicas": 0})));
+                },
+                &[],
             ),
             (
                 "the template of a ReplicaSet that is nobody's",
