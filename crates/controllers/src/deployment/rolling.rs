@@ -174,9 +174,9 @@ fn shrink(deployment: &Deployment, set: &Arc<ReplicaSet>, by: i64) -> Option<Set
 
 /// How many of the pods that a ReplicaSet will keep are ready.
 ///
-/// A ReplicaSet that shrinks deletes pods that are not ready first. Of the ready ones it may delete any: no rule
-/// prefers those that are not available yet, and a deletion cost can prefer others. Kubernetes assumes that it deletes
-/// unavailable ones, and available pods can be deleted instead (B-19).
+/// A ReplicaSet that shrinks deletes pods that are not ready first. Of the ready ones it may delete any where its
+/// controller is another than this one's, which has no rule for those that are not available yet (B-29). Kubernetes
+/// assumes that it deletes unavailable ones, and available pods can be deleted instead (B-19).
 fn ready_within(set: &ReplicaSet) -> i64 {
     i64::from(set.status.ready_replicas.max(set.status.available_replicas).min(set.replicas))
 }

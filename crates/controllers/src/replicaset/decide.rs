@@ -136,7 +136,7 @@ fn create<O: ReplicaOwner>(snapshot: &Snapshot<O>, count: u32, plan: &mut Plan) 
 
 fn delete<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32, now: Timestamp, plan: &mut Plan) {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let chosen = victims(pods, &snapshot.colocation, count, now);
+    let chosen = victims(pods, snapshot.circumstances(now), count);
     if chosen.len() < pods.len() {
         let victims = chosen.iter().map(|victim| &*victim.pod);
         let ratios = deletion_age_ratios(victims, pods.iter().map(|claimed| &*claimed.pod), now);

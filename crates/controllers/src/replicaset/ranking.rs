@@ -1,7 +1,10 @@
 //! Ranking: which pods of a surplus are deleted first (DEL).
 //!
-//! The order is that of the least harm: pods that do not run yet first, then those that are not ready, those with a low
-//! deletion cost, those with more related pods on their node, and those that turned ready or were created recently.
+//! The order is that of the least harm: pods that do not run yet first, then those that are not ready, those that are not
+//! available yet, those with a low deletion cost, those with more related pods on their node, and those that turned ready
+//! or were created recently. Upstream has no rule for pods that are ready for less than `minReadySeconds`, and deletes
+//! available ones in their place where a deletion cost or more pods on the node say so (B-29).
+//!
 //! Each pod has one key ([`Rank`]), and the smallest keys are deleted. A key is a function of one pod and `now` alone,
 //! so the order is total by construction, and the same for everyone who computes it.
 //!
@@ -61,6 +64,8 @@ pub enum Rule {
     Phase,
     /// 3. Not ready before ready.
     Ready,
+    /// Ready for less than `minReadySeconds` before available. Upstream has no such rule.
+    Available,
     /// 4. Lower deletion cost first.
     Cost,
     /// 5. More related pods on the node first.
@@ -81,10 +86,11 @@ pub enum Rule {
 
 impl Rule {
     /// All of them, in the order in which they apply.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Assigned,
         Self::Phase,
         Self::Ready,
+        Self::Available,
         Self::Cost,
         Self::Colocated,
         Self::ReadyFor,
@@ -100,6 +106,7 @@ impl Rule {
     pub const fn row(self) -> &'static str {
         match self {
             Self::Assigned | Self::Phase | Self::Ready => "DEL-01",
+            Self::Available => "B-29",
             Self::Cost => "DEL-02",
             Self::Colocated => "DEL-03",
             Self::ReadyFor | Self::Restarts | Self::SidecarRestarts | Self::Created | Self::Uid | Self::Name => {
@@ -115,6 +122,7 @@ pub struct Rank<'a> {
     assigned: bool,
     phase: u8,
     ready: bool,
+    available: bool,
     cost: i32,
     colocated: u32,
     ready_for: Age,
@@ -136,15 +144,28 @@ impl PartialOrd for Rank<'_> {
     }
 }
 
-impl<'a> Rank<'a> {
-    /// The rank of one pod. `now` is the server's wall clock.
+/// What the pods of one owner are ranked by, besides themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct Circumstances<'a> {
+    /// How many related pods are on each node.
+    pub colocation: &'a Colocation,
+    /// The owner's `minReadySeconds`.
+    pub min_ready_seconds: i32,
+    /// The server's wall clock.
+    pub now: Timestamp,
+}
+
+impl Circumstances<'_> {
+    /// The rank of one pod.
     #[must_use]
-    pub fn of(pod: &'a Pod, colocation: &Colocation, now: Timestamp) -> Self {
+    pub fn rank<'a>(&self, pod: &'a Pod) -> Rank<'a> {
+        let &Self { colocation, min_ready_seconds, now } = self;
         let ready = pod.is_ready();
-        Self {
+        Rank {
             assigned: pod.node_name.is_some(),
             phase: pod.phase.ordinal(),
             ready,
+            available: pod.is_available(min_ready_seconds, now),
             cost: pod.deletion_cost,
             colocated: colocation.around(pod),
             ready_for: if ready { Age::since(pod.ready_since(), now) } else { Age::Unknown },
@@ -154,7 +175,9 @@ impl<'a> Rank<'a> {
             name: &pod.meta.name,
         }
     }
+}
 
+impl Rank<'_> {
     /// Which of two pods is deleted first, and the rule that decides: the last one if the two are equal.
     ///
     /// Pods are deleted by this comparison.
@@ -174,6 +197,7 @@ impl<'a> Rank<'a> {
             Rule::Assigned => self.assigned.cmp(&other.assigned),
             Rule::Phase => self.phase.cmp(&other.phase),
             Rule::Ready => self.ready.cmp(&other.ready),
+            Rule::Available => self.available.cmp(&other.available),
             Rule::Cost => self.cost.cmp(&other.cost),
             Rule::Colocated => other.colocated.cmp(&self.colocated),
             Rule::ReadyFor => self.ready_for.cmp(&other.ready_for),
@@ -220,12 +244,12 @@ impl Age {
 ///
 /// If all are deleted they are not ranked (DEL-05), and keep their order.
 #[must_use]
-pub fn victims<'a>(pods: &'a [Claimed], colocation: &Colocation, count: usize, now: Timestamp) -> Vec<&'a Claimed> {
+pub fn victims<'a>(pods: &'a [Claimed], by: Circumstances<'_>, count: usize) -> Vec<&'a Claimed> {
     let mut pods: Vec<&Claimed> = pods.iter().collect();
     if count >= pods.len() {
         return pods;
     }
-    let rank = |claimed: &&'a Claimed| Rank::of(&claimed.pod, colocation, now);
+    let rank = |claimed: &&'a Claimed| by.rank(&claimed.pod);
     // Only the pods to delete need an order among themselves.
     if count > 0 {
         pods.select_nth_unstable_by_key(count - 1, rank);

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use muster_machinery::cache::Cache;
 use muster_machinery::claim::{Claim, claim_if};
-use muster_objects::{Labels, Pod, Selector, SelectorError};
+use muster_objects::{Labels, Pod, Selector, SelectorError, Timestamp};
 
 use super::handlers::Owners;
 use super::identity::ReplicaOwner;
-use super::ranking::Colocation;
+use super::ranking::{Circumstances, Colocation};
 use crate::pause::CountsWait;
 
 /// An owner and everything that a decision about it depends on.
@@ -115,6 +115,13 @@ impl<O: ReplicaOwner> Snapshot<O> {
     pub fn ranked_among(mut self, owners: &impl Owners<O>, pods: &Cache<Pod>) -> Self {
         self.colocation = colocation(&*self.owner, owners, pods);
         self
+    }
+
+    /// What its pods are ranked by at this time of the server.
+    #[must_use]
+    pub fn circumstances(&self, now: Timestamp) -> Circumstances<'_> {
+        let min_ready_seconds = self.owner.min_ready_seconds();
+        Circumstances { colocation: &self.colocation, min_ready_seconds, now }
     }
 
     /// Whether some of the pods are to be deleted, but not all (DEL-05).

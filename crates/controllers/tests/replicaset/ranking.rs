@@ -8,7 +8,7 @@ use muster_controllers::plan::{ClaimOutcome, Remark};
 use muster_controllers::replicaset::claiming::Claimed;
 use muster_controllers::replicaset::decide;
 use muster_controllers::replicaset::metrics::deletion_age_ratios;
-use muster_controllers::replicaset::ranking::{Age, Colocation, Rank, victims};
+use muster_controllers::replicaset::ranking::{Age, Circumstances, Colocation, victims};
 use muster_objects::pod::Restarts;
 use muster_objects::{Pod, PodPhase, Timestamp};
 use proptest::prelude::*;
@@ -17,6 +17,11 @@ use crate::fixtures::{NOW, ago, any_pod, pending, pod, pods, ready_since, replic
 
 const MONTH: u64 = 30 * 86_400;
 const HOUR: u64 = 3_600;
+
+/// Pods of an owner without `minReadySeconds`.
+fn among(colocation: &Colocation) -> Circumstances<'_> {
+    Circumstances { colocation, min_ready_seconds: 0, now: NOW }
+}
 
 /// Compares two pods, each with this many related pods on its node.
 fn compare((a, colocated_a): (&Pod, usize), (b, colocated_b): (&Pod, usize)) -> Ordering {
@@ -32,7 +37,7 @@ fn compare((a, colocated_a): (&Pod, usize), (b, colocated_b): (&Pod, usize)) -> 
         .flat_map(|(node, count)| (0..count).map(move |_| place(&pod("related", 99), node)))
         .collect();
     let colocation = Colocation::of(&related);
-    Rank::of(&a, &colocation, NOW).cmp(&Rank::of(&b, &colocation, NOW))
+    among(&colocation).rank(&a).cmp(&among(&colocation).rank(&b))
 }
 
 fn ready(name: &str, since: Option<Timestamp>, created: Option<Timestamp>) -> Pod {
@@ -189,8 +194,30 @@ fn table_of_victims() {
     for (pods, related, count, expected) in cases {
         let colocation = Colocation::of(related.iter().copied());
         let pods = claim_all(pods.iter().map(|pod| (*pod).clone()));
-        assert_eq!(names(&victims(&pods, &colocation, count, NOW)), expected);
+        assert_eq!(names(&victims(&pods, among(&colocation), count)), expected);
     }
+}
+
+/// A pod that is ready and not available yet goes before all that are available, at the most that it costs: a deletion cost
+/// that says the opposite, on a node of its own, and the others on a node that they share. Upstream deletes an available one.
+///
+/// Contract: B-29, DEL-01, DEL-02, DEL-03
+#[test]
+fn what_is_not_available_yet_goes_before_what_is() {
+    let on = |node: &str, pod: Pod| Pod { node_name: Some(node.into()), ..pod };
+    let fresh = Pod { deletion_cost: i32::MAX, ..on("own", ready("fresh", Some(ago(29)), Some(ago(HOUR)))) };
+    let just = on("own", ready("just", Some(ago(30)), Some(ago(HOUR))));
+    let cheap = Pod { deletion_cost: i32::MIN, ..on("shared", ready("cheap", Some(ago(MONTH)), Some(ago(MONTH)))) };
+    let broken = Pod { deletion_cost: i32::MAX, ..on("own", not_ready("broken", PodPhase::Running, true)) };
+    let pods = [just, fresh, cheap.clone(), broken];
+    let colocation = Colocation::of(pods.iter().chain([&cheap; 3]));
+    let pods = claim_all(pods);
+    let order = |min_ready_seconds, count| {
+        let by = Circumstances { colocation: &colocation, min_ready_seconds, now: NOW };
+        names(&victims(&pods, by, count))
+    };
+    assert_eq!(order(30, 3), ["broken", "fresh", "cheap"]);
+    assert_eq!(order(0, 3), ["broken", "cheap", "just"]);
 }
 
 /// If all are deleted, none is compared and nothing is observed.
@@ -214,7 +241,7 @@ fn the_dear_ones_are_left() {
         all[number].deletion_cost = 100;
     }
     let all = claim_all(all);
-    let gone = victims(&all, &Colocation::default(), 2_993, NOW);
+    let gone = victims(&all, among(&Colocation::default()), 2_993);
     assert_eq!(gone.len(), 2_993);
     assert!(gone.iter().all(|claimed| claimed.pod.deletion_cost == 0));
 }
@@ -279,7 +306,7 @@ proptest! {
     #[test]
     fn ranking_is_a_total_order(pods in prop::collection::vec(any_pod(), 3)) {
         let colocation = Colocation::of(&pods);
-        let rank = |at: usize| Rank::of(&pods[at], &colocation, NOW);
+        let rank = |at: usize| among(&colocation).rank(&pods[at]);
         let (a, b, c) = (rank(0), rank(1), rank(2));
         prop_assert_eq!(a.cmp(&b), b.cmp(&a).reverse());
         prop_assert!(a > b || b > c || a <= c);
@@ -303,9 +330,35 @@ proptest! {
             && Age::since(a.meta.creation_timestamp, NOW) == Age::since(b.meta.creation_timestamp, NOW);
         prop_assume!(!bucketed || same_otherwise);
         if let Some(expected) = upstream(a, b, &colocation) {
-            let found = Rank::of(a, &colocation, NOW).cmp(&Rank::of(b, &colocation, NOW));
+            let found = among(&colocation).rank(a).cmp(&among(&colocation).rank(b));
             prop_assert_eq!(found, expected);
         }
+    }
+
+    /// Between pods of which both are available, or neither, `minReadySeconds` decide nothing; of others the available one
+    /// stays.
+    ///
+    /// Contract: B-29
+    #[test]
+    fn min_ready_seconds_decide_by_availability_alone(
+        mut pods in prop::collection::vec(any_pod(), 2),
+        min_ready_seconds in 0_i32..10_000,
+    ) {
+        // What decides before.
+        for pod in &mut pods {
+            pod.phase = PodPhase::Running;
+            pod.node_name.get_or_insert("n".into());
+        }
+        let colocation = Colocation::of(&pods);
+        let (a, b) = (&pods[0], &pods[1]);
+        let by = Circumstances { min_ready_seconds, ..among(&colocation) };
+        let is_available = |pod: &Pod| pod.is_available(min_ready_seconds, NOW);
+        let expected = match (is_available(a), is_available(b)) {
+            (true, false) if b.is_ready() => Ordering::Greater,
+            (false, true) if a.is_ready() => Ordering::Less,
+            _ => among(&colocation).rank(a).cmp(&among(&colocation).rank(b)),
+        };
+        prop_assert_eq!(by.rank(a).cmp(&by.rank(b)), expected);
     }
 
     /// The chosen are the first of everyone, sorted: selecting instead of sorting changes nothing.
@@ -315,10 +368,10 @@ proptest! {
     fn victims_are_the_prefix_of_the_sorted(pods in prop::collection::vec(any_pod(), 0..40), count in 0_usize..45) {
         let colocation = Colocation::of(&pods);
         let pods = claim_all(pods);
-        let found = victims(&pods, &colocation, count, NOW);
+        let found = victims(&pods, among(&colocation), count);
         let mut sorted: Vec<&Claimed> = pods.iter().collect();
         if count < pods.len() {
-            sorted.sort_by_key(|claimed| Rank::of(&claimed.pod, &colocation, NOW));
+            sorted.sort_by_key(|claimed| among(&colocation).rank(&claimed.pod));
             sorted.truncate(count);
         }
         prop_assert_eq!(names(&found), names(&sorted));

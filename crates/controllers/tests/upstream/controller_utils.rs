@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster_controllers::plan::ClaimOutcome;
 use muster_controllers::replicaset::claiming::claimed;
-use muster_controllers::replicaset::ranking::{Colocation, Rank};
+use muster_controllers::replicaset::ranking::{Circumstances, Colocation};
 use muster_controllers::replicaset::requeue::until_available;
 use muster_controllers::replicaset::status::Counts;
 use muster_machinery::claim::release_patch;
@@ -111,16 +111,16 @@ fn ten_pods_have_one_order() {
         ready("restarts", then, (2, 0), Some(NOW)),
         ready("oldest", then, (2, 0), then),
     ];
-    let none = Colocation::default();
+    let by = Circumstances { colocation: &Colocation::default(), min_ready_seconds: 0, now: NOW };
     for turn in 0..sorted.len() {
         let mut all = sorted.to_vec();
         all.rotate_left(turn);
         all.swap(0, turn);
-        all.sort_by(|a, b| Rank::of(a, &none, NOW).cmp(&Rank::of(b, &none, NOW)));
+        all.sort_by(|a, b| by.rank(a).cmp(&by.rank(b)));
         assert_eq!(all, sorted, "turned by {turn}");
     }
     for pod in &sorted {
-        assert!(Rank::of(pod, &none, NOW).cmp(&Rank::of(pod, &none, NOW)).is_eq(), "{}", pod.meta.name);
+        assert!(by.rank(pod).cmp(&by.rank(pod)).is_eq(), "{}", pod.meta.name);
     }
 }
 

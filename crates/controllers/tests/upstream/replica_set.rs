@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_controllers::plan::{ClaimOutcome, Expectation, Failure, Requeue, Verdict};
 use muster_controllers::replicaset::claiming::Claimed;
-use muster_controllers::replicaset::ranking::{Colocation, victims};
+use muster_controllers::replicaset::ranking::{Circumstances, Colocation, victims};
 use muster_controllers::replicaset::status::{Counts, calculate};
 use muster_controllers::replicaset::{
     Begin, Books, Effect, Expected, Identity, ReplicaOwner, ReplicaSync, Snapshot, decide, pod_changed,
@@ -354,10 +354,9 @@ fn table_of_victims() {
         let colocation = Colocation::of(related.unwrap_or(all).iter().copied());
         let claimed = |pod: &&Pod| Claimed { version: pod.meta.resource_version, pod: Arc::new((*pod).clone()) };
         let claimed: Vec<Claimed> = all.iter().map(claimed).collect();
-        let found: Vec<_> = victims(&claimed, &colocation, count, NOW)
-            .iter()
-            .map(|claimed| claimed.pod.meta.name.to_string())
-            .collect();
+        let by = Circumstances { colocation: &colocation, min_ready_seconds: 0, now: NOW };
+        let found: Vec<_> =
+            victims(&claimed, by, count).iter().map(|claimed| claimed.pod.meta.name.to_string()).collect();
         assert_eq!(found, expected, "{name}");
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use muster_controllers::plan::{ClaimOutcome, Plan};
 use muster_controllers::replicaset::claiming::Claimed;
-use muster_controllers::replicaset::ranking::{Age, Colocation, Rank, Rule};
+use muster_controllers::replicaset::ranking::{Age, Circumstances, Rank, Rule};
 
 /// All claimed pods of an owner in the order in which they would be deleted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct Place {
 pub struct DecidedBy {
     /// The row of the contract, such as `DEL-01`.
     pub rule: String,
-    /// The value that is compared: `assigned`, `phase`, `ready`, `deletionCost`, `colocated`, `readyFor`, `restarts`,
+    /// The value that is compared: `assigned`, `phase`, `ready`, `available`, `deletionCost`, `colocated`, `readyFor`, `restarts`,
     /// `sidecarRestarts`, `age`, `uid` or `name`.
     pub criterion: String,
     /// Which value is deleted first.
@@ -70,16 +70,15 @@ impl Ranking {
     /// The order of `pods`, some of which `plan` deletes; at most `most` places of it.
     pub(super) fn of(
         pods: &[Claimed],
-        colocation: &Colocation,
+        by: Circumstances<'_>,
         plan: &Plan,
         adopted: &ClaimOutcome,
         most: usize,
-        now: Timestamp,
     ) -> Self {
         let goes: BTreeSet<&Uid> = plan.deletions().map(|deletion| &deletion.uid).collect();
         let all_go = !pods.is_empty() && goes.len() == pods.len();
         let mut ranked: Vec<(&Pod, Rank<'_>)> =
-            pods.iter().map(|claimed| (&*claimed.pod, Rank::of(&claimed.pod, colocation, now))).collect();
+            pods.iter().map(|claimed| (&*claimed.pod, by.rank(&claimed.pod))).collect();
         if !all_go {
             ranked.sort_by(|(_, a), (_, b)| a.cmp(b));
         }
@@ -92,8 +91,8 @@ impl Ranking {
                     rule: rule.row().to_owned(),
                     criterion: criterion(rule).to_owned(),
                     first: first(rule).to_owned(),
-                    before: value(rule, before, colocation, now),
-                    this: value(rule, pod, colocation, now),
+                    before: value(rule, before, by),
+                    this: value(rule, pod, by),
                 }
             });
             order.push(Place {
@@ -118,6 +117,7 @@ const fn criterion(rule: Rule) -> &'static str {
         Rule::Assigned => "assigned",
         Rule::Phase => "phase",
         Rule::Ready => "ready",
+        Rule::Available => "available",
         Rule::Cost => "deletionCost",
         Rule::Colocated => "colocated",
         Rule::ReadyFor => "readyFor",
@@ -135,6 +135,7 @@ const fn first(rule: Rule) -> &'static str {
         Rule::Assigned => "not assigned to a node first",
         Rule::Phase => "Pending before Unknown before Running",
         Rule::Ready => "not ready first",
+        Rule::Available => "not available yet first",
         Rule::Cost => "lower deletion cost first",
         Rule::Colocated => "more of its like on the node first",
         Rule::ReadyFor => "ready more recently first",
@@ -146,13 +147,17 @@ const fn first(rule: Rule) -> &'static str {
     }
 }
 
-fn value(rule: Rule, pod: &Pod, colocation: &Colocation, now: Timestamp) -> String {
+fn value(rule: Rule, pod: &Pod, by: Circumstances<'_>) -> String {
+    let now = by.now;
     match rule {
         Rule::Assigned => pod.node_name.as_deref().map_or_else(|| "no node".to_owned(), |node| format!("on {node}")),
         Rule::Phase => phase(pod).to_owned(),
         Rule::Ready => if pod.is_ready() { "ready" } else { "not ready" }.to_owned(),
+        Rule::Available => {
+            if pod.is_available(by.min_ready_seconds, now) { "available" } else { "not available yet" }.to_owned()
+        }
         Rule::Cost => pod.deletion_cost.to_string(),
-        Rule::Colocated => colocation.around(pod).to_string(),
+        Rule::Colocated => by.colocation.around(pod).to_string(),
         Rule::ReadyFor => age(pod.ready_since(), now),
         Rule::Restarts => pod.restarts.regular.to_string(),
         Rule::SidecarRestarts => pod.restarts.sidecar.to_string(),

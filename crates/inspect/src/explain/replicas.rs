@@ -97,7 +97,7 @@ impl Replicas {
             },
             creations_wait_seconds: snapshot.memory.creations_wait.map(seconds),
             next: next(snapshot, pods.len(), &claims, &plan),
-            ranking: Ranking::of(&pods, &snapshot.colocation, &plan, &outcome, most, now),
+            ranking: Ranking::of(&pods, snapshot.circumstances(now), &plan, &outcome, most),
         }
     }
 }

@@ -1,16 +1,22 @@
-//! Order: which of two pods is deleted first, here and by upstream's comparison (DEL-04).
+//! Order: which of two pods is deleted first, here and by upstream's comparison (DEL-04, B-29).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use muster_objects::{Pod, Timestamp};
 
-use muster_controllers::replicaset::ranking::{Age, Colocation, Rank};
+use muster_controllers::replicaset::ranking::{Age, Circumstances};
 
 /// How many of the pods are certainly deleted before `pod`, by the ranking here.
 #[must_use]
-pub fn certain_before(pod: &Pod, pods: &[&Arc<Pod>], colocation: &Colocation, now: Timestamp) -> usize {
-    pods.iter().filter(|other| here(other, pod, colocation, now)).count()
+pub fn certain_before(pod: &Pod, pods: &[&Arc<Pod>], by: Circumstances<'_>) -> usize {
+    pods.iter().filter(|other| here(other, pod, by)).count()
+}
+
+/// The same without the rule for pods that are ready and not available yet, which upstream has not.
+#[must_use]
+pub fn certain_before_by_readiness(pod: &Pod, pods: &[&Arc<Pod>], by: Circumstances<'_>) -> usize {
+    certain_before(pod, pods, Circumstances { min_ready_seconds: 0, ..by })
 }
 
 /// The same by upstream's comparison of pairs, for any order that its sort may produce.
@@ -20,13 +26,13 @@ pub fn certain_before(pod: &Pod, pods: &[&Arc<Pod>], colocation: &Colocation, no
 /// ready times are in one power of two, the first and the last may have equal times and differ from the middle one only
 /// by uid. A pod that cannot be reached over such neighbours is certainly deleted before.
 #[must_use]
-pub fn certain_before_by_pairs(pod: &Pod, pods: &[&Arc<Pod>], colocation: &Colocation, now: Timestamp) -> usize {
+pub fn certain_before_by_pairs(pod: &Pod, pods: &[&Arc<Pod>], by: Circumstances<'_>) -> usize {
     let mut left: Vec<&Pod> =
         pods.iter().map(|other| &***other).filter(|other| other.meta.uid != pod.meta.uid).collect();
     let mut reached = vec![pod];
     while let Some(from) = reached.pop() {
         left.retain(|other| {
-            let before = reference(other, from, colocation, now);
+            let before = reference(other, from, by);
             if !before {
                 reached.push(other);
             }
@@ -55,16 +61,16 @@ pub fn text_of(pod: &Pod) -> String {
 }
 
 /// By the ranking here. Kubernetes leaves the order open where all times are equal, so neither pod is before the other.
-fn here(a: &Pod, b: &Pod, colocation: &Colocation, now: Timestamp) -> bool {
-    let (left, right) = (Rank::of(a, colocation, now), Rank::of(b, colocation, now));
+fn here(a: &Pod, b: &Pod, by: Circumstances<'_>) -> bool {
+    let (left, right) = (by.rank(a), by.rank(b));
     left < right && !(left.ties(&right) && same_times(a, b))
 }
 
 /// By upstream's comparison, which is not transitive: pods whose ready times differ within one power of two are ordered
 /// by uid before their restarts are compared.
-fn reference(a: &Pod, b: &Pod, colocation: &Colocation, now: Timestamp) -> bool {
+fn reference(a: &Pod, b: &Pod, by: Circumstances<'_>) -> bool {
     let first = |pod: &Pod| {
-        let more_on_node = std::cmp::Reverse(colocation.around(pod));
+        let more_on_node = std::cmp::Reverse(by.colocation.around(pod));
         (pod.node_name.is_some(), pod.phase.ordinal(), pod.is_ready(), pod.deletion_cost, more_on_node)
     };
     let order = first(a).cmp(&first(b));
@@ -72,13 +78,13 @@ fn reference(a: &Pod, b: &Pod, colocation: &Colocation, now: Timestamp) -> bool 
         return order == Ordering::Less;
     }
     if a.is_ready() && b.is_ready() && a.ready_since() != b.ready_since() {
-        return later(a, b, a.ready_since(), b.ready_since(), now);
+        return later(a, b, a.ready_since(), b.ready_since(), by.now);
     }
     if a.restarts != b.restarts {
         return a.restarts > b.restarts;
     }
     let (created, other) = (a.meta.creation_timestamp, b.meta.creation_timestamp);
-    created != other && later(a, b, created, other, now)
+    created != other && later(a, b, created, other, by.now)
 }
 
 fn later(a: &Pod, b: &Pod, left: Option<Timestamp>, right: Option<Timestamp>, now: Timestamp) -> bool {

@@ -18,7 +18,7 @@ use super::recorder::{Known, Recorded, reasons, record};
 use super::views::View;
 use crate::explain::Reason;
 use muster_controllers::plan::Failure;
-use muster_controllers::replicaset::ranking::Colocation;
+use muster_controllers::replicaset::ranking::{Circumstances, Colocation};
 use muster_controllers::replicaset::status::REPLICA_FAILURE;
 use muster_controllers::replicaset::{ReplicaOwner, ReplicaSync, Snapshot};
 
@@ -142,6 +142,8 @@ fn explain_deletion<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Sna
     }
     if goes(action, views, order::certain_before) {
         Explained::Agreed
+    } else if goes(action, views, order::certain_before_by_readiness) {
+        Explained::Departs("B-29")
     } else if goes(action, &views[..views.len().min(MOST_BY_PAIRS)], order::certain_before_by_pairs) {
         Explained::Departs("B-22")
     } else {
@@ -150,7 +152,7 @@ fn explain_deletion<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Sna
 }
 
 /// How many pods are certainly deleted before a pod.
-type Before = fn(&Pod, &[&Arc<Pod>], &Colocation, Timestamp) -> usize;
+type Before = fn(&Pod, &[&Arc<Pod>], Circumstances<'_>) -> usize;
 
 /// How many of the newest views are compared by pairs.
 const MOST_BY_PAIRS: usize = 32;
@@ -172,7 +174,10 @@ fn goes<O: ReplicaOwner + Clone>(action: &Action, views: &[&View<Snapshot<O>>], 
             }
             let Some(pod) = pods.iter().find(|pod| pod.meta.uid == action.target.uid) else { return false };
             // Ages are ranked by powers of two, and may have crossed one between the decision and its effect.
-            [view.at, action.at].iter().any(|now| before(pod, &pods, colocation, *now) < too_many)
+            let min_ready_seconds = owner.owner.min_ready_seconds();
+            [view.at, action.at]
+                .into_iter()
+                .any(|now| before(pod, &pods, Circumstances { colocation, min_ready_seconds, now }) < too_many)
         })
     })
 }

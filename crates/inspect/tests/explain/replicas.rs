@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_controllers::begin::Begin;
 use muster_controllers::plan::{Expectation, Outcome, Resource};
-use muster_controllers::replicaset::ranking::{Colocation, Rank, Rule};
+use muster_controllers::replicaset::ranking::{Circumstances, Colocation, Rule};
 use muster_controllers::replicaset::{Books, Effect, Expected, Identity, ReplicaOwner, Snapshot, preview};
 use muster_inspect::explain::{Explanation, Memory, NextSync, Ranking, Replicas, Role, Source, View};
 use muster_machinery::queue::Place;
@@ -41,7 +41,7 @@ type Change = fn(&mut Pod);
 
 /// Of two pods that differ by one rule: what it is called, and the two values.
 ///
-/// Contract: DEL-01, DEL-02, DEL-03, DEL-04
+/// Contract: DEL-01, DEL-02, DEL-03, DEL-04, B-29
 #[test]
 fn each_rule_decides_a_place() {
     let with = |change: Change, name: &str, number: u64| {
@@ -80,6 +80,17 @@ fn each_rule_decides_a_place() {
     assert_eq!(told.order.iter().map(|place| &*place.pod).collect::<Vec<_>>(), ["three", "two", "alone"]);
     let by = told.order[2].decided_by.as_ref().expect("a reason");
     assert_eq!((&*by.rule, &*by.criterion, &*by.before, &*by.this), ("DEL-03", "colocated", "2", "1"));
+    // One that is ready for less than minReadySeconds goes before one that is cheaper to delete.
+    let fresh = with(|pod| pod.ready = ready_since(Some(ago(10))), "fresh", 11);
+    let cheap = with(|pod| pod.deletion_cost = -5, "cheap", 12);
+    let baking = ReplicaSet { min_ready_seconds: 60, ..replica_set(1) };
+    let told = replicas(snapshot(baking, vec![cheap, fresh])).ranking;
+    let by = told.order[1].decided_by.as_ref().expect("a reason");
+    assert_eq!((&*told.order[0].pod, &*by.first), ("fresh", "not available yet first"));
+    assert_eq!(
+        (&*by.rule, &*by.criterion, &*by.before, &*by.this),
+        ("B-29", "available", "not available yet", "available")
+    );
 }
 
 /// The rule is the first of all by which two pods differ.
@@ -88,10 +99,10 @@ fn each_rule_decides_a_place() {
 #[test]
 fn rules_are_asked_in_their_order() {
     assert!(Rule::ALL.is_sorted());
-    let none = Colocation::default();
+    let by = Circumstances { colocation: &Colocation::default(), min_ready_seconds: 0, now: NOW };
     let (a, b) = (pending("a", 2), pod("b", 1));
-    assert_eq!(Rank::of(&a, &none, NOW).compare(&Rank::of(&b, &none, NOW)).1, Rule::Assigned);
-    let (order, rule) = Rank::of(&a, &none, NOW).compare(&Rank::of(&a, &none, NOW));
+    assert_eq!(by.rank(&a).compare(&by.rank(&b)).1, Rule::Assigned);
+    let (order, rule) = by.rank(&a).compare(&by.rank(&a));
     assert_eq!((order, rule), (std::cmp::Ordering::Equal, Rule::Name));
 }
 

@@ -91,6 +91,27 @@ fn the_references_comparison_of_pairs_is_a_row() {
     assert!(difference.would.contains("delete web-2"), "{}", difference.would);
 }
 
+/// Contract: DEL-02, B-29
+#[test]
+fn an_available_pod_that_goes_in_place_of_one_that_is_not_yet_is_a_row() {
+    let mut stage = Stage::open();
+    let mut baking = set(2);
+    baking["spec"]["minReadySeconds"] = json!(600);
+    let cost = json!({"controller.kubernetes.io/pod-deletion-cost": "-1"});
+    let cheap = with(pod(1, &stage.ago(3_600)), "/metadata/annotations", cost);
+    stage.set(baking.clone());
+    stage.pod(cheap.clone());
+    stage.pod(pod(2, &stage.ago(60)));
+    stage.wait(20);
+    baking["spec"]["replicas"] = json!(1);
+    stage.set(baking);
+    stage.pod_gone(cheap);
+    stage.wait(20);
+    let [difference] = &stage.differences("delete-pod")[..] else { panic!("one difference") };
+    assert_eq!(difference.row.as_deref(), Some("B-29"));
+    assert!(difference.would.contains("delete web-2"), "{}", difference.would);
+}
+
 #[test]
 fn what_users_delete_is_not_judged() {
     let (mut stage, pods) = with_pods(3);
