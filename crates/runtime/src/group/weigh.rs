@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 
 use muster_machinery::group::Weights;
 use muster_objects::shard;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use crate::client::{Client, ClientError, Form};
 
 /// How many items a page has.
-const PAGE: u32 = 500;
-/// What is counted. Namespaces count too, for those without pods must not all come to one shard: names that end
-/// differently are near each other in the hash.
-const COUNTED: [&str; 2] = ["/api/v1/namespaces", "/api/v1/pods"];
+const PAGE: u64 = 500;
+/// So many lists of one pod cost a server what a page does: 2 ms and 40 to 60 ms of kube-apiserver 1.36.
+const LISTS_A_PAGE: u64 = 20;
+/// Namespaces count too, for those without pods must not all come to one shard: names that end differently are near each
+/// other in the hash.
+const NAMESPACES: &str = "/api/v1/namespaces";
+const PODS: &str = "/api/v1/pods";
 
 #[derive(Deserialize)]
 struct Page {
@@ -22,9 +26,12 @@ struct Page {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct PageMeta {
     #[serde(default, rename = "continue")]
     next: String,
+    /// How many there are behind the page. A server need not say.
+    remaining_item_count: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -40,25 +47,52 @@ struct ItemMeta {
     namespace: Option<String>,
 }
 
-/// Counts the namespaces and their pods, page by page; `None` where a page is refused.
-pub(super) async fn weigh(client: Client) -> Option<Weights> {
-    let mut namespaces: BTreeMap<u64, u64> = BTreeMap::new();
-    for collection in COUNTED {
-        if let Err(error) = count(&client, collection, &mut namespaces).await {
-            tracing::warn!(%error, "the namespaces and their pods were not counted");
-            return None;
-        }
+impl Page {
+    /// How many there are on a first page and behind it, where the server says.
+    fn all(&self) -> Option<u64> {
+        let behind = if self.metadata.next.is_empty() { 0 } else { self.metadata.remaining_item_count? };
+        Some(behind + self.items.as_ref().map_or(0, |items| items.len() as u64))
     }
-    Some(Weights::new(namespaces))
 }
 
-async fn count(client: &Client, collection: &str, namespaces: &mut BTreeMap<u64, u64>) -> Result<(), ClientError> {
+/// Counts the namespaces and their pods; `None` where a list is refused.
+pub(super) async fn weigh(client: Client) -> Option<Weights> {
+    match counts(&client).await {
+        Ok(counts) => Some(Weights::new(counts)),
+        Err(error) => {
+            tracing::warn!(%error, "the namespaces and their pods were not counted");
+            None
+        }
+    }
+}
+
+/// Pods are read page by page, or their number is asked for namespace by namespace where that is less work.
+async fn counts(client: &Client) -> Result<BTreeMap<u64, u64>, ClientError> {
+    let (mut names, mut counts) = (Vec::new(), BTreeMap::new());
+    let mut add = |namespace: &str, count: u64| *counts.entry(shard::hash(namespace)).or_default() += count;
+    each(client, NAMESPACES, |namespace| names.push(namespace.name)).await?;
+    names.iter().for_each(|name| add(name, 1));
+    let all = page(client, PODS, 1, "").await?.all();
+    if all.is_none_or(|all| names.len() as u64 > all / PAGE * LISTS_A_PAGE) {
+        each(client, PODS, |pod| add(&pod.namespace.unwrap_or_default(), 1)).await?;
+        return Ok(counts);
+    }
+    for name in &names {
+        let pods = format!("{NAMESPACES}/{name}/pods");
+        match page(client, &pods, 1, "").await?.all() {
+            Some(count) => add(name, count),
+            None => each(client, &pods, |_| add(name, 1)).await?,
+        }
+    }
+    Ok(counts)
+}
+
+/// Goes through a collection, page by page.
+async fn each(client: &Client, collection: &str, mut found: impl FnMut(ItemMeta)) -> Result<(), ClientError> {
     let mut next = String::new();
     loop {
-        let page = page(client, collection, &next).await?;
-        for ItemMeta { name, namespace } in page.items.into_iter().flatten().map(|item| item.metadata) {
-            *namespaces.entry(shard::hash(&namespace.unwrap_or(name))).or_default() += 1;
-        }
+        let page = page(client, collection, PAGE, &next).await?;
+        page.items.into_iter().flatten().for_each(|item| found(item.metadata));
         if page.metadata.next.is_empty() {
             return Ok(());
         }
@@ -66,9 +100,9 @@ async fn count(client: &Client, collection: &str, namespaces: &mut BTreeMap<u64,
     }
 }
 
-async fn page(client: &Client, collection: &str, next: &str) -> Result<Page, ClientError> {
-    let token = percent_encoding::utf8_percent_encode(next, percent_encoding::NON_ALPHANUMERIC);
-    let path = format!("{collection}?limit={PAGE}&continue={token}");
+async fn page(client: &Client, collection: &str, limit: u64, next: &str) -> Result<Page, ClientError> {
+    let token = utf8_percent_encode(next, NON_ALPHANUMERIC);
+    let path = format!("{collection}?limit={limit}&continue={token}");
     let body = client.get_as(&path, Form::MetadataList).await?.body;
     serde_json::from_slice(&body).map_err(|error| ClientError::Answer {
         method: http::Method::GET,
@@ -82,47 +116,68 @@ mod tests {
     use super::*;
     use crate::script::server;
 
+    fn counted(counts: &[(&str, u64)]) -> Option<Weights> {
+        Some(Weights::new(counts.iter().map(|(namespace, count)| (shard::hash(namespace), *count))))
+    }
+
+    /// What comes of these lists and their answers, which are asked for in this order.
+    async fn weighed(answers: &[(&str, &'static str)]) -> Option<Weights> {
+        let (client, mut server) = server();
+        let weighing = tokio::spawn(weigh(client));
+        for (list, answer) in answers {
+            let asked = server.next().await;
+            assert_eq!(asked.path, *list);
+            asked.answer(200, *answer);
+        }
+        weighing.await.unwrap()
+    }
+
+    const NAMESPACES: &str = "/api/v1/namespaces?limit=500&continue=";
+    const ONE_POD: &str = "/api/v1/pods?limit=1&continue=";
+    const PODS: &str = "/api/v1/pods?limit=500&continue=";
+    const NONE: &str = r#"{"metadata":{"resourceVersion":"1"},"items":null}"#;
+    const SHOP: &str = r#"{"metadata":{},"items":[{"metadata":{"name":"shop"}},{"metadata":{"name":"empty"}}]}"#;
+    const MANY: &str = r#"{"metadata":{"continue":"c","remainingItemCount":499},"items":[{"metadata":{"name":"a","namespace":"shop"}}]}"#;
+
     /// Contract: SH-01
     #[tokio::test(start_paused = true)]
     async fn namespaces_and_pods_are_added_up_and_kube_apiserver_writes_an_empty_list_as_null() {
-        const NAMESPACES: &str = "/api/v1/namespaces?limit=500&continue=";
-        const PODS: &str = "/api/v1/pods?limit=500&continue=";
-        const NONE: &str = r#"{"metadata":{"resourceVersion":"1"},"items":null}"#;
-        const SHOP: &str = r#"{"metadata":{},"items":[{"metadata":{"name":"shop"}},{"metadata":{"name":"empty"}}]}"#;
-        let counted = |counts: &[(&str, u64)]| {
-            Some(Weights::new(counts.iter().map(|(namespace, count)| (shard::hash(namespace), *count))))
-        };
-        for (pages, expected) in [
-            (vec![(NAMESPACES, "", NONE), (PODS, "", NONE)], counted(&[])),
-            (vec![(NAMESPACES, "", SHOP), (PODS, "", NONE)], counted(&[("shop", 1), ("empty", 1)])),
+        const ONE: &str = r#"{"metadata":{"continue":"a/b"},"items":[{"metadata":{"name":"a","namespace":"shop"}}]}"#;
+        const REST: &str = r#"{"metadata":{},"items":[{"metadata":{"name":"b","namespace":"shop"}},
+            {"metadata":{"name":"shop","namespace":"made-since"}}]}"#;
+        let second = PODS.to_owned() + "a%2Fb";
+        for (answers, expected) in [
+            (vec![(NAMESPACES, NONE), (ONE_POD, NONE)], counted(&[])),
+            (vec![(NAMESPACES, SHOP), (ONE_POD, NONE), (PODS, NONE)], counted(&[("shop", 1), ("empty", 1)])),
             (
-                vec![
-                    (NAMESPACES, "", SHOP),
-                    (
-                        PODS,
-                        "",
-                        r#"{"metadata":{"continue":"a/b"},"items":[{"metadata":{"name":"a","namespace":"shop"}}]}"#,
-                    ),
-                    (
-                        PODS,
-                        "a%2Fb",
-                        r#"{"metadata":{},"items":[{"metadata":{"name":"b","namespace":"shop"}},
-                            {"metadata":{"name":"shop","namespace":"made-since"}}]}"#,
-                    ),
-                ],
+                // A server that does not say how many there are.
+                vec![(NAMESPACES, SHOP), (ONE_POD, ONE), (PODS, ONE), (&second, REST)],
                 counted(&[("shop", 3), ("empty", 1), ("made-since", 1)]),
             ),
-            (vec![(NAMESPACES, "", SHOP), (PODS, "", "no list")], None),
-            (vec![(NAMESPACES, "", "no list")], None),
+            (vec![(NAMESPACES, SHOP), (ONE_POD, NONE), (PODS, "no list")], None),
+            (vec![(NAMESPACES, SHOP), (ONE_POD, "no list")], None),
+            (vec![(NAMESPACES, "no list")], None),
         ] {
-            let (client, mut server) = server();
-            let weighing = tokio::spawn(weigh(client));
-            for (list, next, page) in pages {
-                let asked = server.next().await;
-                assert_eq!(asked.path, format!("{list}{next}"));
-                asked.answer(200, page);
-            }
-            assert_eq!(weighing.await.unwrap(), expected);
+            assert_eq!(weighed(&answers).await, expected);
         }
+    }
+
+    /// Many pods are not read to count them: a server says how many a namespace has.
+    ///
+    /// Contract: SH-01
+    #[tokio::test(start_paused = true)]
+    async fn of_many_pods_the_number_is_asked_for_by_namespace() {
+        const OF_SHOP: &str = "/api/v1/namespaces/shop/pods?limit=1&continue=";
+        const OF_EMPTY: &str = "/api/v1/namespaces/empty/pods?limit=1&continue=";
+        let all = (NAMESPACES, SHOP);
+        let weights = weighed(&[all, (ONE_POD, MANY), (OF_SHOP, MANY), (OF_EMPTY, NONE)]).await;
+        assert_eq!(weights, counted(&[("shop", 501), ("empty", 1)]));
+        // One that says it of all, and of a namespace not.
+        const UNSAID: &str = r#"{"metadata":{"continue":"c"},"items":[{"metadata":{"name":"a"}}]}"#;
+        const THREE: &str = r#"{"metadata":{},"items":[{"metadata":{}},{"metadata":{}},{"metadata":{}}]}"#;
+        let pages_of_shop = "/api/v1/namespaces/shop/pods?limit=500&continue=";
+        let answers = [all, (ONE_POD, MANY), (OF_SHOP, UNSAID), (pages_of_shop, THREE), (OF_EMPTY, NONE)];
+        assert_eq!(weighed(&answers).await, counted(&[("shop", 4), ("empty", 1)]));
+        assert_eq!(weighed(&[all, (ONE_POD, MANY), (OF_SHOP, "no list")]).await, None);
     }
 }
