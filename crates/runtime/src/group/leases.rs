@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use muster_machinery::group::ENDED;
 use muster_machinery::{
     election::{Answer, Request},
     group::{Config, GROUP, Step},
@@ -121,7 +122,14 @@ impl Leases {
         };
         let answer = match tokio::time::timeout((self.renew_deadline / 4).max(LEAST_TIMEOUT), sending).await {
             Ok(Ok(_)) if deletes => Some(Answer::NotFound),
-            Ok(Ok(answer)) => serde_json::from_slice(&answer.body).ok().map(Answer::Lease),
+            Ok(Ok(answer)) => {
+                if let Step::Write(Request::Create(lease) | Request::Replace(lease)) = step
+                    && lease.annotation(ENDED).is_some()
+                {
+                    tracing::info!(lease = name, "a member was silent for its lease's time, and its lease is ended");
+                }
+                serde_json::from_slice(&answer.body).ok().map(Answer::Lease)
+            }
             Ok(Err(error)) if deletes && error.is_not_found() => Some(Answer::NotFound),
             Ok(Err(error)) => {
                 tracing::debug!(lease = name, %error, "a lease of the group was not written");
