@@ -5,8 +5,9 @@
 //! or were created recently. Upstream has no rule for pods that are ready for less than `minReadySeconds`, and deletes
 //! available ones in their place where a deletion cost or more pods on the node say so (B-29).
 //!
-//! Each pod has one key ([`Rank`]), and the smallest keys are deleted. A key is a function of one pod and `now` alone,
-//! so the order is total by construction, and the same for everyone who computes it.
+//! Each pod has one key ([`Rank`]), and the smallest keys are deleted. A key is a function of one pod and of what is the
+//! same for all pods of an owner ([`Circumstances`]), so the order is total by construction, and the same for everyone
+//! who computes it.
 //!
 //! Times are compared by the power of two that their age in nanoseconds lies in. On so coarse a scale pods of about the
 //! same age are equal, and the uid, which is as good as random, decides between them. That spreads deletions over the

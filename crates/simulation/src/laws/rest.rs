@@ -162,7 +162,8 @@ fn templates_twice<'s>(sets: impl Iterator<Item = &'s Value>) -> Vec<Broken> {
     twice
 }
 
-/// Whether there are more old ReplicaSets than asked for, once a rollout is complete: until then none is deleted (DEP-14).
+/// Whether there are more old ReplicaSets than asked for, once a rollout is complete: until then none need be deleted
+/// (DEP-14).
 fn too_old(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
     const UNLIMITED: i64 = i32::MAX as i64;
     let available = number(deployment, "/status/availableReplicas");
