@@ -13,20 +13,22 @@ use crate::election::Request;
 
 impl Group {
     /// Founds the group, renews its Lease, puts another cut in force, or gives the Lease back.
-    pub(super) fn keep_group(&mut self, scene: &Scene) -> Option<Step> {
+    pub(super) fn keep_group(&mut self, scene: &Scene) -> Vec<Step> {
         if self.leaving && self.holds_nothing() {
-            return self.is_to_give_back().then(|| self.give_back(scene)).flatten();
+            return self.is_to_give_back().then(|| self.give_back(scene)).flatten().into_iter().collect();
         }
         if !scene.takes_part && !self.leaving {
-            return None;
+            return Vec::new();
         }
         if scene.force.is_none() {
-            return self.found(scene);
+            return self.found(scene).into_iter().collect();
         }
-        if let Some(recut) = self.recut(scene) {
-            return Some(recut);
+        let mut steps: Vec<Step> = self.recut(scene).into_iter().collect();
+        // While namespaces are counted the group goes on.
+        if matches!(steps[..], [] | [Step::Weigh]) && self.is_to_renew(scene) {
+            steps.extend(self.renew(scene));
         }
-        self.is_to_renew(scene).then(|| self.renew(scene)).flatten()
+        steps
     }
 
     /// Another member's turn comes when those before it are late.
@@ -52,7 +54,13 @@ impl Group {
     /// The first cut of a group that holds its Lease from here on. Nobody may have a shard in its hands.
     fn found(&mut self, scene: &Scene) -> Option<Step> {
         let seen = self.view.group.as_ref()?;
-        let stands = self.is_ours() || seen.holder().is_empty() || scene.now >= seen.runs_out(Duration::ZERO);
+        let respected = match &seen.lease {
+            // Who held it may not know yet that it was deleted.
+            None if self.view.was_held => self.config.election.lease_duration,
+            Some(lease) if !lease.holder().is_empty() => lease.duration(),
+            _ => Duration::ZERO,
+        };
+        let stands = self.is_ours() || scene.now >= seen.since + respected;
         let free = |seen: &Seen| self.is_free(seen, scene.now);
         if !stands || self.leaving || scene.rank > 0 || !self.view.shards.values().all(free) {
             return None;

@@ -356,6 +356,27 @@ fn a_group_waits_for_a_single_leader_and_gives_the_lease_back_when_its_last_memb
     assert_eq!(player.look(34_999), []);
     assert_eq!(player.look(35_000), [Step::Weigh]);
 
+    // Who leads goes on for a while where its Lease is deleted, and makes it again at its next renewal.
+    let mut player = Player::new();
+    player.shelf.member(ME, 0);
+    single(&mut player, 0);
+    assert_eq!(player.look(0), []);
+    player.shelf.leases.remove("muster");
+    assert_eq!(player.look(1_000), []);
+    player.shelf.member(ME, 10_000);
+    assert_eq!(player.look(15_999), []);
+    assert_eq!(player.look(16_000), [Step::Weigh]);
+    // One that was given back is free, and whoever never saw it held waits for nobody.
+    let mut player = Player::new();
+    player.shelf.member(ME, 0);
+    single(&mut player, 0);
+    player.look(0);
+    let released = player.shelf.leases["muster"].released(wall(500));
+    player.shelf.put(released);
+    assert_eq!(player.look(1_000), [Step::Weigh]);
+    player.shelf.leases.remove("muster");
+    assert_eq!(player.look(2_000), [Step::Weigh]);
+
     let mut player = Player::working();
     player.group.leave();
     assert_eq!(player.turn(1_100), [Step::Close(0), Step::Close(1)]);
@@ -482,6 +503,28 @@ fn a_heavy_shard_is_reason_to_count_and_what_another_cut_does_not_mend_is_let_be
     }
     assert_eq!(looks, [602, 1_204, 1_806]);
     assert_eq!(record::generation(&player.shelf.leases["muster"]), 1);
+}
+
+/// A count takes as long as it takes, and may fail each time: the group's Lease is renewed all the same, so that a member
+/// without others goes on to write.
+///
+/// Contract: SH-01, SH-02
+#[test]
+fn a_group_goes_on_while_namespaces_are_counted() {
+    let mut player = Player { group: Group::new(config(ME, 4)).unwrap(), shelf: Shelf::default() };
+    player.group.weighed(Weights::default());
+    let names = Names::new("kube-system", "muster", "blue");
+    let mut counting = 0;
+    for second in (2..700).step_by(2) {
+        let mut lease = names.make(&names.member(ME));
+        for (key, value) in player.group.carried(1_000, 1_000).annotations {
+            lease.set_annotation(&key, value.as_deref());
+        }
+        player.shelf.put(record::held_by(&lease, ME, 15, wall(second * 1_000)));
+        counting += u32::from(player.turn(second * 1_000).contains(&Step::Weigh));
+        assert!(second < 10 || player.permits(second * 1_000 + 3_000).len() == 4, "{second}");
+    }
+    assert!(counting > 40, "{counting}");
 }
 
 /// Contract: SH-01

@@ -11,6 +11,8 @@ use super::record::{self, ENDED, LEAVING, Names, Subject};
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) group: Option<Seen>,
+    /// Whether somebody held the group's Lease when it was last there.
+    pub(super) was_held: bool,
     /// By the names of their Leases, also of those that hold a shard and whose Lease is missing.
     pub(super) members: BTreeMap<String, Seen>,
     /// Also of those that are missing.
@@ -72,6 +74,7 @@ impl View {
         for holder in holders {
             listed.members.entry(holder).or_insert_with(missing);
         }
+        listed.was_held = listed.group.as_ref().map_or(self.was_held, |seen| !seen.holder().is_empty());
         listed.group.get_or_insert_with(missing);
 
         keep_since(listed.group.as_mut(), self.group.as_ref());

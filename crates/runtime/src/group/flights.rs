@@ -70,7 +70,7 @@ impl<W: Writer> Writer for Flights<W> {
         Box::pin(async move {
             let mut flight = Flight::begin(&self.state);
             let written = self.writer.write(write).await;
-            flight.answered = !written.as_ref().is_err_and(|failure| failure.unanswered);
+            flight.answered = !written.as_ref().is_err_and(Failure::is_uncertain);
             written
         })
     }
@@ -141,5 +141,26 @@ mod tests {
         drop(two);
         landed.await.unwrap();
         assert_eq!(begun.elapsed(), Duration::from_secs(20 + 20 + 15));
+    }
+
+    /// Who answers in the server's place does not know what comes of the write.
+    ///
+    /// Contract: SH-02
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_leaves_open_what_happened_is_none() {
+        for (code, waits) in [(409, 0), (500, 0), (502, 15), (504, 15)] {
+            let (client, mut server) = server();
+            let flights = Arc::new(Flights::new(client));
+            let writing = Arc::clone(&flights);
+            let writing = tokio::spawn(async move {
+                let body = Bytes::from_static(b"{}");
+                writing.write(Write::Create { resource: &Resource::PODS, namespace: "ns", body: &body }).await.map(drop)
+            });
+            server.next().await.answer(code, "{}");
+            assert!(writing.await.unwrap().is_err());
+            let begun = Instant::now();
+            flights.landed(Duration::from_secs(15)).await;
+            assert_eq!(begun.elapsed(), Duration::from_secs(waits), "{code}");
+        }
     }
 }

@@ -501,11 +501,15 @@ impl Seat {
         self.open().values().map(|open| open.explainer.clone()).collect()
     }
 
-    /// How many controllers of all its shards still wait for their caches; `None` where one has ended that nobody stopped.
+    /// How many controllers of all its shards still wait for their caches, and one before it has seen the group's Leases, since
+    /// it may never see them; `None` where one has ended that nobody stopped.
     #[must_use]
     pub fn unsynced(&self) -> Option<usize> {
         let one = |open: &Open| open.unsynced.has_changed().is_ok().then(|| *open.unsynced.borrow());
-        self.open().values().map(|open| one(open).or(open.stop.subscribe().is_stopped().then_some(0))).sum()
+        let waits = usize::from(self.group().looked().is_none());
+        let open = self.open();
+        let of_shards = open.values().map(|open| one(open).or(open.stop.subscribe().is_stopped().then_some(0)));
+        of_shards.chain([Some(waits)]).sum()
     }
 
     /// Whether a write may be sent by this member at all: by its own term and the group's.
