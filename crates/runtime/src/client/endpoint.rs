@@ -48,6 +48,11 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 /// A silent connection is asked whether it is there after this long, and given up after another half.
 const PING: Duration = Duration::from_secs(30);
 
+/// What the server has not received after this long the kernel sends no more, where writes are fenced: a Lease is respected 5 s
+/// longer than its holder writes. Not set elsewhere than on Linux.
+#[cfg(target_os = "linux")]
+const UNRECEIVED: Duration = Duration::from_secs(5);
+
 /// The transport to the server that `config` names. There is none that does not verify who the server is.
 pub(super) fn transport(config: &kube::Config, clock: Clock) -> Result<Box<dyn Transport>, ClientError> {
     verified(config)?;
@@ -133,8 +138,11 @@ impl Server {
     fn open(&self, auth: &Arc<AuthInfo>) -> Result<Ways, ClientError> {
         let mut config = self.config.clone();
         config.auth_info = AuthInfo::clone(auth);
-        let (auth, tcp) = (Arc::clone(auth), tcp(&config)?);
+        #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "it is set on Linux only"))]
+        let (auth, mut tcp) = (Arc::clone(auth), tcp(&config)?);
         if let Some(fence) = self.fence.clone() {
+            #[cfg(target_os = "linux")]
+            tcp.set_tcp_user_timeout(Some(UNRECEIVED));
             let gate = move |io: TokioIo<_>| TokioIo::new(Gated::new(io.into_inner(), fence.clone()));
             let gated: Arc<dyn Transport> = over(tcp.map_response(gate), &config)?.into();
             return Ok(Ways { auth, watches: Arc::clone(&gated), others: gated });
