@@ -129,7 +129,7 @@ impl<T: Cached> Auditor<T> {
             Parts::One(resource) => {
                 // From the first page on, so that no more changes than those before it have to be kept.
                 let begun = |version| as_of(Versions::one(version));
-                let version = self.list_into(&resource, &mut digest, begun).await?;
+                let version = self.list_into(&resource, None, &mut digest, begun).await?;
                 return Ok(Listed { digest, version });
             }
             Parts::Namespaces(names, version) => (names, version),
@@ -137,8 +137,8 @@ impl<T: Cached> Auditor<T> {
         let mut versions = Versions::one(version);
         for name in names {
             tokio::time::sleep(BETWEEN_PAGES).await;
-            let version = self.list_into(&self.resource.of_namespace(&name), &mut digest, |_| {}).await?;
-            versions.set(&name, version);
+            let listed = self.list_into(&self.resource.of_namespace(&name), Some(version), &mut digest, |_| {}).await?;
+            versions.set(&name, listed);
         }
         let version = versions.newest();
         as_of(versions);
@@ -149,13 +149,17 @@ impl<T: Cached> Auditor<T> {
     async fn list_into(
         &self,
         resource: &WatchedResource,
+        not_older: Option<ResourceVersion>,
         digest: &mut Digest,
         begun: impl Fn(ResourceVersion),
     ) -> Result<ResourceVersion, Failure> {
         let mut first: Option<ResourceVersion> = None;
         let mut token: Option<String> = None;
         loop {
-            let path = resource.list(PAGE, token.as_deref());
+            let path = match not_older.filter(|_| token.is_none()) {
+                Some(version) => resource.list_not_older(PAGE, version),
+                None => resource.list(PAGE, token.as_deref()),
+            };
             let answer = self.client.get_in(&path, Form::MetadataList, Encoding::Protobuf).await?;
             let encoding = answer.encoding();
             let page = match encoding {

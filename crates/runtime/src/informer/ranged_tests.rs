@@ -25,6 +25,8 @@ fn upper() -> HashRange {
 }
 
 const NAMESPACES: &str = "namespaces?limit=500";
+const PRESENT: &str = "pods?limit=1";
+const NOT_OLDER: &str = "/pods?limit=500&resourceVersion=20&resourceVersionMatch=NotOlderThan";
 
 /// A list of so many namespaces of the lower half and as many of the upper one.
 fn namespaces(version: u64, of_each: usize) -> String {
@@ -121,9 +123,14 @@ impl Scene {
         Running { store, told, run: tokio::spawn(run) }
     }
 
-    /// The next request, which must be this one. Unless it is expected, who asks for the namespaces is told of many.
+    /// The next request, which must be this one. Unless it is expected, who asks for the present version is told 20, and who asks
+    /// for the namespaces of many.
     async fn next(&mut self, expected: &str) -> Asked {
         let asked = self.server.next().await;
+        if asks(&asked) == PRESENT && expected != PRESENT {
+            asked.answer(200, list(false, 20, &[]));
+            return Box::pin(self.next(expected)).await;
+        }
         if asks(&asked) == NAMESPACES && expected != NAMESPACES {
             asked.answer(200, namespaces(20, FEW + 1));
             return Box::pin(self.next(expected)).await;
@@ -199,11 +206,12 @@ async fn a_range_of_few_namespaces_is_listed_by_these_where_the_server_shards_to
     let mut scene = Scene::new();
     let running = scene.run(lower(), Duration::ZERO);
     let watch = scene.begun(true).await;
-    scene.next(NAMESPACES).await.answer(200, namespaces(20, FEW));
+    scene.next(PRESENT).await.answer(200, list(false, 20, &[]));
+    scene.next(NAMESPACES).await.answer(200, namespaces(900, FEW));
     for at in 0..FEW {
         let asked = scene.server.next().await;
         let asks = asks(&asked);
-        let name = asks.strip_prefix("namespaces/").and_then(|rest| rest.strip_suffix("/pods?limit=500")).unwrap();
+        let name = asks.strip_prefix("namespaces/").and_then(|rest| rest.strip_suffix(NOT_OLDER)).unwrap();
         assert!(lower().has_namespace(name), "{name}");
         asked.answer(200, list(false, 30, &[pod(name, &format!("pod-{at}"), 25)]));
     }
@@ -222,11 +230,12 @@ async fn where_the_server_does_not_shard_each_namespace_has_a_version_of_its_own
     let new = (0..).map(|at| format!("{at}-new")).find(|name| lower().has_namespace(name)).unwrap();
     let running = scene.run(lower(), Duration::ZERO);
     let watch = scene.begun(false).await;
-    let namespaces = json!({"metadata": {"resourceVersion": "20"}, "items": [
+    // Namespaces may be in another storage, whose versions say nothing.
+    let namespaces = json!({"metadata": {"resourceVersion": "900"}, "items": [
         {"metadata": {"name": far}}, {"metadata": {"name": near}},
     ]});
     scene.next("namespaces?limit=500").await.answer(200, namespaces.to_string());
-    let asked = scene.next(&format!("namespaces/{near}/pods?limit=500")).await;
+    let asked = scene.next(&format!("namespaces/{near}{NOT_OLDER}")).await;
     watch.event("ADDED", &pod(&near, "a", 25));
     watch.event("ADDED", &pod(&far, "x", 26));
     // A namespace that came after they were listed: nothing of it was.
@@ -275,7 +284,7 @@ async fn a_server_that_stops_to_shard_is_noticed_by_the_next_list() {
     scene.next("pods?limit=500&shardSelector=lower").await.answer(200, unsharded);
     let namespaces = json!({"metadata": {"resourceVersion": "16"}, "items": [{"metadata": {"name": near}}]});
     scene.next("namespaces?limit=500").await.answer(200, namespaces.to_string());
-    let asked = scene.next(&format!("namespaces/{near}/pods?limit=500")).await;
+    let asked = scene.next(&format!("namespaces/{near}{NOT_OLDER}")).await;
     asked.answer(200, list(false, 17, &[pod(&near, "b", 14)]));
     anew.await.unwrap();
     assert_eq!(running.told(), ["tombstone a@5"]);
@@ -353,6 +362,24 @@ async fn a_position_that_has_expired_has_everyone_list_again() {
     assert_eq!(running.told(), ["added b@30", "tombstone a@5", "added c@42"]);
 }
 
+/// A server that was put back to an earlier version has no list that reaches the watch's.
+///
+/// Contract: SH-04, B-07
+#[tokio::test(start_paused = true)]
+async fn a_server_at_an_earlier_version_has_everyone_list_again() {
+    let mut scene = Scene::new();
+    let near = namespace(lower());
+    let (running, watch) = scene.started(Duration::ZERO).await;
+    watch.event("ERROR", &json!({"kind": "Status", "code": 500, "reason": "InternalError", "message": "away"}));
+    scene.next("pods?limit=1&shardSelector=all").await.answer(200, list(true, 4, &[]));
+    let watch = scene.next("pods?watch=true&shardSelector=lower&resourceVersion=4").await.stream();
+    scene.next("pods?limit=500&shardSelector=lower").await.answer(200, list(true, 4, &[pod(&near, "b", 3)]));
+    settle().await;
+    watch.event("ADDED", &pod(&near, "c", 5));
+    settle().await;
+    assert_eq!(running.told(), ["added b@3", "tombstone a@5", "added c@5"]);
+}
+
 /// Contract: SH-04
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_older_than_the_watch_is_not_taken() {
@@ -398,16 +425,15 @@ async fn an_audit_by_namespaces_compares_each_as_of_its_own_version() {
     let near = namespace(lower());
     let running = scene.run(lower(), Duration::from_secs(60));
     let watch = scene.begun(false).await;
-    let namespaces = |version: u64| {
-        json!({"metadata": {"resourceVersion": version.to_string()}, "items": [{"metadata": {"name": near}}]})
-            .to_string()
-    };
-    scene.next("namespaces?limit=500").await.answer(200, namespaces(11));
-    let pods = format!("namespaces/{near}/pods?limit=500");
-    scene.next(&pods).await.answer(200, list(false, 12, &[pod(&near, "a", 5)]));
+    let namespaces =
+        json!({"metadata": {"resourceVersion": "900"}, "items": [{"metadata": {"name": near}}]}).to_string();
+    let pods = format!("namespaces/{near}{NOT_OLDER}");
+    scene.next(PRESENT).await.answer(200, list(false, 11, &[]));
+    scene.next(NAMESPACES).await.answer(200, namespaces.clone());
+    scene.next(&pods.replace("=20", "=11")).await.answer(200, list(false, 12, &[pod(&near, "a", 5)]));
     running.store.synced().await;
     assert_eq!(running.store.newest(), ResourceVersion(11), "up to which everything was listed");
-    scene.next("namespaces?limit=500").await.answer(200, namespaces(20));
+    scene.next(NAMESPACES).await.answer(200, namespaces);
     let asked = scene.next(&pods).await;
     watch.event("ADDED", &pod(&near, "b", 22));
     watch.event("DELETED", &pod(&near, "a", 25));
@@ -416,7 +442,7 @@ async fn an_audit_by_namespaces_compares_each_as_of_its_own_version() {
     asked.answer(200, list(false, 23, &[pod(&near, "a", 5), pod(&near, "b", 22)]));
     settle().await;
     let next = scene.server.next().await;
-    assert_eq!(asks(&next), "namespaces?limit=500", "they agree, so that what follows is the next audit");
+    assert_eq!(asks(&next), PRESENT, "they agree, so that what follows is the next audit");
 }
 
 /// Contract: SH-04

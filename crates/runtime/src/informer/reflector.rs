@@ -352,16 +352,18 @@ impl<T: Object> Reflector<T> {
     async fn paged_list(&mut self, target: &mut impl Target<T>) -> Result<ResourceVersion, Ended> {
         target.listing();
         let mut objects = Vec::new();
-        let version = self.list_into(&self.resource.clone(), &mut objects).await?;
+        let version = self.list_into(&self.resource.clone(), None, &mut objects).await?;
         target.replace(objects, version);
         self.position = Some(version);
         Ok(version)
     }
 
-    /// Adds everything of `resource` that is within the range, read page by page; answers the version of it.
+    /// Adds everything of `resource` that is within the range, read page by page, as it is now, or was at some version or later;
+    /// answers the version of it.
     pub(super) async fn list_into(
         &mut self,
         resource: &WatchedResource,
+        not_older: Option<ResourceVersion>,
         objects: &mut Vec<Arc<T>>,
     ) -> Result<ResourceVersion, Ended> {
         let form = if resource.metadata_only { Form::MetadataList } else { Form::Full };
@@ -369,7 +371,10 @@ impl<T: Object> Reflector<T> {
         let mut token: Option<String> = None;
         let mut limit = PAGE;
         loop {
-            let path = resource.list(limit, token.as_deref());
+            let path = match not_older.filter(|_| token.is_none()) {
+                Some(version) => resource.list_not_older(limit, version),
+                None => resource.list(limit, token.as_deref()),
+            };
             let page = match self.client.get_in(&path, form, self.encoding()).await {
                 Ok(page) => page,
                 Err(error) if error.is_expired() && token.is_some() && limit > 0 => {

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
-use muster_objects::HashRange;
+use muster_objects::{HashRange, ResourceVersion};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The characters that need no escape in a query value.
@@ -124,6 +124,12 @@ impl WatchedResource {
             let _ = write!(path, "&continue={}", utf8_percent_encode(token, QUERY));
         }
         path
+    }
+
+    /// The path and query of the first page of a list as of a version or later: a server answers it by its cache, and does not
+    /// ask its storage first how far that has come.
+    pub(super) fn list_not_older(&self, limit: u32, version: ResourceVersion) -> String {
+        format!("{}&resourceVersion={version}&resourceVersionMatch=NotOlderThan", self.list(limit, None))
     }
 
     /// The path and query of a watch: from a version on, or from a consistent streaming list.

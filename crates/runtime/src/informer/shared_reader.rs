@@ -101,7 +101,16 @@ impl Reader {
             known => {
                 let present = self.ask().await?;
                 self.unsure = false;
-                known.unwrap_or(present)
+                match known {
+                    Some(known) if known <= present => known,
+                    // The server was put back to an earlier version: a list would not reach the position again.
+                    Some(known) => {
+                        tracing::info!(resource = &*self.resource.plural, %known, %present, "everyone relists");
+                        self.shared.begin_anew();
+                        present
+                    }
+                    None => present,
+                }
             }
         };
         self.position = Some(position);
