@@ -25,6 +25,7 @@ pub(super) struct Leases {
     client: Client,
     collection: String,
     selector: String,
+    group: String,
     /// The name of the group's Lease.
     name: String,
     renew_deadline: Duration,
@@ -59,6 +60,7 @@ impl Leases {
             collection: format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", election.namespace),
             // What a label's value may have needs no escape, and neither does the slash of the key.
             selector: format!("labelSelector={GROUP}%3D{}", config.group),
+            group: config.group.clone(),
             name: election.name.clone(),
             renew_deadline: election.renew_deadline,
         }
@@ -133,6 +135,10 @@ impl Leases {
             Ok(Err(error)) if deletes && error.is_not_found() => Some(Answer::NotFound),
             Ok(Err(error)) => {
                 tracing::debug!(lease = name, %error, "a lease of the group was not written");
+                // It was not listed, and is there: a label is missing, or it is another group's.
+                if error.is_already_exists() {
+                    self.adopt(&path).await;
+                }
                 None
             }
             Err(_) => {
@@ -141,6 +147,31 @@ impl Leases {
             }
         };
         (name.to_owned(), answer)
+    }
+
+    /// Labels a Lease that has lost its label, without which nobody of the group sees it. One of another group is left.
+    async fn adopt(&self, path: &str) {
+        let labelling = async {
+            let mut lease: Lease =
+                serde_json::from_slice(&self.client.get(path).await?.body).map_err(|error| unreadable(path, error))?;
+            match lease.label(GROUP) {
+                None => {
+                    tracing::warn!(lease = lease.name(), "a lease of the group has lost its label and gets it again");
+                    lease.set_label(GROUP, &self.group);
+                    self.client.put(path, body(&lease)).await.map(drop)
+                }
+                // Somebody has just made it.
+                Some(group) if group == self.group => Ok(()),
+                Some(group) => {
+                    tracing::warn!(lease = lease.name(), group, "a lease of this name is of another group");
+                    Ok(())
+                }
+            }
+        };
+        match tokio::time::timeout((self.renew_deadline / 4).max(LEAST_TIMEOUT), labelling).await {
+            Ok(Ok(())) | Err(_) => {}
+            Ok(Err(error)) => tracing::debug!(path, %error, "a lease was not labelled"),
+        }
     }
 
     /// A watch of the Leases from a version on.
@@ -169,4 +200,46 @@ enum Writing {
 fn body(lease: &Lease) -> Bytes {
     // A lease is made of strings, numbers and maps with string keys: there is nothing in it that has no JSON.
     Bytes::from(serde_json::to_vec(lease).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_machinery::election;
+
+    use super::*;
+    use crate::script::server;
+
+    /// A Lease that nobody sees for want of its label can be made by nobody: whoever tries labels it again.
+    ///
+    /// Contract: SH-02
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_lost_its_label_gets_it_again_and_one_of_another_group_is_left() {
+        const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/muster-blue-shard-000";
+        for (label, labels) in [(None, true), (Some("blue"), false), (Some("green"), false)] {
+            let (client, mut server) = server();
+            let config = Config {
+                election: election::Config::new("kube-system", "muster", "me".to_owned()),
+                group: "blue".to_owned(),
+                shards: 1,
+            };
+            let leases = Leases::new(client, &config);
+            let lease = Lease::new("kube-system", "muster-blue-shard-000");
+            let writing = tokio::spawn(async move { leases.write(&Step::Write(Request::Create(lease))).await.1 });
+            server.next().await.refuse(409, "AlreadyExists", "it is there");
+            let reading = server.next().await;
+            assert_eq!((reading.method.as_str(), reading.path.as_str()), ("GET", LEASE));
+            let mut there = Lease::new("kube-system", "muster-blue-shard-000");
+            label.into_iter().for_each(|label| there.set_label(GROUP, label));
+            reading.answer(200, serde_json::to_string(&there).unwrap());
+            if labels {
+                let labelling = server.next().await;
+                assert_eq!((labelling.method.as_str(), labelling.path.as_str()), ("PUT", LEASE));
+                let written: Lease = serde_json::from_slice(&labelling.body).unwrap();
+                assert_eq!(written.label(GROUP), Some("blue"));
+                labelling.answer(200, "{}");
+            }
+            assert_eq!(writing.await.unwrap(), None);
+            assert!(server.try_next().await.is_none(), "{label:?}");
+        }
+    }
 }
