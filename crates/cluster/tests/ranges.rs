@@ -259,12 +259,12 @@ async fn a_shard_that_comes_costs_a_list_of_it_and_one_that_goes_nothing() {
     let mut shards: Vec<_> = ranges[..3].iter().map(|range| scene.run(*range)).collect();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let asked = scene.front.asked();
-    // For each of two kinds: where to begin, one watch, and for each shard a list of the namespaces, and of each within.
+    // For each of two kinds: where to begin, one watch, and for each shard its version, the namespaces, and each within.
     let mut within = 0;
     for range in &ranges[..3] {
         within += scene.namespaces_within(*range).await;
     }
-    assert_eq!(asked.len(), 2 * (1 + 1 + 3 + within), "{asked:#?}");
+    assert_eq!(asked.len(), 2 * (1 + 1 + 2 * 3 + within), "{asked:#?}");
     let sharded = asked.iter().filter(|path| path.contains("shardSelector=")).count();
     assert_eq!(sharded, 2 * (1 + 1), "{asked:#?}");
 
@@ -273,7 +273,7 @@ async fn a_shard_that_comes_costs_a_list_of_it_and_one_that_goes_nothing() {
     let asked = scene.front.asked();
     let watches = asked.iter().filter(|path| path.contains("watch=true")).count();
     let own = scene.namespaces_within(ranges[3]).await;
-    assert_eq!((asked.len(), watches), (2 * (1 + 1 + own), 2), "{asked:#?}");
+    assert_eq!((asked.len(), watches), (2 * (1 + 2 + own), 2), "{asked:#?}");
     scene.check(&shards.iter().collect::<Vec<_>>(), "all four").await;
 
     shards.remove(0);
