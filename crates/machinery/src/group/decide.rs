@@ -50,7 +50,8 @@ impl Group {
         let members = self.view.members.values().filter(|seen| !seen.holder().is_empty() || seen.is_missing());
         let shards = self.view.shards.values().filter(|seen| seen.is_missing());
         let group = self.view.group.iter().filter(|seen| !self.is_ours() && !seen.holder().is_empty());
-        let ends = members.chain(shards).map(|seen| seen.runs_out(least));
+        let deleted = self.view.group.iter().filter(|seen| seen.is_missing() && self.view.was_held);
+        let ends = members.chain(shards).chain(deleted).map(|seen| seen.runs_out(least));
         ends.chain(group.map(|seen| seen.runs_out(std::time::Duration::ZERO))).filter(|end| *end > now).min()
     }
 

@@ -365,6 +365,7 @@ fn a_group_waits_for_a_single_leader_and_gives_the_lease_back_when_its_last_memb
     assert_eq!(player.look(1_000), []);
     player.shelf.member(ME, 10_000);
     assert_eq!(player.look(15_999), []);
+    assert_eq!(player.group.due(at(15_999)), Some(at(16_000)));
     assert_eq!(player.look(16_000), [Step::Weigh]);
     // One that was given back is free, and whoever never saw it held waits for nobody.
     let mut player = Player::new();

@@ -99,6 +99,12 @@ impl ClientError {
         self.api().is_some_and(|error| error.reason == "Conflict")
     }
 
+    /// 504 of a list as of a version that the server's cache has not reached in time.
+    #[must_use]
+    pub fn is_too_new(&self) -> bool {
+        self.api().is_some_and(|error| error.has_cause("ResourceVersionTooLarge"))
+    }
+
     /// 409 AlreadyExists.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use muster_controllers::plan::{Failure, Resource, Written};
+use muster_controllers::plan::{Failure, Refusal, Resource, Written};
 use muster_objects::meta::ObjectKey;
 use tokio::{
     sync::Notify,
@@ -70,7 +70,7 @@ impl<W: Writer> Writer for Flights<W> {
         Box::pin(async move {
             let mut flight = Flight::begin(&self.state);
             let written = self.writer.write(write).await;
-            flight.answered = !written.as_ref().is_err_and(Failure::is_uncertain);
+            flight.answered = !written.as_ref().is_err_and(may_have_happened);
             written
         })
     }
@@ -78,6 +78,12 @@ impl<W: Writer> Writer for Flights<W> {
     fn read<'a>(&'a self, resource: &'a Resource, key: &'a ObjectKey) -> BoxFuture<'a, Result<Bytes, Failure>> {
         self.writer.read(resource, key)
     }
+}
+
+/// Whether a write that failed may be carried out all the same: nobody answered, or somebody who need not know, as a proxy, or a
+/// server whose storage did not answer in time. A webhook is asked before anything is stored.
+fn may_have_happened(failure: &Failure) -> bool {
+    failure.is_uncertain() || failure.code >= 500 && failure.refusal() != Refusal::Webhook
 }
 
 impl Flight {
@@ -133,8 +139,8 @@ mod tests {
             tokio::spawn(async move { flights.landed(DOUBT).await })
         };
         tokio::time::sleep(Duration::from_secs(20)).await;
-        one.answer(500, "{}");
-        assert_eq!(first.await.unwrap(), Err(500));
+        one.answer(409, "{}");
+        assert_eq!(first.await.unwrap(), Err(409));
         tokio::time::sleep(Duration::from_secs(20)).await;
         assert!(!landed.is_finished(), "however long it takes");
         second.abort();
@@ -148,7 +154,16 @@ mod tests {
     /// Contract: SH-02
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_leaves_open_what_happened_is_none() {
-        for (code, waits) in [(409, 0), (500, 0), (502, 15), (504, 15)] {
+        const WEBHOOK: &str = "failed calling webhook \"w\": timeout";
+        let cases = [
+            (409, "", 0),
+            (403, "", 0),
+            (500, "etcdserver: request timed out", 15),
+            (500, WEBHOOK, 0),
+            (503, "", 15),
+            (504, "", 15),
+        ];
+        for (code, message, waits) in cases {
             let (client, mut server) = server();
             let flights = Arc::new(Flights::new(client));
             let writing = Arc::clone(&flights);
@@ -156,7 +171,7 @@ mod tests {
                 let body = Bytes::from_static(b"{}");
                 writing.write(Write::Create { resource: &Resource::PODS, namespace: "ns", body: &body }).await.map(drop)
             });
-            server.next().await.answer(code, "{}");
+            server.next().await.refuse(code, "", message);
             assert!(writing.await.unwrap().is_err());
             let begun = Instant::now();
             flights.landed(Duration::from_secs(15)).await;

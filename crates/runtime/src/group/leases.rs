@@ -117,7 +117,15 @@ impl Leases {
         let (path, deletes) = (self.path(name), matches!(writing, Writing::Delete(_)));
         let sending = async {
             match writing {
-                Writing::Create(body) => self.client.post(&self.collection, body).await,
+                Writing::Create(body) => {
+                    let created = self.client.post(&self.collection, body).await;
+                    // It was not listed, and is there: a label is missing, or it is another group's. The group's own is read by
+                    // its name, and can be a single leader's.
+                    if name != self.name && created.as_ref().is_err_and(ClientError::is_already_exists) {
+                        self.adopt(&path).await;
+                    }
+                    created
+                }
                 Writing::Replace(body) => self.client.put(&path, body).await,
                 Writing::Delete(options) => self.client.delete(&path, Some(options)).await,
             }
@@ -135,10 +143,6 @@ impl Leases {
             Ok(Err(error)) if deletes && error.is_not_found() => Some(Answer::NotFound),
             Ok(Err(error)) => {
                 tracing::debug!(lease = name, %error, "a lease of the group was not written");
-                // It was not listed, and is there: a label is missing, or it is another group's.
-                if error.is_already_exists() {
-                    self.adopt(&path).await;
-                }
                 None
             }
             Err(_) => {
@@ -168,9 +172,8 @@ impl Leases {
                 }
             }
         };
-        match tokio::time::timeout((self.renew_deadline / 4).max(LEAST_TIMEOUT), labelling).await {
-            Ok(Ok(())) | Err(_) => {}
-            Ok(Err(error)) => tracing::debug!(path, %error, "a lease was not labelled"),
+        if let Err(error) = labelling.await {
+            tracing::debug!(path, %error, "a lease was not labelled");
         }
     }
 

@@ -81,13 +81,19 @@ async fn counts(client: &Client) -> Result<BTreeMap<u64, u64>, ClientError> {
     let first = page(client, PODS, "limit=1").await?;
     // As of a version that the server's cache has reached: it does not look for a newer one for each list.
     let one = format!("limit=1&resourceVersion={}&resourceVersionMatch=NotOlderThan", first.metadata.resource_version);
-    if first.all().is_none_or(|all| names.len() as u64 > all / PAGE * LISTS_A_PAGE) {
+    let is_dated = !first.metadata.resource_version.is_empty();
+    if !is_dated || first.all().is_none_or(|all| names.len() as u64 > all / PAGE * LISTS_A_PAGE) {
         each(client, PODS, |pod| add(&pod.namespace.unwrap_or_default(), 1)).await?;
         return Ok(counts);
     }
     for name in &names {
         let pods = format!("{NAMESPACES}/{name}/pods");
-        match page(client, &pods, &one).await?.all() {
+        let page = match page(client, &pods, &one).await {
+            // The server's cache is behind: its storage is asked.
+            Err(error) if error.is_too_new() => page(client, &pods, "limit=1").await?,
+            page => page?,
+        };
+        match page.all() {
             Some(count) => add(name, count),
             None => each(client, &pods, |_| add(name, 1)).await?,
         }
@@ -185,6 +191,19 @@ mod tests {
         let all = (NAMESPACES, SHOP);
         let weights = weighed(&[all, (ONE_POD, MANY), (OF_SHOP, MANY), (OF_EMPTY, NONE)]).await;
         assert_eq!(weights, counted(&[("shop", 501), ("empty", 1)]));
+        // A server whose cache is behind answers by its storage.
+        let (client, mut server) = server();
+        let weighing = tokio::spawn(weigh(client));
+        for answer in [SHOP, MANY] {
+            server.next().await.answer(200, answer);
+        }
+        let behind = r#"{"kind":"Status","code":504,"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"#;
+        server.next().await.answer(504, behind);
+        let again = server.next().await;
+        assert_eq!(again.path, "/api/v1/namespaces/shop/pods?limit=1");
+        again.answer(200, MANY);
+        server.next().await.answer(200, NONE);
+        assert_eq!(weighing.await.unwrap(), counted(&[("shop", 501), ("empty", 1)]));
         // One that says it of all, and of a namespace not.
         const UNSAID: &str = r#"{"metadata":{"continue":"c"},"items":[{"metadata":{"name":"a"}}]}"#;
         const THREE: &str = r#"{"metadata":{},"items":[{"metadata":{}},{"metadata":{}},{"metadata":{}}]}"#;

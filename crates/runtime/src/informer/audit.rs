@@ -149,7 +149,7 @@ impl<T: Cached> Auditor<T> {
     async fn list_into(
         &self,
         resource: &WatchedResource,
-        not_older: Option<ResourceVersion>,
+        mut not_older: Option<ResourceVersion>,
         digest: &mut Digest,
         begun: impl Fn(ResourceVersion),
     ) -> Result<ResourceVersion, Failure> {
@@ -160,7 +160,13 @@ impl<T: Cached> Auditor<T> {
                 Some(version) => resource.list_not_older(PAGE, version),
                 None => resource.list(PAGE, token.as_deref()),
             };
-            let answer = self.client.get_in(&path, Form::MetadataList, Encoding::Protobuf).await?;
+            let answer = match self.client.get_in(&path, Form::MetadataList, Encoding::Protobuf).await {
+                Err(error) if error.is_too_new() && not_older.is_some() => {
+                    not_older = None;
+                    continue;
+                }
+                answer => answer?,
+            };
             let encoding = answer.encoding();
             let page = match encoding {
                 Encoding::Json => ListPage::decode(&answer.body)?,

@@ -248,6 +248,36 @@ async fn where_the_server_does_not_shard_each_namespace_has_a_version_of_its_own
     scene.nobody_asks().await;
 }
 
+/// A server's cache that is behind answers nothing of a version that it has not reached, and its storage answers a list without
+/// one. A page that follows has the version of the first in its token, and may not ask for another.
+///
+/// Contract: SH-04
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_is_behind_is_passed_by() {
+    let mut scene = Scene::new();
+    let near = namespace(lower());
+    let running = scene.run(lower(), Duration::from_secs(60));
+    let _watch = scene.begun(false).await;
+    let pods = format!("namespaces/{near}/pods?limit=500");
+    let (cached, second) = (format!("namespaces/{near}{NOT_OLDER}"), format!("{pods}&continue=next"));
+    let too_new = json!({"kind": "Status", "status": "Failure", "code": 504, "reason": "Timeout", "message": "too large",
+        "details": {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}});
+    // The filling of the cache, and its audit.
+    for audits in [false, true] {
+        scene.next(PRESENT).await.answer(200, list(false, 20, &[]));
+        let namespaces = json!({"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": near}}]});
+        scene.next(NAMESPACES).await.answer(200, namespaces.to_string());
+        scene.next(&cached).await.answer(504, too_new.to_string());
+        let mut page: Value = serde_json::from_str(&list(false, 21, &[pod(&near, "a", 5)])).unwrap();
+        page["metadata"]["continue"] = json!("next");
+        scene.next(&pods).await.answer(200, page.to_string());
+        scene.next(&second).await.answer(200, list(false, 21, &[pod(&near, "b", 6)]));
+        settle().await;
+        assert_eq!(running.told(), if audits { vec![] } else { vec!["added a@5", "added b@6"] });
+    }
+    scene.next(PRESENT).await;
+}
+
 /// Contract: SH-04
 #[tokio::test(start_paused = true)]
 async fn who_may_not_list_namespaces_lists_everything_and_keeps_what_is_within() {

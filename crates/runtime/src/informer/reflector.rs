@@ -363,7 +363,7 @@ impl<T: Object> Reflector<T> {
     pub(super) async fn list_into(
         &mut self,
         resource: &WatchedResource,
-        not_older: Option<ResourceVersion>,
+        mut not_older: Option<ResourceVersion>,
         objects: &mut Vec<Arc<T>>,
     ) -> Result<ResourceVersion, Ended> {
         let form = if resource.metadata_only { Form::MetadataList } else { Form::Full };
@@ -382,6 +382,11 @@ impl<T: Object> Reflector<T> {
                     objects.truncate(before);
                     token = None;
                     limit = 0;
+                    continue;
+                }
+                // The server's cache is behind: its storage is asked.
+                Err(error) if error.is_too_new() && not_older.is_some() => {
+                    not_older = None;
                     continue;
                 }
                 Err(error) => return Err(Ended::Refused(error)),
