@@ -8,7 +8,7 @@
 //!
 //! An audit that fails has no effect: the next resync brings another.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration};
 
 use muster_machinery::Cached;
 use muster_objects::{
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use super::{
     Store, WatchedResource,
     audit_state::{AuditState, Digest, Finding},
-    ranged::{Parts, parts},
+    ranged::{Parts, namespaces, parts},
     reflector::{Ended, PAGE},
     shared_watch::SharedWatch,
     versions::Versions,
@@ -120,7 +120,17 @@ impl<T: Cached> Auditor<T> {
     /// Reads the server's side page by page, without holding it.
     async fn list(&self) -> Result<Listed, Failure> {
         let parts = match (self.resource.range, &self.shared) {
-            (Some(_), Some(shared)) => parts(&self.client, &self.resource, shared.state.shards()).await?,
+            (Some(_), Some(shared)) => {
+                // One that goes before the others are listed had something at the version as of which they are compared.
+                let before = namespaces(&self.client, &self.resource).await.unwrap_or_default();
+                match parts(&self.client, &self.resource, shared.state.shards()).await? {
+                    Parts::Namespaces(names, version) => {
+                        let names: BTreeSet<String> = before.into_iter().chain(names).collect();
+                        Parts::Namespaces(names.into_iter().collect(), version)
+                    }
+                    one => one,
+                }
+            }
             _ => Parts::One(self.resource.clone()),
         };
         let as_of = |versions| self.audit_state.send_modify(|audit_state| audit_state.compare_as_of(versions));

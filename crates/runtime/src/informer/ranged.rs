@@ -191,7 +191,7 @@ async fn present(client: &Client, resource: &WatchedResource) -> Result<Resource
 }
 
 /// The names of the namespaces within the range.
-async fn namespaces(client: &Client, resource: &WatchedResource) -> Result<Vec<String>, Ended> {
+pub(super) async fn namespaces(client: &Client, resource: &WatchedResource) -> Result<Vec<String>, Ended> {
     let namespaces = WatchedResource::new("", "v1", "namespaces");
     let mut names = Vec::new();
     let mut token: Option<String> = None;
