@@ -17,14 +17,14 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Either, Map};
 use http::header::USER_AGENT;
-use http::{HeaderMap, Request, Response, Uri};
+use http::{HeaderMap, Request, Response};
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt as _, Either as EitherBody, Full, Limited};
 use hyper::body::Incoming;
 use muster_apiserver::http::body::Body;
 use muster_apiserver::http::{LARGEST_BODY, Service as Server};
 use muster_runtime::client::{BoxError, ResponseBody};
-use muster_simulation::faults::{Faults, Faulty, Requester, Target};
+use muster_simulation::faults::{Faults, Faulty, Requester, Target, is_watch};
 use tower::{Service, ServiceExt as _};
 
 /// A server behind faults that can change.
@@ -82,11 +82,6 @@ impl Service<Request<Incoming>> for Front {
             Ok(answer.map(|body| EitherBody::Left(Unstruck { body, begun: None })))
         }))
     }
-}
-
-/// Whether the answer lasts.
-fn is_watch(uri: &Uri) -> bool {
-    uri.query().is_some_and(|query| query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1")))
 }
 
 /// A body that no fault strikes. That of a watch ends where faults begin, as a connection that breaks: whoever watches again is

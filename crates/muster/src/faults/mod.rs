@@ -30,6 +30,7 @@ pub(crate) use self::resource::Resource;
 pub(crate) use self::stage::{HoldTime, Seen, Stage};
 pub(crate) use self::watches::{Watched, Watches};
 use crate::cli::Output;
+use crate::simulate::say;
 use door::{Cut, Hold};
 use live::SeenFaults;
 
@@ -213,22 +214,19 @@ pub(crate) async fn run(command: &FaultsCommand) -> Result<()> {
     };
     let answer = ask(&of.kubeconfig, path, body).await?;
     match of.output {
-        Output::Json => println!("{answer}"),
-        Output::Text => print!("{}", command.told(&answer)?),
+        Output::Json => say(&format!("{answer}\n")),
+        Output::Text => say(&command.told(&answer)?),
     }
-    Ok(())
 }
 
 fn print_presets(name: Option<&str>) -> Result<()> {
     let Some(name) = name else {
-        print!("{}", presets::listed());
-        return Ok(());
+        return say(&presets::listed().to_string());
     };
     let Some(preset) = presets::ALL.iter().find(|preset| preset.name == name) else {
         bail!("found {name:?}, expected one of\n{}", presets::listed());
     };
-    print!("# {}\n{}", preset.about, preset.yaml);
-    Ok(())
+    say(&format!("# {}\n{}", preset.about, preset.yaml))
 }
 
 async fn ask(kubeconfig: &Path, path: &str, body: Option<Value>) -> Result<Value> {

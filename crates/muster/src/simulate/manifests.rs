@@ -183,6 +183,14 @@ pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
         if let Some(refused) = refused {
             bail!("Deployment {name:?} cannot be rolled: the server refuses: {refused}");
         }
+        if taken == 0 {
+            bail!("Deployment {name:?}: the time was over before a history was played");
+        }
+        if found.is_empty() {
+            bail!(
+                "Deployment {name:?}: no history came to the --rollout: its template is so already, or it was gone before"
+            );
+        }
         histories += taken;
         findings.histories = findings.histories.max(taken);
         findings.deployments.push(rolled(arguments, name, &found)?);

@@ -18,11 +18,11 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use muster_cluster::{DelayRange, parse_duration};
@@ -31,6 +31,7 @@ use muster_simulation::faults::LONGEST;
 use muster_simulation::laws::Law;
 use muster_simulation::weather::{self, Weather};
 use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
 
 use self::manifests::Rollout;
 use self::report::{Found, Name, Report};
@@ -237,20 +238,54 @@ pub(crate) fn run(arguments: &Simulate) -> ExitCode {
         eprintln!("error: --seed: found {}, expected one that so many cases can count on from", arguments.seed);
         return ExitCode::from(2);
     }
+    listen();
     let outcome = match &arguments.replay {
         Some(file) => replay(arguments, file),
         None if arguments.small_worlds => small::run(arguments),
         None if !arguments.manifests.is_empty() => manifests::roll(arguments),
         None => simulate(arguments),
     };
+    let signal = interrupted();
+    if signal.is_some() {
+        eprintln!("interrupted: this is what was played until then");
+    }
     match outcome {
-        Ok(true) => ExitCode::SUCCESS,
+        Ok(true) => signal.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(128 + signal)),
         Ok(false) => ExitCode::from(1),
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::from(2)
         }
     }
+}
+
+/// The signal that asked for the end.
+static INTERRUPTED: AtomicU8 = AtomicU8::new(0);
+
+fn interrupted() -> Option<u8> {
+    Some(INTERRUPTED.load(Ordering::Relaxed)).filter(|signal| *signal > 0)
+}
+
+/// Has SIGINT and SIGTERM end the work with what was played until then, and a second one end it at once.
+fn listen() {
+    std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        // Without it a signal ends the process, as if nobody listened.
+        let Ok(runtime) = runtime else { return };
+        runtime.block_on(async {
+            let Ok(mut terminated) = signal(SignalKind::terminate()) else { return };
+            loop {
+                let signal = tokio::select! {
+                    interrupted = tokio::signal::ctrl_c() => if interrupted.is_ok() { 2 } else { return },
+                    _ = terminated.recv() => 15,
+                };
+                if INTERRUPTED.swap(signal, Ordering::Relaxed) > 0 {
+                    std::process::exit((128 + signal).into());
+                }
+                eprintln!("ending with what was played; once more to end at once");
+            }
+        });
+    });
 }
 
 /// A case, and what it is called.
@@ -332,7 +367,7 @@ fn all<T: Send>(
             let work = move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= count || ends.is_some_and(|ends| Instant::now() >= ends) {
+                    if number >= count || interrupted().is_some() || ends.is_some_and(|ends| Instant::now() >= ends) {
                         return;
                     }
                     let done = catch_unwind(AssertUnwindSafe(|| work(number)));
@@ -423,6 +458,11 @@ fn print(output: Output, result: &(impl Serialize + fmt::Display)) -> Result<()>
         Output::Json => serde_json::to_string(result)? + "\n",
         Output::Text => result.to_string(),
     };
+    say(&text)
+}
+
+/// Text on standard output. Whoever reads it may be gone.
+pub(crate) fn say(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -449,6 +489,9 @@ fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
         let played = play_alone(&case)?;
         Ok((case, played))
     })?;
+    if let Some(refused) = &played.refused {
+        bail!("{}: create: the server refuses: {refused}", file.display());
+    }
     let mut report = Report::of(case.seed);
     report.add(&Found::of(case.seed, Name { profile: "file", weather: "of the file" }, &played));
     if !arguments.shrink {

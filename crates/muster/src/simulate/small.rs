@@ -4,7 +4,7 @@ use anyhow::Result;
 use muster_simulation::small::{Enumerated, World, enumerate};
 use serde::Serialize;
 
-use super::{Progress, Simulate};
+use super::{Progress, Simulate, say};
 use crate::cli::Output;
 
 /// What one world comes to.
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &Simulate) -> Result<bool> {
     let (mut rows, mut holds) = (Vec::new(), true);
     let is_text = matches!(arguments.output, Output::Text);
     if is_text {
-        println!("{:<55}{:>12}{:>13}{:>9}  BROKEN", "WORLD", "STATES", "TRANSITIONS", "DEEPEST");
+        say(&format!("{:<55}{:>12}{:>13}{:>9}  BROKEN\n", "WORLD", "STATES", "TRANSITIONS", "DEEPEST"))?;
     }
     for world in World::all(usize::try_from(arguments.stale).unwrap_or(usize::MAX)) {
         let named = world.to_string();
@@ -38,12 +38,12 @@ pub(super) fn run(arguments: &Simulate) -> Result<bool> {
         holds &= found.broken.is_none();
         let row = Row::of(named, found);
         if is_text {
-            row.print();
+            say(&row.told())?;
         }
         rows.push(row);
     }
     if !is_text {
-        println!("{}", serde_json::to_string(&rows)?);
+        say(&(serde_json::to_string(&rows)? + "\n"))?;
     }
     Ok(holds)
 }
@@ -55,16 +55,14 @@ impl Row {
         Self { world, states, transitions, deepest, all: is_all, broken, story }
     }
 
-    fn print(&self) {
+    fn told(&self) -> String {
         let Self { world, states, transitions, deepest, all, broken, story } = self;
         let said = match broken {
             Some(broken) => broken,
             None if *all => "none",
             None => "none, but there are more states",
         };
-        println!("{world:<55}{states:>12}{transitions:>13}{deepest:>9}  {said}");
-        if let Some(story) = story {
-            println!("\n{story}");
-        }
+        let story = story.as_ref().map(|story| format!("\n{story}\n")).unwrap_or_default();
+        format!("{world:<55}{states:>12}{transitions:>13}{deepest:>9}  {said}\n{story}")
     }
 }

@@ -129,6 +129,9 @@ pub enum CaseError {
     Fault(usize, String),
 }
 
+/// Nothing stands still for longer, so that a history comes to its end.
+const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
+
 impl Case {
     /// Reads one.
     ///
@@ -151,6 +154,25 @@ impl Case {
         Ok(case)
     }
 
+    /// How many managers are started at the most.
+    fn most_managers(&self) -> u64 {
+        let Some(managers) = &self.managers else { return 0 };
+        let (mut wanted, mut started) = (managers.count, u64::from(managers.count));
+        let mut operations: Vec<&Operation> = self.operations.iter().collect();
+        operations.sort_by_key(|operation| operation.at);
+        for operation in operations {
+            match operation.act {
+                Act::KillManager(_) | Act::StopManager(_) => started += 1,
+                Act::Managers(count) => {
+                    started += u64::from(count.saturating_sub(wanted));
+                    wanted = count;
+                }
+                _ => {}
+            }
+        }
+        started
+    }
+
     fn check_sizes(&self) -> Result<(), CaseError> {
         let within = |field, found: u64, most: u64, expected| match found {
             found if (1..=most).contains(&found) => Ok(()),
@@ -160,6 +182,24 @@ impl Case {
         if let Some(managers) = &self.managers {
             within("managers.count", managers.count.into(), 64, "1 to 64")?;
             within("managers.shards", managers.shards.unwrap_or(1).into(), 1_024, "1 to 1024")?;
+        }
+        within("managers", self.most_managers().max(1), 64, "at most 64, with those that come in the place of others")?;
+        for operation in &self.operations {
+            if let Act::Nodes(count) = operation.act {
+                within("nodes", count.into(), 10_000, "1 to 10000")?;
+            }
+        }
+        let clocks_apart = self.managers.as_ref().map_or(Duration::ZERO, |managers| managers.clocks_apart);
+        let pauses = self.operations.iter().map(|operation| operation.act.ends(Duration::ZERO)).max();
+        for (field, found) in [
+            ("managers.clocksApart", clocks_apart),
+            ("for", pauses.unwrap_or_default()),
+            ("podStartup", self.pod_startup.end),
+            ("podShutdown", self.pod_shutdown),
+        ] {
+            if found > LONGEST_PAUSE {
+                return Err(CaseError::Range { field, found: text::written(found), expected: "at most a day" });
+            }
         }
         if let Some(resync) = self.resync.filter(|resync| !(Duration::from_secs(1)..=LONGEST).contains(resync)) {
             let (found, expected) = (text::written(resync), "1s to a year");

@@ -26,7 +26,7 @@ pub struct Operation {
 
 /// What is done. A number that picks one of several counts on from the first again where there are fewer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "camelCase")]
+#[serde(rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Act {
     /// An object is created. The first Deployment is what the case is about.
     Create(Value),

@@ -43,7 +43,7 @@ use tower::Service;
 pub use draw::Draw;
 use memory::Memory;
 pub use rule::{Fault, LONGEST, Refusal, Rule};
-pub use target::{Target, Verb};
+pub use target::{Target, Verb, is_watch};
 use wire::{End, Fate, PieceFate, carry};
 
 /// Of so many kinds of requests it is counted how many there were.

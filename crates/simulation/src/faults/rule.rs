@@ -310,6 +310,9 @@ fn is_always(per_mille: &u32) -> bool {
     *per_mille == ALWAYS
 }
 
+/// A request lets fewer others go first.
+const MOST_TURNS: u64 = 10_000;
+
 impl Rule {
     /// A fault that strikes every request, always.
     #[must_use]
@@ -377,6 +380,9 @@ impl Rule {
         }
         if *nth == Some(0) {
             return Err("nth: found 0, expected a number from 1 on".to_owned());
+        }
+        if let Fault::Reorder(turns @ MOST_TURNS..) | Fault::Yield(turns @ MOST_TURNS..) = fault {
+            return Err(format!("fault: found {turns} turns, expected less than {MOST_TURNS}"));
         }
         let longest = [("fault", fault.range().map(|range| range.end)), ("from", Some(*from)), ("until", *until)];
         match longest.into_iter().find_map(|(field, found)| Some((field, found.filter(|found| *found > LONGEST)?))) {

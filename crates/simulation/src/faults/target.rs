@@ -70,8 +70,10 @@ impl Target {
     /// Parses a request's method and URI.
     #[must_use]
     pub fn of(method: &Method, uri: &Uri) -> Self {
-        let [resource, name, subresource] = place(uri.path()).map(ToOwned::to_owned);
-        let namespace = namespace(uri.path()).to_owned();
+        let watched = watched(uri.path());
+        let path = watched.as_deref().unwrap_or(uri.path());
+        let [resource, name, subresource] = place(path).map(ToOwned::to_owned);
+        let namespace = namespace(path).to_owned();
         let verb = match *method {
             Method::POST => Verb::Create,
             Method::PUT => Verb::Update,
@@ -133,9 +135,22 @@ struct Names {
     generate_name: Option<String>,
 }
 
-/// Whether a GET is a watch.
-pub(crate) fn is_watch(uri: &Uri) -> bool {
-    parameter(uri, "watch").is_some_and(|value| matches!(value, "true" | "1"))
+/// Whether a GET is a watch, as API servers understand it: by the parameter, of any value that is not false, or by the old paths
+/// of watches.
+#[must_use]
+pub fn is_watch(uri: &Uri) -> bool {
+    let says = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        name == "watch" && value != "0" && !value.eq_ignore_ascii_case("false")
+    };
+    watched(uri.path()).is_some() || uri.query().is_some_and(|query| query.split('&').any(says))
+}
+
+/// What is watched by an old path of a watch, such as `/api/v1/watch/pods`.
+fn watched(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let at = if parts.first() == Some(&"api") { 2 } else { 3 };
+    (parts.get(at) == Some(&"watch")).then(|| format!("/{}/{}", parts[..at].join("/"), parts[at + 1..].join("/")))
 }
 
 /// A parameter of the query, without decoding.
@@ -193,6 +208,13 @@ mod tests {
         };
         for (method, uri, verb, place) in [
             (Method::GET, "/api/v1/pods?watch=true&resourceVersion=4", Verb::Watch, ["pods", "", ""]),
+            (Method::GET, "/api/v1/pods?resourceVersion=4&watch=True", Verb::Watch, ["pods", "", ""]),
+            (Method::GET, "/api/v1/pods?watch", Verb::Watch, ["pods", "", ""]),
+            (Method::GET, "/api/v1/pods?watch=False", Verb::List, ["pods", "", ""]),
+            (Method::GET, "/api/v1/pods?watch=0", Verb::List, ["pods", "", ""]),
+            (Method::GET, "/api/v1/watch/namespaces/n/pods", Verb::Watch, ["pods", "", ""]),
+            (Method::GET, "/apis/apps/v1/watch/deployments", Verb::Watch, ["deployments", "", ""]),
+            (Method::GET, "/api/v1/namespaces/watch/pods", Verb::List, ["pods", "", ""]),
             (Method::GET, "/api/v1/pods?limit=500", Verb::List, ["pods", "", ""]),
             (Method::GET, "/api/v1/namespaces/default/pods/a", Verb::Get, ["pods", "a", ""]),
             (Method::POST, "/api/v1/namespaces/default/pods", Verb::Create, ["pods", "", ""]),
