@@ -88,9 +88,8 @@ pub(crate) const STEPS: [Step; 8] = [
         title: "Scale down, by rank",
         text: [
             "Of 15 pods 10 are too many, and a fixed order says which go.",
-            "First those without a node, then those that do not run, those not ready, ready for less than minReadySeconds, of \
-             lower deletion cost, with more of their like on the node, ready for less long, with more restarts, younger; of \
-             those alike the smaller uid.",
+            "First those without a node, not running, not ready or not yet available; then those of lower deletion cost, with \
+             more of their like on the node, ready for less long, with more restarts, younger.",
             "On the ReplicaSet's own page each pod is a cell: look at one, and it tells its place and the rule that put it there.",
         ],
         file: "crates/controllers/src/replicaset/ranking.rs",
