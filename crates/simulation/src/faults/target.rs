@@ -1,6 +1,8 @@
 //! The verb and the object of a request, from its method and path.
 
 use http::{Method, Uri};
+use muster_apiserver::http::path::{self, ResourcePath};
+use muster_apiserver::registry::options::Query;
 use muster_objects::protobuf::{Envelope, Fields, Malformed};
 use serde::{Deserialize, Serialize};
 
@@ -70,10 +72,8 @@ impl Target {
     /// Parses a request's method and URI.
     #[must_use]
     pub fn of(method: &Method, uri: &Uri) -> Self {
-        let watched = watched(uri.path());
-        let path = watched.as_deref().unwrap_or(uri.path());
-        let [resource, name, subresource] = place(path).map(ToOwned::to_owned);
-        let namespace = namespace(path).to_owned();
+        let [resource, name, subresource] = place(uri.path()).map(ToOwned::to_owned);
+        let namespace = below(uri.path()).and_then(|path| path.namespace).unwrap_or_default().to_owned();
         let verb = match *method {
             Method::POST => Verb::Create,
             Method::PUT => Verb::Update,
@@ -135,22 +135,11 @@ struct Names {
     generate_name: Option<String>,
 }
 
-/// Whether a GET is a watch, as API servers understand it: by the parameter, of any value that is not false, or by the old paths
-/// of watches.
+/// Whether a GET is a watch, as the server understands it.
 #[must_use]
 pub fn is_watch(uri: &Uri) -> bool {
-    let says = |pair: &str| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        name == "watch" && value != "0" && !value.eq_ignore_ascii_case("false")
-    };
-    watched(uri.path()).is_some() || uri.query().is_some_and(|query| query.split('&').any(says))
-}
-
-/// What is watched by an old path of a watch, such as `/api/v1/watch/pods`.
-fn watched(path: &str) -> Option<String> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let at = if parts.first() == Some(&"api") { 2 } else { 3 };
-    (parts.get(at) == Some(&"watch")).then(|| format!("/{}/{}", parts[..at].join("/"), parts[at + 1..].join("/")))
+    below(uri.path()).is_some_and(|path| path.watch)
+        || uri.query().is_some_and(|query| Query::parse(query).flag("watch") == Some(true))
 }
 
 /// A parameter of the query, without decoding.
@@ -159,37 +148,19 @@ pub(super) fn parameter<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
     pairs.filter(|(key, value)| *key == name && !value.is_empty()).map(|(_, value)| value).next()
 }
 
-/// The namespace of a namespaced resource; empty for others.
-fn namespace(path: &str) -> &str {
-    let mut parts = path.split('/').filter(|part| !part.is_empty());
-    let at = match parts.next() {
-        Some("api") => 1,
-        Some("apis") => 2,
-        _ => return "",
-    };
-    match (parts.nth(at), parts.next(), parts.next()) {
-        (Some("namespaces"), Some(namespace), Some(resource)) if !matches!(resource, "status" | "finalize") => {
-            namespace
-        }
-        _ => "",
+/// A path below a group and version.
+fn below(path: &str) -> Option<ResourcePath<'_>> {
+    match path::parse(path) {
+        path::Target::Resource(_, _, path) => Some(path),
+        _ => None,
     }
 }
 
-/// The resource, the name and the subresource, each empty if there is none. After `/api/v1/` or
-/// `/apis/<group>/<version>/` comes `namespaces/<namespace>/<resource>...` for a namespaced resource, and
-/// `<resource>...` for others.
+/// The resource, the name and the subresource, each empty if there is none.
 pub(crate) fn place(path: &str) -> [&str; 3] {
     let path = path.split('?').next().unwrap_or_default();
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let (["api", _, rest @ ..] | ["apis", _, _, rest @ ..]) = parts.as_slice() else { return [""; 3] };
-    match rest {
-        ["namespaces", name, part @ ("status" | "finalize")] => ["namespaces", name, part],
-        ["namespaces", name] => ["namespaces", name, ""],
-        ["namespaces", _, resource, rest @ ..] | [resource, rest @ ..] => {
-            [resource, rest.first().copied().unwrap_or_default(), rest.get(1).copied().unwrap_or_default()]
-        }
-        [] => [""; 3],
-    }
+    below(path)
+        .map_or([""; 3], |path| [path.resource, path.name.unwrap_or_default(), path.subresource.unwrap_or_default()])
 }
 
 #[cfg(test)]
