@@ -1,10 +1,12 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use muster_apiserver::webhook::hosts::ServiceHost;
@@ -451,6 +453,15 @@ pub(crate) enum Output {
     Text,
     /// For programs: JSON
     Json,
+}
+
+/// Text on standard output. Whoever reads it may be gone.
+pub(crate) fn say(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output"),
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use muster_runtime::client::{Client, Options as ClientOptions, configuration};
 use muster_tree::Value;
 use serde::Deserialize;
 
+use crate::cli::say;
 use crate::data;
 
 const EXAMPLES: &str = "\
@@ -78,11 +79,7 @@ pub(crate) async fn run(arguments: &Export) -> Result<()> {
     let text = export(&client, (!arguments.all_namespaces).then_some(&*arguments.namespace)).await?;
     match &arguments.output {
         Some(file) => write(file, &text).with_context(|| format!("{}", file.display())),
-        None => match io::stdout().write_all(text.as_bytes()) {
-            // Whoever reads has had enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => Ok(written?),
-        },
+        None => say(&text),
     }
 }
 

@@ -29,8 +29,7 @@ use serde_json::{Value, json};
 pub(crate) use self::resource::Resource;
 pub(crate) use self::stage::{HoldTime, Seen, Stage};
 pub(crate) use self::watches::{Watched, Watches};
-use crate::cli::Output;
-use crate::simulate::say;
+use crate::cli::{Output, say};
 use door::{Cut, Hold};
 use live::SeenFaults;
 

@@ -1,11 +1,10 @@
 //! `muster shadow report`: what an agreement log comes to.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
 use muster_inspect::shadow::record::Difference;
 use muster_inspect::shadow::totals::Counts;
@@ -13,7 +12,7 @@ use muster_objects::Timestamp;
 use serde_json::{Value, json};
 
 use super::read::Found;
-use crate::cli::Output;
+use crate::cli::{Output, say};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,12 +62,7 @@ fn report(arguments: &Report) -> Result<bool> {
         Output::Text => text(&found),
         Output::Json => format!("{:#}\n", as_json(&found)),
     };
-    let printed = io::stdout().write_all(told.as_bytes());
-    match printed {
-        // Whoever read it had enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        other => other.context("standard output")?,
-    }
+    say(&told)?;
     Ok(found.unexplained.is_empty())
 }
 

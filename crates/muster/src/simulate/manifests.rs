@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::report::Name;
-use super::{Drawn, Simulate, play_all, writable, write};
+use super::{Drawn, Simulate, interrupted, play_all, writable, write};
 use crate::{manifest, usage};
 
 /// What would be counted among the pods of the Deployment, or has no place.
@@ -182,6 +182,9 @@ pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
         })?;
         if let Some(refused) = refused {
             bail!("Deployment {name:?} cannot be rolled: the server refuses: {refused}");
+        }
+        if taken == 0 && interrupted().is_some() && !findings.deployments.is_empty() {
+            break;
         }
         if taken == 0 {
             bail!("Deployment {name:?}: the time was over before a history was played");

@@ -35,7 +35,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::manifests::Rollout;
 use self::report::{Found, Name, Report};
-use crate::cli::Output;
+use crate::cli::{Output, say};
 use crate::usage;
 
 const EXAMPLES: &str = "\
@@ -238,12 +238,13 @@ pub(crate) fn run(arguments: &Simulate) -> ExitCode {
         eprintln!("error: --seed: found {}, expected one that so many cases can count on from", arguments.seed);
         return ExitCode::from(2);
     }
-    listen();
     let outcome = match &arguments.replay {
         Some(file) => replay(arguments, file),
         None if arguments.small_worlds => small::run(arguments),
-        None if !arguments.manifests.is_empty() => manifests::roll(arguments),
-        None => simulate(arguments),
+        None => {
+            listen();
+            if arguments.manifests.is_empty() { simulate(arguments) } else { manifests::roll(arguments) }
+        }
     };
     let signal = interrupted();
     if signal.is_some() {
@@ -333,7 +334,8 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
     let mut laws = BTreeSet::new();
     for (_, seed, file, case, broken) in &broken {
         report.broke(*seed, file, broken);
-        if let Some(law) = broken.first().map(|broken| broken.law).filter(|law| arguments.shrink && laws.insert(*law)) {
+        let shrinks = arguments.shrink && interrupted().is_none();
+        if let Some(law) = broken.first().map(|broken| broken.law).filter(|law| shrinks && laws.insert(*law)) {
             let (smaller, told) = shrunk(case, law)?;
             let file = file.with_extension("").with_file_name(format!("{}-shrunk.yaml", stem_of(file)));
             unwritten = write(&file, &smaller.written()).err().or(unwritten.take());
@@ -459,15 +461,6 @@ fn print(output: Output, result: &(impl Serialize + fmt::Display)) -> Result<()>
         Output::Text => result.to_string(),
     };
     say(&text)
-}
-
-/// Text on standard output. Whoever reads it may be gone.
-pub(crate) fn say(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("standard output"),
-    }
 }
 
 /// Whether files can be written into this folder, which is made: before the hours that what is written there may take.

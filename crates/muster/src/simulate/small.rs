@@ -4,8 +4,8 @@ use anyhow::Result;
 use muster_simulation::small::{Enumerated, World, enumerate};
 use serde::Serialize;
 
-use super::{Progress, Simulate, say};
-use crate::cli::Output;
+use super::{Progress, Simulate};
+use crate::cli::{Output, say};
 
 /// What one world comes to.
 #[derive(Serialize)]
