@@ -102,7 +102,7 @@ impl ClientError {
     /// 504 of a list as of a version that the server's cache has not reached in time.
     #[must_use]
     pub fn is_too_new(&self) -> bool {
-        self.api().is_some_and(|error| error.has_cause("ResourceVersionTooLarge"))
+        self.api().is_some_and(ApiError::is_too_new)
     }
 
     /// 409 AlreadyExists.
@@ -229,6 +229,12 @@ impl ApiError {
     #[must_use]
     pub fn has_cause(&self, reason: &str) -> bool {
         self.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == reason)
+    }
+
+    /// A version was asked for that the server, or its cache, has not reached.
+    #[must_use]
+    pub fn is_too_new(&self) -> bool {
+        self.has_cause("ResourceVersionTooLarge")
     }
 
     /// A create refused because its namespace is going away (RS-12).

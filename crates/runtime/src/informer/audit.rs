@@ -25,6 +25,7 @@ use super::{
     audit_state::{AuditState, Digest, Finding},
     ranged::{Parts, namespaces, parts},
     reflector::{Ended, PAGE},
+    resource::Page,
     shared_watch::SharedWatch,
     versions::Versions,
 };
@@ -159,20 +160,17 @@ impl<T: Cached> Auditor<T> {
     async fn list_into(
         &self,
         resource: &WatchedResource,
-        mut not_older: Option<ResourceVersion>,
+        not_older: Option<ResourceVersion>,
         digest: &mut Digest,
         begun: impl Fn(ResourceVersion),
     ) -> Result<ResourceVersion, Failure> {
         let mut first: Option<ResourceVersion> = None;
-        let mut token: Option<String> = None;
+        let mut next = Page::first(not_older);
         loop {
-            let path = match not_older.filter(|_| token.is_none()) {
-                Some(version) => resource.list_not_older(PAGE, version),
-                None => resource.list(PAGE, token.as_deref()),
-            };
+            let path = resource.list(PAGE, &next);
             let answer = match self.client.get_in(&path, Form::MetadataList, Encoding::Protobuf).await {
-                Err(error) if error.is_too_new() && not_older.is_some() => {
-                    not_older = None;
+                Err(error) if next.is_behind(&error) => {
+                    next = Page::First;
                     continue;
                 }
                 answer => answer?,
@@ -196,9 +194,9 @@ impl<T: Cached> Auditor<T> {
                     digest.add(&uid, resource_version);
                 }
             }
-            token = page.continue_token;
-            if token.is_none() {
-                return Ok(version);
+            match page.continue_token {
+                Some(token) => next = Page::After(token),
+                None => return Ok(version),
             }
             tokio::time::sleep(BETWEEN_PAGES).await;
         }

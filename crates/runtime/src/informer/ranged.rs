@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::{
     WatchedResource,
     reflector::{self, BATCH, Delta, Ended, PAGE, Reflector, Target},
+    resource::Page,
     shared_watch::SharedWatch,
     subscription::{Item, Line},
     versions::Versions,
@@ -31,8 +32,8 @@ use crate::client::{Client, ClientError, Encoding, Form};
 pub(super) enum Parts {
     /// One list.
     One(WatchedResource),
-    /// A list for each of these namespaces, as of this version of the resource or later: they are all of the range in which
-    /// there was something at it.
+    /// A list for each of these namespaces, as of this version of the resource or later. What is in others of the range is newer,
+    /// or was there when they were listed no more.
     Namespaces(Vec<String>, ResourceVersion),
 }
 
@@ -186,7 +187,7 @@ pub(super) async fn parts(client: &Client, resource: &WatchedResource, shards: b
 /// The present version of a resource, from a list of one object.
 async fn present(client: &Client, resource: &WatchedResource) -> Result<ResourceVersion, Ended> {
     let all = WatchedResource { range: None, ..resource.clone() };
-    let answer = client.get_in(&all.list(1, None), Form::MetadataList, Encoding::Json).await?;
+    let answer = client.get_in(&all.list(1, &Page::First), Form::MetadataList, Encoding::Json).await?;
     Ok(ListPage::decode(&answer.body)?.resource_version)
 }
 
@@ -194,9 +195,9 @@ async fn present(client: &Client, resource: &WatchedResource) -> Result<Resource
 pub(super) async fn namespaces(client: &Client, resource: &WatchedResource) -> Result<Vec<String>, Ended> {
     let namespaces = WatchedResource::new("", "v1", "namespaces");
     let mut names = Vec::new();
-    let mut token: Option<String> = None;
+    let mut next = Page::First;
     loop {
-        let path = namespaces.list(PAGE, token.as_deref());
+        let path = namespaces.list(PAGE, &next);
         let answer = client.get_in(&path, Form::MetadataList, Encoding::Json).await?;
         let page = ListPage::decode(&answer.body)?;
         for item in &page.items {
@@ -205,9 +206,9 @@ pub(super) async fn namespaces(client: &Client, resource: &WatchedResource) -> R
                 names.push(name);
             }
         }
-        token = page.continue_token;
-        if token.is_none() {
-            return Ok(names);
+        match page.continue_token {
+            Some(token) => next = Page::After(token),
+            None => return Ok(names),
         }
     }
 }

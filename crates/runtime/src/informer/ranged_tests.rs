@@ -70,7 +70,7 @@ fn asks(asked: &Asked) -> String {
     for (name, range) in [("lower", lower()), ("upper", upper()), ("all", HashRange::ALL)] {
         let mut query = WatchedResource::pods();
         query.range = Some(range);
-        let list = query.list(1, None);
+        let list = query.list(1, &Page::First);
         let selector = list.split_once("shardSelector=").unwrap().1.to_owned();
         path = path.replace(&selector, name);
     }

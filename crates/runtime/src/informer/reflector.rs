@@ -23,7 +23,7 @@ use muster_objects::{
 use rand::{Rng, rngs::SmallRng};
 use tokio::{sync::watch, time::Instant};
 
-use super::{WatchedResource, backoff::Backoff, shared_watch::SharedWatch, subscription::Over};
+use super::{WatchedResource, backoff::Backoff, resource::Page, shared_watch::SharedWatch, subscription::Over};
 use crate::client::{ApiError, BoxError, Client, ClientError, Encoding, Form, Frames, Received};
 
 /// Objects in one page of a list.
@@ -363,30 +363,26 @@ impl<T: Object> Reflector<T> {
     pub(super) async fn list_into(
         &mut self,
         resource: &WatchedResource,
-        mut not_older: Option<ResourceVersion>,
+        not_older: Option<ResourceVersion>,
         objects: &mut Vec<Arc<T>>,
     ) -> Result<ResourceVersion, Ended> {
         let form = if resource.metadata_only { Form::MetadataList } else { Form::Full };
         let before = objects.len();
-        let mut token: Option<String> = None;
+        let mut next = Page::first(not_older);
         let mut limit = PAGE;
         loop {
-            let path = match not_older.filter(|_| token.is_none()) {
-                Some(version) => resource.list_not_older(limit, version),
-                None => resource.list(limit, token.as_deref()),
-            };
+            let path = resource.list(limit, &next);
             let page = match self.client.get_in(&path, form, self.encoding()).await {
                 Ok(page) => page,
-                Err(error) if error.is_expired() && token.is_some() && limit > 0 => {
+                Err(error) if error.is_expired() && matches!(next, Page::After(_)) && limit > 0 => {
                     // The pages have grown too old in the reading: all at once, then, and once only.
                     objects.truncate(before);
-                    token = None;
+                    next = Page::First;
                     limit = 0;
                     continue;
                 }
-                // The server's cache is behind: its storage is asked.
-                Err(error) if error.is_too_new() && not_older.is_some() => {
-                    not_older = None;
+                Err(error) if next.is_behind(&error) => {
+                    next = Page::First;
                     continue;
                 }
                 Err(error) => return Err(Ended::Refused(error)),
@@ -406,7 +402,7 @@ impl<T: Object> Reflector<T> {
                 }
             }
             match page.continue_token {
-                Some(next) => token = Some(next),
+                Some(token) => next = Page::After(token),
                 None => return Ok(page.resource_version),
             }
         }
@@ -570,9 +566,7 @@ pub(super) fn reported(encoding: Encoding, status: &[u8]) -> Ended {
 /// Whether only a new list helps: the version is too old, or newer than any that the server knows (it
 /// was restored from a backup).
 pub(super) fn cannot_resume(error: &ApiError) -> bool {
-    error.code == 410
-        || matches!(error.reason.as_str(), "Expired" | "Gone")
-        || error.has_cause("ResourceVersionTooLarge")
+    error.code == 410 || matches!(error.reason.as_str(), "Expired" | "Gone") || error.is_too_new()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
+use crate::client::ClientError;
 use muster_objects::{HashRange, ResourceVersion};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -28,6 +29,30 @@ pub struct WatchedResource {
     pub range: Option<HashRange>,
     /// Ask for `PartialObjectMetadata` instead of whole objects.
     pub metadata_only: bool,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Page {
+    /// The first one, of what there is now.
+    First,
+    /// The first one as of this version or later: a server answers it by its cache, and does not ask its storage first how far
+    /// that has come.
+    NotOlderThan(ResourceVersion),
+    /// The one that the page before has this token for.
+    After(String),
+}
+
+impl Page {
+    /// The first page, of what there is now where no version is said.
+    pub(super) fn first(not_older: Option<ResourceVersion>) -> Self {
+        not_older.map_or(Self::First, Self::NotOlderThan)
+    }
+
+    /// Whether the same is to be asked for without a version: the server's cache is behind, and its storage is not.
+    pub(super) fn is_behind(&self, error: &ClientError) -> bool {
+        matches!(self, Self::NotOlderThan(_)) && error.is_too_new()
+    }
 }
 
 impl WatchedResource {
@@ -116,20 +141,18 @@ impl WatchedResource {
     }
 
     /// The path and query of one page of a consistent list, of the range where the server shards.
-    pub(super) fn list(&self, limit: u32, continued: Option<&str>) -> String {
+    pub(super) fn list(&self, limit: u32, page: &Page) -> String {
         let mut path = self.collection(self.namespace.as_deref());
         let _ = write!(path, "?limit={limit}");
         self.select(&mut path, self.range.as_slice());
-        if let Some(token) = continued {
-            let _ = write!(path, "&continue={}", utf8_percent_encode(token, QUERY));
-        }
+        let _ = match page {
+            Page::First => Ok(()),
+            Page::NotOlderThan(version) => {
+                write!(path, "&resourceVersion={version}&resourceVersionMatch=NotOlderThan")
+            }
+            Page::After(token) => write!(path, "&continue={}", utf8_percent_encode(token, QUERY)),
+        };
         path
-    }
-
-    /// The path and query of the first page of a list as of a version or later: a server answers it by its cache, and does not
-    /// ask its storage first how far that has come.
-    pub(super) fn list_not_older(&self, limit: u32, version: ResourceVersion) -> String {
-        format!("{}&resourceVersion={version}&resourceVersionMatch=NotOlderThan", self.list(limit, None))
     }
 
     /// The path and query of a watch: from a version on, or from a consistent streaming list.
@@ -174,8 +197,8 @@ mod tests {
     fn the_first_read_asks_for_what_is_consistent() {
         let pods = WatchedResource::pods();
         // No resourceVersion: the server must not answer from an older cache.
-        assert_eq!(pods.list(500, None), "/api/v1/pods?limit=500");
-        assert_eq!(pods.list(500, Some("a/b=")), "/api/v1/pods?limit=500&continue=a%2Fb%3D");
+        assert_eq!(pods.list(500, &Page::First), "/api/v1/pods?limit=500");
+        assert_eq!(pods.list(500, &Page::After("a/b=".to_owned())), "/api/v1/pods?limit=500&continue=a%2Fb%3D");
         assert_eq!(
             pods.watch(None, 301),
             "/api/v1/pods?watch=true&allowWatchBookmarks=true&timeoutSeconds=301\

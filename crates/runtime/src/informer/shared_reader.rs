@@ -15,6 +15,7 @@ use super::{
     WatchedResource,
     backoff::Backoff,
     reflector::{self, Ended, GRACE, SHORT, WATCH_SECONDS, cannot_resume, watch_form},
+    resource::Page,
     shared_watch::Shared,
     subscription::Item,
 };
@@ -143,7 +144,7 @@ impl Reader {
     }
 
     async fn first_page(&self, resource: &WatchedResource) -> Result<(ResourceVersion, bool), Ended> {
-        let answer = self.client.get_in(&resource.list(1, None), Form::Full, self.encoding).await?;
+        let answer = self.client.get_in(&resource.list(1, &Page::First), Form::Full, self.encoding).await?;
         let page = match answer.encoding() {
             Encoding::Json => ListPage::decode(&answer.body)?,
             Encoding::Protobuf => ListPage::decode_protobuf(&answer.body)?,
