@@ -571,3 +571,24 @@ impl Counts {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::server;
+
+    /// Who may not list Leases never works for a shard: a rolling update must not take it for one that does.
+    ///
+    /// Contract: SH-05
+    #[tokio::test(start_paused = true)]
+    async fn a_member_is_not_ready_before_it_has_seen_the_groups_leases() {
+        let election = muster_machinery::election::Config::new("kube-system", "muster", "me".to_owned());
+        let config = Config { election, group: "blue".to_owned(), shards: 2 };
+        let (client, _server) = server();
+        let member = Member::new(&client, client.clone(), config, Options::default()).unwrap();
+        let (seat, clock) = (member.seat(), client.clock());
+        assert_eq!(seat.unsynced(), Some(1));
+        seat.group().listed(Vec::new(), None, (clock.moment(), clock.now()), clock.moment());
+        assert_eq!(seat.unsynced(), Some(0));
+    }
+}
