@@ -3,7 +3,7 @@
 //! The order is that of the least harm: pods that do not run yet first, then those that are not ready, those that are not
 //! available yet, those with a low deletion cost, those with more related pods on their node, and those that turned ready
 //! or were created recently. Upstream has no rule for pods that are ready for less than `minReadySeconds`, and deletes
-//! available ones in their place where a deletion cost or more pods on the node say so (B-29).
+//! available ones in their place where a deletion cost, more pods on the node or the uid says so (B-29).
 //!
 //! Each pod has one key ([`Rank`]), and the smallest keys are deleted. A key is a function of one pod and of what is the
 //! same for all pods of an owner ([`Circumstances`]), so the order is total by construction, and the same for everyone
