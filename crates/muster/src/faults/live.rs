@@ -28,6 +28,8 @@ pub(crate) struct LiveFaults(Arc<Shared>);
 struct Shared {
     server: ApiServer,
     faults: Faults,
+    /// Of their chance.
+    seed: u64,
     /// Whether its objects are kept on a disk.
     on_disk: bool,
     state: Mutex<State>,
@@ -51,6 +53,12 @@ struct State {
 pub(crate) struct SeenFaults {
     /// What is taken up: times are counted from the start of the server.
     pub(crate) plan: Plan,
+    /// What their chance comes from: `muster up --seed`, or what was drawn in its place.
+    #[serde(default)]
+    pub(crate) seed: u64,
+    /// How many requests and pieces of watches each of its faults was about, whether it struck them or not.
+    #[serde(default)]
+    pub(crate) met: Vec<u64>,
     /// How many requests and pieces of watches were struck.
     pub(crate) strikes: u64,
     /// Whether the server is away.
@@ -62,7 +70,7 @@ impl LiveFaults {
     pub(crate) fn new(server: &ApiServer, seed: u64, on_disk: bool) -> Self {
         let faults = Faults::seeded(seed);
         faults.keep(KEPT);
-        Self(Arc::new(Shared { server: server.clone(), faults, on_disk, state: Mutex::default() }))
+        Self(Arc::new(Shared { server: server.clone(), faults, seed, on_disk, state: Mutex::default() }))
     }
 
     /// For who stands in front of the server.
@@ -149,7 +157,7 @@ impl LiveFaults {
         tracing::info!(?deed, "happened by a plan of faults");
     }
 
-    /// Takes all faults away. What has struck is still told.
+    /// Takes all faults away: what was late comes at once, and what hangs ends as by a connection that breaks. What has struck is still told.
     pub(crate) fn clear(&self) {
         let mut state = self.lock();
         state.tasks.drain(..).for_each(|task| task.abort());
@@ -158,6 +166,7 @@ impl LiveFaults {
         state.cleared += 1;
         self.0.faults.tell_time(None);
         self.0.faults.end();
+        self.0.faults.release();
     }
 
     /// What there is now.
@@ -165,7 +174,8 @@ impl LiveFaults {
         let state = self.lock();
         let faults = &self.0.faults;
         let plan = Plan { faults: faults.rules(), operations: state.steps.clone(), clock: state.clock };
-        SeenFaults { plan, strikes: faults.strikes(), away: faults.is_away() }
+        let met = faults.met().iter().map(|met| met.times).collect();
+        SeenFaults { plan, seed: self.0.seed, met, strikes: faults.strikes(), away: faults.is_away() }
     }
 
     /// The last strikes, the oldest first.

@@ -278,13 +278,16 @@ impl FaultsCommand {
 
 /// What faults there are, as in a file.
 fn told_of_faults(seen: &SeenFaults) -> Result<String> {
-    let SeenFaults { plan, strikes, away } = seen;
+    let SeenFaults { plan, seed, met, strikes, away } = seen;
     let away = if *away { "; the server is away" } else { "" };
     if *plan == plan::Plan::default() {
         return Ok(format!("no faults; {strikes} strikes so far{away}\n"));
     }
     let plan = serde_saphyr::to_string(plan)?;
-    Ok(format!("# {strikes} strikes so far{away}; times are counted from the start of the server\n{plan}"))
+    let idle = met.iter().enumerate().filter(|(_, met)| **met == 0);
+    let idle: String = idle.map(|(nth, _)| format!("# no request so far that faults[{nth}] is about\n")).collect();
+    let times = "times are counted from the start of the server";
+    Ok(format!("# {strikes} strikes so far{away}; seed {seed}; {times}\n{idle}{plan}"))
 }
 
 /// Two small tables, and the faults.

@@ -95,6 +95,9 @@ impl Plan {
 
     fn read(yaml: &str) -> Result<Self> {
         let plan: Self = serde_saphyr::from_str(yaml)?;
+        if plan == Self::default() {
+            bail!("found nothing, expected faults, operations or clock");
+        }
         plan.check()?;
         Ok(plan)
     }

@@ -154,7 +154,7 @@ async fn the_door_says_what_it_expects() {
         ("GET", "", "", 200, r#""plan":{"faults":[{"fault":"reset"}]}"#),
         ("GET", "strikes", "", 200, r#"{"strikes":[]}"#),
         ("POST", "strikes", "", 405, "only GET"),
-        ("POST", "clear", "", 200, r#"{"away":false,"plan":{},"strikes":0}"#),
+        ("POST", "clear", "", 200, r#"{"away":false,"met":[],"plan":{},"seed":1,"strikes":0}"#),
         ("POST", "heal", "", 404, r#"\"heal\" is no fault: there are hold, cut, kill-leader, add"#),
     ] {
         let asked = Asked {

@@ -37,9 +37,10 @@ use muster_runtime::client::{BoxError, ResponseBody};
 use muster_runtime::clock::Clock;
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tower::Service;
 
+use answer::Broken;
 pub use draw::Draw;
 use memory::Memory;
 pub use rule::{Fault, LONGEST, Refusal, Rule};
@@ -56,6 +57,8 @@ pub struct Faults {
     outages: watch::Sender<Outage>,
     /// Whether something can strike.
     active: watch::Sender<bool>,
+    /// How often all that waits was let go.
+    released: watch::Sender<u64>,
 }
 
 struct State {
@@ -109,8 +112,16 @@ impl State {
 struct Active {
     rule: Rule,
     seed: u64,
-    /// How many requests, or pieces of watches, it was about.
-    met: u64,
+    met: Met,
+}
+
+/// What a rule has met so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Met {
+    /// How many requests, or pieces of watches, it was about, whatever its time and its chance.
+    pub times: u64,
+    /// How many of them it struck.
+    pub struck: u64,
 }
 
 impl Active {
@@ -125,13 +136,48 @@ impl Active {
         if !self.rule.is_about(who, target) {
             return None;
         }
-        self.met += 1;
-        if !self.rule.applies(target, self.met, at) || piece.is_some_and(|piece| !self.rule.fault.is_about(piece)) {
+        self.met.times += 1;
+        if !self.rule.applies(target, self.met.times, at) || piece.is_some_and(|piece| !self.rule.fault.is_about(piece))
+        {
             return None;
         }
         let mut draw = Draw::seeded(self.seed ^ key ^ nth.rotate_left(32));
         let length = piece.map_or(0, <[u8]>::len);
-        draw.strikes(self.rule.per_mille).then(|| self.rule.fault.drawn(&mut draw, length))
+        let strikes = draw.strikes(self.rule.per_mille);
+        self.met.struck += u64::from(strikes);
+        strikes.then(|| self.rule.fault.drawn(&mut draw, length))
+    }
+}
+
+/// That all that waits is let go, after some moment.
+#[derive(Debug, Clone)]
+struct Release {
+    released: watch::Receiver<u64>,
+    before: u64,
+}
+
+impl Release {
+    /// Whether it has been.
+    fn is_over(&self) -> bool {
+        *self.released.borrow() > self.before
+    }
+
+    /// Waits for it.
+    async fn come(&mut self) {
+        let before = self.before;
+        if self.released.wait_for(|times| *times > before).await.is_err() {
+            // Nobody is left who could.
+            std::future::pending().await
+        }
+    }
+
+    /// Waits until then, unless it comes before.
+    async fn or_until(&mut self, due: Instant) {
+        tokio::select! {
+            biased;
+            () = sleep_until(due) => {}
+            () = self.come() => {}
+        }
     }
 }
 
@@ -204,14 +250,15 @@ impl Faults {
             hears: None,
         };
         let outages = watch::Sender::new(Outage::default());
-        Self { state: Arc::new(Mutex::new(state)), outages, active: watch::Sender::new(false) }
+        let (active, released) = (watch::Sender::new(false), watch::Sender::new(0));
+        Self { state: Arc::new(Mutex::new(state)), outages, active, released }
     }
 
     /// Adds a rule.
     pub fn add(&self, rule: Rule) {
         let mut state = self.lock();
         let seed = state.seed ^ rule.digest();
-        state.rules.push(Active { rule, seed, met: 0 });
+        state.rules.push(Active { rule, seed, met: Met::default() });
         self.note(&state);
     }
 
@@ -224,6 +271,12 @@ impl Faults {
     #[must_use]
     pub fn rules(&self) -> Vec<Rule> {
         self.lock().rules.iter().map(|active| active.rule.clone()).collect()
+    }
+
+    /// What each of them has met, in the same order.
+    #[must_use]
+    pub fn met(&self) -> Vec<Met> {
+        self.lock().rules.iter().map(|active| active.met).collect()
     }
 
     /// Whether nothing can strike: there is no rule, the server is there, and answers say no time. Costs one look.
@@ -256,6 +309,19 @@ impl Faults {
             self.outages.send_replace(Outage { away: false });
         }
         self.note(&state);
+    }
+
+    /// Lets go what struck requests and watches still have to wait for: what was late comes at once, and what would never come
+    /// ends as by a connection that breaks.
+    pub fn release(&self) {
+        self.released.send_modify(|times| *times += 1);
+    }
+
+    /// What waits from now on waits for this.
+    fn release_to_come(&self) -> Release {
+        let released = self.released.subscribe();
+        let before = *released.borrow();
+        Release { released, before }
     }
 
     /// The server goes down: connections break, new ones are refused.
@@ -458,7 +524,11 @@ where
         let request = Request::from_parts(head, Full::new(body));
         let fate = faults.fate(who, &target);
         if matches!(fate.end, Some(End::Lost)) {
-            return Box::pin(std::future::pending());
+            let mut release = faults.release_to_come();
+            return Box::pin(async move {
+                release.come().await;
+                Err(Broken::Reset.into())
+            });
         }
         let carried = tokio::spawn(carry(server.clone(), request, Arc::clone(who), target, fate, faults.clone()));
         Box::pin(async move { carried.await.unwrap_or_else(|ended| Err(ended.into())) })

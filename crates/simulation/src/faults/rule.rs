@@ -384,6 +384,9 @@ impl Rule {
         if let Fault::Reorder(turns @ MOST_TURNS..) | Fault::Yield(turns @ MOST_TURNS..) = fault {
             return Err(format!("fault: found {turns} turns, expected less than {MOST_TURNS}"));
         }
+        if let Some(until) = until.filter(|until| until <= from) {
+            return Err(format!("until: found {until:?}, expected later than from, which is {from:?}"));
+        }
         let longest = [("fault", fault.range().map(|range| range.end)), ("from", Some(*from)), ("until", *until)];
         match longest.into_iter().find_map(|(field, found)| Some((field, found.filter(|found| *found > LONGEST)?))) {
             Some((field, found)) => Err(format!("{field}: found {found:?}, expected at most a year")),

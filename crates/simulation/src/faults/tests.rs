@@ -191,6 +191,55 @@ async fn a_watch_lags_in_order_or_stalls() {
     assert!(tokio::time::timeout(SECOND * 600, watch.next()).await.is_err());
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_waits_can_be_let_go() {
+    let scene = scene();
+    let of = |fault, resource| Rule::always(fault).resources(&[resource]);
+    scene.faults.add(of(Fault::Lost, "configmaps").verbs(&[Verb::Create]).within(SECOND..SECOND * 2));
+    scene.faults.add(of(Fault::Lag(SECOND * 600..SECOND * 601), "configmaps").within(SECOND * 2..SECOND * 9));
+    scene.faults.add(of(Fault::Slow(SECOND * 20..SECOND * 21), "configmaps").verbs(&[Verb::List]));
+    scene.faults.add(of(Fault::Stall, "secrets"));
+    let start = Instant::now();
+    let mut lags = scene.client.watch(WATCH, Form::Full).await.unwrap();
+    let mut stalls = scene
+        .client
+        .watch(
+            "/api/v1/secrets?watch=true&sendInitialEvents=true&allowWatchBookmarks=true\
+        &resourceVersionMatch=NotOlderThan",
+            Form::Full,
+        )
+        .await
+        .unwrap();
+    let faults = scene.faults.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(SECOND * 9).await;
+        faults.end();
+        faults.release();
+    });
+    tokio::time::sleep(SECOND).await;
+    let lost = async {
+        let answer = scene.create("lost").await;
+        (is_perhaps(&answer), start.elapsed())
+    };
+    let late = async {
+        tokio::time::sleep(SECOND * 2).await;
+        scene.create("late").await.unwrap();
+        let event = lags.next().await.unwrap().is_ok();
+        let came = start.elapsed();
+        // Nor do those that follow wait behind it.
+        scene.create("next").await.unwrap();
+        (event, came, lags.next().await.unwrap().is_ok(), start.elapsed())
+    };
+    let stalled = async { (stalls.next().await.unwrap().is_err(), start.elapsed()) };
+    let slow = async {
+        let names = scene.names("").await;
+        (names.len(), start.elapsed())
+    };
+    let at = SECOND * 9;
+    let (lost, late, stalled, slow) = tokio::join!(lost, late, stalled, slow);
+    assert_eq!((lost, late, stalled, slow), ((true, at), (true, at, true, at), (true, at), (0, at)));
+}
+
 /// Events are told apart although the server sends them at once.
 #[tokio::test(start_paused = true)]
 async fn one_event_of_a_watch_is_lost_and_one_comes_twice() {

@@ -12,15 +12,15 @@ use muster_runtime::client::{BoxError, ResponseBody};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::yield_now;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
-use super::Faults;
 use super::answer::{self, Broken};
 use super::bookmark;
 use super::event::Events;
 use super::rule::{Fault, Refusal};
 use super::target::{Target, Verb};
+use super::{Faults, Release};
 
 /// What will happen to one request.
 #[derive(Debug, Default)]
@@ -122,8 +122,9 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    let mut release = faults.release_to_come();
     if fate.before > Duration::ZERO {
-        sleep(fate.before).await;
+        release.or_until(Instant::now() + fate.before).await;
     }
     for _ in 0..fate.turns {
         yield_now().await;
@@ -134,8 +135,7 @@ where
         return Err(Broken::Refused.into());
     }
     match fate.end {
-        Some(End::Lost) => return std::future::pending().await,
-        Some(End::Reset) => return Err(Broken::Reset.into()),
+        Some(End::Lost | End::Reset) => return Err(Broken::Reset.into()),
         Some(End::Refused(refusal)) => return Ok(answer::refusal(refusal, &target)),
         Some(End::AnswerLost | End::ActedAndRefused(_)) | None => {}
     }
@@ -156,14 +156,14 @@ where
         if target.verb != Verb::Watch {
             faults.lose(&who, &target, head.status, &body.collect().await?.to_bytes());
         }
-        sleep(fate.after).await;
+        release.or_until(Instant::now() + fate.after).await;
         return match fate.end {
             Some(End::ActedAndRefused(refusal)) => Ok(answer::refusal(refusal, &target)),
             _ => Err(Broken::Reset.into()),
         };
     }
     if fate.after > Duration::ZERO {
-        sleep(fate.after).await;
+        release.or_until(Instant::now() + fate.after).await;
     }
     for _ in 0..fate.turns {
         yield_now().await;
@@ -185,7 +185,8 @@ where
     Ok(Response::from_parts(head, answer::whole(body)))
 }
 
-type Piece = (Instant, Result<Bytes, BoxError>);
+/// When a piece is passed on, or what lets it go before that.
+type Piece = (Instant, Release, Result<Bytes, BoxError>);
 
 /// The body of a watch as the client gets it: read from the server at once, and passed on at its time.
 fn deliver(
@@ -199,9 +200,9 @@ fn deliver(
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(read(body, who, target, behind, faults, outages, sender));
     let pieces = unfold(receiver, |mut receiver: mpsc::UnboundedReceiver<Piece>| async {
-        let (due, piece) = receiver.recv().await?;
+        let (due, mut release, piece) = receiver.recv().await?;
         if due > Instant::now() {
-            sleep_until(due).await;
+            release.or_until(due).await;
         }
         Some((piece.map(Frame::data), receiver))
     });
@@ -219,12 +220,13 @@ async fn read(
     out: mpsc::UnboundedSender<Piece>,
 ) {
     let (mut due, mut events) = (Instant::now(), Events::default());
+    let mut release = faults.release_to_come();
     loop {
         let frame = tokio::select! {
             biased;
             () = out.closed() => return,
             _ = outages.changed() => {
-                let _ = out.send((Instant::now(), Err(Broken::Reset.into())));
+                let _ = out.send((Instant::now(), release, Err(Broken::Reset.into())));
                 return;
             }
             frame = body.frame() => frame,
@@ -232,6 +234,9 @@ async fn read(
         let Some(Ok(piece)) = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default())) else {
             return;
         };
+        if release.is_over() {
+            (due, release) = (Instant::now(), faults.release_to_come());
+        }
         for piece in events.take(piece) {
             let fate = faults.piece(&who, &target, &piece);
             due = due.max(Instant::now() + behind + fate.lag);
@@ -241,19 +246,24 @@ async fn read(
             let piece = if fate.old { bookmark::older(&piece) } else { piece };
             if fate.stalls {
                 // The client gets no error.
-                return out.closed().await;
+                tokio::select! {
+                    biased;
+                    () = out.closed() => {}
+                    () = release.come() => drop(out.send((due, release, Err(Broken::Reset.into())))),
+                }
+                return;
             }
             // The reader may be gone; the next iteration notices.
             let Some((bytes, quietly)) = fate.cut else {
                 for _ in 0..1 + u8::from(fate.twice) {
-                    let _ = out.send((due, Ok(piece.clone())));
+                    let _ = out.send((due, release.clone(), Ok(piece.clone())));
                 }
                 continue;
             };
             let bytes = usize::try_from(bytes).map_or(piece.len(), |bytes| bytes.min(piece.len()));
-            let _ = out.send((due, Ok(piece.slice(..bytes))));
+            let _ = out.send((due, release.clone(), Ok(piece.slice(..bytes))));
             if !quietly {
-                let _ = out.send((due, Err(Broken::Reset.into())));
+                let _ = out.send((due, release, Err(Broken::Reset.into())));
             }
             return;
         }
