@@ -193,25 +193,27 @@ impl<'w> Crew<'w> {
     }
 
     /// SIGKILL.
-    pub(super) fn kill(&mut self, which: u64) {
-        let Some(at) = self.pick(which) else { return };
+    pub(super) fn kill(&mut self, which: u64) -> Option<()> {
+        let at = self.pick(which)?;
         let Process { name, candidate, .. } = self.running.remove(at);
         candidate.kill();
         self.note_gone(name);
         self.note_away(name, Duration::ZERO);
         self.fill();
+        Some(())
     }
 
     /// SIGTERM. It goes once it has ended.
-    pub(super) fn stop(&mut self, which: u64) {
-        let Some(at) = self.pick(which) else { return };
+    pub(super) fn stop(&mut self, which: u64) -> Option<()> {
+        let at = self.pick(which)?;
         self.running[at].candidate.stop();
         self.note_away(self.running[at].name, Duration::ZERO);
+        Some(())
     }
 
     /// SIGSTOP, and SIGCONT later.
-    pub(super) fn freeze(&mut self, Pause { manager, lasts }: &Pause) {
-        let Some(at) = self.pick(*manager) else { return };
+    pub(super) fn freeze(&mut self, Pause { manager, lasts }: &Pause) -> Option<()> {
+        let at = self.pick(*manager)?;
         let process = &mut self.running[at];
         process.candidate.freeze();
         // Who is frozen twice is thawed once.
@@ -223,11 +225,12 @@ impl<'w> Crew<'w> {
         } else {
             self.note_away(name, *lasts);
         }
+        Some(())
     }
 
     /// Its requests break before they arrive.
-    pub(super) fn cut_off(&mut self, Pause { manager, lasts }: &Pause, faults: &Faults) {
-        let Some(at) = self.pick(*manager) else { return };
+    pub(super) fn cut_off(&mut self, Pause { manager, lasts }: &Pause, faults: &Faults) -> Option<()> {
+        let at = self.pick(*manager)?;
         let name = self.running[at].name;
         let now = faults.elapsed();
         faults.add(Rule::always(Fault::Reset).of(name).within(now..now.saturating_add(*lasts)));
@@ -236,6 +239,7 @@ impl<'w> Crew<'w> {
         }
         // The holder of a Lease gives it up, and ends; others go on to ask for it.
         self.note_away(name, (*lasts).max(GIVES_UP));
+        Some(())
     }
 
     /// There are so many from now on.

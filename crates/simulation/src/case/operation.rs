@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::crew::Crew;
-use crate::api::{Api, DEPLOYMENTS, NODES, PODS, SETS, is_being_deleted, name, number, owner};
+use crate::api::{Answered, Api, DEPLOYMENTS, NODES, PODS, SETS, is_being_deleted, name, number, owner};
 use crate::faults::Faults;
 use crate::laws::{Done, Watcher};
 use crate::text;
@@ -209,85 +209,115 @@ pub(super) struct Scene<'w> {
     pub(super) done: Done,
 }
 
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Undone {
+    /// The server has no such kind.
+    #[error("no kind {0} is served")]
+    NoKind(String),
+    /// The server refused it, with this message.
+    #[error("{0}")]
+    Refused(String),
+    /// There was nothing that it could be done to.
+    #[error("there is {0}")]
+    Absent(&'static str),
+}
+
 impl Scene<'_> {
-    /// Does it. What the server refuses, or has no object for, is left undone.
-    pub(super) async fn act(&mut self, act: &Act) {
+    /// Does it.
+    ///
+    /// # Errors
+    /// What the server refuses, or has no object for, is left undone.
+    pub(super) async fn act(&mut self, act: &Act) -> Result<(), Undone> {
         let api = Api::of(self.world);
         self.done.times += u64::from(act.is_incident());
         match act {
             Act::Create(object) => {
-                let refused = match self.world.collection_of(object) {
-                    None => Some(format!("no kind {} of {} is served", object["kind"], object["apiVersion"])),
-                    Some(path) => {
-                        let (status, said) = api.post(&path, object).await;
-                        (status != 201).then(|| said.as_str().unwrap_or_default().to_owned())
-                    }
+                let made = match self.world.collection_of(object) {
+                    None => Err(Undone::NoKind(format!("{} of {}", object["kind"], object["apiVersion"]))),
+                    Some(path) => taken(&api.post(&path, object).await),
                 };
-                self.refused = self.refused.take().or(refused);
+                if let Err(refused) = &made {
+                    self.refused.get_or_insert_with(|| refused.to_string());
+                }
+                return made;
             }
-            Act::Patch(target) => drop(api.merge(&target.path(), &target.merge).await),
+            Act::Patch(target) => return taken(&api.merge(&target.path(), &target.merge).await),
             Act::Scale { deployment, replicas } => {
                 let scale = json!({"spec": {"replicas": replicas}});
-                api.merge(&format!("{DEPLOYMENTS}/{deployment}/scale"), &scale).await;
+                return taken(&api.merge(&format!("{DEPLOYMENTS}/{deployment}/scale"), &scale).await);
             }
             Act::DeletePod(which) => {
-                if let Some(pod) = some_pod(api, *which).await {
-                    api.delete(&path_of(&pod), None).await;
-                }
+                let pod = some_pod(api, *which).await?;
+                return taken(&api.delete(&path_of(&pod), None).await);
             }
             Act::FailPod { pod, fate } => {
-                patch_pod(api, *pod, &json!({"metadata": {"annotations": {"muster.dev/fate": fate}}})).await;
+                let fated = json!({"metadata": {"annotations": {"muster.dev/fate": fate}}});
+                return patch_pod(api, *pod, &fated).await;
             }
-            Act::PatchPod { pod, merge } => patch_pod(api, *pod, merge).await,
-            Act::ReplaceSet(which) => replace_set(api, *which).await,
+            Act::PatchPod { pod, merge } => return patch_pod(api, *pod, merge).await,
+            Act::ReplaceSet(which) => return replace_set(api, *which).await,
             Act::TaintNode(which) => {
                 let nodes = api.list(NODES).await;
-                if let Some(node) = nodes.get(1..).and_then(|others| pick(others, *which)) {
-                    let taint = json!([{"key": "broken", "effect": "NoExecute"}]);
-                    api.merge(&format!("{NODES}/{}", name(node)), &json!({"spec": {"taints": taint}})).await;
-                }
+                let node =
+                    nodes.get(1..).and_then(|others| pick(others, *which)).ok_or(Undone::Absent("one node only"))?;
+                let taint = json!([{"key": "broken", "effect": "NoExecute"}]);
+                let taints = json!({"spec": {"taints": taint}});
+                return taken(&api.merge(&format!("{NODES}/{}", name(node)), &taints).await);
             }
             Act::HealNodes => heal_nodes(api).await,
             Act::Nodes(count) => self.world.set_nodes(*count),
             Act::Compact => self.world.storage().compact(),
             Act::Remember => self.remembered = Some(self.world.storage().version()),
             Act::Restore => {
-                if let Some(version) = self.remembered
-                    && self.world.storage().restore(version).is_ok()
-                {
-                    self.watcher.restored();
-                }
+                let version = self.remembered.ok_or(Undone::Absent("no version to restore"))?;
+                let storage = self.world.storage();
+                storage.restore(version).map_err(|_| Undone::Absent("no history from then any more"))?;
+                self.watcher.restored();
             }
             Act::ServerAway => self.faults.go_away(),
             Act::ServerBack => self.faults.come_back(),
-            Act::Resize { set, replicas } => self.resize(api, *set, *replicas).await,
-            Act::OtherPod { set, owned } => self.other_pod(api, *set, *owned).await,
-            Act::KillManager(which) => self.crew.kill(*which),
-            Act::StopManager(which) => self.crew.stop(*which),
-            Act::FreezeManager(pause) => self.crew.freeze(pause),
-            Act::CutOffManager(pause) => self.crew.cut_off(pause, self.faults),
+            Act::Resize { set, replicas } => return self.resize(api, *set, *replicas).await,
+            Act::OtherPod { set, owned } => return self.other_pod(api, *set, *owned).await,
+            Act::KillManager(which) => return self.crew.kill(*which).ok_or_else(no_manager),
+            Act::StopManager(which) => return self.crew.stop(*which).ok_or_else(no_manager),
+            Act::FreezeManager(pause) => return self.crew.freeze(pause).ok_or_else(no_manager),
+            Act::CutOffManager(pause) => return self.crew.cut_off(pause, self.faults).ok_or_else(no_manager),
             Act::Managers(count) => self.crew.number(*count),
         }
+        Ok(())
     }
 
-    async fn resize(&mut self, api: Api<'_>, set: u64, replicas: Option<u64>) {
-        let Some(set) = some_set(api, set).await else { return };
+    async fn resize(&mut self, api: Api<'_>, set: u64, replicas: Option<u64>) -> Result<(), Undone> {
+        let set = some_set(api, set).await?;
         let size = replicas.map_or_else(|| json!(number(&set, "/status/replicas")), |replicas| json!(replicas));
         let patch = json!({"spec": {"replicas": size}});
-        let (status, written) = api.merge(&format!("{SETS}/{}", name(&set)), &patch).await;
-        let version = written["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
-        if status == 200 {
-            self.done.sets.extend::<Option<u64>>(version);
-        }
+        let answer = api.merge(&format!("{SETS}/{}", name(&set)), &patch).await;
+        taken(&answer)?;
+        let version = answer.1["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+        self.done.sets.extend::<Option<u64>>(version);
+        Ok(())
     }
 
-    async fn other_pod(&mut self, api: Api<'_>, set: u64, owned: bool) {
-        let Some(set) = some_set(api, set).await else { return };
-        let (status, made) = api.post(PODS, &pod_of(&set, owned)).await;
-        if status == 201 {
-            self.done.pods.insert(name(&made).to_owned());
-        }
+    async fn other_pod(&mut self, api: Api<'_>, set: u64, owned: bool) -> Result<(), Undone> {
+        let set = some_set(api, set).await?;
+        let answer = api.post(PODS, &pod_of(&set, owned)).await;
+        taken(&answer)?;
+        self.done.pods.insert(name(&answer.1).to_owned());
+        Ok(())
     }
+}
+
+/// Whether the server did what it was asked for.
+fn taken((status, said): &Answered) -> Result<(), Undone> {
+    match status {
+        200..300 => Ok(()),
+        _ => Err(Undone::Refused(said.as_str().map_or_else(|| status.to_string(), ToOwned::to_owned))),
+    }
+}
+
+fn no_manager() -> Undone {
+    Undone::Absent("no manager that has a Lease")
 }
 
 /// Takes away every taint.
@@ -300,10 +330,10 @@ pub(super) async fn heal_nodes(api: Api<'_>) {
 }
 
 /// The ReplicaSet's pods become orphans, for one of another name to adopt.
-async fn replace_set(api: Api<'_>, which: u64) {
+async fn replace_set(api: Api<'_>, which: u64) -> Result<(), Undone> {
     let mut sets = api.list(SETS).await;
     sets.retain(|set| !is_being_deleted(set) && owner(set).is_none());
-    let Some(old) = pick(&sets, which) else { return };
+    let old = pick(&sets, which).ok_or(Undone::Absent("no ReplicaSet without a Deployment"))?;
     let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Orphan"});
     api.delete(&format!("{SETS}/{}", name(old)), Some(&options)).await;
     let next = json!({
@@ -312,7 +342,7 @@ async fn replace_set(api: Api<'_>, which: u64) {
         "metadata": {"name": format!("next-{}", old["metadata"]["resourceVersion"].as_str().unwrap_or_default())},
         "spec": old["spec"],
     });
-    api.post(SETS, &next).await;
+    taken(&api.post(SETS, &next).await)
 }
 
 /// The path of a pod.
@@ -321,22 +351,21 @@ fn path_of(pod: &Value) -> String {
     format!("/api/v1/namespaces/{namespace}/pods/{}", name(pod))
 }
 
-async fn some_pod(api: Api<'_>, which: u64) -> Option<Value> {
+async fn some_pod(api: Api<'_>, which: u64) -> Result<Value, Undone> {
     let mut pods = api.list("/api/v1/pods").await;
     pods.retain(|pod| owner(pod).is_some() && !is_being_deleted(pod));
-    pick(&pods, which).cloned()
+    pick(&pods, which).cloned().ok_or(Undone::Absent("no pod that has an owner"))
 }
 
-async fn patch_pod(api: Api<'_>, which: u64, merge: &Value) {
-    if let Some(pod) = some_pod(api, which).await {
-        api.merge(&path_of(&pod), merge).await;
-    }
+async fn patch_pod(api: Api<'_>, which: u64, merge: &Value) -> Result<(), Undone> {
+    let pod = some_pod(api, which).await?;
+    taken(&api.merge(&path_of(&pod), merge).await)
 }
 
-async fn some_set(api: Api<'_>, which: u64) -> Option<Value> {
+async fn some_set(api: Api<'_>, which: u64) -> Result<Value, Undone> {
     let mut sets = api.list(SETS).await;
     sets.retain(|set| !is_being_deleted(set));
-    pick(&sets, which).cloned()
+    pick(&sets, which).cloned().ok_or(Undone::Absent("no ReplicaSet"))
 }
 
 pub(super) fn pick<T>(from: &[T], which: u64) -> Option<&T> {

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::crew::{Crew, is_idle};
-use super::operation::{Scene, heal_nodes};
+use super::operation::{Scene, Undone, heal_nodes};
 use super::settled::settled;
-use super::{Act, Case};
+use super::{Act, Case, panics};
 use crate::api::{Api, DEPLOYMENTS, PODS, condition, name, number};
 use crate::faults::{Fault, Faults, Struck};
 use crate::history::Write;
@@ -49,6 +49,10 @@ pub struct Played {
     pub struck: Vec<Struck>,
     /// How many requests, watches and objects were struck.
     pub strikes: u64,
+    /// Which of the case's faults struck nothing, and how many requests or pieces of watches they were about.
+    pub idle: Vec<(usize, u64)>,
+    /// Which of the case's operations were not done, and why.
+    pub undone: Vec<(usize, Undone)>,
     /// What the server said of the first object that it refused to create.
     pub refused: Option<String>,
     /// Virtual time from the beginning to the end.
@@ -60,10 +64,18 @@ pub struct Played {
 /// Plays a case on this thread, in a virtual time of its own.
 ///
 /// # Errors
-/// If a runtime cannot be built, or as [`play`].
+/// If a runtime cannot be built, or if the world cannot be started, which in one process means that it is broken.
 pub fn play_alone(case: &Case) -> Result<Played, PlayError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
-    Ok(runtime.block_on(play(case))?)
+    panics::judged(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+        Ok(runtime.block_on(play(case))?)
+    })
+    .map(|mut played| {
+        if played.broken.is_empty() {
+            played.decided.clear();
+        }
+        played
+    })
 }
 
 /// Why a case was not played.
@@ -77,11 +89,11 @@ pub enum PlayError {
     World(#[from] muster_runtime::client::ClientError),
 }
 
-/// Plays a case and judges it. To be called inside a current-thread runtime whose time is paused.
+/// Plays a case and judges it, but for panics. To be called inside a current-thread runtime whose time is paused.
 ///
 /// # Errors
 /// If the world cannot be started, which in one process means that it is broken.
-pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError> {
+async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError> {
     let begun = Instant::now();
     let faults = Faults::seeded(case.seed);
     case.faults.iter().for_each(|rule| faults.add(rule.clone()));
@@ -98,9 +110,10 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         refused: None,
         done: Done::default(),
     };
-    for operation in &case.operations {
+    let mut undone = Vec::new();
+    for (nth, operation) in case.operations.iter().enumerate() {
         scene.crew.until(begun + operation.at).await;
-        scene.act(&operation.act).await;
+        undone.extend(scene.act(&operation.act).await.err().map(|why| (nth, why)));
     }
     let Scene { done, refused, mut crew, .. } = scene;
     let rollout = deployment_of(case).filter(|_| case.is_rollout());
@@ -109,9 +122,13 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         let lasted = begun.elapsed();
         let (writes, struck) = (world.history().since(0), faults.struck());
         world.stop().await;
-        return Ok(Played { writes, strikes: faults.strikes(), struck, refused, lasted, ..Played::default() });
+        let strikes = faults.strikes();
+        return Ok(Played { writes, strikes, struck, undone, refused, lasted, ..Played::default() });
     }
     crew.until(begun + case.faults_end()).await;
+    // Those of managers that were cut off come behind those of the case.
+    let idle = faults.met().into_iter().take(case.faults.len()).enumerate().filter(|(_, met)| met.struck == 0);
+    let idle = idle.map(|(nth, met)| (nth, met.times)).collect();
     faults.end();
     crew.heal();
     let api = Api::of(&world);
@@ -183,14 +200,11 @@ pub async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientE
         }
     }
     let lasted = begun.elapsed();
-    let mut decided = decided(&explainers, &seen);
+    let decided = decided(&explainers, &seen);
     let rules = rules(&decided);
-    if broken.is_empty() {
-        decided.clear();
-    }
     world.stop().await;
     let struck = faults.struck();
-    Ok(Played { end, broken, seen, decided, rules, writes, struck, strikes, refused, lasted, changes })
+    Ok(Played { end, broken, seen, decided, rules, writes, struck, strikes, idle, undone, refused, lasted, changes })
 }
 
 /// Waits until the controllers have seen everything, nothing is queued, due or expected, and no pod is on its way: then nothing is

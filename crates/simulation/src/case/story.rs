@@ -32,9 +32,18 @@ pub fn story(case: &Case, played: &Played) -> String {
         let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
         Place { millis, version: 0, decided: false }
     };
-    for operation in &case.operations {
+    for (nth, met) in &played.idle {
+        let why = match met {
+            0 => "no request was about it".to_owned(),
+            _ => format!("{met} requests were about it, none at its time and by its chance"),
+        };
+        told.push((without_version(Duration::ZERO), format!("never    faults[{nth}] struck: {why}"), false));
+    }
+    for (nth, operation) in case.operations.iter().enumerate() {
         let act = serde_json::to_string(&operation.act).unwrap_or_default();
-        told.push((without_version(operation.at), format!("done     {act}"), false));
+        let why = played.undone.iter().find(|(undone, _)| *undone == nth).map(|(_, why)| why);
+        let act = why.map_or_else(|| format!("done     {act}"), |why| format!("not done {act}: {why}"));
+        told.push((without_version(operation.at), act, false));
     }
     for struck in &played.struck {
         told.push((without_version(struck.at), format!("struck   {}", strike(struck)), false));

@@ -23,6 +23,8 @@ use crate::history::Write;
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Law {
+    /// Nothing panics: neither the controllers nor the server, nor the cluster around them.
+    Panic,
     /// There are never more pods, nor do ReplicaSets want more, than replicas and surge allow.
     Surge,
     /// The controllers never leave fewer pods available than must be.
@@ -55,6 +57,7 @@ pub enum Law {
 impl fmt::Display for Law {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Panic => "panic",
             Self::Surge => "surge",
             Self::Availability => "availability",
             Self::Count => "count",

@@ -85,6 +85,7 @@ fn a_file_that_is_no_case_is_told_what_is_wrong_with_it() {
         (case.clone() + "faults: [{fault: {reorder: 10000}}]\n", "faults[0].fault: found 10000 turns"),
         (case.clone() + "faults: [{fault: reset, nth: 0}]\n", "faults[0].nth: found 0"),
         (case.clone() + "faults: [{fault: reset}, {fault: {lag: 0s..9000h}}]\n", "faults[1].fault: found"),
+        (case.clone() + "faults: [{fault: reset, from: 2s, until: 2s}]\n", "faults[0].until: found 2s, expected later"),
         ("- 1".to_owned(), "expected mapping"),
     ] {
         let error = Case::read(&text).expect_err(&text).to_string();
@@ -120,6 +121,32 @@ fn what_does_not_matter_is_taken_out_of_a_case() {
     let at = |word: &str| story.find(word).unwrap_or_else(|| panic!("{word}:\n{story}"));
     assert!(at("done     {\"create\"") < at("struck   answer-lost: controllers create pods"), "{story}");
     assert!(at("struck   ") < at("Pod "), "{story}");
+}
+
+/// A word that is written wrong by hand does not pass for a case in which nothing went wrong.
+#[test]
+fn a_story_tells_what_was_not_done_and_which_faults_struck_nothing() {
+    let mut case = Profile::Rollouts.case(1, None);
+    case.operations.truncate(1);
+    let operations = case.written()
+        + "- {at: 1s, do: {scale: {deployment: web, replicas: 2}}}\n\
+        - {at: 2s, do: {patch: {name: wbe, merge: {spec: {replicas: 3}}}}}\n\
+        - {at: 3s, do: restore}\n- {at: 4s, do: {kill-manager: 0}}\n";
+    let faults = "faults:\n- {fault: reset, client: controllers, resources: [pod]}\n\
+        - {fault: reset, client: controllers, resources: [pods], verbs: [create], from: 50s, until: 51s}\n";
+    let case = Case::read(&(operations + faults)).expect("a case");
+    let played = told(&case);
+    assert_eq!(played.broken, []);
+    let story = story(&case, &played);
+    for said in [
+        "never    faults[0] struck: no request was about it\n",
+        "requests were about it, none at its time and by its chance\n",
+        r#"not done {"patch":{"name":"wbe","merge":{"spec":{"replicas":3}}}}: deployments.apps "wbe" not found"#,
+        r#"not done "restore": there is no version to restore"#,
+        r#"not done {"kill-manager":0}: there is no manager that has a Lease"#,
+    ] {
+        assert!(story.contains(said), "{said}:\n{story}");
+    }
 }
 
 /// A seed with a mixture in which creations of pods lose their answers.
