@@ -145,7 +145,52 @@ fn a_users_own_deployment_is_rolled_and_told_in_quantiles() {
     let refused = simulate(folder.path(), &["--manifests", "bad.yaml", "--cases", "1"]);
     let error = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{error}");
-    assert!(error.contains("Deployment \"bad\" cannot be rolled") && error.contains("spec.selector"), "{error}");
+    assert!(error.contains("Deployment \"bad\": it cannot be rolled") && error.contains("spec.selector"), "{error}");
+}
+
+/// What `kubectl get -o yaml` printed is taken as it is; what no server of ours has is left out and named; a Deployment that cannot be
+/// rolled takes nothing from the others, and one whose pods fit nowhere is told with the law that this breaks.
+///
+/// Contract: SI-04
+#[test]
+fn each_deployment_of_the_files_is_rolled_whatever_the_others_are() {
+    let folder = TempDir::new().expect("a folder");
+    let deployment = |name: &str, server: &str, container: &str| {
+        format!(
+            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, {server}}}\nspec:\n  replicas: 2\n  \
+             selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec: \
+             {{containers: [{{name: c, image: nginx{container}}}]}}\n"
+        )
+    };
+    let server = "uid: 0c8f1e7e-7f3b-4d0e-a5a0-5d6b2b9b1a11, resourceVersion: '77', generation: 3, managedFields: [{manager: \
+                  kubectl, operation: Update, apiVersion: apps/v1, time: '2026-01-01T00:00:00Z', fieldsType: FieldsV1, \
+                  fieldsV1: {}}]";
+    let files = [
+        "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: web}\nspec: {}\n".to_owned(),
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-root-ca.crt, uid: x}\n".to_owned(),
+        deployment("here", server, "") + "status: {replicas: 2}\n",
+        deployment("large", "labels: {}", ", resources: {requests: {cpu: 10k}}"),
+        "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: bad}\n".to_owned(),
+    ];
+    std::fs::write(folder.path().join("all.yaml"), files.concat()).expect("a file");
+    let rolled = simulate(folder.path(), &["--manifests", "all.yaml", "--faults", "none", "--cases", "1"]);
+    let (told, error) = (text(&rolled.stdout), text(&rolled.stderr));
+    assert_eq!(rolled.status.code(), Some(2), "{told}{error}");
+    for said in [
+        "Deployment here, 2 replicas: 1 histories (seeds 1 to 1)",
+        "  1 complete; worst: ./worst-here.yaml (none); 0 broke a law",
+        "  0 complete; worst: ./worst-large.yaml (none); 1 broke a law",
+        "seed 1 broke 1 laws: ./case-large-1.yaml\n  ends: ",
+    ] {
+        assert!(told.contains(said), "{said}:\n{told}{error}");
+    }
+    for said in [
+        "all.yaml: document 1, line 1: ServiceMonitor \"web\" is left out: no kind \"ServiceMonitor\"",
+        "document 2, line 6: ConfigMap \"kube-root-ca.crt\" is left out: a cluster makes it by itself",
+        "error: Deployment \"bad\": it cannot be rolled: the server refuses: ",
+    ] {
+        assert!(error.contains(said), "{said}:\n{error}");
+    }
 }
 
 /// Each event of a history is late, lost and twice once.

@@ -56,7 +56,7 @@ pub(super) fn is_left_out(kind: &Kind) -> bool {
 }
 
 /// The object as somebody would write it; `None` where nobody wrote it, or it is going.
-pub(super) fn cleaned(mut object: Object) -> Option<Object> {
+pub(crate) fn cleaned(mut object: Object) -> Option<Object> {
     let kind = object.text("kind").to_owned();
     if is_made_by_others(&object, &kind) {
         return None;

@@ -4,7 +4,7 @@
 //!   API server (of a kubeconfig, or of a folder or a snapshot in memory) --> lists of all kinds --> clean --> sorted YAML
 //! ```
 
-mod clean;
+pub(crate) mod clean;
 mod order;
 
 use std::collections::BTreeMap;

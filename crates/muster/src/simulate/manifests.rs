@@ -6,12 +6,14 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use muster_simulation::case::{Case, Figures, Profile, rollout_of};
+use muster_simulation::case::{Act, Case, Figures, Operation, Profile, Undone, play_alone, rollout_of};
+use muster_simulation::laws::Broken;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::report::Name;
-use super::{Drawn, Simulate, interrupted, play_all, writable, write};
+use super::report::{Broke, Name};
+use super::{Drawn, Simulate, interrupted, on_a_thread, play_all, writable, write};
+use crate::export::clean;
 use crate::{manifest, usage};
 
 /// What would be counted among the pods of the Deployment, or has no place.
@@ -60,8 +62,6 @@ impl Rollout {
 #[serde(rename_all = "camelCase")]
 struct Findings {
     first_seed: u64,
-    /// Of each Deployment.
-    histories: u64,
     deployments: Vec<Rolled>,
 }
 
@@ -71,6 +71,7 @@ struct Findings {
 struct Rolled {
     name: String,
     replicas: i64,
+    histories: u64,
     /// How many rollouts were complete.
     complete: usize,
     /// The lowest number of available pods of each rollout.
@@ -81,8 +82,8 @@ struct Rolled {
     seconds: Quantiles<f64>,
     /// How many histories broke a law.
     broken: usize,
-    /// The cases of these.
-    broken_cases: Vec<String>,
+    /// Which, and the cases.
+    broken_cases: Vec<Broke>,
     /// The case with the fewest available pods, and among those the longest.
     worst: String,
     /// What struck it.
@@ -115,92 +116,146 @@ impl<T: Copy + PartialOrd + Default> Quantiles<T> {
 /// Of one history.
 struct Found {
     figures: Figures,
-    is_broken: bool,
+    broken: Vec<Broken>,
     case: Case,
     faults: &'static str,
 }
 
+/// What the files have.
+struct Manifests {
+    deployments: BTreeMap<String, Value>,
+    /// Everything else, with its place and its title.
+    needs: Vec<(String, Value)>,
+}
+
+impl Manifests {
+    fn read(arguments: &Simulate) -> Result<Self> {
+        let (mut deployments, mut needs) = (BTreeMap::new(), Vec::new());
+        for file in &arguments.manifests {
+            for document in manifest::read(file)? {
+                let title = format!("{}: {}", document.place, document.title());
+                let kind = document.text("/kind");
+                if LEFT_OUT.contains(&kind) {
+                    eprintln!("{title} is left out: a history is of one Deployment, in the namespace default");
+                    continue;
+                }
+                let Some(mut value) = written(&document.value)? else {
+                    eprintln!("{title} is left out: a cluster makes it by itself");
+                    continue;
+                };
+                if let Some(metadata) = value["metadata"].as_object_mut() {
+                    metadata.remove("namespace");
+                }
+                if kind != "Deployment" {
+                    needs.push((title, value));
+                } else if deployments.insert(document.text("/metadata/name").to_owned(), value).is_some() {
+                    bail!("{title} is there twice; found its namespace, which does not tell them apart here");
+                }
+            }
+        }
+        if deployments.is_empty() {
+            bail!("--manifests: found no Deployment");
+        }
+        Ok(Self { deployments, needs: served(needs)? })
+    }
+}
+
+/// The object as somebody would write it: one that a server has answered with has a uid, and what the server put there. None where
+/// nobody would.
+fn written(object: &Value) -> Result<Option<Value>> {
+    if object["metadata"].get("uid").is_none() {
+        return Ok(Some(object.clone()));
+    }
+    let cleaned = clean::cleaned(serde_json::from_value(object.clone())?);
+    Ok(cleaned.map(serde_json::to_value).transpose()?)
+}
+
+/// Those of the objects whose kinds the server of a history has, as of a definition among them.
+fn served(mut needs: Vec<(String, Value)>) -> Result<Vec<(String, Value)>> {
+    let operations = needs.iter().map(|(_, value)| Operation { at: Duration::ZERO, act: Act::Create(value.clone()) });
+    let probe = Case { operations: operations.collect(), ..Profile::Rollouts.case(1, None) };
+    let played = on_a_thread(move || play_alone(&probe))?;
+    for (nth, why) in played.undone.into_iter().rev() {
+        match why {
+            Undone::NoKind(_) => eprintln!("{} is left out: {why}", needs.remove(nth).0),
+            Undone::Refused(_) | Undone::Absent(_) => bail!("{}: the server refuses: {why}", needs[nth].0),
+        }
+    }
+    Ok(needs)
+}
+
 /// Rolls every Deployment of the files in as many histories as asked. Whether no law was broken.
 pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
-    let (mut deployments, mut needs) = (BTreeMap::new(), Vec::new());
-    for file in &arguments.manifests {
-        for document in manifest::read(file)? {
-            let title = document.title();
-            let kind = document.text("/kind");
-            if LEFT_OUT.contains(&kind) {
-                eprintln!(
-                    "{}: {title} is left out: a history is of one Deployment, in the namespace default",
-                    document.place
-                );
-                continue;
-            }
-            let mut value = document.value.clone();
-            if let Some(metadata) = value["metadata"].as_object_mut() {
-                metadata.remove("namespace");
-            }
-            if kind != "Deployment" {
-                needs.push(value);
-            } else if deployments.insert(document.text("/metadata/name").to_owned(), value).is_some() {
-                bail!("{}: {title} is there twice", document.place);
-            }
-        }
-    }
-    if deployments.is_empty() {
-        bail!("--manifests: found no Deployment");
-    }
+    let Manifests { deployments, needs } = Manifests::read(arguments)?;
+    let needs: Vec<Value> = needs.into_iter().map(|(_, value)| value).collect();
     writable(&arguments.save)?;
     let (begun, cpu) = (Instant::now(), usage::cpu_seconds());
-    let mut findings = Findings { first_seed: arguments.seed, histories: 0, deployments: Vec::new() };
-    let (mut histories, mut virtual_time) = (0, Duration::ZERO);
-    for (name, deployment) in &deployments {
-        let merge = arguments.rollout.patch(deployment).with_context(|| format!("Deployment {name:?}"))?;
-        let drawn = |nth: u64| {
-            let seed = arguments.seed.wrapping_add(nth);
-            let mut case = rollout_of((deployment, &needs), &merge, seed, arguments.weather());
-            case.pod_startup = arguments.pod_startup.range();
-            case.pod_shutdown = arguments.pod_shutdown;
-            let weather = arguments.weather();
-            let weather = weather.map_or("none", |weather| Profile::Rollouts.weather_of(seed, weather));
-            Drawn { seed, name: Name { profile: "manifests", weather }, stem: format!("case-{seed}"), case }
-        };
-        let mut found = BTreeMap::new();
-        let mut refused = None;
-        let mut taken = 0;
-        let limits = (arguments, arguments.ends());
-        play_all(limits, arguments.seeds(), &drawn, |_, Drawn { seed, name, case, .. }, played| {
-            let faults = name.weather;
-            virtual_time += played.lasted;
-            match Figures::of(&case, &played) {
-                Some(figures) => {
-                    let is_broken = !played.broken.is_empty();
-                    found.insert(seed, Found { figures, is_broken, case, faults });
-                }
-                None => refused = played.refused.clone().or(refused.take()),
+    let mut findings = Findings { first_seed: arguments.seed, deployments: Vec::new() };
+    let (mut histories, mut virtual_time, mut wrong) = (0, Duration::ZERO, Vec::new());
+    for (nth, (name, deployment)) in (1..).zip(&deployments) {
+        // Each has an equal share of the time.
+        let ends = arguments.minutes.map(|minutes| begun + minutes * nth / deployments.len() as u32);
+        let rolled = roll_one(arguments, ends, (name, deployment), &needs, &mut virtual_time);
+        match rolled.with_context(|| format!("Deployment {name:?}")) {
+            Ok(rolled) => {
+                histories += rolled.histories;
+                findings.deployments.push(rolled);
             }
-            taken += 1;
-            taken
-        })?;
-        if let Some(refused) = refused {
-            bail!("Deployment {name:?} cannot be rolled: the server refuses: {refused}");
+            Err(error) => wrong.push(format!("{error:#}")),
         }
-        if taken == 0 && interrupted().is_some() && !findings.deployments.is_empty() {
+        if interrupted().is_some() {
             break;
         }
-        if taken == 0 {
-            bail!("Deployment {name:?}: the time was over before a history was played");
-        }
-        if found.is_empty() {
-            bail!(
-                "Deployment {name:?}: no history came to the --rollout: its template is so already, or it was gone before"
-            );
-        }
-        histories += taken;
-        findings.histories = findings.histories.max(taken);
-        findings.deployments.push(rolled(arguments, name, &found)?);
     }
-    super::print(arguments.output, &findings)?;
-    super::report::speed(histories, virtual_time, begun.elapsed(), usage::cpu_seconds() - cpu, arguments.jobs());
+    if !findings.deployments.is_empty() {
+        super::print(arguments.output, &findings)?;
+        super::report::speed(histories, virtual_time, begun.elapsed(), usage::cpu_seconds() - cpu, arguments.jobs());
+    }
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\nerror: "));
+    }
     Ok(findings.deployments.iter().all(|rolled| rolled.broken == 0))
+}
+
+/// Rolls one Deployment, beside the objects that it needs.
+fn roll_one(
+    arguments: &Simulate,
+    ends: Option<Instant>,
+    (name, deployment): (&str, &Value),
+    needs: &[Value],
+    virtual_time: &mut Duration,
+) -> Result<Rolled> {
+    let merge = arguments.rollout.patch(deployment)?;
+    let drawn = |nth: u64| {
+        let seed = arguments.seed.wrapping_add(nth);
+        let mut case = rollout_of((deployment, needs), &merge, seed, arguments.weather());
+        case.pod_startup = arguments.pod_startup.range();
+        case.pod_shutdown = arguments.pod_shutdown;
+        let weather = arguments.weather();
+        let weather = weather.map_or("none", |weather| Profile::Rollouts.weather_of(seed, weather));
+        Drawn { seed, name: Name { profile: "manifests", weather }, stem: format!("case-{seed}"), case }
+    };
+    let (mut found, mut refused, mut taken) = (BTreeMap::new(), None, 0);
+    play_all((arguments, ends), arguments.seeds(), &drawn, |_, Drawn { seed, name, case, .. }, played| {
+        let faults = name.weather;
+        *virtual_time += played.lasted;
+        match Figures::of(&case, &played) {
+            Some(figures) => drop(found.insert(seed, Found { figures, broken: played.broken, case, faults })),
+            None => refused = played.refused.clone().or(refused.take()),
+        }
+        taken += 1;
+        taken
+    })?;
+    if let Some(refused) = refused {
+        bail!("it cannot be rolled: the server refuses: {refused}");
+    }
+    if taken == 0 {
+        bail!("the time was over before a history was played");
+    }
+    if found.is_empty() {
+        bail!("no history came to the --rollout: its template is so already, or it was gone before");
+    }
+    Ok(Rolled { histories: taken, ..rolled(arguments, name, &found)? })
 }
 
 fn rolled(arguments: &Simulate, name: &str, found: &BTreeMap<u64, Found>) -> Result<Rolled> {
@@ -222,16 +277,17 @@ fn rolled(arguments: &Simulate, name: &str, found: &BTreeMap<u64, Found>) -> Res
         (worst_faults, replicas) = (worst.faults, worst.figures.replicas);
     }
     let mut broken_cases = Vec::new();
-    for (seed, broken) in found.iter().filter(|(_, found)| found.is_broken) {
+    for (seed, Found { broken, case, .. }) in found.iter().filter(|(_, found)| !found.broken.is_empty()) {
         let file = arguments.save.join(format!("case-{name}-{seed}.yaml"));
-        write(&file, &broken.case.written())?;
-        broken_cases.push(file.display().to_string());
+        write(&file, &case.written())?;
+        broken_cases.push(Broke::of(*seed, &file, broken));
     }
     let figures = || found.values().map(|found| found.figures);
     let took: Vec<f64> = figures().filter_map(|figures| Some(figures.took?.as_secs_f64())).collect();
     Ok(Rolled {
         name: name.to_owned(),
         replicas,
+        histories: 0,
         complete: took.len(),
         least_available: Quantiles::of(figures().map(|figures| figures.least_available).collect()),
         most_pods: Quantiles::of(figures().map(|figures| figures.most_pods).collect()),
@@ -246,9 +302,9 @@ fn rolled(arguments: &Simulate, name: &str, found: &BTreeMap<u64, Found>) -> Res
 /// A table for each Deployment.
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { first_seed, histories, deployments } = self;
+        let Self { first_seed, deployments } = self;
         for rolled in deployments {
-            let Rolled { name, replicas, complete, least_available, most_pods, seconds, .. } = rolled;
+            let Rolled { name, replicas, histories, complete, least_available, most_pods, seconds, .. } = rolled;
             let Rolled { broken, broken_cases, worst, worst_faults, .. } = rolled;
             let last = first_seed.saturating_add(histories.saturating_sub(1));
             writeln!(
@@ -268,8 +324,8 @@ impl fmt::Display for Findings {
             let seconds = [q.least, q.p1, q.p10, q.p50, q.p90, q.p99, q.most].map(|n| format!("{n:>9.1}"));
             writeln!(f, "  {:<26}{}", "seconds until complete", seconds.concat())?;
             writeln!(f, "  {complete} complete; worst: {worst} ({worst_faults}); {broken} broke a law")?;
-            for case in broken_cases {
-                writeln!(f, "  broke a law: {case}")?;
+            for broke in broken_cases {
+                write!(f, "{broke}")?;
             }
             writeln!(f)?;
         }

@@ -95,7 +95,7 @@ struct Counts {
 /// A history in which a law was broken.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Broke {
+pub(super) struct Broke {
     seed: u64,
     laws: Vec<String>,
     case: String,
@@ -103,6 +103,31 @@ struct Broke {
     shrunk: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     story: Option<String>,
+}
+
+impl Broke {
+    /// In this history, which was written into a file.
+    pub(super) fn of(seed: u64, file: &Path, broken: &[Broken]) -> Self {
+        let laws = broken.iter().map(ToString::to_string).collect();
+        Self { seed, laws, case: file.display().to_string(), shrunk: None, story: None }
+    }
+}
+
+/// Some lines.
+impl fmt::Display for Broke {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// How many of the broken laws of one history are printed.
+        const LAWS: usize = 5;
+        let Self { seed, laws, case, shrunk, story } = self;
+        writeln!(f, "seed {seed} broke {} laws: {case}", laws.len())?;
+        for law in laws.iter().take(LAWS) {
+            writeln!(f, "  {law}")?;
+        }
+        if let (Some(shrunk), Some(story)) = (shrunk, story) {
+            writeln!(f, "  as small as can be: {shrunk}\n\n{story}")?;
+        }
+        Ok(())
+    }
 }
 
 impl Report {
@@ -155,8 +180,7 @@ impl Report {
 
     /// A law was broken in this history, which was written into a file.
     pub(super) fn broke(&mut self, seed: u64, file: &Path, broken: &[Broken]) {
-        let laws = broken.iter().map(ToString::to_string).collect();
-        self.broken.push(Broke { seed, laws, case: file.display().to_string(), shrunk: None, story: None });
+        self.broken.push(Broke::of(seed, file, broken));
     }
 
     /// The last of them was made smaller.
@@ -191,8 +215,6 @@ pub(super) fn speed(histories: u64, virtual_time: Duration, took: Duration, cpu_
 /// A table of the weather, and what was broken.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// How many of the broken laws of one history are printed.
-        const LAWS: usize = 5;
         let Self { first_seed, last_seed, histories, complete, deadline_exceeded, writes, strikes, .. } = self;
         if let Some(story) = &self.story {
             writeln!(f, "{story}")?;
@@ -216,14 +238,8 @@ impl fmt::Display for Report {
             }
             writeln!(f)?;
         }
-        for Broke { seed, laws, case, shrunk, story } in &self.broken {
-            writeln!(f, "seed {seed} broke {} laws: {case}", laws.len())?;
-            for law in laws.iter().take(LAWS) {
-                writeln!(f, "  {law}")?;
-            }
-            if let (Some(shrunk), Some(story)) = (shrunk, story) {
-                writeln!(f, "  as small as can be: {shrunk}\n\n{story}")?;
-            }
+        for broke in &self.broken {
+            write!(f, "{broke}")?;
         }
         let days = self.virtual_seconds / 86_400.0;
         writeln!(
