@@ -217,6 +217,7 @@ fn every_event_of_a_history_is_disturbed() {
 #[test]
 fn arguments_that_are_wrong_are_told_with_what_was_expected() {
     let folder = TempDir::new().expect("a folder");
+    std::fs::write(folder.path().join("typo.yaml"), "seed: 1\nfoo: 2\noperations: []\n").expect("a file");
     for (arguments, said) in [
         (&["--faults", "rain"][..], &["found \"rain\"", "slow-watches", "node-loss"][..]),
         (&["--cases", "0"], &["--cases", "1.."]),
@@ -230,6 +231,11 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
         (&["--manifests", "none.yaml", "--rollout", "undo"], &["found \"undo\"", "image=IMAGE"]),
         (&["--replay", "none.yaml"], &["none.yaml", "No such file"]),
         (&["--replay", "none.yaml", "--seed", "3"], &["--replay", "--seed"]),
+        // On one line, and once.
+        (
+            &["--replay", "typo.yaml"],
+            &["error: typo.yaml: unknown field `foo`, expected ", "faults at line 2, column 1: found \"foo: 2\"\n"],
+        ),
     ] {
         let refused = simulate(folder.path(), arguments);
         let error = text(&refused.stderr);
@@ -238,6 +244,19 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
             assert!(error.contains(word), "{arguments:?}: {word}: {error}");
         }
     }
+}
+
+/// The last seed there is is played, with time left or not.
+///
+/// Contract: SI-04
+#[test]
+fn seeds_end_where_numbers_do() {
+    let folder = TempDir::new().expect("a folder");
+    let last = u64::MAX.to_string();
+    let played = simulate(folder.path(), &["--seed", &last, "--minutes", "60", "--faults", "none", "--output", "json"]);
+    assert_eq!(played.status.code(), Some(0), "{}", text(&played.stderr));
+    let report: Value = serde_json::from_slice(&played.stdout).expect("JSON");
+    assert_eq!((&report["histories"], &report["lastSeed"]), (&1.into(), &u64::MAX.into()), "{report}");
 }
 
 /// Every world is told by a line, and the states of no more than were asked for.

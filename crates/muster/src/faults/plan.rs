@@ -94,7 +94,7 @@ impl Plan {
     }
 
     fn read(yaml: &str) -> Result<Self> {
-        let plan: Self = serde_saphyr::from_str(yaml)?;
+        let plan: Self = text::of_yaml(yaml).map_err(|error| anyhow!(error))?;
         if plan == Self::default() {
             bail!("found nothing, expected faults, operations or clock");
         }

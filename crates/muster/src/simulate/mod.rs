@@ -204,7 +204,7 @@ impl Simulate {
     fn seeds(&self) -> u64 {
         let unsaid = match (self.minutes, self.sieve) {
             (_, true) => 5,
-            (Some(_), false) => u64::MAX,
+            (Some(_), false) => (u64::MAX - self.seed).saturating_add(1),
             (None, false) => 100,
         };
         self.cases.unwrap_or(unsaid)
@@ -233,8 +233,7 @@ impl From<Profile> for case::Profile {
 
 /// Runs `muster simulate`.
 pub(crate) fn run(arguments: &Simulate) -> ExitCode {
-    let seeds = if arguments.minutes.is_some() { 1 } else { arguments.seeds() };
-    if arguments.seed.checked_add(seeds.max(arguments.cases.unwrap_or(1)) - 1).is_none() {
+    if arguments.seed.checked_add(arguments.seeds() - 1).is_none() {
         eprintln!("error: --seed: found {}, expected one that so many cases can count on from", arguments.seed);
         return ExitCode::from(2);
     }

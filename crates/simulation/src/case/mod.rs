@@ -108,7 +108,7 @@ fn shutdown() -> Duration {
 pub enum CaseError {
     /// It is no YAML, or a field is not what it should be; says which, where, and what was expected.
     #[error("{0}")]
-    Text(#[from] serde_saphyr::Error),
+    Text(String),
     /// The operations are not in the order of their times.
     #[error("operations[{0}].at: found {1:?}, which is before the operation before it ({2:?})")]
     Order(usize, Duration, Duration),
@@ -139,7 +139,7 @@ impl Case {
     /// # Errors
     /// Where a field is missing, unknown, or not what it should be.
     pub fn read(yaml: &str) -> Result<Self, CaseError> {
-        let case: Self = serde_saphyr::from_str(yaml)?;
+        let case: Self = text::of_yaml(yaml).map_err(CaseError::Text)?;
         case.check_sizes()?;
         for (at, pair) in case.operations.windows(2).enumerate() {
             if pair[1].at < pair[0].at {

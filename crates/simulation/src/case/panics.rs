@@ -40,7 +40,9 @@ pub(super) fn judged(play: impl FnOnce() -> Result<Played, PlayError>) -> Result
 /// Where it was, and what it said.
 fn words(info: &PanicHookInfo<'_>) -> String {
     let place = info.location().map(|at| format!("{}:{}", at.file(), at.line())).unwrap_or_default();
-    format!("{place}: {}", info.payload_as_str().unwrap_or("no message"))
+    let payload = info.payload();
+    let said = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    format!("{place}: {}", said.unwrap_or("no message"))
 }
 
 #[cfg(test)]

@@ -167,7 +167,7 @@ impl Release {
         let before = self.before;
         if self.released.wait_for(|times| *times > before).await.is_err() {
             // Nobody is left who could.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 
