@@ -165,6 +165,31 @@ async fn a_table_carries_as_much_of_its_objects_as_is_asked_for() {
     }
 }
 
+/// A pod that has run to its end says so in its row.
+///
+/// Contract: API-05
+#[tokio::test(start_paused = true)]
+async fn the_row_of_a_pod_that_is_over_has_a_condition() {
+    let server = start();
+    let accept = [("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    assert_eq!(server.post(pods, &pod).await.status, 201);
+    for (phase, conditions) in [
+        ("Running", Value::Null),
+        (
+            "Succeeded",
+            json!([{"type": "Completed", "status": "True", "reason": "Succeeded", "message": "The pod has completed successfully."}]),
+        ),
+        ("Failed", json!([{"type": "Completed", "status": "True", "reason": "Failed", "message": "The pod failed."}])),
+    ] {
+        let status = json!({"status": {"phase": phase}});
+        assert_eq!(server.merge(&format!("{pods}/a/status"), &status).await.status, 200);
+        let table = server.send("GET", pods, &accept, "").await.json();
+        assert_eq!(table["rows"][0]["conditions"], conditions, "{phase}");
+    }
+}
+
 /// Contract: API-05
 #[tokio::test(start_paused = true)]
 async fn objects_lists_errors_and_events_are_told_in_protobuf() {

@@ -607,3 +607,97 @@ async fn what_patches_make_is_no_deeper_than_what_is_sent() {
     let deepest = format!("/spec/versions/0/schema/openAPIV3Schema{}/type", "/properties/a".repeat(2 * LEVELS + 1));
     assert_eq!(stored.pointer(&deepest), Some(&json!("object")));
 }
+
+/// The version in the query of a deletion is one that each object must have, of a collection too.
+///
+/// Contract: API-18
+#[tokio::test(start_paused = true)]
+async fn a_collection_is_deleted_only_at_the_version_that_is_named() {
+    let server = start();
+    server.config_map("a", "1").await;
+    let b = version(&server.config_map("b", "1").await.json());
+    for (query, status) in
+        [("resourceVersion=0", 409), (&*format!("resourceVersion={b}&resourceVersionMatch=NotOlderThan"), 409)]
+    {
+        let refused = server.delete(&format!("{MAPS}?{query}"), None).await;
+        assert_eq!(refused.status, status, "{query}: {}", refused.json());
+        assert!(refused.json()["message"].as_str().unwrap().contains("does not match the ResourceVersion in record"));
+        assert_eq!(server.get(&format!("{MAPS}/b")).await.status, 200);
+    }
+    assert_eq!(server.delete(&format!("{MAPS}/a?resourceVersion={b}"), None).await.status, 409);
+    assert_eq!(server.delete(&format!("{MAPS}/b?uid=another"), None).await.status, 409);
+    assert_eq!(server.delete(&format!("{MAPS}/b?resourceVersion={b}"), None).await.status, 200);
+}
+
+/// One without labels has those of its pods, whatever a write of its status takes away.
+#[tokio::test(start_paused = true)]
+async fn a_replication_controller_keeps_labels_through_its_status() {
+    let server = start();
+    let controllers = "/api/v1/namespaces/default/replicationcontrollers";
+    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let made = json!({"metadata": {"name": "a", "labels": {"z": "z"}}, "spec": {"replicas": 1, "template": template}});
+    assert_eq!(server.post(controllers, &made).await.status, 201);
+    let status = json!({"metadata": {"name": "a"}, "status": {"replicas": 0}});
+    let put = server.put(&format!("{controllers}/a/status"), &status).await.json();
+    assert_eq!(put["metadata"]["labels"], json!({"app": "a"}));
+    let listed = server.get(&format!("{controllers}?labelSelector=app%3Da")).await.json();
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1));
+}
+
+/// A version that is no number is none for a creation by POST, and an error for one by PUT or apply.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_no_number_is_told_where_the_reference_reads_it() {
+    let server = start();
+    let map = json!({"metadata": {"name": "a", "resourceVersion": "abc"}});
+    assert_eq!(server.post(MAPS, &map).await.status, 201);
+    let numbered = json!({"metadata": {"name": "b", "resourceVersion": "1"}});
+    assert_eq!(server.post(MAPS, &numbered).await.status, 500);
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    for query in ["", "?dryRun=All"] {
+        let refused = server.put(&format!("{leases}/a{query}"), &map).await;
+        assert_eq!(refused.status, 500, "{query}");
+        assert_eq!(refused.json()["message"], r#"strconv.ParseUint: parsing "abc": invalid syntax"#);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_no_segment_of_a_path_is_refused() {
+    let server = start();
+    for (name, why) in [("%2e%2e", "\"..\": may not be '..'"), ("a%25b", "\"a%b\": may not contain '%'")] {
+        let refused = server.get(&format!("{PODS}/{name}")).await;
+        assert_eq!(refused.status, 400, "{name}");
+        assert_eq!(refused.json()["message"], format!("Name parameter invalid: {why}"));
+    }
+}
+
+/// An entry of the other group's version of events is of no version that the written one knows, and is dropped.
+#[tokio::test(start_paused = true)]
+async fn what_wrote_an_event_through_the_other_group_owns_it_no_more() {
+    let server = start();
+    let mut event = json!({
+        "metadata": {"name": "e"}, "reason": "R", "message": "m", "type": "Normal", "count": 1,
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+    });
+    for (name, patch, owners) in [
+        ("e", json!({}), json!(null)),
+        ("f", json!({"metadata": {"annotations": {"a": "b"}}}), json!(["events.k8s.io/v1"])),
+    ] {
+        event["metadata"]["name"] = name.into();
+        assert_eq!(server.post("/api/v1/namespaces/default/events", &event).await.status, 201);
+        let patched = server.merge(&format!("/apis/events.k8s.io/v1/namespaces/default/events/{name}"), &patch).await;
+        let fields = patched.json()["metadata"]["managedFields"].clone();
+        let versions =
+            fields.as_array().map(|all| all.iter().map(|entry| entry["apiVersion"].clone()).collect::<Vec<_>>());
+        assert_eq!(json!(versions), owners, "{patch}");
+    }
+}
+
+/// A pod's class of service is the one that it comes with.
+#[tokio::test(start_paused = true)]
+async fn a_class_of_service_that_a_pod_comes_with_stays() {
+    let server = start();
+    let mut classed = pod("a", "");
+    classed["status"] = json!({"qosClass": "Burstable", "phase": "Running"});
+    let made = server.post(PODS, &classed).await.json();
+    assert_eq!((&made["status"]["qosClass"], &made["status"]["phase"]), (&json!("Burstable"), &json!("Pending")));
+}

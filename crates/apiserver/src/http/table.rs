@@ -44,6 +44,10 @@ impl Include {
 pub fn row(served: &Served, object: &Object, include: Include, version: &str, now: Timestamp) -> Value {
     let mut row = Map::new();
     row.insert("cells", Value::Array(served.kind.cells(object, now).into()));
+    let conditions = served.kind.row_conditions(object);
+    if !conditions.is_empty() {
+        row.insert("conditions", Value::Array(conditions.into()));
+    }
     row.insert(
         "object".to_owned(),
         match include {

@@ -3,7 +3,7 @@
 use muster_tree::Value;
 
 use super::{
-    AGE_COLUMN, Column, NAME_COLUMN, Object, Propagation, Resource, Row, Subresource, cells, defaults, workload,
+    AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Propagation, Resource, Row, Subresource, cells, defaults, workload,
 };
 use crate::model::Fields as _;
 use crate::validation::workload as rules;
@@ -14,7 +14,7 @@ pub(super) fn kind() -> Row {
         counts_spec: true,
         propagation: Propagation::Orphan,
         default,
-        prepare: workload::prepare,
+        prepare,
         validate: rules::validate_replication_controller,
         validate_part: |_, object, _, errors| rules::validate_replica_set_status(object, errors),
         warnings: rules::warnings,
@@ -63,16 +63,26 @@ fn default(object: &mut Object) {
         defaults::template(spec, "template");
     }
     let labels = spec.part("template").part("metadata").part("labels").clone();
-    if !labels.is_empty() {
-        if spec.part("selector").is_empty() {
-            spec.insert("selector", Value::Object(labels.clone()));
-        }
-        let metadata = object.object_or_new("metadata");
-        if metadata.part("labels").is_empty() {
-            metadata.insert("labels", Value::Object(labels));
-        }
+    if !labels.is_empty() && spec.part("selector").is_empty() {
+        spec.insert("selector", Value::Object(labels));
     }
+    label(object);
     object.object_or_new("status").set_if_absent("replicas", 0);
+}
+
+/// One without labels has those of its pods, also after a write of its status that takes them away: the reference defaults whatever it
+/// reads of its storage.
+fn prepare(part: Part, object: &mut Object, old: Option<&Object>) {
+    workload::prepare(part, object, old);
+    label(object);
+}
+
+fn label(object: &mut Object) {
+    let labels = object.part("spec").part("template").part("metadata").part("labels").clone();
+    let metadata = object.object_or_new("metadata");
+    if !labels.is_empty() && metadata.part("labels").is_empty() {
+        metadata.insert("labels", Value::Object(labels));
+    }
 }
 
 fn scale_selector(object: &Object) -> String {

@@ -101,7 +101,8 @@ impl Registry {
         admission.validate(&self.creation(served, options), &object, named, warnings).await?;
 
         let namespace = metadata(&object).text("namespace").to_owned();
-        if !options.dry_run && !matches!(version_of(&object)?, Version::Unsaid) {
+        // One that is no number is taken for none.
+        if !options.dry_run && matches!(version_of(&object), Ok(Version::At(_))) {
             return Err(ApiError::plain("resourceVersion should not be set on objects to be created"));
         }
         // A webhook that converts may take its time: quotas are held after it.

@@ -211,13 +211,15 @@ impl DeleteOptions {
     pub fn from_query(query: &Query) -> Result<Self, ApiError> {
         let propagation = query.get("propagationPolicy");
         let dry_run: Vec<&str> = query.all("dryRun").collect();
+        // Those of a collection are of each of its objects, although the version is that of its list too.
+        let precondition = |key| query.get(key).filter(|value| !value.is_empty()).map(str::to_owned);
         let options = Self {
             dry_run: !dry_run.is_empty(),
             grace: query.int("gracePeriodSeconds")?,
             propagation: None,
             orphan_dependents: query.flag("orphanDependents"),
-            uid: None,
-            resource_version: None,
+            uid: precondition("uid"),
+            resource_version: precondition("resourceVersion"),
         };
         options.checked(propagation, &dry_run)
     }

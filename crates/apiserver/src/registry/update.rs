@@ -188,7 +188,8 @@ impl Registry {
         mut object: Object,
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
-        // Whatever version it was made from, there is none.
+        // Whatever version it was made from, there is none; but it has to be one.
+        version_of(&object)?;
         set_metadata(&mut object, "resourceVersion", None);
         let now = self.clock.now();
         served.update_managed_fields(None, &mut object, &update.options.manager, update.subresource, now);

@@ -28,7 +28,9 @@ pub(super) fn create(pod: &mut Object) {
             }]),
         );
     }
-    status.insert("qosClass", qos_class(spec).into());
+    // A class that it comes with is believed.
+    let class = Some(pod.part("status").text("qosClass")).filter(|class| !class.is_empty());
+    status.insert("qosClass", class.unwrap_or_else(|| qos_class(spec)).into());
     pod.insert("status", Value::Object(status));
     merge_label_keys(pod);
     app_armor_fields(pod);

@@ -149,9 +149,7 @@ impl<'a> Subject<'a> {
     /// Whether the kind still exists in the version that an entry is of.
     pub(super) fn knows(&self, api_version: &str) -> bool {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        // The two kinds of events are the same objects.
-        let related = group == self.model.group || self.model.kind == "Event";
-        related && self.root_in(api_version).is_some()
+        group == self.model.group && self.root_in(api_version).is_some()
     }
 
     /// Whether a write to a subresource cannot write a field of the object, so that it is not looked at.
