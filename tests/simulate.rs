@@ -164,10 +164,12 @@ fn each_deployment_of_the_files_is_rolled_whatever_the_others_are() {
     };
     let server = "uid: 0c8f1e7e-7f3b-4d0e-a5a0-5d6b2b9b1a11, resourceVersion: '77', generation: 3, managedFields: [{manager: \
                   kubectl, operation: Update, apiVersion: apps/v1, time: '2026-01-01T00:00:00Z', fieldsType: FieldsV1, \
-                  fieldsV1: {}}]";
+                  fieldsV1: {}}], ownerReferences: [{apiVersion: x/v1, kind: Operator, name: o, uid: z, controller: true}]";
     let files = [
         "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: web}\nspec: {}\n".to_owned(),
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-root-ca.crt, uid: x}\n".to_owned(),
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: cfg, namespace: a}\n".to_owned(),
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: cfg, namespace: b}\n".to_owned(),
         deployment("here", server, "") + "status: {replicas: 2}\n",
         deployment("large", "labels: {}", ", resources: {requests: {cpu: 10k}}"),
         "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: bad}\n".to_owned(),
@@ -187,6 +189,7 @@ fn each_deployment_of_the_files_is_rolled_whatever_the_others_are() {
     for said in [
         "all.yaml: document 1, line 1: ServiceMonitor \"web\" is left out: no kind \"ServiceMonitor\"",
         "document 2, line 6: ConfigMap \"kube-root-ca.crt\" is left out: a cluster makes it by itself",
+        "document 4, line 14: ConfigMap \"cfg\" is left out: configmaps \"cfg\" already exists",
         "error: Deployment \"bad\": it cannot be rolled: the server refuses: ",
     ] {
         assert!(error.contains(said), "{said}:\n{error}");

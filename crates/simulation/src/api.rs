@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use muster_runtime::client::{Answer, Client, ClientError, PatchType};
+use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::World;
@@ -106,6 +107,11 @@ fn answered(method: &Method, path: &str, answer: Result<Answer, ClientError>) ->
         Err(ClientError::Api(error)) => (error.code, Value::String(error.message)),
         Err(error) => panic!("{method} {path}: {error}"),
     }
+}
+
+/// A name in a path, whatever a file has in its place.
+pub(crate) fn segment(name: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(name, const { &NON_ALPHANUMERIC.remove(b'-').remove(b'.') })
 }
 
 /// `Kind/name` of an object's controlling owner.

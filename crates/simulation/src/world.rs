@@ -16,6 +16,7 @@ use muster_runtime::shutdown::{self, Trigger};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use crate::api::segment;
 use crate::faults::{Faults, Faulty};
 use crate::history::{History, Recorded};
 
@@ -148,7 +149,7 @@ impl World {
             return Some(format!("{root}/{}", resource.plural));
         }
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
-        Some(format!("{root}/namespaces/{namespace}/{}", resource.plural))
+        Some(format!("{root}/namespaces/{}/{}", segment(namespace), resource.plural))
     }
 
     /// What the server has stored: to be compacted, or restored to an earlier version.

@@ -281,7 +281,7 @@ fn told_of_faults(seen: &SeenFaults) -> Result<String> {
     let SeenFaults { plan, seed, met, strikes, away } = seen;
     let away = if *away { "; the server is away" } else { "" };
     if *plan == plan::Plan::default() {
-        return Ok(format!("no faults; {strikes} strikes so far{away}\n"));
+        return Ok(format!("no faults; {strikes} strikes so far{away}; seed {seed}\n"));
     }
     let plan = serde_saphyr::to_string(plan)?;
     let idle = met.iter().enumerate().filter(|(_, met)| **met == 0);

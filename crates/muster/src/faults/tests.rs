@@ -190,7 +190,7 @@ WATCHES OF              OPEN  HELD
 pods                    2     4.2 s more
 replicationcontrollers  0     no
 
-no faults; 0 strikes so far
+no faults; 0 strikes so far; seed 0
 ";
     assert_eq!(text, expected);
 }

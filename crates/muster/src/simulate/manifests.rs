@@ -1,7 +1,7 @@
 //! `muster simulate --manifests`: a user's own Deployments, rolled many times under faults, and what that is like for who uses
 //! them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,23 @@ use crate::export::clean;
 use crate::{manifest, usage};
 
 /// What would be counted among the pods of the Deployment, or has no place.
-const LEFT_OUT: &[&str] =
-    &["Namespace", "Pod", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob"];
+const LEFT_OUT: &[&str] = &[
+    "Namespace",
+    "Node",
+    "Pod",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "Event",
+    "Lease",
+    "Endpoints",
+    "EndpointSlice",
+    "ControllerRevision",
+    "CertificateSigningRequest",
+];
 
 /// How Deployments are rolled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,8 +131,6 @@ impl<T: Copy + PartialOrd + Default> Quantiles<T> {
 /// Of one history.
 struct Found {
     figures: Figures,
-    broken: Vec<Broken>,
-    case: Case,
     faults: &'static str,
 }
 
@@ -139,7 +152,7 @@ impl Manifests {
                     eprintln!("{title} is left out: a history is of one Deployment, in the namespace default");
                     continue;
                 }
-                let Some(mut value) = written(&document.value)? else {
+                let Some(mut value) = written(&document.value, kind)? else {
                     eprintln!("{title} is left out: a cluster makes it by itself");
                     continue;
                 };
@@ -149,7 +162,9 @@ impl Manifests {
                 if kind != "Deployment" {
                     needs.push((title, value));
                 } else if deployments.insert(document.text("/metadata/name").to_owned(), value).is_some() {
-                    bail!("{title} is there twice; found its namespace, which does not tell them apart here");
+                    bail!(
+                        "{title} is there twice: all are rolled in the namespace default, in which each needs a name of its own"
+                    );
                 }
             }
         }
@@ -162,26 +177,38 @@ impl Manifests {
 
 /// The object as somebody would write it: one that a server has answered with has a uid, and what the server put there. None where
 /// nobody would.
-fn written(object: &Value) -> Result<Option<Value>> {
+fn written(object: &Value, kind: &str) -> Result<Option<Value>> {
     if object["metadata"].get("uid").is_none() {
         return Ok(Some(object.clone()));
     }
-    let cleaned = clean::cleaned(serde_json::from_value(object.clone())?);
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| kind == "Deployment") {
+        // An operator's, too, is rolled: who owns it is not there.
+        metadata.remove("ownerReferences");
+        metadata.remove("deletionTimestamp");
+    }
+    let cleaned = clean::cleaned(serde_json::from_value(object)?);
     Ok(cleaned.map(serde_json::to_value).transpose()?)
 }
 
-/// Those of the objects whose kinds the server of a history has, as of a definition among them.
+/// Those of the objects that the server of a history takes, definitions of kinds first: it does not have every kind, and has some
+/// objects already.
 fn served(mut needs: Vec<(String, Value)>) -> Result<Vec<(String, Value)>> {
+    needs.sort_by_key(|(_, value)| value["kind"] != "CustomResourceDefinition");
     let operations = needs.iter().map(|(_, value)| Operation { at: Duration::ZERO, act: Act::Create(value.clone()) });
     let probe = Case { operations: operations.collect(), ..Profile::Rollouts.case(1, None) };
-    let played = on_a_thread(move || play_alone(&probe))?;
-    for (nth, why) in played.undone.into_iter().rev() {
+    let undone = on_a_thread(move || play_alone(&probe))?.undone;
+    let mut left_out = BTreeSet::new();
+    for (nth, why) in undone {
+        let title = &needs[nth].0;
         match why {
-            Undone::NoKind(_) => eprintln!("{} is left out: {why}", needs.remove(nth).0),
-            Undone::Refused(_) | Undone::Absent(_) => bail!("{}: the server refuses: {why}", needs[nth].0),
+            Undone::NoKind(_) | Undone::Refused { code: 409, .. } => eprintln!("{title} is left out: {why}"),
+            Undone::Refused { .. } | Undone::Absent(_) => bail!("{title}: the server refuses: {why}"),
         }
+        left_out.insert(nth);
     }
-    Ok(needs)
+    let all = needs.into_iter().enumerate();
+    Ok(all.filter(|(nth, _)| !left_out.contains(nth)).map(|(_, need)| need).collect())
 }
 
 /// Rolls every Deployment of the files in as many histories as asked. Whether no law was broken.
@@ -235,51 +262,66 @@ fn roll_one(
         let weather = weather.map_or("none", |weather| Profile::Rollouts.weather_of(seed, weather));
         Drawn { seed, name: Name { profile: "manifests", weather }, stem: format!("case-{seed}"), case }
     };
-    let (mut found, mut refused, mut taken) = (BTreeMap::new(), None, 0);
+    // Before all others: what the server refuses once it refuses in each of them.
+    let first = drawn(0).case;
+    let (first, played) = on_a_thread(move || play_alone(&first).map(|played| (first, played)))?;
+    let refused = |(nth, why): (usize, Undone)| {
+        let is_patch = matches!(first.operations[nth].act, Act::Create(_) | Act::Patch(_));
+        is_patch.then(|| why.to_string())
+    };
+    if let Some(refused) = played.undone.into_iter().find_map(refused) {
+        bail!("it cannot be rolled: the server refuses: {refused}");
+    }
+    let (mut found, mut broken, mut taken) = (BTreeMap::new(), BTreeMap::new(), 0);
     play_all((arguments, ends), arguments.seeds(), &drawn, |_, Drawn { seed, name, case, .. }, played| {
-        let faults = name.weather;
         *virtual_time += played.lasted;
-        match Figures::of(&case, &played) {
-            Some(figures) => drop(found.insert(seed, Found { figures, broken: played.broken, case, faults })),
-            None => refused = played.refused.clone().or(refused.take()),
+        let figures = Figures::of(&case, &played);
+        found.extend(figures.map(|figures| (seed, Found { figures, faults: name.weather })));
+        if !played.broken.is_empty() {
+            broken.insert(seed, played.broken);
         }
         taken += 1;
         taken
     })?;
-    if let Some(refused) = refused {
-        bail!("it cannot be rolled: the server refuses: {refused}");
-    }
     if taken == 0 {
         bail!("the time was over before a history was played");
     }
-    if found.is_empty() {
+    if found.is_empty() && broken.is_empty() {
         bail!("no history came to the --rollout: its template is so already, or it was gone before");
     }
-    Ok(Rolled { histories: taken, ..rolled(arguments, name, &found)? })
+    let case = |seed: u64| drawn(seed.wrapping_sub(arguments.seed)).case;
+    Ok(Rolled { histories: taken, ..rolled(arguments, name, &found, &broken, &case)? })
 }
 
-fn rolled(arguments: &Simulate, name: &str, found: &BTreeMap<u64, Found>) -> Result<Rolled> {
+/// What all histories come to. Their cases are drawn again.
+fn rolled(
+    arguments: &Simulate,
+    name: &str,
+    found: &BTreeMap<u64, Found>,
+    broken: &BTreeMap<u64, Vec<Broken>>,
+    case: &dyn Fn(u64) -> Case,
+) -> Result<Rolled> {
     // In the order of the seeds, so that of equals the first is the worst.
     let badness = |found: &Found| {
         let Figures { least_available, took, .. } = found.figures;
         (-least_available, took.unwrap_or(Duration::MAX))
     };
-    let mut worst: Option<&Found> = None;
-    for each in found.values() {
-        if worst.is_none_or(|worst| badness(each) > badness(worst)) {
-            worst = Some(each);
+    let mut worst: Option<(u64, &Found)> = None;
+    for (seed, each) in found {
+        if worst.is_none_or(|(_, worst)| badness(each) > badness(worst)) {
+            worst = Some((*seed, each));
         }
     }
-    let file = arguments.save.join(format!("worst-{name}.yaml"));
-    let (mut worst_faults, mut replicas) = ("", 0);
-    if let Some(worst) = worst {
-        write(&file, &worst.case.written())?;
-        (worst_faults, replicas) = (worst.faults, worst.figures.replicas);
+    let (mut worst_case, mut worst_faults, mut replicas) = (String::new(), "", 0);
+    if let Some((seed, worst)) = worst {
+        let file = arguments.save.join(format!("worst-{name}.yaml"));
+        write(&file, &case(seed).written())?;
+        (worst_case, worst_faults, replicas) = (file.display().to_string(), worst.faults, worst.figures.replicas);
     }
     let mut broken_cases = Vec::new();
-    for (seed, Found { broken, case, .. }) in found.iter().filter(|(_, found)| !found.broken.is_empty()) {
+    for (seed, broken) in broken {
         let file = arguments.save.join(format!("case-{name}-{seed}.yaml"));
-        write(&file, &case.written())?;
+        write(&file, &case(*seed).written())?;
         broken_cases.push(Broke::of(*seed, &file, broken));
     }
     let figures = || found.values().map(|found| found.figures);
@@ -294,7 +336,7 @@ fn rolled(arguments: &Simulate, name: &str, found: &BTreeMap<u64, Found>) -> Res
         seconds: Quantiles::of(took),
         broken: broken_cases.len(),
         broken_cases,
-        worst: file.display().to_string(),
+        worst: worst_case,
         worst_faults,
     })
 }
@@ -323,7 +365,8 @@ impl fmt::Display for Findings {
             let q = seconds;
             let seconds = [q.least, q.p1, q.p10, q.p50, q.p90, q.p99, q.most].map(|n| format!("{n:>9.1}"));
             writeln!(f, "  {:<26}{}", "seconds until complete", seconds.concat())?;
-            writeln!(f, "  {complete} complete; worst: {worst} ({worst_faults}); {broken} broke a law")?;
+            let worst = if worst.is_empty() { String::new() } else { format!("; worst: {worst} ({worst_faults})") };
+            writeln!(f, "  {complete} complete{worst}; {broken} broke a law")?;
             for broke in broken_cases {
                 write!(f, "{broke}")?;
             }

@@ -141,7 +141,10 @@ impl<'w> Crew<'w> {
     /// Thaws those whose time has come, and replaces those that have ended.
     fn tend(&mut self) {
         self.thaw_until(Some(Instant::now()));
-        self.running.retain(|process| !process.candidate.has_ended());
+        let ended = self.running.extract_if(.., |process| process.candidate.has_ended());
+        // As one whose Lease could not be renewed in time.
+        let ended: Vec<_> = ended.map(|process| process.name).collect();
+        ended.into_iter().for_each(|name| self.note_away(name, Duration::ZERO));
         self.fill();
     }
 

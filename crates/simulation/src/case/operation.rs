@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::crew::Crew;
-use crate::api::{Answered, Api, DEPLOYMENTS, NODES, PODS, SETS, is_being_deleted, name, number, owner};
+use crate::api::{Answered, Api, DEPLOYMENTS, NODES, PODS, SETS, is_being_deleted, name, number, owner, segment};
 use crate::faults::Faults;
 use crate::laws::{Done, Watcher};
 use crate::text;
@@ -163,6 +163,7 @@ impl Target {
 
     fn path(&self) -> String {
         let Self { kind, namespace, name, merge: _ } = self;
+        let (namespace, name) = (segment(namespace), segment(name));
         match kind {
             Workload::Deployment => format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"),
             Workload::ReplicaSet => format!("/apis/apps/v1/namespaces/{namespace}/replicasets/{name}"),
@@ -215,9 +216,14 @@ pub enum Undone {
     /// The server has no such kind.
     #[error("no kind {0} is served")]
     NoKind(String),
-    /// The server refused it, with this message.
-    #[error("{0}")]
-    Refused(String),
+    /// The server refused it.
+    #[error("{message}")]
+    Refused {
+        /// The HTTP status.
+        code: u16,
+        /// Why.
+        message: String,
+    },
     /// There was nothing that it could be done to.
     #[error("there is {0}")]
     Absent(&'static str),
@@ -245,7 +251,7 @@ impl Scene<'_> {
             Act::Patch(target) => return taken(&api.merge(&target.path(), &target.merge).await),
             Act::Scale { deployment, replicas } => {
                 let scale = json!({"spec": {"replicas": replicas}});
-                return taken(&api.merge(&format!("{DEPLOYMENTS}/{deployment}/scale"), &scale).await);
+                return taken(&api.merge(&format!("{DEPLOYMENTS}/{}/scale", segment(deployment)), &scale).await);
             }
             Act::DeletePod(which) => {
                 let pod = some_pod(api, *which).await?;
@@ -312,7 +318,10 @@ impl Scene<'_> {
 fn taken((status, said): &Answered) -> Result<(), Undone> {
     match status {
         200..300 => Ok(()),
-        _ => Err(Undone::Refused(said.as_str().map_or_else(|| status.to_string(), ToOwned::to_owned))),
+        _ => {
+            let message = said.as_str().map_or_else(|| status.to_string(), ToOwned::to_owned);
+            Err(Undone::Refused { code: *status, message })
+        }
     }
 }
 

@@ -22,7 +22,11 @@ pub(super) fn judged(play: impl FnOnce() -> Result<Played, PlayError>) -> Result
     HOOK.call_once(|| {
         let before = take_hook();
         set_hook(Box::new(move |info| {
-            if !HEARD.with_borrow_mut(|heard| heard.as_mut().map(|heard| heard.push(words(info))).is_some()) {
+            let hear = |heard: &RefCell<Option<Vec<String>>>| {
+                heard.try_borrow_mut().ok()?.as_mut()?.push(words(info));
+                Some(())
+            };
+            if HEARD.try_with(hear).ok().flatten().is_none() {
                 before(info);
             }
         }));

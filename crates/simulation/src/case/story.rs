@@ -35,7 +35,7 @@ pub fn story(case: &Case, played: &Played) -> String {
     for (nth, met) in &played.idle {
         let why = match met {
             0 => "no request was about it".to_owned(),
-            _ => format!("{met} requests were about it, none at its time and by its chance"),
+            _ => format!("it was about {met}, none at its time, with its number and by its chance"),
         };
         told.push((without_version(Duration::ZERO), format!("never    faults[{nth}] struck: {why}"), false));
     }

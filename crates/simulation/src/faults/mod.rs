@@ -522,15 +522,16 @@ where
         let user = head.extensions.get().map(|Requester(user)| user.clone()).unwrap_or_default();
         let target = Target { user, ..Target::of(&head.method, &head.uri).with_name_of(&body) };
         let request = Request::from_parts(head, Full::new(body));
+        let mut release = faults.release_to_come();
         let fate = faults.fate(who, &target);
         if matches!(fate.end, Some(End::Lost)) {
-            let mut release = faults.release_to_come();
             return Box::pin(async move {
                 release.come().await;
                 Err(Broken::Reset.into())
             });
         }
-        let carried = tokio::spawn(carry(server.clone(), request, Arc::clone(who), target, fate, faults.clone()));
+        let carried =
+            tokio::spawn(carry(server.clone(), request, Arc::clone(who), target, fate, release, faults.clone()));
         Box::pin(async move { carried.await.unwrap_or_else(|ended| Err(ended.into())) })
     }
 }

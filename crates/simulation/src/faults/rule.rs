@@ -385,7 +385,8 @@ impl Rule {
             return Err(format!("fault: found {turns} turns, expected less than {MOST_TURNS}"));
         }
         if let Some(until) = until.filter(|until| until <= from) {
-            return Err(format!("until: found {until:?}, expected later than from, which is {from:?}"));
+            let [until, from] = [until, *from].map(text::written);
+            return Err(format!("until: found {until}, expected later than from, which is {from}"));
         }
         let longest = [("fault", fault.range().map(|range| range.end)), ("from", Some(*from)), ("until", *until)];
         match longest.into_iter().find_map(|(field, found)| Some((field, found.filter(|found| *found > LONGEST)?))) {

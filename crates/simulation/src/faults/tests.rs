@@ -199,6 +199,7 @@ async fn what_waits_can_be_let_go() {
     scene.faults.add(of(Fault::Lag(SECOND * 600..SECOND * 601), "configmaps").within(SECOND * 2..SECOND * 9));
     scene.faults.add(of(Fault::Slow(SECOND * 20..SECOND * 21), "configmaps").verbs(&[Verb::List]));
     scene.faults.add(of(Fault::Stall, "secrets"));
+    scene.faults.add(of(Fault::Behind(SECOND * 900..SECOND * 901), "leases"));
     let start = Instant::now();
     let mut lags = scene.client.watch(WATCH, Form::Full).await.unwrap();
     let mut stalls = scene
@@ -210,6 +211,8 @@ async fn what_waits_can_be_let_go() {
         )
         .await
         .unwrap();
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let mut behind = scene.client.watch(&format!("{leases}?watch=true&resourceVersion=1"), Form::Full).await.unwrap();
     let faults = scene.faults.clone();
     tokio::spawn(async move {
         tokio::time::sleep(SECOND * 9).await;
@@ -217,6 +220,17 @@ async fn what_waits_can_be_let_go() {
         faults.release();
     });
     tokio::time::sleep(SECOND).await;
+    let lease = async |name: &str| {
+        let lease = json!({"metadata": {"name": name}, "spec": {}});
+        scene.client.post(leases, Bytes::from(lease.to_string())).await.unwrap();
+    };
+    let stale = async {
+        lease("before").await;
+        assert!(behind.next().await.unwrap().is_ok());
+        let came = start.elapsed();
+        lease("after").await;
+        (came, behind.next().await.unwrap().is_ok(), start.elapsed())
+    };
     let lost = async {
         let answer = scene.create("lost").await;
         (is_perhaps(&answer), start.elapsed())
@@ -236,8 +250,9 @@ async fn what_waits_can_be_let_go() {
         (names.len(), start.elapsed())
     };
     let at = SECOND * 9;
-    let (lost, late, stalled, slow) = tokio::join!(lost, late, stalled, slow);
+    let (lost, late, stalled, slow, stale) = tokio::join!(lost, late, stalled, slow, stale);
     assert_eq!((lost, late, stalled, slow), ((true, at), (true, at, true, at), (true, at), (0, at)));
+    assert_eq!(stale, (at, true, at));
 }
 
 /// Events are told apart although the server sends them at once.

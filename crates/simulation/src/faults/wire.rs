@@ -114,6 +114,7 @@ pub(super) async fn carry<S, B>(
     who: Arc<str>,
     target: Target,
     fate: Fate,
+    mut release: Release,
     faults: Faults,
 ) -> Result<Response<ResponseBody>, BoxError>
 where
@@ -122,7 +123,6 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let mut release = faults.release_to_come();
     if fate.before > Duration::ZERO {
         release.or_until(Instant::now() + fate.before).await;
     }
@@ -170,7 +170,7 @@ where
     }
     faults.date(&mut head.headers);
     if target.verb == Verb::Watch && head.status.is_success() {
-        let body = deliver(body, who, target, fate.behind, faults, outages);
+        let body = deliver(body, who, target, (fate.behind, release), faults, outages);
         return Ok(Response::from_parts(head, body));
     }
     let body = body.collect().await?.to_bytes();
@@ -193,7 +193,7 @@ fn deliver(
     body: ResponseBody,
     who: Arc<str>,
     target: Target,
-    behind: Duration,
+    behind: (Duration, Release),
     faults: Faults,
     outages: watch::Receiver<super::Outage>,
 ) -> ResponseBody {
@@ -214,13 +214,12 @@ async fn read(
     mut body: ResponseBody,
     who: Arc<str>,
     target: Target,
-    behind: Duration,
+    (mut behind, mut release): (Duration, Release),
     faults: Faults,
     mut outages: watch::Receiver<super::Outage>,
     out: mpsc::UnboundedSender<Piece>,
 ) {
     let (mut due, mut events) = (Instant::now(), Events::default());
-    let mut release = faults.release_to_come();
     loop {
         let frame = tokio::select! {
             biased;
@@ -235,7 +234,7 @@ async fn read(
             return;
         };
         if release.is_over() {
-            (due, release) = (Instant::now(), faults.release_to_come());
+            (due, behind, release) = (Instant::now(), Duration::ZERO, faults.release_to_come());
         }
         for piece in events.take(piece) {
             let fate = faults.piece(&who, &target, &piece);

@@ -130,6 +130,7 @@ fn a_story_tells_what_was_not_done_and_which_faults_struck_nothing() {
     case.operations.truncate(1);
     let operations = case.written()
         + "- {at: 1s, do: {scale: {deployment: web, replicas: 2}}}\n\
+        - {at: 1s, do: {scale: {deployment: we b?, replicas: 2}}}\n\
         - {at: 2s, do: {patch: {name: wbe, merge: {spec: {replicas: 3}}}}}\n\
         - {at: 3s, do: restore}\n- {at: 4s, do: {kill-manager: 0}}\n";
     let faults = "faults:\n- {fault: reset, client: controllers, resources: [pod]}\n\
@@ -140,8 +141,9 @@ fn a_story_tells_what_was_not_done_and_which_faults_struck_nothing() {
     let story = story(&case, &played);
     for said in [
         "never    faults[0] struck: no request was about it\n",
-        "requests were about it, none at its time and by its chance\n",
+        ", none at its time, with its number and by its chance\n",
         r#"not done {"patch":{"name":"wbe","merge":{"spec":{"replicas":3}}}}: deployments.apps "wbe" not found"#,
+        r#"not done {"scale":{"deployment":"we b?","replicas":2}}: deployments.apps "we b?" not found"#,
         r#"not done "restore": there is no version to restore"#,
         r#"not done {"kill-manager":0}: there is no manager that has a Lease"#,
     ] {
