@@ -265,9 +265,11 @@ fn roll_one(
     // Before all others: what the server refuses once it refuses in each of them.
     let first = drawn(0).case;
     let (first, played) = on_a_thread(move || play_alone(&first).map(|played| (first, played)))?;
-    let refused = |(nth, why): (usize, Undone)| {
-        let is_patch = matches!(first.operations[nth].act, Act::Create(_) | Act::Patch(_));
-        is_patch.then(|| why.to_string())
+    // One that is not found is gone, as faults would have it.
+    let refused = |(nth, why): (usize, Undone)| match (&first.operations[nth].act, &why) {
+        (_, Undone::Refused { code: 404, .. }) => None,
+        (Act::Create(_) | Act::Patch(_), _) => Some(why.to_string()),
+        _ => None,
     };
     if let Some(refused) = played.undone.into_iter().find_map(refused) {
         bail!("it cannot be rolled: the server refuses: {refused}");
