@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use muster_simulation::case::{Act, Case, Figures, Operation, Profile, Undone, play_alone, rollout_of};
+use muster_simulation::case::{Act, Case, Figures, Operation, Played, Profile, Undone, play_alone, rollout_of};
 use muster_simulation::laws::Broken;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -132,6 +132,26 @@ impl<T: Copy + PartialOrd + Default> Quantiles<T> {
 struct Found {
     figures: Figures,
     faults: &'static str,
+}
+
+/// Of all histories of one Deployment, by their seeds.
+#[derive(Default)]
+struct Tally {
+    histories: u64,
+    found: BTreeMap<u64, Found>,
+    broken: BTreeMap<u64, Vec<Broken>>,
+}
+
+impl Tally {
+    /// Counts a history. One that ended before it came to the rollout has no figures, and may have broken a law all the same.
+    fn take(&mut self, (seed, faults): (u64, &'static str), case: &Case, played: Played) {
+        self.histories += 1;
+        let figures = Figures::of(case, &played);
+        self.found.extend(figures.map(|figures| (seed, Found { figures, faults })));
+        if !played.broken.is_empty() {
+            self.broken.insert(seed, played.broken);
+        }
+    }
 }
 
 /// What the files have.
@@ -274,33 +294,27 @@ fn roll_one(
     if let Some(refused) = played.undone.into_iter().find_map(refused) {
         bail!("it cannot be rolled: the server refuses: {refused}");
     }
-    let (mut found, mut broken, mut taken) = (BTreeMap::new(), BTreeMap::new(), 0);
+    let mut tally = Tally::default();
     play_all((arguments, ends), arguments.seeds(), &drawn, |_, Drawn { seed, name, case, .. }, played| {
         *virtual_time += played.lasted;
-        let figures = Figures::of(&case, &played);
-        found.extend(figures.map(|figures| (seed, Found { figures, faults: name.weather })));
-        if !played.broken.is_empty() {
-            broken.insert(seed, played.broken);
-        }
-        taken += 1;
-        taken
+        tally.take((seed, name.weather), &case, played);
+        tally.histories
     })?;
-    if taken == 0 {
+    if tally.histories == 0 {
         bail!("the time was over before a history was played");
     }
-    if found.is_empty() && broken.is_empty() {
+    if tally.found.is_empty() && tally.broken.is_empty() {
         bail!("no history came to the --rollout: its template is so already, or it was gone before");
     }
     let case = |seed: u64| drawn(seed.wrapping_sub(arguments.seed)).case;
-    Ok(Rolled { histories: taken, ..rolled(arguments, name, &found, &broken, &case)? })
+    rolled(arguments, name, &tally, &case)
 }
 
 /// What all histories come to. Their cases are drawn again.
 fn rolled(
     arguments: &Simulate,
     name: &str,
-    found: &BTreeMap<u64, Found>,
-    broken: &BTreeMap<u64, Vec<Broken>>,
+    Tally { histories, found, broken }: &Tally,
     case: &dyn Fn(u64) -> Case,
 ) -> Result<Rolled> {
     // In the order of the seeds, so that of equals the first is the worst.
@@ -331,7 +345,7 @@ fn rolled(
     Ok(Rolled {
         name: name.to_owned(),
         replicas,
-        histories: 0,
+        histories: *histories,
         complete: took.len(),
         least_available: Quantiles::of(figures().map(|figures| figures.least_available).collect()),
         most_pods: Quantiles::of(figures().map(|figures| figures.most_pods).collect()),
@@ -375,5 +389,22 @@ impl fmt::Display for Findings {
             writeln!(f)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_simulation::laws::Law;
+
+    use super::*;
+
+    #[test]
+    fn a_history_of_which_nothing_is_left_but_a_panic_is_one_that_broke_a_law() {
+        let mut tally = Tally::default();
+        let panic = Broken { law: Law::Panic, version: 0, how: "a sync".to_owned() };
+        let played = Played { broken: vec![panic.clone()], ..Played::default() };
+        tally.take((7, "none"), &Profile::Rollouts.case(7, None), played);
+        assert_eq!((tally.histories, tally.found.len()), (1, 0));
+        assert_eq!(tally.broken, BTreeMap::from([(7, vec![panic])]));
     }
 }
