@@ -20,7 +20,7 @@ use crate::access::questions::Answers;
 use crate::access::{User, tokens};
 use crate::admission::{Admission, Asked, Operation};
 use crate::codec::{self, Format, Model};
-use crate::field::{FieldError, go_quote};
+use crate::field::FieldError;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part, Resource, Subresource};
 use crate::registry::apply;
@@ -32,7 +32,6 @@ use crate::registry::update::Update;
 use crate::registry::{Answer, Served};
 use crate::schema::managed;
 use crate::status::{ApiError, GroupResource, success};
-use crate::validation::name;
 
 /// No watch lasts longer than this, whatever it says.
 const LONGEST_WATCH: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -251,12 +250,8 @@ impl Request<'_> {
         warnings: &mut Vec<String>,
     ) -> Result<Response<Body>, ApiError> {
         let admission = Admission::new(asked.as_ref());
-        if let Some(name) = self.path.name.filter(|_| !matches!(self.verb, Verb::List | Verb::Watch)) {
-            let wrong = name::is_path_segment(name, false);
-            if !wrong.is_empty() {
-                let (name, wrong) = (go_quote(name), wrong.join(";"));
-                return Err(ApiError::bad_request(format!("Name parameter invalid: {name}: {wrong}")));
-            }
+        if !matches!(self.verb, Verb::List | Verb::Watch) {
+            self.path.check_name()?;
         }
         match (self.verb, self.subresource) {
             (Verb::Get, Some(Subresource::Log)) => self.log(),
