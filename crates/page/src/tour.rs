@@ -312,7 +312,7 @@ fn any_pod(scene: &Scene, owner: &ObjectKey) -> Option<String> {
 
 /// An object of examples/tour.
 fn example(yaml: &str) -> Result<Value, String> {
-    serde_saphyr::from_str(yaml).map_err(|error| error.to_string())
+    muster_runtime::yaml::read(yaml)
 }
 
 #[cfg(test)]

@@ -35,3 +35,4 @@ pub mod shell;
 pub mod shutdown;
 pub mod workers;
 pub mod writer;
+pub mod yaml;

@@ -1,26 +1,10 @@
-//! What people write into files: YAML, and in it durations, `200ms`, `1m30s`, and ranges of them: `0s..2s`.
+//! Durations in files, as people write them: `200ms`, `1m30s`, and ranges of them: `0s..2s`.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use serde::de::{DeserializeOwned, Error as _, Visitor};
+use serde::de::{Error as _, Visitor};
 use serde::{Deserializer, Serializer};
-
-/// What a YAML document says.
-///
-/// # Errors
-/// What was expected, in which line and column, and what this line has; all of it on one line.
-pub fn of_yaml<T: DeserializeOwned>(yaml: &str) -> Result<T, String> {
-    // The part of the text that an error can show by itself has several lines, and repeats the rest.
-    let options = serde_saphyr::options! { with_snippet: false };
-    serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
-        let line = error.location().and_then(|at| yaml.lines().nth(usize::try_from(at.line()).ok()?.checked_sub(1)?));
-        match line.map(str::trim).filter(|line| !line.is_empty()) {
-            Some(line) => format!("{error}: found {:?}", line.chars().take(120).collect::<String>()),
-            None => error.to_string(),
-        }
-    })
-}
 
 /// A duration such that reading it gives the same one, to the nanosecond: `1.5s`, `20ms`.
 #[must_use]

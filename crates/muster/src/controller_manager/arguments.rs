@@ -7,7 +7,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args as _, Command};
-use muster_simulation::text::of_yaml;
+use muster_runtime::yaml;
 use serde_json::{Map, Value};
 
 use super::flags::Flags;
@@ -140,7 +140,7 @@ fn value_of(arguments: &[OsString], name: &str) -> Option<String> {
 fn settings(file: &str, ours: &Ours, given: &BTreeSet<String>, ignored: &mut Vec<Ignored>) -> Result<Vec<OsString>> {
     let text = fs::read_to_string(file).with_context(|| format!("--config: {file}: cannot be read"))?;
     let settings: Map<String, Value> =
-        of_yaml(&text).map_err(|error| anyhow::anyhow!("--config: {file}: expected a map of settings: {error}"))?;
+        yaml::read(&text).map_err(|error| anyhow::anyhow!("--config: {file}: expected a map of settings: {error}"))?;
     let mut flags = Vec::new();
     for (name, value) in settings {
         let Some(value) = plain(&value) else {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, anyhow, bail};
 use muster_apiserver::access::authentication::Anonymous;
 use muster_apiserver::access::authorizer::Mode;
-use muster_simulation::text::of_yaml;
+use muster_runtime::yaml;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -124,7 +124,7 @@ fn configuration<T: DeserializeOwned>(given: &Given, flag: &str, kind: &str) -> 
     let Some(file) = given.text(flag) else { return Ok(None) };
     let text = files::text(flag, file)?;
     let what = || format!("--{flag} {file}");
-    let object: Result<serde_json::Map<String, serde_json::Value>, _> = of_yaml(&text);
+    let object: Result<serde_json::Map<String, serde_json::Value>, _> = yaml::read(&text);
     let mut object = object.map_err(|error| anyhow!(error)).with_context(what)?;
     let mut head = |key: &str| object.remove(key).and_then(|value| value.as_str().map(str::to_owned));
     let (version, found) = (head("apiVersion").unwrap_or_default(), head("kind").unwrap_or_default());

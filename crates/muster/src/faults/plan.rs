@@ -15,6 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use muster_runtime::yaml;
 use muster_simulation::faults::{LONGEST, Rule};
 use muster_simulation::text;
 use serde::{Deserialize, Serialize};
@@ -93,8 +94,8 @@ impl Plan {
         Self::read(&text).with_context(|| name.to_owned())
     }
 
-    fn read(yaml: &str) -> Result<Self> {
-        let plan: Self = text::of_yaml(yaml).map_err(|error| anyhow!(error))?;
+    fn read(text: &str) -> Result<Self> {
+        let plan: Self = yaml::read(text).map_err(|error| anyhow!(error))?;
         if plan == Self::default() {
             bail!("found nothing, expected faults, operations or clock");
         }

@@ -42,6 +42,7 @@ use std::time::Duration;
 
 use muster_cluster::DelayRange;
 use muster_runtime::manager::Options;
+use muster_runtime::yaml;
 use serde::{Deserialize, Serialize};
 
 pub use crew::Managers;
@@ -138,8 +139,8 @@ impl Case {
     ///
     /// # Errors
     /// Where a field is missing, unknown, or not what it should be.
-    pub fn read(yaml: &str) -> Result<Self, CaseError> {
-        let case: Self = text::of_yaml(yaml).map_err(CaseError::Text)?;
+    pub fn read(text: &str) -> Result<Self, CaseError> {
+        let case: Self = yaml::read(text).map_err(CaseError::Text)?;
         case.check_sizes()?;
         for (at, pair) in case.operations.windows(2).enumerate() {
             if pair[1].at < pair[0].at {
