@@ -525,8 +525,13 @@ where
         let mut release = faults.release_to_come();
         let fate = faults.fate(who, &target);
         if matches!(fate.end, Some(End::Lost)) {
+            let mut outages = faults.outages();
             return Box::pin(async move {
-                release.come().await;
+                tokio::select! {
+                    biased;
+                    () = release.come() => {}
+                    _ = outages.changed() => {}
+                }
                 Err(Broken::Reset.into())
             });
         }

@@ -289,6 +289,31 @@ async fn a_server_that_goes_away_breaks_every_connection() {
     assert_eq!(scene.names("").await, ["a"]);
 }
 
+/// Whatever hangs or is late breaks with the rest.
+#[tokio::test(start_paused = true)]
+async fn what_waits_breaks_with_the_server() {
+    let scene = scene();
+    let of = |fault, resource| Rule::always(fault).resources(&[resource]);
+    scene.faults.add(of(Fault::Lost, "configmaps").verbs(&[Verb::Create]));
+    scene.faults.add(of(Fault::Lag(SECOND * 600..SECOND * 601), "namespaces"));
+    scene.faults.add(of(Fault::Stall, "secrets"));
+    let (faults, start) = (scene.faults.clone(), Instant::now());
+    tokio::spawn(async move {
+        tokio::time::sleep(SECOND * 9).await;
+        faults.go_away();
+    });
+    let listed = "watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
+    let watch = async |resource: &str| {
+        let mut watch = scene.client.watch(&format!("/api/v1/{resource}?{listed}"), Form::Full).await.unwrap();
+        let broken = watch.next().await.unwrap().is_err();
+        (broken, start.elapsed(), watch.next().await.is_none())
+    };
+    let lost = async { (is_perhaps(&scene.create("lost").await), start.elapsed()) };
+    let (late, stalled, lost) = tokio::join!(watch("namespaces"), watch("secrets"), lost);
+    let at = SECOND * 9;
+    assert_eq!((late, stalled, lost), ((true, at, true), (true, at, true), (true, at)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_a_list_that_may_be_old_is() {
     let scene = scene();

@@ -198,13 +198,20 @@ fn deliver(
     outages: watch::Receiver<super::Outage>,
 ) -> ResponseBody {
     let (sender, receiver) = mpsc::unbounded_channel();
+    let broken = outages.clone();
     tokio::spawn(read(body, who, target, behind, faults, outages, sender));
-    let pieces = unfold(receiver, |mut receiver: mpsc::UnboundedReceiver<Piece>| async {
-        let (due, mut release, piece) = receiver.recv().await?;
+    let pieces = unfold(Some((receiver, broken)), |reader| async {
+        let (mut receiver, mut broken) = reader?;
+        let (due, mut release, piece): Piece = receiver.recv().await?;
+        // What was due is here, and what is late goes with the connection.
         if due > Instant::now() {
-            release.or_until(due).await;
+            tokio::select! {
+                biased;
+                _ = broken.changed() => return Some((Err(Broken::Reset.into()), None)),
+                () = release.or_until(due) => {}
+            }
         }
-        Some((piece.map(Frame::data), receiver))
+        Some((piece.map(Frame::data), Some((receiver, broken))))
     });
     StreamBody::new(pieces).boxed_unsync()
 }
@@ -244,12 +251,14 @@ async fn read(
             }
             let piece = if fate.old { bookmark::older(&piece) } else { piece };
             if fate.stalls {
-                // The client gets no error.
+                // The client gets no error, unless the connection breaks.
                 tokio::select! {
                     biased;
-                    () = out.closed() => {}
-                    () = release.come() => drop(out.send((due, release, Err(Broken::Reset.into())))),
+                    () = out.closed() => return,
+                    () = release.come() => {}
+                    _ = outages.changed() => {}
                 }
+                let _ = out.send((due, release, Err(Broken::Reset.into())));
                 return;
             }
             // The reader may be gone; the next iteration notices.
