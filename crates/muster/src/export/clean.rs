@@ -2,27 +2,26 @@
 
 use muster_apiserver::model::Object;
 use muster_apiserver::model::fields::{Fields as _, metadata};
-use muster_cluster::kinds::Kind;
 use muster_tree::Value;
 
-/// Kinds whose objects come and go with the cluster that they are in, by group and plural name.
+/// Kinds whose objects come and go with the cluster that they are in, by group and kind.
 const LEFT_OUT: [(&str, &str); 16] = [
-    ("", "componentstatuses"),
-    ("", "endpoints"),
-    ("", "events"),
-    ("", "nodes"),
-    ("certificates.k8s.io", "certificatesigningrequests"),
-    ("coordination.k8s.io", "leases"),
-    ("coordination.k8s.io", "leasecandidates"),
-    ("discovery.k8s.io", "endpointslices"),
-    ("events.k8s.io", "events"),
-    ("internal.apiserver.k8s.io", "storageversions"),
-    ("networking.k8s.io", "ipaddresses"),
-    ("networking.k8s.io", "servicecidrs"),
-    ("resource.k8s.io", "resourceslices"),
-    ("storage.k8s.io", "csinodes"),
-    ("storage.k8s.io", "csistoragecapacities"),
-    ("storage.k8s.io", "volumeattachments"),
+    ("", "ComponentStatus"),
+    ("", "Endpoints"),
+    ("", "Event"),
+    ("", "Node"),
+    ("certificates.k8s.io", "CertificateSigningRequest"),
+    ("coordination.k8s.io", "Lease"),
+    ("coordination.k8s.io", "LeaseCandidate"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("events.k8s.io", "Event"),
+    ("internal.apiserver.k8s.io", "StorageVersion"),
+    ("networking.k8s.io", "IPAddress"),
+    ("networking.k8s.io", "ServiceCIDR"),
+    ("resource.k8s.io", "ResourceSlice"),
+    ("storage.k8s.io", "CSINode"),
+    ("storage.k8s.io", "CSIStorageCapacity"),
+    ("storage.k8s.io", "VolumeAttachment"),
 ];
 
 /// What every cluster or namespace has without anybody's doing.
@@ -51,8 +50,8 @@ const JOB_LABELS: [&str; 4] =
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
 /// Whether no object of a kind is exported.
-pub(super) fn is_left_out(kind: &Kind) -> bool {
-    LEFT_OUT.contains(&(&*kind.resource.group, &*kind.resource.plural))
+pub(crate) fn is_left_out(group: &str, kind: &str) -> bool {
+    LEFT_OUT.contains(&(group, kind))
 }
 
 /// The object as somebody would write it; `None` where nobody wrote it, or it is going.

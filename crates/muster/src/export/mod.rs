@@ -113,7 +113,8 @@ async fn export(client: &Client, namespace: Option<&str>) -> Result<String> {
     let mut objects: Vec<Object> = Vec::new();
     for kind in preferred(&kinds) {
         let is_namespace = &*kind.api_version == "v1" && &*kind.kind == "Namespace";
-        if !kind.collectable || clean::is_left_out(kind) || (namespace.is_some() && !kind.namespaced && !is_namespace) {
+        let comes_by_itself = clean::is_left_out(&kind.resource.group, &kind.kind);
+        if !kind.collectable || comes_by_itself || (namespace.is_some() && !kind.namespaced && !is_namespace) {
             continue;
         }
         let mut path = kind.resource.collection(namespace.filter(|_| kind.namespaced));

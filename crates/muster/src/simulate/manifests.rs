@@ -19,7 +19,6 @@ use crate::{manifest, usage};
 /// What would be counted among the pods of the Deployment, or has no place.
 const LEFT_OUT: &[&str] = &[
     "Namespace",
-    "Node",
     "Pod",
     "ReplicaSet",
     "ReplicationController",
@@ -27,12 +26,7 @@ const LEFT_OUT: &[&str] = &[
     "DaemonSet",
     "Job",
     "CronJob",
-    "Event",
-    "Lease",
-    "Endpoints",
-    "EndpointSlice",
     "ControllerRevision",
-    "CertificateSigningRequest",
 ];
 
 /// How Deployments are rolled.
@@ -138,6 +132,8 @@ struct Found {
 #[derive(Default)]
 struct Tally {
     histories: u64,
+    /// Their virtual time.
+    lasted: Duration,
     found: BTreeMap<u64, Found>,
     broken: BTreeMap<u64, Vec<Broken>>,
 }
@@ -146,6 +142,7 @@ impl Tally {
     /// Counts a history. One that ended before it came to the rollout has no figures, and may have broken a law all the same.
     fn take(&mut self, (seed, faults): (u64, &'static str), case: &Case, played: Played) {
         self.histories += 1;
+        self.lasted += played.lasted;
         let figures = Figures::of(case, &played);
         self.found.extend(figures.map(|figures| (seed, Found { figures, faults })));
         if !played.broken.is_empty() {
@@ -172,7 +169,9 @@ impl Manifests {
                     eprintln!("{title} is left out: a history is of one Deployment, in the namespace default");
                     continue;
                 }
-                let Some(mut value) = written(&document.value, kind)? else {
+                let group = document.text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
+                let written = if clean::is_left_out(group, kind) { None } else { written(&document.value, kind)? };
+                let Some(mut value) = written else {
                     eprintln!("{title} is left out: a cluster makes it by itself");
                     continue;
                 };
@@ -242,10 +241,11 @@ pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
     for (nth, (name, deployment)) in (1..).zip(&deployments) {
         // Each has an equal share of the time.
         let ends = arguments.minutes.map(|minutes| begun + minutes * nth / deployments.len() as u32);
-        let rolled = roll_one(arguments, ends, (name, deployment), &needs, &mut virtual_time);
+        let rolled = roll_one(arguments, ends, (name, deployment), &needs);
         match rolled.with_context(|| format!("Deployment {name:?}")) {
-            Ok(rolled) => {
+            Ok((rolled, lasted)) => {
                 histories += rolled.histories;
+                virtual_time += lasted;
                 findings.deployments.push(rolled);
             }
             Err(error) => wrong.push(format!("{error:#}")),
@@ -264,14 +264,13 @@ pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
     Ok(findings.deployments.iter().all(|rolled| rolled.broken == 0))
 }
 
-/// Rolls one Deployment, beside the objects that it needs.
+/// Rolls one Deployment, beside the objects that it needs. Also, how much virtual time that was.
 fn roll_one(
     arguments: &Simulate,
     ends: Option<Instant>,
     (name, deployment): (&str, &Value),
     needs: &[Value],
-    virtual_time: &mut Duration,
-) -> Result<Rolled> {
+) -> Result<(Rolled, Duration)> {
     let merge = arguments.rollout.patch(deployment)?;
     let drawn = |nth: u64| {
         let seed = arguments.seed.wrapping_add(nth);
@@ -282,39 +281,37 @@ fn roll_one(
         let weather = weather.map_or("none", |weather| Profile::Rollouts.weather_of(seed, weather));
         Drawn { seed, name: Name { profile: "manifests", weather }, stem: format!("case-{seed}"), case }
     };
-    // Before all others: what the server refuses once it refuses in each of them.
-    let first = drawn(0).case;
-    let (first, played) = on_a_thread(move || play_alone(&first).map(|played| (first, played)))?;
-    // One that is not found is gone, as faults would have it.
-    let refused = |(nth, why): (usize, Undone)| match (&first.operations[nth].act, &why) {
+    // The first by itself: what the server refuses in it, it refuses in all.
+    let Drawn { seed, name: Name { weather, .. }, case, .. } = drawn(0);
+    let (case, played) = on_a_thread(move || play_alone(&case).map(|played| (case, played)))?;
+    // What is not found is gone, as faults would have it.
+    let refused = |(nth, why): &(usize, Undone)| match (&case.operations[*nth].act, why) {
         (_, Undone::Refused { code: 404, .. }) => None,
         (Act::Create(_) | Act::Patch(_), _) => Some(why.to_string()),
         _ => None,
     };
-    if let Some(refused) = played.undone.into_iter().find_map(refused) {
+    if let Some(refused) = played.undone.iter().find_map(refused) {
         bail!("it cannot be rolled: the server refuses: {refused}");
     }
     let mut tally = Tally::default();
-    play_all((arguments, ends), arguments.seeds(), &drawn, |_, Drawn { seed, name, case, .. }, played| {
-        *virtual_time += played.lasted;
+    tally.take((seed, weather), &case, played);
+    let others = |nth: u64| drawn(nth + 1);
+    play_all((arguments, ends), arguments.seeds() - 1, &others, |_, Drawn { seed, name, case, .. }, played| {
         tally.take((seed, name.weather), &case, played);
-        tally.histories
+        tally.histories - 1
     })?;
-    if tally.histories == 0 {
-        bail!("the time was over before a history was played");
-    }
     if tally.found.is_empty() && tally.broken.is_empty() {
         bail!("no history came to the --rollout: its template is so already, or it was gone before");
     }
     let case = |seed: u64| drawn(seed.wrapping_sub(arguments.seed)).case;
-    rolled(arguments, name, &tally, &case)
+    Ok((rolled(arguments, name, &tally, &case)?, tally.lasted))
 }
 
 /// What all histories come to. Their cases are drawn again.
 fn rolled(
     arguments: &Simulate,
     name: &str,
-    Tally { histories, found, broken }: &Tally,
+    Tally { histories, found, broken, .. }: &Tally,
     case: &dyn Fn(u64) -> Case,
 ) -> Result<Rolled> {
     // In the order of the seeds, so that of equals the first is the worst.

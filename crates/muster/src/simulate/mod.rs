@@ -481,7 +481,7 @@ fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
         let played = play_alone(&case)?;
         Ok((case, played))
     })?;
-    if let Some(refused) = &played.refused {
+    if let Some(refused) = played.not_created(&case) {
         bail!("{}: create: the server refuses: {refused}", file.display());
     }
     let mut report = Report::of(case.seed);

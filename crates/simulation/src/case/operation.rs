@@ -205,8 +205,6 @@ pub(super) struct Scene<'w> {
     pub(super) crew: Crew<'w>,
     /// The version to restore.
     pub(super) remembered: Option<u64>,
-    /// Why the first object that was refused was.
-    pub(super) refused: Option<String>,
     pub(super) done: Done,
 }
 
@@ -239,14 +237,10 @@ impl Scene<'_> {
         self.done.times += u64::from(act.is_incident());
         match act {
             Act::Create(object) => {
-                let made = match self.world.collection_of(object) {
-                    None => Err(Undone::NoKind(format!("{} of {}", object["kind"], object["apiVersion"]))),
-                    Some(path) => taken(&api.post(&path, object).await),
+                let Some(path) = self.world.collection_of(object) else {
+                    return Err(Undone::NoKind(format!("{} of {}", object["kind"], object["apiVersion"])));
                 };
-                if let Err(refused) = &made {
-                    self.refused.get_or_insert_with(|| refused.to_string());
-                }
-                return made;
+                return taken(&api.post(&path, object).await);
             }
             Act::Patch(target) => return taken(&api.merge(&target.path(), &target.merge).await),
             Act::Scale { deployment, replicas } => {

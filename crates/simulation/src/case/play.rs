@@ -53,12 +53,23 @@ pub struct Played {
     pub idle: Vec<(usize, u64)>,
     /// Which of the case's operations were not done, and why.
     pub undone: Vec<(usize, Undone)>,
-    /// What the server said of the first object that it refused to create.
-    pub refused: Option<String>,
     /// Virtual time from the beginning to the end.
     pub lasted: Duration,
     /// How often another of several managers wrote for a namespace than before.
     pub changes: usize,
+}
+
+impl Played {
+    /// Why the first object that was not created was not. Then nothing else was judged.
+    #[must_use]
+    pub fn not_created(&self, case: &Case) -> Option<&Undone> {
+        not_created(case, &self.undone)
+    }
+}
+
+fn not_created<'u>(case: &Case, undone: &'u [(usize, Undone)]) -> Option<&'u Undone> {
+    let is_creation = |nth: usize| matches!(case.operations[nth].act, Act::Create(_));
+    undone.iter().find(|(nth, _)| is_creation(*nth)).map(|(_, why)| why)
 }
 
 /// Plays a case on this thread, in a virtual time of its own.
@@ -107,7 +118,6 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
         faults: &faults,
         crew: Crew::start(&world, case),
         remembered: None,
-        refused: None,
         done: Done::default(),
     };
     let mut undone = Vec::new();
@@ -115,15 +125,15 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
         scene.crew.until(begun + operation.at).await;
         undone.extend(scene.act(&operation.act).await.err().map(|why| (nth, why)));
     }
-    let Scene { done, refused, mut crew, .. } = scene;
+    let Scene { done, mut crew, .. } = scene;
     let rollout = deployment_of(case).filter(|_| case.is_rollout());
-    if refused.is_some() || rollout.is_none() && !case.has_workloads() {
+    if not_created(case, &undone).is_some() || rollout.is_none() && !case.has_workloads() {
         drop(crew);
         let lasted = begun.elapsed();
         let (writes, struck) = (world.history().since(0), faults.struck());
         world.stop().await;
         let strikes = faults.strikes();
-        return Ok(Played { writes, strikes, struck, undone, refused, lasted, ..Played::default() });
+        return Ok(Played { writes, strikes, struck, undone, lasted, ..Played::default() });
     }
     crew.until(begun + case.faults_end()).await;
     // Those of managers that were cut off come behind those of the case.
@@ -204,7 +214,7 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
     let rules = rules(&decided);
     world.stop().await;
     let struck = faults.struck();
-    Ok(Played { end, broken, seen, decided, rules, writes, struck, strikes, idle, undone, refused, lasted, changes })
+    Ok(Played { end, broken, seen, decided, rules, writes, struck, strikes, idle, undone, lasted, changes })
 }
 
 /// Waits until the controllers have seen everything, nothing is queued, due or expected, and no pod is on its way: then nothing is
