@@ -203,6 +203,14 @@ impl Browser {
         });
     }
 
+    /// Chooses a value of a list.
+    pub(crate) fn choose(&self, selector: &str, value: &str) {
+        self.look(&format!("{value} in {selector}"), || {
+            let choose = async { self.client().find(Locator::Css(selector)).await?.select_by_label(value).await };
+            self.runtime.block_on(choose).ok()
+        });
+    }
+
     /// Presses a key where the focus is.
     pub(crate) fn press(&self, key: char) {
         let keys = KeyActions::new("keys".to_owned());
