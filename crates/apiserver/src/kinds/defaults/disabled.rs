@@ -31,3 +31,16 @@ pub fn drop_disabled_template(object: &mut Object) {
         drop_disabled(spec);
     }
 }
+
+/// Drops the same from a pod's status.
+pub fn drop_disabled_status(status: &mut Object) {
+    status.remove("nodeAllocatableResourceClaimStatuses");
+    for field in ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"] {
+        let mut mounts = status.items(field).flat_map(|container| container.items("volumeMounts"));
+        if mounts.any(|mount| mount.contains_key("volumeStatus")) {
+            for mount in status.items_mut(field).flat_map(|container| container.items_mut("volumeMounts")) {
+                mount.remove("volumeStatus");
+            }
+        }
+    }
+}

@@ -14,7 +14,7 @@ use super::Object;
 use crate::model::fields::Fields;
 use muster_schema::quantity::Quantity;
 
-pub use disabled::{drop_disabled, drop_disabled_template};
+pub use disabled::{drop_disabled, drop_disabled_status, drop_disabled_template};
 pub use pod::{pod, pod_status};
 pub use spec::{pod_spec, template};
 pub use volume::{claim_spec, sources};

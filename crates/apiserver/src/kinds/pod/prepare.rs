@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muster_tree::{Value, json};
 
-use super::super::defaults::drop_disabled;
+use super::super::defaults::{drop_disabled, drop_disabled_status};
 use super::super::{Object, Part, keep_generation, raise_generation};
 use crate::model::fields::{Fields, metadata, set_generation};
 use crate::model::pod::{APP_ARMOR_ANNOTATION, app_armor_field};
@@ -127,6 +127,7 @@ fn update_status(pod: &mut Object, old: &Object) {
     let empty = Object::new();
     let before = old.object("status").unwrap_or(&empty);
     let status = pod.object_or_new("status");
+    drop_disabled_status(status);
     if status.text("qosClass").is_empty() {
         status.carry("qosClass", before);
     }

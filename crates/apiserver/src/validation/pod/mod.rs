@@ -7,6 +7,7 @@ pub mod affinity;
 pub mod annotations;
 pub mod claims;
 pub mod containers;
+pub mod devices;
 pub mod diff;
 pub mod env;
 pub mod handlers;

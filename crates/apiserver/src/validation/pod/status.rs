@@ -1,7 +1,5 @@
 //! What a pod's status may say, and how it may change (API-17).
 
-use std::collections::BTreeSet;
-
 use muster_tree::Value;
 
 use crate::field::{FieldError, Shown};
@@ -11,10 +9,11 @@ use crate::model::{
 };
 use crate::validation::{Errors, IMMUTABLE, Path, complain, ip, meta, name};
 
+use super::devices;
 use super::options::Options;
 use super::{METADATA, annotations};
 
-const STATUS: Path<'_> = Path::new("status");
+pub(super) const STATUS: Path<'_> = Path::new("status");
 
 /// Checks a change of a pod's status.
 pub fn validate_status_update(pod: &Object, old: &Object, errors: &mut Errors) {
@@ -46,7 +45,8 @@ pub fn validate_status_update(pod: &Object, old: &Object, errors: &mut Errors) {
     ] {
         validate_transitions(status, before, spec, statuses, containers, errors);
     }
-    validate_claims(status, spec, errors);
+    devices::validate_claims(status, spec, errors);
+    devices::validate_extended_claim(status, spec, errors);
     validate_addresses(status, before, "podIPs", errors);
     if let Some(first) = status.items("hostIPs").next() {
         if status.text("hostIP") != first.text("ip") {
@@ -60,6 +60,13 @@ pub fn validate_status_update(pod: &Object, old: &Object, errors: &mut Errors) {
     }
     for statuses in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
         validate_users(status, pod.part("spec").part("os").text("name"), statuses, errors);
+    }
+    for (statuses, containers) in [
+        ("containerStatuses", Some("containers")),
+        ("initContainerStatuses", Some("initContainers")),
+        ("ephemeralContainerStatuses", None),
+    ] {
+        devices::validate_health(status, spec, statuses, containers, errors);
     }
 }
 
@@ -191,29 +198,6 @@ fn validate_id(id: i64, path: &Path<'_>, errors: &mut Errors) {
     let last = i64::from(i32::MAX);
     if !(0..=last).contains(&id) {
         errors.push(FieldError::invalid(path, id, name::inclusive_range(0, last)));
-    }
-}
-
-/// Statuses of claims are of claims that the pod has.
-fn validate_claims(status: &Object, spec: &Object, errors: &mut Errors) {
-    let list = STATUS.child("resourceClaimStatuses");
-    let mut seen = BTreeSet::new();
-    for (i, claim) in status.items("resourceClaimStatuses").enumerate() {
-        let path = list.index(i);
-        let own = claim.text("name");
-        if spec.items("resourceClaims").all(|c| c.text("name") != own) {
-            errors.push(FieldError::invalid(
-                path.child("name"),
-                own,
-                "must match the name of an entry in `spec.resourceClaims`",
-            ));
-        }
-        if !seen.insert(own) {
-            errors.push(FieldError::duplicate(path.child("name"), own));
-        }
-        if let Some(made) = claim.maybe_text("resourceClaimName") {
-            complain(made, name::is_dns1123_subdomain(made), &path.child("resourceClaimName"), errors);
-        }
     }
 }
 
