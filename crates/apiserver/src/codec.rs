@@ -182,7 +182,7 @@ pub fn delete_options(body: &[u8], format: Format) -> Result<Object, ApiError> {
     let kind = text("kind");
     if !matches!(kind, "" | "DeleteOptions") {
         let version = match text("apiVersion") {
-            "" => "v1",
+            "" => "meta.k8s.io/v1",
             version => version,
         };
         return Err(ApiError::bad_request(format!(

@@ -25,7 +25,8 @@ pub(super) fn kind() -> Row {
         metadata: Look::WHOLE,
         default,
         prepare,
-        canonicalize,
+        // What is read again has defaults again.
+        canonicalize: label_as_template,
         validate: rules::validate,
         validate_part: |_, object, old, errors| rules::validate_status(object, old, errors),
         warnings: |object, old| {
@@ -112,6 +113,7 @@ fn default(object: &mut Object) {
     spec.set_if_absent("podReplacementPolicy", replaced);
     spec.set_if_absent("manualSelector", false);
     failure_patterns(spec);
+    label_as_template(object);
 }
 
 /// Defaults of a Job's spec wherever it stands: a pod's condition is one that is true.
@@ -124,22 +126,29 @@ pub(super) fn failure_patterns(spec: &mut Object) {
 
 fn prepare(part: Part, object: &mut Object, old: Option<&Object>) {
     workload::prepare(part, object, old);
-    let labelled = !object.part("spec").part("template").part("metadata").part("labels").is_empty();
-    if old.is_none() && !object.part("spec").flag("manualSelector") {
-        generate_selector(object);
+    if old.is_some() || object.part("spec").flag("manualSelector") {
+        return;
     }
-    if labelled && part == Part::Main {
-        canonicalize(object);
+    // Where the labels are the template's own, by default, the reference has one map of both, unless it made a copy for
+    // a name of its own choice: what comes into the one comes into the other.
+    let template = |object: &Object| object.part("spec").part("template").part("metadata").object("labels").cloned();
+    let (meta, prefix) = (metadata(object), metadata(object).text("generateName"));
+    let named = prefix.is_empty() || !meta.text("name").starts_with(prefix);
+    let one = meta.object("labels").zip(template(object)).is_some_and(|(own, other)| own.is_shared_with(&other));
+    generate_selector(object);
+    if one && named {
+        let labels = template(object).unwrap_or_default();
+        object.object_or_new("metadata").insert("labels", Value::Object(labels));
     }
 }
 
 /// A Job without labels has those of its pods.
-fn canonicalize(object: &mut Object) {
-    let labels = object.part("spec").part("template").part("metadata").get("labels").cloned();
-    if let Some(labels) = labels {
+fn label_as_template(object: &mut Object) {
+    let labels = object.part("spec").part("template").part("metadata").object("labels").cloned();
+    if let Some(labels) = labels.filter(|labels| !labels.is_empty()) {
         let meta = object.object_or_new("metadata");
         if meta.part("labels").is_empty() {
-            meta.insert("labels", labels);
+            meta.insert("labels", Value::Object(labels));
         }
     }
 }

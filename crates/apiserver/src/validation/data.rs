@@ -4,13 +4,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use muster_tree::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, json_word};
 use crate::model::{
     Object,
     fields::{Fields, metadata},
 };
 
 use super::{Errors, IMMUTABLE, Path, complain, name};
+use crate::schema;
 
 /// All values of one object may not be larger than this together, in bytes.
 pub const MAX_SIZE: usize = 1024 * 1024;
@@ -107,16 +108,14 @@ fn docker_config(data: &Object, key: &str, path: &Path<'_>, errors: &mut Errors)
         errors.push(FieldError::required(path, ""));
         return;
     };
-    let bytes = STANDARD.decode(encoded).unwrap_or_default();
-    if serde_json::from_slice::<Option<Object>>(&bytes).is_err() {
-        let why = match bytes.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
-            None => "unexpected end of JSON input".to_owned(),
-            Some(first) => {
-                format!("invalid character '{}' looking for beginning of value", char::from(*first))
-            }
-        };
-        errors.push(FieldError::invalid(path, "<secret contents redacted>", why));
-    }
+    let why = match schema::read_json(&STANDARD.decode(encoded).unwrap_or_default()) {
+        Ok(Value::Object(_) | Value::Null) => return,
+        Ok(other) => {
+            format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json_word(&other))
+        }
+        Err(why) => why,
+    };
+    errors.push(FieldError::invalid(path, "<secret contents redacted>", why));
 }
 
 /// Checks a change of a secret, which may be immutable; its type always is.

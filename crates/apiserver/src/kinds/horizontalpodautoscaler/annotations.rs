@@ -8,7 +8,7 @@ use muster_tree::{Value, json};
 use super::{GROUP, KIND};
 use crate::model::Object;
 use crate::model::column::at;
-use crate::model::fields::Fields;
+use crate::model::fields::{Fields, metadata};
 use crate::schema::go::{in_order, internal_compact, quote};
 use crate::schema::{self, Validation};
 
@@ -60,6 +60,20 @@ pub(super) const ALL: [&str; 6] = [
     "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
+
+/// Takes them off an object of a version that has fields for what they carry.
+pub(super) fn drop_all(object: &mut Object) {
+    let carries = |key: &str| ALL.contains(&key);
+    if !metadata(object).part("annotations").keys().any(|key| carries(key)) {
+        return;
+    }
+    let meta = object.object_or_new("metadata");
+    let said = meta.object_or_new("annotations");
+    said.retain(|key, _| !carries(key));
+    if said.is_empty() {
+        meta.remove("annotations");
+    }
+}
 
 const BEHAVIOR: &str = ALL[3];
 

@@ -15,7 +15,10 @@ pub(super) use v1::v1;
 /// How many replicas something has, by what is measured.
 pub(super) fn kind() -> Row {
     Row {
-        default,
+        default: |object| {
+            annotations::drop_all(object);
+            default(object);
+        },
         validate: rules::validate,
         validate_part: |_, object, _, errors| rules::validate_status(object, errors),
         columns: &COLUMNS,

@@ -28,11 +28,15 @@ pub(super) fn give(given: &Given<'_>, service: &mut Object, old: Option<&Object>
     let named = spec.list("clusterIPs");
     let ip = match spec.strings("clusterIPs").next() {
         Some(ip) => {
-            let why = if parse_sloppy(ip).is_none_or(|parsed| !network.has(parsed)) {
+            let foreign = parse_sloppy(ip).is_none_or(|parsed| !network.has(parsed));
+            let why = if foreign && given.dry_run {
                 format!(
                     "the provided IP ({ip}) is not in the valid range. The range of valid IPs is {}",
                     network.cidr()
                 )
+            } else if foreign {
+                // The allocator is chosen by the address first, and there is none.
+                "the provided network does not match the current range".to_owned()
             } else if !given.dry_run && taken(ip) {
                 "provided IP is already allocated".to_owned()
             } else {
