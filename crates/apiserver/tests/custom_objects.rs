@@ -79,6 +79,74 @@ async fn a_scale_may_be_written_whatever_its_version_is() {
     );
 }
 
+/// Contract: API-06, API-12, API-28
+#[tokio::test]
+async fn a_patch_that_takes_kind_or_version_is_refused() {
+    let server = start();
+    define(&server, &json!([version("v1", true, &json!({"replicas": {"type": "integer"}}), &json!([]))])).await;
+    assert_eq!(server.post(PAINTS, &paint("example.com/v1", &json!({"replicas": 1}), None)).await.status, 201);
+    let patch = async |path: &str, kind: &str, body: Value| {
+        let kind = format!("application/{kind}-patch+json");
+        let answer = server.send("PATCH", path, &[("Content-Type", &kind)], body.to_string()).await;
+        (answer.status, answer.json()["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let missing = "Internal error occurred: Object 'apiVersion' is missing in 'object has no apiVersion field'";
+    let replace = |field: &str, value: Value| json!([{"op": "replace", "path": format!("/{field}"), "value": value}]);
+    for path in [format!("{PAINTS}/p"), format!("{PAINTS}/p/status")] {
+        for (kind, body, code, want) in [
+            ("merge", json!({"apiVersion": null}), 500, missing),
+            ("merge", json!({"apiVersion": "example.com/"}), 500, missing),
+            ("json", json!([{"op": "remove", "path": "/apiVersion"}]), 500, missing),
+            (
+                "json",
+                replace("apiVersion", Value::Null),
+                422,
+                ": .apiVersion accessor error: <nil> is of the type <nil>, expected string",
+            ),
+            (
+                "json",
+                replace("apiVersion", json!(5)),
+                422,
+                "json: cannot unmarshal number into Go struct field .apiVersion of type string",
+            ),
+            (
+                "json",
+                replace("kind", json!({})),
+                422,
+                "json: cannot unmarshal object into Go struct field .kind of type string",
+            ),
+            ("merge", json!({"apiVersion": "a/b/c"}), 422, ": unexpected GroupVersion string: a/b/c"),
+            // The whole object is shown, with what the patch is not about.
+            ("merge", json!({"kind": null}), 422, "\"status\":{\"conditions\":[{\"type\":\"Waiting\"}]}}'"),
+            (
+                "strategic-merge",
+                json!({}),
+                415,
+                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            ),
+        ] {
+            let (found, why) = patch(&path, kind, body.clone()).await;
+            assert!(found == code && why.ends_with(want), "{path} {kind} {body}: {found} {why}");
+        }
+    }
+    for (said, want) in [
+        (
+            json!({"apiVersion": "apps/v2"}),
+            "Paint.apps \"p\" is invalid: apiVersion: Invalid value: \"apps/v2\": must be example.com/v1",
+        ),
+        (
+            json!({"apiVersion": "v2"}),
+            "Paint \"p\" is invalid: apiVersion: Invalid value: \"v2\": must be example.com/v1",
+        ),
+    ] {
+        assert_eq!(patch(&format!("{PAINTS}/p"), "merge", said).await, (422, want.to_owned()));
+    }
+    // A scale is one in every version that it does not say.
+    let scale = format!("{PAINTS}/p/scale");
+    assert_eq!(patch(&scale, "merge", json!({"apiVersion": null, "kind": null})).await.0, 200);
+    assert_eq!(patch(&scale, "strategic-merge", json!({})).await.0, 415);
+}
+
 /// Contract: API-28, API-29
 #[tokio::test]
 async fn a_status_that_is_not_taken_leaves_its_default() {

@@ -112,6 +112,18 @@ async fn errors_are_yaml_where_that_is_asked_for_and_nothing_is_exported() {
     let yaml = [("Accept", "application/yaml")];
     let missing = server.send("GET", "/apis/apps/v1/namespaces/default/nosuch", &yaml, "").await;
     assert_eq!((missing.status, missing.header("content-type")), (404, "application/yaml"));
+    let large = "x".repeat(4 << 20);
+    for (method, path, body, code) in [
+        ("PUT", MAPS, "{}", 405),
+        ("POST", "/api/v1", "{}", 405),
+        ("POST", MAPS, &large, 413),
+        ("PATCH", &format!("{MAPS}/m"), "{}", 415),
+        ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", "{}", 400),
+    ] {
+        let refused = server.send(method, path, &yaml, body.to_owned()).await;
+        assert_eq!((refused.status, refused.header("content-type")), (code, "application/yaml"), "{method} {path}");
+        assert!(refused.body.starts_with(b"apiVersion: v1\n"), "{method} {path}");
+    }
     let html = server.send("GET", "/version", &[("Accept", "text/html")], "").await;
     assert_eq!((html.status, server.get("/version").await.status), (406, 200));
     let exported = server.get(&format!("{MAPS}/m?export=true")).await;
@@ -119,6 +131,25 @@ async fn errors_are_yaml_where_that_is_asked_for_and_nothing_is_exported() {
     let partial = [("Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")];
     let none = server.send("GET", &format!("{MAPS}?labelSelector=none"), &partial, "").await.json();
     assert_eq!((&none["kind"], none.get("items")), (&json!("PartialObjectMetadataList"), Some(&Value::Null)));
+}
+
+/// Contract: API-03
+#[tokio::test(start_paused = true)]
+async fn groups_are_told_by_any_method_and_versions_by_get_alone() {
+    let server = start();
+    let routed = ["/api", "/api/v1", "/apis/apps/v1", "/version", "/openid/v1/jwks"];
+    let unrouted = ["/apis", "/apis/apps"];
+    let unknown = ["/apis/none", "/apis/none/v1", "/apis/apps/v9", "/none"];
+    for (paths, code) in [(&routed[..], 405), (&unrouted[..], 200), (&unknown[..], 404)] {
+        for path in paths {
+            for method in ["HEAD", "POST", "PUT", "OPTIONS"] {
+                assert_eq!(server.send(method, path, &[], "").await.status, code, "{method} {path}");
+            }
+        }
+    }
+    for path in ["/none", "/healthz"] {
+        assert_eq!(server.get(path).await.header("x-content-type-options"), "nosniff", "{path}");
+    }
 }
 
 /// Contract: API-10

@@ -52,6 +52,28 @@ async fn what_is_named_is_given_once_until_its_service_is_gone() {
     assert_eq!(create(&server, "b", wanted).await.0, 201);
 }
 
+/// Contract: API-17
+#[tokio::test(start_paused = true)]
+async fn an_address_of_another_network_is_refused() {
+    let server = start();
+    for ip in ["1.2.3.4", "10.96.0.0", "10.111.255.255"] {
+        for (query, want) in [
+            ("", "the provided network does not match the current range".to_owned()),
+            (
+                "?dryRun=All",
+                format!("the provided IP ({ip}) is not in the valid range. The range of valid IPs is 10.96.0.0/12"),
+            ),
+        ] {
+            let body = json!({"metadata": {"name": "a"}, "spec": {"clusterIP": ip, "ports": [{"port": 80}]}});
+            let refused = server.post(&format!("{SERVICES}{query}"), &body).await;
+            let want = format!(
+                "Service \"a\" is invalid: spec.clusterIPs: Invalid value: [\"{ip}\"]: failed to allocate IP {ip}: {want}"
+            );
+            assert_eq!((refused.status, &refused.json()["message"]), (422, &json!(want)));
+        }
+    }
+}
+
 /// Contract: API-20, API-27
 #[tokio::test(start_paused = true)]
 async fn the_api_server_has_a_service_with_endpoints_that_come_back() {

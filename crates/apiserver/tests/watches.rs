@@ -116,6 +116,32 @@ async fn bookmarks_come_about_every_minute_and_carry_the_version() {
     assert!(began.elapsed() >= Duration::from_secs(110) && began.elapsed() <= Duration::from_secs(130));
 }
 
+/// Contract: API-09, API-35
+#[tokio::test(start_paused = true)]
+async fn the_object_of_a_bookmark_is_the_references_with_nothing_in_it() {
+    let server = start();
+    let counted = r#""spec":{"replicas":0,"selector":null,"template":{"metadata":{},"spec":{"containers":null}}"#;
+    for (path, kind, end) in [
+        (MAPS.to_owned(), r#""ConfigMap","apiVersion":"v1""#, r#""annotations":{"k8s.io/initial-events-end":"true"}}"#.to_owned()),
+        (workloads("replicasets"), r#""ReplicaSet","apiVersion":"apps/v1""#, format!(r#"}}}},{counted}}},"status":{{"replicas":0}}"#)),
+        (workloads("deployments"), r#""Deployment","apiVersion":"apps/v1""#, format!(r#"}}}},{counted},"strategy":{{}}}},"status":{{}}"#)),
+        (workloads("daemonsets"), r#""DaemonSet","apiVersion":"apps/v1""#, r#""updateStrategy":{}},"status":{"currentNumberScheduled":0,"numberMisscheduled":0,"desiredNumberScheduled":0,"numberReady":0}"#.to_owned()),
+    ] {
+        let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1";
+        let answer = server.get(&format!("{path}?{query}")).await;
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        let begin = format!(r#"{{"type":"BOOKMARK","object":{{"kind":{kind},"metadata":{{"resourceVersion":""#);
+        assert!(text.starts_with(&begin), "{text}");
+        assert!(text.trim_end().ends_with(&format!("{end}}}}}")), "{text}");
+        let counts = text.contains(r#""deprecated.daemonset.template.generation":"0""#);
+        assert_eq!(counts, path.ends_with("daemonsets"), "{text}");
+    }
+}
+
+fn workloads(plural: &str) -> String {
+    format!("/apis/apps/v1/namespaces/default/{plural}")
+}
+
 /// Contract: API-09
 #[tokio::test(start_paused = true)]
 async fn too_old_is_an_error_event() {

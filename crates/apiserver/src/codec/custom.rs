@@ -7,6 +7,7 @@ use muster_tree::Value;
 use super::Format;
 use crate::custom::structural::Structural;
 use crate::custom::{default, metadata, prune};
+use crate::field::json_word;
 use crate::kinds::custom::CustomKind;
 use crate::model::{FieldValidation, Fields as _, Object, api_version};
 use crate::schema;
@@ -79,9 +80,23 @@ pub fn no_protobuf(what: &str) -> String {
 /// # Errors
 /// The words for what is wrong.
 pub fn read_back(kind: &CustomKind, tree: &Value) -> Result<(Object, Vec<String>), String> {
-    let Some((mut object, _)) = open(tree.clone()) else {
+    for field in ["apiVersion", "kind"] {
+        let said = tree.get(field).filter(|said| !said.is_null() && !said.is_string());
+        if let Some(word) = said.map(json_word) {
+            return Err(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {word} into Go struct field .{field} of type string"
+            ));
+        }
+    }
+    let Some((mut object, said)) = open(tree.clone()) else {
         return Err(format!("Object 'Kind' is missing in '{tree}'"));
     };
+    if object.get("apiVersion").is_some_and(Value::is_null) {
+        return Err(".apiVersion accessor error: <nil> is of the type <nil>, expected string".to_owned());
+    }
+    if said.matches('/').count() > 1 {
+        return Err(format!("unexpected GroupVersion string: {said}"));
+    }
     let strict = trim(kind, &mut object)?;
     Ok((object, strict))
 }

@@ -5,6 +5,7 @@ use muster_tree::{Map, Value, json};
 
 use super::body::Body;
 use super::negotiate::{self, Offer, Output};
+use super::path::Target;
 use super::respond;
 use super::reviews;
 use crate::codec::Format;
@@ -94,6 +95,22 @@ fn group_value(registry: &Registry, name: &str) -> Option<Value> {
         .collect();
     let preferred = versions.first()?.clone();
     Some(json!({"name": name, "versions": versions, "preferredVersion": preferred}))
+}
+
+/// Whether a path has a route for `GET` alone. Groups, and the versions of groups that came at run time, have none: there any
+/// method reads.
+pub fn is_only_read(registry: &Registry, target: &Target<'_>) -> bool {
+    match target {
+        Target::CoreVersions => true,
+        Target::Version(group, version) => {
+            let is_it = |served: &GroupVersion| served.group == *group && served.version == *version;
+            !groups::is_custom(group) && versions(registry).iter().any(is_it)
+        }
+        Target::Other(path) => {
+            matches!(path.as_slice(), ["version"] | [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"])
+        }
+        _ => false,
+    }
 }
 
 /// `/api/v1` and `/apis/<group>/<version>`

@@ -38,7 +38,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::RETRY_AFTER;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
 use tokio::sync::watch::Sender;
@@ -190,8 +190,7 @@ impl Service {
         let user = match self.admit(parts, path, target, &query) {
             Ok(user) => user,
             Err(error) => {
-                let output = negotiate::output(&parts.headers, &query, Offer::Value).ok();
-                return Handled { response: respond::error(&error, output), routed: None };
+                return Handled { response: respond::refused(&error, &parts.headers, &query), routed: None };
             }
         };
         let Some(slot) = self.shared.in_flight.request() else {
@@ -226,8 +225,8 @@ impl Service {
             |verb, resource: &Name, subresource| Labels { verb, resource: resource.clone(), subresource, code: 0 };
         let none = Name::Borrowed("");
         let reads = matches!(parts.method, Method::GET | Method::HEAD);
-        if !reads && matches!(target, Target::CoreVersions | Target::Group(_) | Target::Version(..)) {
-            return (respond::error(&ApiError::method_not_allowed(), None), labels("other", &none, ""));
+        if parts.method != Method::GET && discovery::is_only_read(registry, target) {
+            return (respond::refused(&ApiError::method_not_allowed(), headers, &query), labels("other", &none, ""));
         }
         match target {
             Target::CoreVersions => (discovery::core_versions(registry, headers, &query), labels("get", &none, "")),
@@ -264,16 +263,16 @@ impl Service {
                 };
                 let (subresource, verb) = match routed {
                     Ok(found) => found,
-                    Err(error) => return (respond::error(&error, None), labels("other", plural, "")),
+                    Err(error) => return (respond::refused(&error, headers, &query), labels("other", plural, "")),
                 };
                 if let Some(subresource) = subresource.filter(|subresource| subresource.connects()) {
                     let labels = labels("connect", plural, subresource.name());
-                    return (self.connect(user, &served, path, subresource, &query).await, labels);
+                    return (self.connect(user, &served, path, subresource, (headers, &query)).await, labels);
                 }
                 let labels = labels(verb.word(), plural, subresource.map_or("", Subresource::name));
                 let body = if reads { Ok((Bytes::new(), None)) } else { self.read(parts, body).await };
                 let response = match body {
-                    Err(Unread::Refused(error)) => respond::error(&error, None),
+                    Err(Unread::Refused(error)) => respond::refused(&error, headers, &query),
                     Err(Unread::TooMany) => self.too_many(),
                     Ok((body, _hold)) => {
                         let shared = &self.shared;
@@ -304,7 +303,7 @@ impl Service {
         served: &Served,
         path: &path::ResourcePath<'_>,
         subresource: Subresource,
-        query: &Query,
+        (headers, query): (&HeaderMap, &Query),
     ) -> Response<Body> {
         let registry = &self.shared.registry;
         let name = path.name.unwrap_or_default();
@@ -330,7 +329,7 @@ impl Service {
                 }
             },
         };
-        let mut response = respond::error(&error, None);
+        let mut response = respond::refused(&error, headers, query);
         respond::warn(&mut response, &warnings);
         response
     }
@@ -353,7 +352,7 @@ impl Service {
                 && path.name.is_none()
         })?;
         if parts.method != Method::POST {
-            return Some(respond::error(&ApiError::method_not_allowed(), None));
+            return Some(respond::refused(&ApiError::method_not_allowed(), &parts.headers, query));
         }
         let answer = async {
             let format = negotiate::input(&parts.headers)?;
@@ -371,7 +370,7 @@ impl Service {
         };
         Some(match answer.await {
             Ok(response) => response,
-            Err(Unread::Refused(error)) => respond::error(&error, None),
+            Err(Unread::Refused(error)) => respond::refused(&error, &parts.headers, query),
             Err(Unread::TooMany) => self.too_many(),
         })
     }
@@ -457,9 +456,9 @@ impl Service {
             [] => plain(&muster_tree::json!({"paths": discovery::paths(&self.shared.registry)})),
             ["version"] => match negotiate::check_route(&parts.headers, &["application/json"]) {
                 Ok(()) => plain(&crate::version::version()),
-                Err(error) => respond::error(&error, None),
+                Err(error) => respond::refused(&error, &parts.headers, query),
             },
-            ["version", ..] => respond::error(&ApiError::no_such_resource(), None),
+            ["version", ..] => respond::refused(&ApiError::no_such_resource(), &parts.headers, query),
             ["healthz" | "livez" | "readyz", rest @ ..] => self.health(path[0], rest, query),
             ["metrics", "slis"] => respond::bytes(200, metrics::TEXT, self.shared.metrics.slis()),
             ["metrics"] => {
@@ -471,9 +470,6 @@ impl Service {
                 openapi::document(&self.shared.registry, &rest.join("/"), &parts.headers, query)
             }
             ["openapi", "v2"] => openapi::document_v2(&self.shared.registry, negotiate::accept(&parts.headers)),
-            [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] if parts.method != Method::GET => {
-                respond::error(&ApiError::method_not_allowed(), None)
-            }
             [".well-known", "openid-configuration"] => {
                 let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
                 let host = parts.uri.authority().map(http::uri::Authority::as_str).or(host);

@@ -1,9 +1,5 @@
 //! Paths: what a URL is about.
 
-use crate::field::go_quote;
-use crate::status::ApiError;
-use crate::validation::name::is_path_segment;
-
 /// A path below a group and version, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourcePath<'a> {
@@ -21,22 +17,6 @@ pub struct ResourcePath<'a> {
     pub proxy: bool,
     /// Whether no resource has such a path: it goes on below the subresource, or a part of it is empty.
     pub beyond: bool,
-}
-
-impl ResourcePath<'_> {
-    /// Refuses a name that no object can have.
-    ///
-    /// # Errors
-    /// 400 where it is no segment of a path.
-    pub fn check_name(&self) -> Result<(), ApiError> {
-        let Some(name) = self.name else { return Ok(()) };
-        match is_path_segment(name, false) {
-            wrong if wrong.is_empty() => Ok(()),
-            wrong => {
-                Err(ApiError::bad_request(format!("Name parameter invalid: {}: {}", go_quote(name), wrong.join(";"))))
-            }
-        }
-    }
 }
 
 /// What a path is about.

@@ -28,7 +28,7 @@ use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::patch::{Patch, PatchType};
 use crate::registry::scale::NewScale;
 use crate::registry::selection::Selection;
-use crate::registry::update::Update;
+use crate::registry::update::{Update, check_segment};
 use crate::registry::{Answer, Served};
 use crate::schema::managed;
 use crate::status::{ApiError, GroupResource, success};
@@ -181,12 +181,8 @@ impl Request<'_> {
         {
             return respond::error(&error, None);
         }
-        let content_type = negotiate::content_type(&self.parts.headers);
-        if self.verb == Verb::Patch && content_type != apply::CONTENT_TYPE && PatchType::of(content_type).is_none() {
-            return respond::error(&ApiError::unsupported_media_type_route(), None);
-        }
-        if let Some(error) = self.refused_media(content_type) {
-            return respond::error(&error, None);
+        if let Some(error) = self.refused_media() {
+            return respond::refused(&error, &self.parts.headers, &self.query);
         }
         let offer = if self.subresource.is_some_and(Subresource::has_no_table) { Offer::Value } else { Offer::Object };
         let output = match negotiate::output(&self.parts.headers, &self.query, offer) {
@@ -223,13 +219,18 @@ impl Request<'_> {
         }
     }
 
-    /// Custom objects have no strategic merge patch.
-    fn refused_media(&self, content_type: &str) -> Option<ApiError> {
+    /// Why what a patch is written in is not read here. Custom objects have no strategic merge patch.
+    fn refused_media(&self) -> Option<ApiError> {
         const PATCHES: [&str; 3] =
             ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
-        self.served.kind.custom().filter(|_| self.subresource != Some(Subresource::Scale))?;
-        let strategic = self.verb == Verb::Patch && PatchType::of(content_type) == Some(PatchType::Strategic);
-        strategic.then(|| ApiError::unsupported_media_type(&PATCHES))
+        let content_type = Some(negotiate::content_type(&self.parts.headers)).filter(|_| self.verb == Verb::Patch)?;
+        match PatchType::of(content_type) {
+            None if content_type != apply::CONTENT_TYPE => Some(ApiError::unsupported_media_type_route()),
+            Some(PatchType::Strategic) if self.served.kind.custom().is_some() => {
+                Some(ApiError::unsupported_media_type(&PATCHES))
+            }
+            _ => None,
+        }
     }
 
     /// What webhooks and policies are told of a write.
@@ -250,8 +251,9 @@ impl Request<'_> {
         warnings: &mut Vec<String>,
     ) -> Result<Response<Body>, ApiError> {
         let admission = Admission::new(asked.as_ref());
-        if !matches!(self.verb, Verb::List | Verb::Watch) {
-            self.path.check_name()?;
+        // That of an update is looked at when its body has been read.
+        if !matches!(self.verb, Verb::List | Verb::Watch | Verb::Update) {
+            self.path.name.map_or(Ok(()), check_segment)?;
         }
         match (self.verb, self.subresource) {
             (Verb::Get, Some(Subresource::Log)) => self.log(),

@@ -1,17 +1,18 @@
 //! Writing answers: objects, lists, metadata and errors, as JSON, YAML or protobuf.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use muster_tree::{Map, Value, json};
 
 use super::aside::{LONG_LIST, aside};
 use super::body::{Body, Form};
-use super::negotiate::{Output, Transform};
+use super::negotiate::{self, Offer, Output, Transform};
 use super::table;
 use crate::codec::{self, Format};
 use crate::model::Object;
 use crate::registry::list::Page;
+use crate::registry::options::Query;
 use crate::registry::{Answer, Registry, Served};
 use crate::status::ApiError;
 use crate::yaml;
@@ -43,10 +44,12 @@ pub fn with_body(code: u16, content_type: &'static str, body: Body) -> Response<
     response
 }
 
-/// Plain text.
+/// Plain text, which is not to be taken for anything else.
 #[must_use]
 pub fn text(code: u16, body: impl Into<Bytes>) -> Response<Body> {
-    bytes(code, "text/plain; charset=utf-8", body)
+    let mut response = bytes(code, "text/plain; charset=utf-8", body);
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// What the real server says of a path that it knows nothing about.
@@ -68,6 +71,13 @@ pub fn value(code: u16, value: &Value, output: Output) -> Response<Body> {
             bytes(code, "application/json", out)
         }
     }
+}
+
+/// An error before it is known what the answer would be written as: as the client reads it, if it reads anything that is
+/// written here.
+#[must_use]
+pub fn refused(why: &ApiError, headers: &HeaderMap, query: &Query) -> Response<Body> {
+    error(why, negotiate::output(headers, query, Offer::Value).ok())
 }
 
 /// An error, as a `Status`.
@@ -118,13 +128,13 @@ pub fn object(
         Some(Transform::Table(version)) => {
             let include = table::Include::parse(include)?;
             if object.get("kind").and_then(Value::as_str) == Some("Scale") {
-                return Ok(value(code, &table::scale(&object, include, version, registry.clock.now()), output));
+                return Ok(value(code, &table::scale(served, &object, include, version, registry.clock.now()), output));
             }
             let metadata = list_metadata(object.get("metadata").and_then(|m| m.get("resourceVersion")), None, None);
             let rows = vec![table::row(served, &object, include, version, registry.clock.now())];
             table::table(served, version, metadata, rows, true)
         }
-        Some(Transform::Partial(version)) => partial(&object, version),
+        Some(Transform::Partial(version)) => partial(served, &object, version),
         Some(Transform::PartialList(_)) => {
             return Err(ApiError::not_acceptable(format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list (*{})",
@@ -137,7 +147,8 @@ pub fn object(
 
 /// Whether what is sent is part of what is stored.
 fn is_as_stored(served: &Served, output: Output) -> bool {
-    output.format == Format::Json && !output.pretty && !served.converts()
+    let hides = output.transform.is_some() && served.kind.hidden_annotation().is_some();
+    output.format == Format::Json && !output.pretty && !served.converts() && !hides
 }
 
 /// Whether an object is asked for in protobuf that has none.
@@ -237,7 +248,7 @@ fn shown_list(
             table::table(served, version, metadata, rows, true)
         }
         Some(Transform::PartialList(version)) => {
-            let items: Vec<Value> = objects.map(|object| partial(&object, version)).collect();
+            let items: Vec<Value> = objects.map(|object| partial(served, &object, version)).collect();
             // Clients of the real server read this kind of list without items as null.
             let items = if items.is_empty() { Value::Null } else { Value::Array(items.into()) };
             json!({
@@ -258,11 +269,21 @@ fn shown_list(
 
 /// Metadata only, of one object.
 #[must_use]
-pub fn partial(object: &Object, version: &str) -> Value {
+pub fn partial(served: &Served, object: &Object, version: &str) -> Value {
+    let mut metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    if let Some(hidden) = served.kind.hidden_annotation()
+        && let Value::Object(metadata) = &mut metadata
+        && let Some(Value::Object(annotations)) = metadata.get_mut("annotations")
+    {
+        annotations.remove(hidden);
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
     let mut out = Map::new();
     out.insert("kind", json!("PartialObjectMetadata"));
     out.insert("apiVersion", json!(format!("meta.k8s.io/{version}")));
-    out.insert("metadata", object.get("metadata").cloned().unwrap_or_else(|| json!({})));
+    out.insert("metadata", metadata);
     Value::Object(out)
 }
 

@@ -51,7 +51,7 @@ pub fn row(served: &Served, object: &Object, include: Include, version: &str, no
     row.insert(
         "object".to_owned(),
         match include {
-            Include::Metadata => partial(object, version),
+            Include::Metadata => partial(served, object, version),
             Include::Object => Value::Object(served.present(object.clone())),
             Include::None => Value::Null,
         },
@@ -87,7 +87,7 @@ pub fn table(served: &Served, version: &str, metadata: Value, rows: Vec<Value>, 
 
 /// The table of a Scale.
 #[must_use]
-pub fn scale(object: &Object, include: Include, version: &str, now: Timestamp) -> Value {
+pub fn scale(served: &Served, object: &Object, include: Include, version: &str, now: Timestamp) -> Value {
     use crate::model::fields::{Fields as _, metadata};
     let columns = [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string")];
     let columns =
@@ -95,7 +95,7 @@ pub fn scale(object: &Object, include: Include, version: &str, now: Timestamp) -
     let replicas = |part: &str| object.object(part).map_or(0, |p| p.int("replicas"));
     let age = crate::kinds::cells::age(object, now);
     let shown = match include {
-        Include::Metadata => partial(object, version),
+        Include::Metadata => partial(served, object, version),
         Include::Object => Value::Object(object.clone()),
         Include::None => Value::Null,
     };

@@ -252,8 +252,9 @@ impl Watch {
         if self.plain {
             return entry.line_at(entry.version, word);
         }
+        let changed = self.served.converts() || self.served.kind.hidden_annotation().is_some();
         if let (Some(Transform::Partial(version) | Transform::PartialList(version)), false) =
-            (self.wanted.transform, self.served.converts())
+            (self.wanted.transform, changed)
         {
             return line(word, &entry.partial(version).joined()).into();
         }
@@ -278,7 +279,7 @@ impl Watch {
                 let headers = !std::mem::replace(&mut self.headed, true);
                 table::table(served, version, metadata, vec![row], headers)
             }
-            Some(Transform::Partial(version) | Transform::PartialList(version)) => partial(object, version),
+            Some(Transform::Partial(version) | Transform::PartialList(version)) => partial(served, object, version),
             None => Value::Object(served.present(object.clone())),
         };
         line(word, shown.to_string().as_bytes())
@@ -302,15 +303,22 @@ impl Watch {
     }
 
     fn marker(&mut self, version: u64, end_of_initial: bool) -> Bytes {
-        let mut object = Value::Object(schema::zero(&self.served.resource().model()));
+        let mut object = schema::zero(&self.served.resource().model());
+        self.served.kind.complete_zero(&mut object);
+        let mut object = Value::Object(object);
         object["metadata"]["resourceVersion"] = json!(version.to_string());
         if end_of_initial {
-            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            object["metadata"]["annotations"]["k8s.io/initial-events-end"] = json!("true");
         }
         match (object, self.wanted.transform) {
-            (object, None) => line("BOOKMARK", object.to_string().as_bytes()),
             (Value::Object(object), Some(_)) => self.transformed_line("BOOKMARK", &object),
-            (object, Some(_)) => line("BOOKMARK", object.to_string().as_bytes()),
+            // Those of custom objects are sorted.
+            (object, _) if self.served.kind.custom().is_some() => line("BOOKMARK", object.to_string().as_bytes()),
+            (object, _) => {
+                let mut text = Vec::with_capacity(256);
+                codec::to_json(&mut text, &object, false);
+                line("BOOKMARK", &text)
+            }
         }
     }
 }

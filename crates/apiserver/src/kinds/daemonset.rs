@@ -13,6 +13,8 @@ pub(super) fn kind() -> Row {
         validate: rules::validate,
         validate_part: |_, object, old, errors| rules::validate_status(object, old, errors),
         warnings,
+        hidden_annotation: Some(TEMPLATE_GENERATION),
+        complete_zero: |object| set_template_generation(object, 0),
         columns: &COLUMNS,
         ..Row::new(
             Resource::namespaced("apps", "v1", "DaemonSet", "daemonsets")

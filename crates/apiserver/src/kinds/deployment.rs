@@ -20,6 +20,7 @@ pub(super) fn kind() -> Row {
         },
         validate_part: |_, object, old, errors| rules::validate_status(object, old, errors),
         warnings: templates::warnings,
+        complete_zero: workload::no_replicas,
         columns: &COLUMNS,
         scale_selector: workload::scale_selector,
         ..Row::new(

@@ -143,6 +143,16 @@ pub trait Kind: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The annotation that the reference's own type has a field for: it is not told with metadata alone.
+    fn hidden_annotation(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Adds to an object with nothing in it what the reference's conversion adds to its own.
+    fn complete_zero(&self, object: &mut Object) {
+        let _ = object;
+    }
+
     /// Writes the times that the server itself keeps; the last thing before the checks. The old object is that of an
     /// update.
     fn stamp(&self, part: Part, object: &mut Object, old: Option<&Object>, now: Timestamp) {

@@ -20,6 +20,7 @@ pub(super) fn kind() -> Row {
         },
         validate_part: |_, object, _, errors| rules::validate_replica_set_status(object, errors),
         warnings: rules::warnings,
+        complete_zero: workload::no_replicas,
         columns: &COLUMNS,
         scale_selector: workload::scale_selector,
         ..Row::new(

@@ -6,13 +6,14 @@ use super::{
     AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Propagation, Resource, Row, Subresource, cells, defaults, workload,
 };
 use crate::model::Fields as _;
-use crate::validation::workload as rules;
+use crate::validation::{meta::Look, workload as rules};
 
 /// So many pods of one template, with the selector of old.
 pub(super) fn kind() -> Row {
     Row {
         counts_spec: true,
         propagation: Propagation::Orphan,
+        metadata: Look::CHANGE.any_prefix(),
         default,
         prepare,
         validate: rules::validate_replication_controller,

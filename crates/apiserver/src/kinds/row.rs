@@ -63,6 +63,10 @@ pub struct Row {
     pub warnings: fn(&Object, Option<&Object>) -> Vec<String>,
     /// [`Kind::part_warnings`].
     pub part_warnings: fn(Part, &Object) -> Vec<String>,
+    /// [`Kind::hidden_annotation`].
+    pub hidden_annotation: Option<&'static str>,
+    /// [`Kind::complete_zero`].
+    pub complete_zero: fn(&mut Object),
     /// [`Kind::stamp`].
     pub stamp: fn(Part, &mut Object, Option<&Object>, Timestamp),
     /// The columns of its table, each with what stands in it.
@@ -101,6 +105,8 @@ impl Row {
             immutable: &[],
             warnings: |_, _| Vec::new(),
             part_warnings: |_, _| Vec::new(),
+            hidden_annotation: None,
+            complete_zero: |_| {},
             stamp: |_, _, _, _| {},
             columns: &PLAIN,
             cells: None,
@@ -208,6 +214,12 @@ impl Kind for Row {
     }
     fn part_warnings(&self, part: Part, object: &Object) -> Vec<String> {
         (self.part_warnings)(part, object)
+    }
+    fn hidden_annotation(&self) -> Option<&'static str> {
+        self.hidden_annotation
+    }
+    fn complete_zero(&self, object: &mut Object) {
+        (self.complete_zero)(object);
     }
     fn stamp(&self, part: Part, object: &mut Object, old: Option<&Object>, now: Timestamp) {
         (self.stamp)(part, object, old, now);

@@ -19,6 +19,11 @@ pub(super) fn raise_with_annotations(object: &mut Object, old: &Object) {
     }
 }
 
+/// An object with nothing in it wants no pods: the reference's own type always has a number of them.
+pub(super) fn no_replicas(object: &mut Object) {
+    object.object_or_new("spec").insert("replicas", 0.into());
+}
+
 /// The selector of an object's spec in its string form; empty where it is none.
 pub(super) fn scale_selector(object: &Object) -> String {
     let selector = object.object("spec").and_then(|spec| spec.object("selector"));

@@ -180,13 +180,17 @@ impl Served {
     /// 422 for one object of the kind, or for one that a client takes for one.
     #[must_use]
     pub fn invalid_object(&self, object: &Object, name: &str, errors: &[FieldError]) -> ApiError {
-        let resource = object.text("kind");
-        let own = self.group_kind();
-        ApiError::invalid(
-            GroupResource { resource: if self.kind.custom().is_some() { resource } else { own.resource }, ..own },
-            name,
-            errors,
-        )
+        let said = || GroupResource { group: group_and_version(object).0, resource: object.text("kind") };
+        let named = if self.kind.custom().is_some() { said() } else { self.group_kind() };
+        ApiError::invalid(named, name, errors)
+    }
+
+    /// 500 for a custom object that does not say its version.
+    fn check_version(&self, object: &Object) -> Result<(), ApiError> {
+        if self.kind.custom().is_some() && group_and_version(object).1.is_empty() {
+            return Err(ApiError::internal("Object 'apiVersion' is missing in 'object has no apiVersion field'"));
+        }
+        Ok(())
     }
 
     /// Records in `metadata.managedFields` who wrote what. What the server does on its own has no manager.
@@ -457,6 +461,12 @@ fn set_metadata(object: &mut Object, key: &str, value: Option<Value>) {
             metadata.remove(key);
         }
     }
+}
+
+/// What an object says that it is of.
+fn group_and_version(object: &Object) -> (&str, &str) {
+    let said = object.text("apiVersion");
+    said.split_once('/').unwrap_or(("", said))
 }
 
 /// Makes the object's namespace the request's, or says that they differ.

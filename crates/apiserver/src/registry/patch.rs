@@ -9,9 +9,9 @@ use super::update::Update;
 use super::{Answer, Registry, Served};
 use crate::codec::json_patch::{self, Touched};
 use crate::codec::{self, Model};
-use crate::field::{FieldError, Shown, json_word};
+use crate::field::{FieldError, Shown, go_quote, json_word};
 use crate::kinds::custom::CustomKind;
-use crate::model::Object;
+use crate::model::{Fields as _, Object};
 use crate::schema;
 use crate::status::{ApiError, GroupResource};
 
@@ -51,6 +51,17 @@ pub struct Patch<'a> {
     pub body: &'a [u8],
 }
 
+/// What an object is that a patch has made.
+#[derive(Debug, Clone, Copy)]
+pub enum Form<'a> {
+    /// One of a type of the table.
+    Builtin,
+    /// The scale of a custom object, which need not say its version.
+    CustomScale,
+    /// A custom object.
+    Custom(&'a CustomKind),
+}
+
 impl Registry {
     /// Patches an object.
     ///
@@ -64,10 +75,11 @@ impl Registry {
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
         let model = served.resource().model();
+        let form = served.kind.custom().map_or(Form::Builtin, Form::Custom);
         let changed = self.change(served, update, None, warnings, |live, warnings| {
             let converts = served.kind.stored_as().is_some();
             let present = if converts { Cow::Owned(served.present(live.clone())) } else { Cow::Borrowed(live) };
-            let mut next = apply(&model, served.kind.custom(), &present, patch, update.options, warnings)?;
+            let mut next = apply(&model, form, &present, patch, update.options, warnings)?;
             served.kind.default(&mut next);
             served.kind.to_stored(&mut next);
             Ok(next)
@@ -82,19 +94,20 @@ impl Registry {
 /// 400 for a patch that cannot be read, 422 for one that does not apply or whose result is no such object.
 pub fn apply(
     model: &Model<'_>,
-    custom: Option<&CustomKind>,
+    form: Form<'_>,
     live: &Object,
     patch: Patch<'_>,
     options: &WriteOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Object, ApiError> {
     let validation = options.field_validation;
-    let read_back = |tree: &Value| match custom {
-        Some(kind) => {
-            let (object, strict) = codec::custom::read_back(kind, tree)?;
-            Ok((object, if validation == FieldValidation::Ignore { Vec::new() } else { strict }))
-        }
-        None => codec::read_back(model, tree, Some(live), validation),
+    let read_back = |tree: &Value| {
+        let (object, strict) = match form {
+            Form::Custom(kind) => codec::custom::read_back(kind, tree)?,
+            Form::Builtin if is_unversioned(model, tree) => unversioned(tree),
+            Form::Builtin | Form::CustomScale => codec::read_back(model, tree, Some(live), validation)?,
+        };
+        Ok::<_, String>((object, if validation == FieldValidation::Ignore { Vec::new() } else { strict }))
     };
     let (object, strict) = match patch.kind {
         PatchType::Json => {
@@ -121,18 +134,27 @@ pub fn apply(
             let outline = outline(&merge);
             let mut partial = touched_part(live, &outline);
             json_patch::merge(&mut partial, merge, None);
-            let shown = || {
+            let whole = || {
                 let mut touched = Touched::default();
                 let mut whole = live.clone();
                 if let Ok((Value::Object(merge), _)) = read(patch.body, Shape::Object, validation) {
                     json_patch::merge(&mut whole, merge, Some(&mut touched));
                 }
-                codec::shown(model, &Value::Object(whole), &touched)
+                (Value::Object(whole), touched)
             };
-            let (mut object, found) = read_back(&Value::Object(partial)).map_err(|why| invalid(shown(), why))?;
+            let shown = || {
+                let (whole, touched) = whole();
+                codec::shown(model, &whole, &touched)
+            };
+            // Of what no longer says what it is, other parts count as well.
+            let said = ["kind", "apiVersion"].iter().all(|field| !partial.text(field).is_empty());
+            let patched = if said { Value::Object(partial) } else { whole().0 };
+            let (mut object, found) = read_back(&patched).map_err(|why| invalid(shown(), why))?;
             strict.extend(found);
             refuse_strict(validation, &strict, shown)?;
-            put_back(&mut object, live, &outline);
+            if said {
+                put_back(&mut object, live, &outline);
+            }
             (object, strict)
         }
         PatchType::Strategic => {
@@ -152,6 +174,25 @@ pub fn apply(
         warnings.extend(strict);
     }
     Ok(object)
+}
+
+/// Whether a tree says that it is of the model's kind, or nothing, and does not say of which version.
+fn is_unversioned(model: &Model<'_>, tree: &Value) -> bool {
+    let unsaid = |field: &str| tree.get(field).is_none_or(|value| value.is_null() || value == "");
+    unsaid("apiVersion") && (unsaid("kind") || tree["kind"] == model.kind)
+}
+
+/// Reads an object that does not say its version. The reference reads it as its internal type, whose fields have other names:
+/// all are unknown, the metadata with the name as well.
+fn unversioned(tree: &Value) -> (Object, Vec<String>) {
+    let fields = tree
+        .as_object()
+        .into_iter()
+        .flat_map(Object::keys)
+        .filter(|key| !matches!(key.as_str(), "kind" | "apiVersion"));
+    let mut unknown: Vec<String> = fields.map(|field| format!("unknown field {}", go_quote(field))).collect();
+    unknown.sort_unstable();
+    (Object::new(), unknown)
 }
 
 /// 422 for a result that is no such object.

@@ -3,8 +3,8 @@
 use muster_tree::{Value, json};
 
 use super::options::WriteOptions;
-use super::patch::{Patch, apply};
-use super::update::Update;
+use super::patch::{Form, Patch, apply};
+use super::update::{Update, check_name};
 use super::{Answer, Registry, Served, set_metadata};
 use crate::codec::{self, Model};
 use crate::custom::scale;
@@ -55,12 +55,16 @@ impl Registry {
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
         let precondition = match new {
-            NewScale::Whole(scale) => metadata(scale).maybe_text("uid").filter(|uid| !uid.is_empty()),
+            NewScale::Whole(scale) => {
+                check_name(scale, update.name)?;
+                metadata(scale).maybe_text("uid").filter(|uid| !uid.is_empty())
+            }
             NewScale::Patched(_) | NewScale::Applied(_) => None,
         };
         // Managed fields are kept by the scale, and carried over by hand.
         let unmanaged = WriteOptions { manager: String::new(), ..update.options.clone() };
         let manager = update.options.manager.as_str();
+        let form = if served.kind.custom().is_some() { Form::CustomScale } else { Form::Builtin };
         let update = Update { options: &unmanaged, ..update };
         let changed = self.change(served, update, precondition, warnings, |live, warnings| {
             let mut present = scale_of(served, live).map_err(ApiError::plain)?;
@@ -76,7 +80,7 @@ impl Registry {
             }
             let mut scale = match new {
                 NewScale::Whole(scale) => (*scale).clone(),
-                NewScale::Patched(patch) => apply(&Model::SCALE, None, &present, patch, update.options, warnings)?,
+                NewScale::Patched(patch) => apply(&Model::SCALE, form, &present, patch, update.options, warnings)?,
                 NewScale::Applied(body) => {
                     self.apply_to(Model::SCALE.into(), Some(&present), update, body, warnings)?
                 }
@@ -210,19 +214,8 @@ fn entry_for(entry: &Value, api_version: &str, timed: bool, fields: Value) -> Va
 }
 
 fn check(served: &Served, scale: &Object, live: &Object, name: &str) -> Result<(), ApiError> {
+    check_name(scale, name)?;
     let found = metadata(scale);
-    match found.text("name") {
-        "" => {
-            let message =
-                format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
-            return Err(ApiError::bad_request(message));
-        }
-        other if other != name => {
-            let message = format!("the name of the object ({other}) does not match the name on the URL ({name})");
-            return Err(ApiError::bad_request(message));
-        }
-        _ => {}
-    }
     let namespace = found.text("namespace");
     if !namespace.is_empty() && namespace != metadata(live).text("namespace") {
         let message = "the namespace of the provided object does not match the namespace sent on the request";

@@ -7,11 +7,13 @@ use super::{
     Answer, Registry, Served, Version, deduplicate_owners, in_time, match_namespace, set_metadata, version_of,
 };
 use crate::admission::{self, Admission, Write};
+use crate::field::go_quote;
 use crate::kinds;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part};
 use crate::status::ApiError;
 use crate::storage::{Entry, Refused};
+use crate::validation::name::is_path_segment;
 
 /// A write to an object that is there.
 #[derive(Debug, Clone, Copy)]
@@ -132,6 +134,7 @@ impl Registry {
             Part::Main => self.allocate(served, &mut object, Some(live), update.options.dry_run)?,
             _ => None,
         };
+        served.check_version(&object)?;
         carry_metadata(served, update.part, &mut object, live);
         served.kind.stamp(update.part, &mut object, Some(live), now);
         let mut errors = kinds::validate_update(served.kind.as_ref(), update.part, &object, live);
@@ -257,6 +260,7 @@ fn keep_times_of_unchanged(object: &mut Object, live: &Object) {
     }
 }
 
+/// Whether the object has the name of the path, and one that a path can have.
 pub(super) fn check_name(object: &Object, name: &str) -> Result<(), ApiError> {
     match metadata(object).text("name") {
         "" => {
@@ -268,7 +272,21 @@ pub(super) fn check_name(object: &Object, name: &str) -> Result<(), ApiError> {
             let message = format!("the name of the object ({found}) does not match the name on the URL ({name})");
             Err(ApiError::bad_request(message))
         }
-        _ => Ok(()),
+        _ => check_segment(name),
+    }
+}
+
+/// Whether a name can stand in a path.
+///
+/// # Errors
+/// 400 where it is no segment of one.
+pub fn check_segment(name: &str) -> Result<(), ApiError> {
+    match is_path_segment(name, false) {
+        wrong if wrong.is_empty() => Ok(()),
+        wrong => {
+            let (name, why) = (go_quote(name), wrong.join(";"));
+            Err(ApiError::bad_request(format!("Name parameter invalid: {name}: {why}")))
+        }
     }
 }
 

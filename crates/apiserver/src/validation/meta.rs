@@ -1,5 +1,7 @@
 //! Metadata's rules that are common to all kinds (API-14, API-17).
 
+use std::borrow::Cow;
+
 use muster_tree::Value;
 
 use crate::field::{FieldError, Shown, go_quote};
@@ -27,26 +29,39 @@ pub struct Look {
     pub whole: bool,
     /// The change is looked at after everything else, and not first.
     pub change_last: bool,
+    /// What a name was generated from is looked at as well.
+    pub prefix: bool,
 }
 
 impl Look {
     /// As most kinds look: at an update's change.
-    pub const CHANGE: Self = Self { own: true, strict: true, change: true, whole: false, change_last: false };
+    pub const CHANGE: Self =
+        Self { own: true, strict: true, change: true, whole: false, change_last: false, prefix: true };
     /// At an update's change, and at what it makes.
-    pub const BOTH: Self = Self { own: true, strict: true, change: true, whole: true, change_last: false };
+    pub const BOTH: Self =
+        Self { own: true, strict: true, change: true, whole: true, change_last: false, prefix: true };
     /// At what an update makes.
-    pub const WHOLE: Self = Self { own: true, strict: true, change: false, whole: true, change_last: false };
+    pub const WHOLE: Self =
+        Self { own: true, strict: true, change: false, whole: true, change_last: false, prefix: true };
 
     /// At what an update makes, and in the end at its change.
     pub const BOTH_CHANGE_LAST: Self = Self { change_last: true, ..Self::BOTH };
 
     /// Not at all.
-    pub const NONE: Self = Self { own: false, strict: false, change: false, whole: false, change_last: false };
+    pub const NONE: Self =
+        Self { own: false, strict: false, change: false, whole: false, change_last: false, prefix: true };
 
     /// Without regard to finalizers.
     #[must_use]
     pub const fn lenient(mut self) -> Self {
         self.strict = false;
+        self
+    }
+
+    /// Without regard to what a name was generated from.
+    #[must_use]
+    pub const fn any_prefix(mut self) -> Self {
+        self.prefix = false;
         self
     }
 
@@ -57,7 +72,11 @@ impl Look {
         }
         if (old.is_none() && self.own) || self.whole {
             let whole = if self.strict { validate_core } else { validate };
-            whole(meta, namespaced, rule, errors);
+            let mut meta = Cow::Borrowed(meta);
+            if !self.prefix && meta.contains_key("generateName") {
+                meta.to_mut().remove("generateName");
+            }
+            whole(&meta, namespaced, rule, errors);
         }
     }
 
