@@ -117,9 +117,14 @@ pub(crate) fn segment(name: &str) -> PercentEncode<'_> {
 /// `Kind/name` of an object's controlling owner.
 #[must_use]
 pub fn owner(object: &Value) -> Option<String> {
-    let owners = object["metadata"]["ownerReferences"].as_array()?;
-    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+    let owner = controller(object)?;
     Some(format!("{}/{}", owner["kind"].as_str()?, owner["name"].as_str()?))
+}
+
+/// The owner reference of its controller.
+#[must_use]
+pub fn controller(object: &Value) -> Option<&Value> {
+    object["metadata"]["ownerReferences"].as_array()?.iter().find(|owner| owner["controller"] == true)
 }
 
 /// The name of an object.

@@ -200,6 +200,10 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
         Some(_) => laws::rollout::check(&seen, &evidence),
         None => laws::workloads::check(&seen, &evidence),
     });
+    broken.extend(laws::made::check(&seen, &evidence));
+    if case.managers.is_none() {
+        broken.extend(laws::back_off::check(&seen, &evidence));
+    }
     let mut changes = 0;
     if case.managers.is_some() {
         let verdict = laws::writers::check(&writes, is_manager);

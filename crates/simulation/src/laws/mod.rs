@@ -1,5 +1,7 @@
 //! What must hold, whatever strikes: judged over everything that was written.
 
+pub mod back_off;
+pub mod made;
 pub(crate) mod rest;
 pub mod rollout;
 pub mod sizes;
@@ -31,6 +33,10 @@ pub enum Law {
     Availability,
     /// A ReplicaSet's controller never makes a pod too many, nor takes one too many.
     Count,
+    /// What the controllers make is as its owner has it.
+    Made,
+    /// Where pods fail at once, no others are made for longer and longer.
+    BackOff,
     /// With the strategy Recreate pods of two ReplicaSets never run together.
     Recreate,
     /// Revisions only rise.
@@ -61,6 +67,8 @@ impl fmt::Display for Law {
             Self::Surge => "surge",
             Self::Availability => "availability",
             Self::Count => "count",
+            Self::Made => "made",
+            Self::BackOff => "back-off",
             Self::Recreate => "recreate",
             Self::Revision => "revision",
             Self::Ends => "ends",

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::rollout::{is_active, is_available};
 use super::{Broken, Law};
-use crate::api::{Api, condition, is_being_deleted, name, number};
+use crate::api::{Api, condition, controller, is_being_deleted, name, number};
 
 /// Everything that there is at the end.
 pub(crate) struct Rest {
@@ -127,9 +127,7 @@ impl Rest {
 
 /// Whether it is another's, as its controller.
 fn is_of(object: &Value, owner: &Value) -> bool {
-    let owners = object["metadata"]["ownerReferences"].as_array();
-    let controller = owners.and_then(|owners| owners.iter().find(|owner| owner["controller"] == true));
-    controller.is_some_and(|controller| controller["uid"] == owner["metadata"]["uid"])
+    controller(object).is_some_and(|controller| controller["uid"] == owner["metadata"]["uid"])
 }
 
 /// Whether it is nobody's, and has the labels by which a Deployment would find it.
