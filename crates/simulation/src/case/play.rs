@@ -322,13 +322,17 @@ async fn ends(world: &World, watcher: &Watcher, case: &Case, path: &str) -> Resu
     let late = Instant::now() + longest;
     let api = Api::of(world);
     let mut changes = watcher.deployments();
+    // The deadline that passed for the template before is told until there is progress: an old pod may take so long to go (DEP-17).
+    let mut of_before = Instant::now() + Duration::from_secs(60);
     loop {
         changes.mark_unchanged();
         let web = api.get(path).await.ok_or("the Deployment is gone")?;
         let good = is_good(&web);
+        let bears = || !case.is_undisturbed() || Instant::now() < of_before;
         match end(&web, good) {
-            Some(End::DeadlineExceeded) if !case.is_undisturbed() && good && !is_any_fated(api).await => {}
+            Some(End::DeadlineExceeded) if good && bears() && !is_any_fated(api).await => {}
             Some(end) => return Ok(end),
+            None if is_observed(&web) && condition(&web, "Progressing")["status"] == "True" => of_before = Instant::now(),
             None => {}
         }
         if Instant::now() > late {
@@ -350,10 +354,14 @@ async fn is_any_fated(api: Api<'_>) -> bool {
     pods.iter().any(|pod| pod["metadata"]["annotations"]["muster.dev/fate"].is_string())
 }
 
+fn is_observed(web: &Value) -> bool {
+    web["status"]["observedGeneration"] == web["metadata"]["generation"]
+}
+
 /// By which end a Deployment's rollout has ended, if it has. Pods that do not stay ready can be enough for it to be
 /// complete for a moment, which its condition remembers.
 fn end(web: &Value, good: bool) -> Option<End> {
-    let observed = web["status"]["observedGeneration"] == web["metadata"]["generation"];
+    let observed = is_observed(web);
     let replicas = number(web, "/spec/replicas");
     let all = ["updatedReplicas", "replicas", "availableReplicas"];
     if observed && all.iter().all(|field| number(web, &format!("/status/{field}")) == replicas) {
