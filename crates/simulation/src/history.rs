@@ -16,6 +16,7 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use muster_objects::Lease;
 use muster_runtime::clock::Clock;
+use tokio::sync::Notify;
 use tower::Service;
 
 use crate::faults::target::{is_watch, place};
@@ -24,6 +25,8 @@ use crate::faults::target::{is_watch, place};
 #[derive(Debug, Clone, Default)]
 pub struct History {
     log: Arc<Mutex<Log>>,
+    /// Told when there are too many requests.
+    too_many: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +34,10 @@ struct Log {
     writes: Vec<Write>,
     /// Reads by sender, without watches.
     reads: BTreeMap<&'static str, usize>,
+    /// The second of virtual time that it is, and the requests in it.
+    second: (i64, usize),
+    /// How many there may be.
+    most: Option<usize>,
 }
 
 /// A write request and its result.
@@ -107,6 +114,23 @@ impl History {
         self.log().reads.get(who).copied().unwrap_or_default()
     }
 
+    /// Waits until there are more requests than this in one second of virtual time. Who sends without a pause keeps time from passing.
+    pub async fn exceed(&self, most: usize) {
+        self.log().most = Some(most);
+        self.too_many.notified().await;
+    }
+
+    /// Whoever it is sends one more.
+    fn count(&self, millis: i64) {
+        let mut log = self.log();
+        let second = millis.div_euclid(1_000);
+        let before = if log.second.0 == second { log.second.1 } else { 0 };
+        log.second = (second, before + 1);
+        if log.most == Some(before) {
+            self.too_many.notify_one();
+        }
+    }
+
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,6 +172,7 @@ where
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let (who, clock, history) = (self.who, self.clock, self.history.clone());
+        history.count(clock.now().as_nanos() / 1_000_000);
         Box::pin(async move {
             if request.method() == Method::GET {
                 if !is_watch(request.uri()) {

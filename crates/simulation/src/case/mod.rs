@@ -307,6 +307,14 @@ impl Case {
         slow.then(|| TAKE_OVER + slowest.max().unwrap_or_default().saturating_mul(8))
     }
 
+    /// More requests than any history has in a second of virtual time: several for each pod that is asked for.
+    fn most_requests(&self) -> usize {
+        const FOR_ALL: u64 = 5_000;
+        const FOR_A_POD: u64 = 100;
+        let pods: u64 = self.operations.iter().map(|operation| operation.act.replicas()).sum();
+        usize::try_from(pods.saturating_mul(FOR_A_POD).saturating_add(FOR_ALL)).unwrap_or(usize::MAX)
+    }
+
     fn settings(&self) -> Settings {
         let mut manager = Options::default();
         manager.min_resync_period = self.resync.unwrap_or(manager.min_resync_period);

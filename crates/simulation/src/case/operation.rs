@@ -188,6 +188,18 @@ impl Act {
         }
     }
 
+    /// How many pods it asks for.
+    pub(super) fn replicas(&self) -> u64 {
+        let asked = |object: &Value| object["spec"]["replicas"].as_u64();
+        match self {
+            Self::Create(object) => asked(object).unwrap_or(1),
+            Self::Patch(target) => asked(&target.merge).unwrap_or_default(),
+            Self::Scale { replicas, .. } => *replicas,
+            Self::Resize { replicas, .. } => replicas.unwrap_or_default(),
+            _ => 0,
+        }
+    }
+
     /// Until when it goes on, if it is done at this time.
     pub(super) fn ends(&self, at: Duration) -> Duration {
         match self {

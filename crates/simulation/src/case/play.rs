@@ -79,7 +79,7 @@ fn not_created<'u>(case: &Case, undone: &'u [(usize, Undone)]) -> Option<&'u Und
 pub fn play_alone(case: &Case) -> Result<Played, PlayError> {
     panics::judged(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
-        Ok(runtime.block_on(play(case))?)
+        Ok(runtime.block_on(play(case, case.most_requests()))?)
     })
     .map(|mut played| {
         if played.broken.is_empty() {
@@ -100,11 +100,12 @@ pub enum PlayError {
     World(#[from] muster_runtime::client::ClientError),
 }
 
-/// Plays a case and judges it, but for panics. To be called inside a current-thread runtime whose time is paused.
+/// Plays a case and judges it, but for panics. To be called inside a current-thread runtime whose time is paused. It ends without an
+/// end where there are more requests than `most` within a second.
 ///
 /// # Errors
 /// If the world cannot be started, which in one process means that it is broken.
-async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError> {
+async fn play(case: &Case, most: usize) -> Result<Played, muster_runtime::client::ClientError> {
     let begun = Instant::now();
     let faults = Faults::seeded(case.seed);
     case.faults.iter().for_each(|rule| faults.add(rule.clone()));
@@ -112,14 +113,47 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
     let on_the_way = (!case.is_undisturbed()).then(|| faults.clone());
     let world = World::start(crate::Settings { faults: on_the_way, ..case.settings() }).await?;
     let watcher = Watcher::start(&world).await?;
-    let mut scene = Scene {
-        world: &world,
-        watcher: &watcher,
-        faults: &faults,
-        crew: Crew::start(&world, case),
-        remembered: None,
-        done: Done::default(),
+    let played = tokio::select! {
+        biased;
+        () = world.history().exceed(most) => None,
+        played = from_start_to_end(case, begun, &world, &watcher, &faults) => Some(played),
     };
+    let Some(mut played) = played else { return Ok(without_an_end(most, begun, &world, &watcher, &faults)) };
+    world.stop().await;
+    played.struck = faults.struck();
+    Ok(played)
+}
+
+/// What is left of a history in which time stands still, since somebody sends one request after the other. It is dropped as it is.
+fn without_an_end(most: usize, begun: Instant, world: &World, watcher: &Watcher, faults: &Faults) -> Played {
+    // As much as a person reads.
+    const SOME: usize = 200;
+    let (writes, mut seen) = (world.history().since(0), watcher.end());
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for write in writes.iter().rev().take(most) {
+        *kinds.entry(format!("{} {} by {}", write.method, write.resource(), write.who)).or_default() += 1;
+    }
+    let what = kinds.iter().max_by_key(|(_, times)| **times).map(|(what, times)| format!(", {times} of them {what}"));
+    let how = format!("more than {most} requests within a second{}, and no end", what.unwrap_or_default());
+    seen.truncate(SOME);
+    let decided = decided(&[world.explainer().clone()], &seen);
+    Played {
+        broken: vec![Broken::at_the_end(Law::Ends, &how)],
+        rules: rules(&decided),
+        seen,
+        decided,
+        writes,
+        struck: faults.struck(),
+        strikes: faults.strikes(),
+        lasted: begun.elapsed(),
+        ..Played::default()
+    }
+}
+
+/// Plays a case in its world, and judges it; what has struck is still to be added.
+async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: &Watcher, faults: &Faults) -> Played {
+    let mut scene =
+        Scene { world, watcher, faults, crew: Crew::start(world, case), remembered: None, done: Done::default() };
     let mut undone = Vec::new();
     for (nth, operation) in case.operations.iter().enumerate() {
         scene.crew.until(begun + operation.at).await;
@@ -129,11 +163,8 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
     let rollout = deployment_of(case).filter(|_| case.is_rollout());
     if not_created(case, &undone).is_some() || rollout.is_none() && !case.has_workloads() {
         drop(crew);
-        let lasted = begun.elapsed();
-        let (writes, struck) = (world.history().since(0), faults.struck());
-        world.stop().await;
-        let strikes = faults.strikes();
-        return Ok(Played { writes, strikes, struck, undone, lasted, ..Played::default() });
+        let (writes, strikes) = (world.history().since(0), faults.strikes());
+        return Played { writes, strikes, undone, lasted: begun.elapsed(), ..Played::default() };
     }
     crew.until(begun + case.faults_end()).await;
     // Those of managers that were cut off come behind those of the case.
@@ -141,19 +172,19 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
     let idle = idle.map(|(nth, met)| (nth, met.times)).collect();
     faults.end();
     crew.heal();
-    let api = Api::of(&world);
+    let api = Api::of(world);
     // A case that was cut short still comes to its end.
     world.set_nodes(case.nodes);
     heal_nodes(api).await;
     // From here on, or from the beginning, what happens is told at once.
-    let over = if case.is_undisturbed() { 0 } else { millis(&world) };
+    let over = if case.is_undisturbed() { 0 } else { millis(world) };
     let told_from = over + i64::try_from(case.news().as_millis()).unwrap_or(i64::MAX);
 
     if case.loses_events() {
         crew.until(Instant::now() + case.news()).await;
     }
     let (end, mut broken) = match &rollout {
-        Some(web) => rollout_ends(&world, &watcher, case, web).await,
+        Some(web) => rollout_ends(world, watcher, case, web).await,
         None => match settled(api, &mut crew, case.settles_within()).await {
             Ok(()) => (Some(End::Complete), Vec::new()),
             Err(last) => (None, vec![Broken::at_the_end(Law::Ends, &last)]),
@@ -172,7 +203,7 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
         // Long enough for statuses, Events and the history's end. An Event that was refused is tried again 11 times,
         // 10 s apart.
         let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
-        if !comes_to_rest(&world, &watcher, &mut crew, events_end + case.news(), case.news()).await {
+        if !comes_to_rest(world, watcher, &mut crew, events_end + case.news(), case.news()).await {
             let before = world.history().len();
             crew.until(Instant::now() + Duration::from_secs(300)).await;
             let after = world.history().since(before);
@@ -184,7 +215,7 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
     let explainers = if case.managers.is_some() { crew.explainers() } else { vec![world.explainer().clone()] };
     let absences = crew.end();
     let at_rest = end == Some(End::Complete) && good;
-    broken.extend(laws::rest::check(&Rest::of(api, millis(&world)).await, at_rest));
+    broken.extend(laws::rest::check(&Rest::of(api, millis(world)).await, at_rest));
     if case.is_undisturbed() {
         let conflicts = conflicts(&writes);
         broken.extend(
@@ -194,7 +225,7 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
 
     let strikes = faults.strikes() + done.times;
     let evidence =
-        Evidence { done, told_from, unsure_from: unsure_from(&faults), ..Evidence::of(&writes, &faults, &is_manager) };
+        Evidence { done, told_from, unsure_from: unsure_from(faults), ..Evidence::of(&writes, faults, &is_manager) };
     let seen = watcher.end();
     broken.extend(match &rollout {
         Some(_) => laws::rollout::check(&seen, &evidence),
@@ -216,9 +247,7 @@ async fn play(case: &Case) -> Result<Played, muster_runtime::client::ClientError
     let lasted = begun.elapsed();
     let decided = decided(&explainers, &seen);
     let rules = rules(&decided);
-    world.stop().await;
-    let struck = faults.struck();
-    Ok(Played { end, broken, seen, decided, rules, writes, struck, strikes, idle, undone, lasted, changes })
+    Played { end, broken, seen, decided, rules, writes, struck: Vec::new(), strikes, idle, undone, lasted, changes }
 }
 
 /// Waits until the controllers have seen everything, nothing is queued, due or expected, and no pod is on its way: then nothing is
@@ -332,7 +361,9 @@ async fn ends(world: &World, watcher: &Watcher, case: &Case, path: &str) -> Resu
         match end(&web, good) {
             Some(End::DeadlineExceeded) if good && bears() && !is_any_fated(api).await => {}
             Some(end) => return Ok(end),
-            None if is_observed(&web) && condition(&web, "Progressing")["status"] == "True" => of_before = Instant::now(),
+            None if is_observed(&web) && condition(&web, "Progressing")["status"] == "True" => {
+                of_before = Instant::now()
+            }
             None => {}
         }
         if Instant::now() > late {
@@ -400,4 +431,22 @@ fn is_ours(write: &&Write) -> bool {
 /// Whether it is the name of the controllers' process, or of one of several.
 pub(super) fn is_manager(who: &str) -> bool {
     who.strip_prefix(CONTROLLERS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Profile;
+
+    /// Who sends one request after the other keeps virtual time from passing, so that no deadline ends it.
+    #[tokio::test(start_paused = true)]
+    async fn a_history_with_requests_without_a_pause_is_ended() {
+        let case = Profile::Rollouts.case(1, None);
+        let played = play(&case, 40).await.expect("a world");
+        let [broken] = &played.broken[..] else { panic!("{:?}", played.broken) };
+        assert_eq!(broken.law, Law::Ends);
+        assert!(broken.how.starts_with("more than 40 requests within a second, "), "{broken}");
+        assert!(broken.how.ends_with(", and no end") && !played.seen.is_empty(), "{broken}");
+        assert!(play(&case, case.most_requests()).await.expect("a world").broken.is_empty());
+    }
 }

@@ -198,7 +198,7 @@ impl Watcher {
 
     /// What was seen, in the order in which it was written.
     #[must_use]
-    pub fn end(self) -> Vec<Seen> {
+    pub fn end(&self) -> Vec<Seen> {
         for task in &self.tasks {
             task.abort();
         }
