@@ -1,8 +1,8 @@
 //! The history of writes: every request that may change something, in the order in which the server took it.
 //!
 //! Two runs of the same seed must have equal histories (invariant 8). A history can be long, so of each write the
-//! sender, time, method, path and status are kept whole and the bodies as 64-bit digests, but for Leases; the first
-//! line that differs shows where two runs diverge. Reads are only counted.
+//! sender, time, method, path and status are kept whole and the bodies as 64-bit digests, but for Leases and what laws look at; the
+//! first line that differs shows where two runs diverge. Reads are only counted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,6 +59,8 @@ pub struct Write {
     pub answered: u64,
     /// A Lease as it was answered.
     pub lease: Option<Lease>,
+    /// What was sent to make a pod or a ReplicaSet.
+    pub made: Option<Bytes>,
 }
 
 impl Write {
@@ -184,13 +186,15 @@ where
             let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes);
             let millis = clock.now().as_nanos() / 1_000_000;
             let (method, path, sent) = (head.method.clone(), head.uri.to_string(), digest(&body));
+            let is_made = method == Method::POST && matches!(place(&path), ["pods" | "replicasets", "", _]);
+            let made = is_made.then(|| body.clone());
             let answer = inner.call(Request::from_parts(head, Full::new(body))).await?;
             let (head, body) = answer.into_parts();
             let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
             let (status, answered) = (head.status.as_u16(), digest(&body));
             let is_lease = head.status.is_success() && place(&path)[0] == "leases";
             let lease = is_lease.then(|| serde_json::from_slice(&body).ok()).flatten();
-            history.log().writes.push(Write { millis, who, method, path, sent, status, answered, lease });
+            history.log().writes.push(Write { millis, who, method, path, sent, status, answered, lease, made });
             Ok(Response::from_parts(head, http_body_util::Either::Left(Full::new(body))))
         })
     }
@@ -211,8 +215,8 @@ mod tests {
     fn a_path_tells_which_resource_was_written() {
         let place = |path: &str| {
             let path = path.to_owned();
-            let (method, lease) = (Method::PUT, None);
-            let write = Write { millis: 0, who: "test", method, path, sent: 0, status: 200, answered: 0, lease };
+            let (method, lease, made) = (Method::PUT, None, None);
+            let write = Write { millis: 0, who: "test", method, path, sent: 0, status: 200, answered: 0, lease, made };
             (write.resource().to_owned(), write.subresource().map(ToOwned::to_owned))
         };
         for (path, resource, subresource) in [

@@ -14,7 +14,7 @@ use super::crew::{Crew, is_idle};
 use super::operation::{Scene, Undone, heal_nodes};
 use super::settled::settled;
 use super::{Act, Case, panics};
-use crate::api::{Api, DEPLOYMENTS, PODS, condition, name, number};
+use crate::api::{Api, DEPLOYMENTS, PODS, condition, is_being_deleted, name, number};
 use crate::faults::{Fault, Faults, Struck};
 use crate::history::Write;
 use crate::laws::rest::Rest;
@@ -195,10 +195,6 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         Some(web) => is_good(&api.get(web).await.unwrap_or_default()) && !is_any_fated(api).await,
         None => true,
     };
-    if end == Some(End::DeadlineExceeded) && good {
-        let law = "the last template is good, and was not rolled out in time";
-        broken.push(Broken::at_the_end(Law::Ends, law));
-    }
     if end == Some(End::Complete) && good {
         // Long enough for statuses, Events and the history's end. An Event that was refused is tried again 11 times,
         // 10 s apart.
@@ -231,9 +227,9 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         Some(_) => laws::rollout::check(&seen, &evidence),
         None => laws::workloads::check(&seen, &evidence),
     });
-    broken.extend(laws::made::check(&seen, &evidence));
-    if case.managers.is_none() {
-        broken.extend(laws::back_off::check(&seen, &evidence));
+    broken.extend(laws::made::check(&writes, &seen, is_manager, case.is_undisturbed()));
+    if case.is_undisturbed() && case.managers.is_none() {
+        broken.extend(laws::back_off::check(&seen));
     }
     let mut changes = 0;
     if case.managers.is_some() {
@@ -351,19 +347,15 @@ async fn ends(world: &World, watcher: &Watcher, case: &Case, path: &str) -> Resu
     let late = Instant::now() + longest;
     let api = Api::of(world);
     let mut changes = watcher.deployments();
-    // The deadline that passed for the template before is told until there is progress: an old pod may take so long to go (DEP-17).
-    let mut of_before = Instant::now() + Duration::from_secs(60);
     loop {
         changes.mark_unchanged();
         let web = api.get(path).await.ok_or("the Deployment is gone")?;
         let good = is_good(&web);
-        let bears = || !case.is_undisturbed() || Instant::now() < of_before;
         match end(&web, good) {
-            Some(End::DeadlineExceeded) if good && bears() && !is_any_fated(api).await => {}
+            // It is told while the rollout goes on: after a pause of the controllers, and while old pods go, or the deadline that
+            // passed was that of the template before (DEP-17).
+            Some(End::DeadlineExceeded) if good && !is_any_fated(api).await => {}
             Some(end) => return Ok(end),
-            None if is_observed(&web) && condition(&web, "Progressing")["status"] == "True" => {
-                of_before = Instant::now()
-            }
             None => {}
         }
         if Instant::now() > late {
@@ -379,20 +371,17 @@ fn is_good(web: &Value) -> bool {
     !web["spec"]["template"]["metadata"]["annotations"]["muster.dev/fate"].is_string()
 }
 
-/// Whether a pod does not go on as its template has it.
+/// Whether a pod that stays does not go on as its template has it.
 async fn is_any_fated(api: Api<'_>) -> bool {
     let pods = api.list(PODS).await;
-    pods.iter().any(|pod| pod["metadata"]["annotations"]["muster.dev/fate"].is_string())
-}
-
-fn is_observed(web: &Value) -> bool {
-    web["status"]["observedGeneration"] == web["metadata"]["generation"]
+    let mut stay = pods.iter().filter(|pod| !is_being_deleted(pod));
+    stay.any(|pod| pod["metadata"]["annotations"]["muster.dev/fate"].is_string())
 }
 
 /// By which end a Deployment's rollout has ended, if it has. Pods that do not stay ready can be enough for it to be
 /// complete for a moment, which its condition remembers.
 fn end(web: &Value, good: bool) -> Option<End> {
-    let observed = is_observed(web);
+    let observed = web["status"]["observedGeneration"] == web["metadata"]["generation"];
     let replicas = number(web, "/spec/replicas");
     let all = ["updatedReplicas", "replicas", "availableReplicas"];
     if observed && all.iter().all(|field| number(web, &format!("/status/{field}")) == replicas) {

@@ -75,7 +75,7 @@ mod tests {
         let lease = json!({"metadata": {"name": name}, "spec": {"holderIdentity": holder}});
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{name}");
         let (method, lease) = (Method::PUT, Some(serde_json::from_value(lease).unwrap()));
-        Write { millis: seconds * 1_000, who: "", method, path, sent: 0, status: 200, answered: 0, lease }
+        Write { millis: seconds * 1_000, who: "", method, path, sent: 0, status: 200, answered: 0, lease, made: None }
     }
 
     fn away(name: &'static str, from: i64, until: i64) -> (&'static str, Range<i64>) {

@@ -1,15 +1,14 @@
 //! Where pods of an owner fail at once, no others are made for 1 s, then for 2 s, doubling to 5 minutes, until one turns
 //! ready (B-08).
 //!
-//! A manager remembers that as long as it lives, and by what it is told: judged is the time in which whatever happens is told
-//! at once, of one manager.
+//! A manager remembers that as long as it lives, and by what it is told when: judged is one manager that nothing disturbs.
 
 use std::collections::BTreeMap;
 
 use muster_objects::Timestamp;
 use serde_json::Value;
 
-use super::{Broken, Evidence, Kind, Law, Seen};
+use super::{Broken, Kind, Law, Seen};
 use crate::api::{condition, controller, is_being_deleted, name};
 use crate::world::EPOCH_NANOS;
 
@@ -29,7 +28,7 @@ struct Wait {
 
 /// Checks all creations of pods.
 #[must_use]
-pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
+pub fn check(seen: &[Seen]) -> Vec<Broken> {
     let mut pods: BTreeMap<&str, &Value> = BTreeMap::new();
     let mut waits: BTreeMap<&str, Wait> = BTreeMap::new();
     let mut broken = Vec::new();
@@ -47,12 +46,10 @@ pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
         let wait = waits.get(owner).copied();
         if before.is_none()
             && let Some(wait) = wait.filter(|wait| wait.forbids(*millis))
-            && !evidence.done.pods.contains(name(object))
         {
             broken.push(wait.broken(write));
         }
-        // What was told late is heeded late.
-        if *millis < evidence.told_from || is_being_deleted(object) {
+        if is_being_deleted(object) {
             continue;
         }
         let was_ready = before.is_some_and(is_ready);
@@ -70,9 +67,9 @@ pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
 }
 
 impl Wait {
-    /// Whether nothing is to be made at this moment. The first may begin while the manager still waits by what it was told before.
+    /// Whether nothing is to be made at this moment.
     fn forbids(self, millis: i64) -> bool {
-        self.delay > DELAYS[0] && (ON_THE_WAY..self.delay).contains(&(millis - self.since))
+        (ON_THE_WAY..self.delay).contains(&(millis - self.since))
     }
 
     fn broken(self, Seen { version, millis, object, .. }: &Seen) -> Broken {
@@ -167,12 +164,10 @@ mod tests {
         ];
         for (what, more, expected) in cases {
             let seen = seen(&[&two[..], more].concat());
-            let broken = check(&seen, &Evidence::default());
+            let broken = check(&seen);
             let versions: Vec<u64> = broken.iter().map(|broken| broken.version).collect();
             assert_eq!(versions, expected, "{what}: {broken:?}");
             assert!(broken.iter().all(|broken| broken.law == Law::BackOff), "{what}");
-            let late = Evidence { told_from: i64::MAX, ..Evidence::default() };
-            assert_eq!(check(&seen, &late), [], "{what}, told late");
         }
     }
 
@@ -185,16 +180,16 @@ mod tests {
             at += (1_000 << pod).min(DELAYS[1]);
         }
         let mut seen = seen(&lives);
-        assert_eq!(check(&seen, &Evidence::default()), []);
+        assert_eq!(check(&seen), []);
         let mut early = seen.pop().expect("a failure");
         seen.pop();
         early.millis -= 1;
         early.object["metadata"]["uid"] = json!("early");
         seen.push(early);
-        assert_eq!(check(&seen, &Evidence::default()).len(), 1);
+        assert_eq!(check(&seen).len(), 1);
         let owner = json!({"metadata": {"name": "set", "uid": "set"}});
         let gone = Seen { kind: Kind::ReplicaSet, gone: true, object: owner, ..seen[0].clone() };
         seen.insert(seen.len() - 1, gone);
-        assert_eq!(check(&seen, &Evidence::default()), []);
+        assert_eq!(check(&seen), []);
     }
 }

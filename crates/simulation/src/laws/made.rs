@@ -1,101 +1,106 @@
 //! What the controllers make is as its owner has it: a pod as the template of its ReplicaSet or ReplicationController
-//! (RS-10), a ReplicaSet as its Deployment (DEP-04).
+//! (RS-10), a ReplicaSet as its Deployment (DEP-04), but for annotations (DEP-06).
 //!
-//! A cache may be behind, so any template counts that the owner ever had. The server and a webhook add to what they are
-//! sent: what they do not change is compared.
+//! Judged is what was sent: admission may change it. A cache may be behind, and then any version of the owner counts; where nothing
+//! disturbs, the one that was there at that moment.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Broken, Evidence, Kind, Law, Seen};
+use super::{Broken, Kind, Law, Seen};
 use crate::api::{controller, name};
+use crate::history::Write;
 use crate::world::EPOCH_NANOS;
 
 /// The label that tells a Deployment's ReplicaSets apart.
 const HASH: &str = "pod-template-hash";
-
 /// The most characters of a name.
 const LONGEST: usize = 253;
+/// For how long a version may still be acted on where nothing disturbs, in milliseconds.
+const ON_THE_WAY: i64 = 1_000;
 
-/// Checks everything that was made for a controller owner.
-#[must_use]
-pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
-    let mut known = BTreeSet::new();
-    let mut owners: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-    let mut broken = Vec::new();
-    for Seen { version, millis, kind, object, .. } in seen {
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-        let is_new = known.insert(uid);
-        if *kind != Kind::Pod {
-            let versions = owners.entry(uid).or_default();
-            let generation = |object: &Value| object["metadata"]["generation"].clone();
-            if versions.last().is_none_or(|last| generation(last) != generation(object)) {
-                versions.push(object);
-            }
-        }
-        let Some(reference) = controller(object).filter(|_| is_new) else { continue };
-        let Some(versions) = reference["uid"].as_str().and_then(|owner| owners.get(owner)) else { continue };
-        // What others make is as they have it.
-        if evidence.done.pods.contains(name(object)) {
-            continue;
-        }
-        let judge = if *kind == Kind::Pod { pod } else { set };
-        let differs: Option<Vec<&str>> = versions.iter().rev().map(|owner| judge(object, owner)).collect();
-        if let Some(differs) = differs {
-            let (what, owner, at) = (name(object), &reference["name"], millis - EPOCH_NANOS / 1_000_000);
-            let how =
-                format!("{version} at {at} ms: {kind:?} {what} is made with another {} than {owner} has", differs[0]);
-            broken.push(Broken { law: Law::Made, version: *version, how });
+/// A version of an owner, and since when it was there.
+type Version<'s> = (i64, &'s Value);
+
+/// Checks everything that the managers made; `is_manager` says who is one.
+pub fn check(writes: &[Write], seen: &[Seen], is_manager: impl Fn(&str) -> bool, is_undisturbed: bool) -> Vec<Broken> {
+    let mut owners: BTreeMap<&str, Vec<Version<'_>>> = BTreeMap::new();
+    for Seen { millis, object, .. } in seen.iter().filter(|seen| seen.kind != Kind::Pod) {
+        let versions = owners.entry(object["metadata"]["uid"].as_str().unwrap_or_default()).or_default();
+        if versions.last().is_none_or(|(_, last)| last["spec"] != object["spec"]) {
+            versions.push((*millis, object));
         }
     }
+    // What was made and undone by a restore may not have been seen.
+    let is_all_seen = seen.iter().all(|seen| seen.epoch == 0);
+    let mut broken = Vec::new();
+    for write in writes.iter().filter(|write| is_manager(write.who)) {
+        let Some(object) = write.made.as_deref().and_then(|body| serde_json::from_slice(body).ok()) else { continue };
+        let object = without_webhook(object);
+        let owner = controller(&object).unwrap_or(&Value::Null);
+        let versions = owner["uid"].as_str().and_then(|uid| owners.get(uid));
+        let how = match versions {
+            None if is_all_seen => "for nobody who is there".to_owned(),
+            None => continue,
+            Some(versions) => {
+                let ended = |at: usize| versions.get(at + 1).map_or(i64::MAX, |(since, _)| *since);
+                let counts = |at: usize, since: i64| {
+                    !is_undisturbed || since <= write.millis && ended(at).saturating_add(ON_THE_WAY) > write.millis
+                };
+                let judge = if write.resource() == "pods" { pod } else { set };
+                let counting = versions.iter().enumerate().rev().filter(|(at, (since, _))| counts(*at, *since));
+                let differs: Option<Vec<&str>> = counting.map(|(_, (_, owner))| judge(&object, owner)).collect();
+                let Some(differs) = differs else { continue };
+                let differs = differs.first().unwrap_or(&"owner");
+                format!("and its {differs} is not what {} has", owner["name"].as_str().unwrap_or_default())
+            }
+        };
+        let at = write.millis - EPOCH_NANOS / 1_000_000;
+        let how = format!("at {at} ms: {} {} by {}, {how}", write.method, write.path, write.who);
+        broken.push(Broken::at_the_end(Law::Made, &how));
+    }
     broken
+}
+
+/// The object as it was before the fault `mutate` has changed it.
+fn without_webhook(mut object: Value) -> Value {
+    const INJECTED: &str = "injected";
+    let annotations = object["metadata"]["annotations"].as_object_mut();
+    let changed = annotations.is_some_and(|annotations| annotations.remove(INJECTED).is_some());
+    let containers = object.pointer_mut("/spec/containers").and_then(Value::as_array_mut).filter(|_| changed);
+    if let Some(containers) = containers {
+        containers.retain(|container| container["name"] != INJECTED);
+    }
+    object
 }
 
 /// What of a new pod is not as this version of its owner has it.
 fn pod(pod: &Value, owner: &Value) -> Option<&'static str> {
     let (meta, template) = (&pod["metadata"], &owner["spec"]["template"]);
     let wanted = &template["metadata"];
-    let mut prefix = format!("{}-", name(owner));
-    if prefix.len() > LONGEST {
-        prefix.pop();
-    }
     let is = [
         ("owner reference", is_owned(meta, owner)),
-        ("generateName", meta["generateName"] == prefix.as_str()),
-        ("labels", meta["labels"] == wanted["labels"]),
-        ("finalizers", meta["finalizers"] == wanted["finalizers"]),
-        ("annotations", has(&meta["annotations"], &wanted["annotations"])),
-        ("spec", has(&pod["spec"], &template["spec"])),
+        ("generateName", meta["generateName"] == format!("{}-", name(owner)).as_str()),
+        ("set of labels", same(&meta["labels"], &wanted["labels"])),
+        ("set of finalizers", same(&meta["finalizers"], &wanted["finalizers"])),
+        ("set of annotations", same(&meta["annotations"], &wanted["annotations"])),
+        ("spec", same(&pod["spec"], &template["spec"])),
     ];
     first_that_is_not(&is)
 }
 
 /// What of a new ReplicaSet is not as this version of its Deployment has it.
 fn set(set: &Value, owner: &Value) -> Option<&'static str> {
-    let (meta, wanted) = (&set["metadata"], &owner["spec"]);
+    let (meta, spec, wanted) = (&set["metadata"], &set["spec"], &owner["spec"]);
     let hash = &meta["labels"][HASH];
-    let without_hash = |labels: &Value| {
-        let mut labels = labels.clone();
-        let taken = labels.as_object_mut().and_then(|labels| labels.remove(HASH));
-        (taken.as_ref() == Some(hash)).then_some(labels)
-    };
-    let mut template = set["spec"]["template"].clone();
-    let labels = template["metadata"]["labels"].take();
-    template["metadata"]["labels"] = without_hash(&labels).unwrap_or_default();
-    let mut selector = set["spec"]["selector"].clone();
-    let labels = selector["matchLabels"].take();
-    let selects = without_hash(&labels).is_some_and(|labels| {
-        let empty = labels.as_object().is_some_and(serde_json::Map::is_empty);
-        labels == wanted["selector"]["matchLabels"] || empty && wanted["selector"]["matchLabels"].is_null()
-    });
     let is = [
         ("owner reference", is_owned(meta, owner)),
         ("name", hash.as_str().is_some_and(|hash| name(set) == set_name(name(owner), hash))),
-        ("labels", without_hash(&meta["labels"]).as_ref() == Some(&wanted["template"]["metadata"]["labels"])),
-        ("template", template == wanted["template"]),
-        ("selector", selects && selector["matchExpressions"] == wanted["selector"]["matchExpressions"]),
-        ("minReadySeconds", set["spec"]["minReadySeconds"] == wanted["minReadySeconds"]),
+        ("set of labels", is_hashed(&meta["labels"], "", &wanted["template"]["metadata"]["labels"], hash)),
+        ("template", is_hashed(&spec["template"], "/metadata/labels", &wanted["template"], hash)),
+        ("selector", is_hashed(&spec["selector"], "/matchLabels", &wanted["selector"], hash)),
+        ("minReadySeconds", same(&spec["minReadySeconds"], &wanted["minReadySeconds"])),
     ];
     first_that_is_not(&is)
 }
@@ -104,6 +109,18 @@ fn set(set: &Value, owner: &Value) -> Option<&'static str> {
 fn set_name(deployment: &str, hash: &str) -> String {
     let room = LONGEST.saturating_sub(hash.len() + 1);
     format!("{}-{hash}", &deployment[..deployment.len().min(room)])
+}
+
+/// Whether it is what is wanted, with this hash among the labels at the pointer. What is wanted may have a hash of its own there.
+fn is_hashed(value: &Value, labels: &str, wanted: &Value, hash: &Value) -> bool {
+    let without = |value: &Value| {
+        let mut value = value.clone();
+        let labels = value.pointer_mut(labels).and_then(Value::as_object_mut);
+        let taken = labels.and_then(|labels| labels.remove(HASH));
+        (value, taken)
+    };
+    let ((value, taken), (wanted, _)) = (without(value), without(wanted));
+    taken.as_ref() == Some(hash) && same(&value, &wanted)
 }
 
 fn first_that_is_not(is: &[(&'static str, bool)]) -> Option<&'static str> {
@@ -118,26 +135,32 @@ fn is_owned(meta: &Value, owner: &Value) -> bool {
     same && named == wanted && reference["controller"] == true && reference["blockOwnerDeletion"] == true
 }
 
-/// Whether it has everything that is wanted: every field, and of a list the same items first.
+/// Whether both are the same; absent, null and empty are.
+fn same(value: &Value, other: &Value) -> bool {
+    has(value, other) && has(other, value)
+}
+
 fn has(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {
         (_, Value::Null) => true,
-        (Value::Object(value), Value::Object(wanted)) => {
-            wanted.iter().all(|(field, wanted)| value.get(field).is_some_and(|value| has(value, wanted)))
+        (Value::Object(_) | Value::Null, Value::Object(wanted)) => {
+            wanted.iter().all(|(field, wanted)| has(&value[field], wanted))
         }
         (Value::Array(value), Value::Array(wanted)) => {
             value.len() >= wanted.len() && value.iter().zip(wanted).all(|(value, wanted)| has(value, wanted))
         }
+        (Value::Null, Value::Array(wanted)) => wanted.is_empty(),
         _ => value == wanted,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http::Method;
     use serde_json::json;
 
     use super::*;
-    use crate::laws::Done;
 
     fn owned(kind: &str, api_version: &str, name: &str) -> Value {
         json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": name, "controller": true, "blockOwnerDeletion": true}])
@@ -151,10 +174,10 @@ mod tests {
     }
 
     /// A Deployment, its ReplicaSet, and a pod of that.
-    fn made() -> [(Kind, Value); 3] {
+    fn made() -> [Value; 3] {
         let labels = json!({"app": "web", HASH: "x"});
         let deployment = json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "uid": "web", "generation": 1},
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "uid": "web"},
             "spec": {
                 "minReadySeconds": 5, "selector": {"matchLabels": {"app": "web"}}, "template": template(&json!({"app": "web"})),
             },
@@ -162,82 +185,113 @@ mod tests {
         let set = json!({
             "apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {
-                "name": "web-x", "uid": "web-x", "generation": 1, "labels": labels,
-                "ownerReferences": owned("Deployment", "apps/v1", "web"),
+                "name": "web-x", "uid": "web-x", "labels": labels, "ownerReferences": owned("Deployment", "apps/v1", "web"),
             },
             "spec": {"minReadySeconds": 5, "selector": {"matchLabels": labels}, "template": template(&labels)},
         });
         let mut pod = template(&labels);
-        pod["metadata"]["name"] = json!("web-x-1");
-        pod["metadata"]["uid"] = json!("web-x-1");
         pod["metadata"]["generateName"] = json!("web-x-");
         pod["metadata"]["ownerReferences"] = owned("ReplicaSet", "apps/v1", "web-x");
-        // What the server adds.
-        pod["metadata"]["annotations"]["b"] = json!("2");
-        pod["spec"]["nodeName"] = json!("node");
-        pod["spec"]["containers"][0]["imagePullPolicy"] = json!("Always");
-        pod["spec"]["tolerations"] = json!([{"key": "k"}, {"key": "l"}]);
-        [(Kind::Deployment, deployment), (Kind::ReplicaSet, set), (Kind::Pod, pod)]
+        [deployment, set, pod]
     }
 
-    fn seen(objects: Vec<(Kind, Value)>) -> Vec<Seen> {
-        let writes = objects.into_iter().zip(1..);
-        writes
-            .map(|((kind, object), version)| Seen { epoch: 0, version, millis: 0, kind, gone: false, object })
-            .collect()
+    fn seen(owners: &[&Value]) -> Vec<Seen> {
+        let kind = |object: &Value| if object["kind"] == "Deployment" { Kind::Deployment } else { Kind::ReplicaSet };
+        let writes = owners.iter().zip(1..).map(|(object, version)| {
+            let millis = i64::try_from(version).unwrap() * 10_000;
+            Seen { epoch: 0, version, millis, kind: kind(object), gone: false, object: (*object).clone() }
+        });
+        writes.collect()
+    }
+
+    fn sent(millis: i64, object: &Value) -> Write {
+        let resource = if object["kind"] == "ReplicaSet" {
+            "apis/apps/v1/namespaces/d/replicasets"
+        } else {
+            "api/v1/namespaces/d/pods"
+        };
+        let (path, made) = (format!("/{resource}"), Some(Bytes::from(object.to_string())));
+        Write {
+            millis,
+            who: "controllers",
+            method: Method::POST,
+            path,
+            sent: 0,
+            status: 201,
+            answered: 0,
+            lease: None,
+            made,
+        }
+    }
+
+    /// What is broken where this is made in the end.
+    fn broken(owners: &[&Value], millis: i64, object: &Value, is_undisturbed: bool) -> Vec<String> {
+        let broken = check(&[sent(millis, object)], &seen(owners), |who| who == "controllers", is_undisturbed);
+        assert!(broken.iter().all(|broken| broken.law == Law::Made));
+        assert_eq!(check(&[sent(millis, object)], &seen(owners), |_| false, is_undisturbed), [], "of others");
+        broken.into_iter().map(|broken| broken.how).collect()
     }
 
     /// Contract: SI-02, RS-10, DEP-04
     #[test]
     fn what_is_made_is_held_against_its_owner() {
         type Change = (&'static str, usize, &'static str, Value);
-        let changes: [Change; 16] = [
-            ("labels", 2, "/metadata/labels/app", json!("other")),
-            ("finalizers", 2, "/metadata/finalizers", json!([])),
-            ("annotations", 2, "/metadata/annotations/a", json!("2")),
+        let changes: [Change; 19] = [
+            ("set of labels", 2, "/metadata/labels/app", json!("other")),
+            ("set of finalizers", 2, "/metadata/finalizers", json!([])),
+            ("set of annotations", 2, "/metadata/annotations/a", json!("2")),
+            ("set of annotations", 2, "/metadata/annotations", json!({"a": "1", "b": "2"})),
             ("spec", 2, "/spec/containers/0/image", json!("two")),
             ("spec", 2, "/spec/tolerations", json!([])),
+            ("spec", 2, "/spec/tolerations", json!([{"key": "k"}, {"key": "l"}])),
             ("generateName", 2, "/metadata/generateName", json!("web-")),
             ("owner reference", 2, "/metadata/ownerReferences/0/blockOwnerDeletion", json!(false)),
             ("owner reference", 2, "/metadata/ownerReferences/0/name", json!("web-y")),
+            ("for nobody who is there", 2, "/metadata/ownerReferences", json!([])),
             ("template", 1, "/spec/template/spec/containers/0/image", json!("two")),
             ("template", 1, "/spec/template/metadata/labels/pod-template-hash", json!("y")),
             ("selector", 1, "/spec/selector/matchLabels/pod-template-hash", json!("y")),
             ("selector", 1, "/spec/selector/matchLabels/app", json!("y")),
-            ("labels", 1, "/metadata/labels/app", json!("y")),
+            ("set of labels", 1, "/metadata/labels/app", json!("y")),
             ("name", 1, "/metadata/name", json!("web")),
             ("minReadySeconds", 1, "/spec/minReadySeconds", json!(4)),
             ("owner reference", 1, "/metadata/ownerReferences/0/kind", json!("StatefulSet")),
         ];
-        assert_eq!(check(&seen(made().into()), &Evidence::default()), []);
+        let [deployment, set, pod] = &made();
+        assert_eq!(broken(&[deployment, set], 30_000, pod, true), Vec::<String>::new());
+        assert_eq!(broken(&[deployment], 30_000, set, true), Vec::<String>::new());
         for (differs, at, pointer, value) in changes {
             let mut objects = made();
-            *objects[at].1.pointer_mut(pointer).expect(pointer) = value;
-            let objects = seen(objects[..=at].to_vec());
-            let broken = check(&objects, &Evidence::default());
-            let [broken] = &broken[..] else { panic!("{pointer}: {broken:?}") };
-            assert_eq!((broken.law, broken.version), (Law::Made, at as u64 + 1), "{pointer}");
-            assert!(broken.how.contains(&format!(" another {differs} than ")), "{pointer}: {broken}");
-            // What others make, they make as they like.
-            let done = Done { pods: [name(&objects[at].object).to_owned()].into(), ..Done::default() };
-            assert_eq!(check(&objects, &Evidence { done, ..Evidence::default() }), [], "{pointer}");
+            *objects[at].pointer_mut(pointer).expect(pointer) = value;
+            let owners: Vec<&Value> = objects[..at].iter().collect();
+            let broken = broken(&owners, 30_000, &objects[at], true);
+            assert!(broken.len() == 1 && broken[0].contains(differs), "{pointer}: {broken:?}");
         }
     }
 
-    /// A cache may be behind; and what is adopted or changed later was not made so.
+    /// Where nothing disturbs a template counts for as long as it is there.
     #[test]
-    fn a_template_that_was_there_before_counts_too() {
-        let [deployment, set, pod] = made();
+    fn a_template_of_another_time_counts_where_caches_may_be_behind() {
+        let [deployment, set, pod] = &made();
         let mut newer = set.clone();
-        newer.1["metadata"]["generation"] = json!(2);
-        newer.1["spec"]["template"]["spec"]["containers"][0]["image"] = json!("two");
-        let mut of_newer = pod.clone();
-        of_newer.1["metadata"]["uid"] = json!("web-x-2");
-        of_newer.1["spec"]["containers"][0]["image"] = json!("two");
-        let mut relabelled = pod.clone();
-        relabelled.1["metadata"]["labels"] = json!({"app": "other"});
-        let objects = vec![deployment, set, newer, pod, of_newer, relabelled];
-        assert_eq!(check(&seen(objects), &Evidence::default()), []);
+        newer["spec"]["template"]["spec"]["containers"][0]["image"] = json!("two");
+        let owners = [deployment, set, &newer];
+        // The newer one is there after 30 s.
+        for (millis, undisturbed) in [(19_000, 1), (29_000, 0), (30_999, 0), (31_000, 1)] {
+            assert_eq!(broken(&owners, millis, pod, true).len(), undisturbed, "after {millis} ms");
+            assert_eq!(broken(&owners, millis, pod, false).len(), 0, "after {millis} ms");
+        }
+    }
+
+    #[test]
+    fn a_webhook_may_change_it_and_a_template_may_have_a_hash() {
+        let [mut deployment, set, mut pod] = made();
+        pod["metadata"]["annotations"]["injected"] = json!("true");
+        let containers = pod["spec"]["containers"].as_array_mut().expect("containers");
+        containers.push(json!({"name": "injected", "image": "sidecar:1"}));
+        assert_eq!(broken(&[&deployment, &set], 30_000, &pod, true), Vec::<String>::new());
+        deployment["spec"]["template"]["metadata"]["labels"][HASH] = json!("another");
+        assert_eq!(broken(&[&deployment], 30_000, &set, true), Vec::<String>::new());
     }
 
     #[test]
