@@ -64,7 +64,7 @@ async fn update(seed: u64) -> Vec<String> {
         }
     }
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    let judged = verdict(&world, watcher, &faults, &MEMBERS);
+    let judged = verdict(&world, &watcher, &faults, &MEMBERS);
     broken.extend(judged.broken);
     if judged.changes == 0 {
         broken.push("no namespace went to another member".to_owned());
@@ -123,7 +123,7 @@ async fn there_and_back(seed: u64) -> Vec<String> {
     broken.extend(world.until(&format!("{LEASES}/muster"), Duration::from_millis(4_600), leads).await.err());
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
     let everyone: Vec<&'static str> = MEMBERS.into_iter().chain(SINGLES).collect();
-    let judged = verdict(&world, watcher, &faults, &everyone);
+    let judged = verdict(&world, &watcher, &faults, &everyone);
     broken.extend(judged.broken);
     let worked = |who: &str| {
         judged
@@ -174,7 +174,7 @@ async fn tamper(seed: u64) -> Vec<String> {
     }
     broken.extend(town.is_even(&MEMBERS[..3], SHARDS, Duration::from_secs(40)).await.err());
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
-    broken.extend(verdict(&world, watcher, &faults, &MEMBERS).broken);
+    broken.extend(verdict(&world, &watcher, &faults, &MEMBERS).broken);
     broken.extend(members.iter().filter(|member| member.has_ended()).map(|_| "a member has given up".to_owned()));
     drop(members);
     world.stop().await;

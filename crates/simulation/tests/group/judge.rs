@@ -13,7 +13,7 @@ pub(crate) struct Verdict {
 }
 
 /// Judges the writes of these members, and what became of the workloads.
-pub(crate) fn verdict(world: &World, watcher: Watcher, faults: &Faults, members: &[&'static str]) -> Verdict {
+pub(crate) fn verdict(world: &World, watcher: &Watcher, faults: &Faults, members: &[&'static str]) -> Verdict {
     let is_member = |who: &str| members.contains(&who);
     let writes = world.history().since(0);
     // What was lost is never put right here as far as this knows: that is for the cases.

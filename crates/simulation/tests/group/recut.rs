@@ -78,7 +78,7 @@ async fn tell(seed: u64) -> Vec<String> {
     if generation(&api).await != 3 {
         broken.push(format!("there were {} cuts", generation(&api).await));
     }
-    let judged = verdict(&world, watcher, &faults, &MEMBERS);
+    let judged = verdict(&world, &watcher, &faults, &MEMBERS);
     broken.extend(judged.broken);
     if judged.changes == 0 {
         broken.push("no namespace went to another member".to_owned());
