@@ -206,8 +206,13 @@ impl Browser {
     /// Chooses a value of a list.
     pub(crate) fn choose(&self, selector: &str, value: &str) {
         self.look(&format!("{value} in {selector}"), || {
-            let choose = async { self.client().find(Locator::Css(selector)).await?.select_by_label(value).await };
-            self.runtime.block_on(choose).ok()
+            let choose = async {
+                self.client().find(Locator::Css(selector)).await?.select_by_label(value).await?;
+                // What is shown may have been replaced in the middle of it.
+                let is_chosen = format!("return document.querySelector('{selector}')?.value === '{value}'");
+                self.client().execute(&is_chosen, Vec::new()).await
+            };
+            self.runtime.block_on(choose).ok()?.as_bool()?.then_some(())
         });
     }
 
