@@ -203,17 +203,14 @@ impl Browser {
         });
     }
 
-    /// Chooses a value of a list.
+    /// Chooses a value of a list, as a person does: not every driver tells the list's page of it.
     pub(crate) fn choose(&self, selector: &str, value: &str) {
-        self.look(&format!("{value} in {selector}"), || {
-            let choose = async {
-                self.client().find(Locator::Css(selector)).await?.select_by_label(value).await?;
-                // What is shown may have been replaced in the middle of it.
-                let is_chosen = format!("return document.querySelector('{selector}')?.value === '{value}'");
-                self.client().execute(&is_chosen, Vec::new()).await
-            };
-            self.runtime.block_on(choose).ok()?.as_bool()?.then_some(())
-        });
+        let choose = format!(
+            "(list => {{ if (!list) return false; list.value = '{value}'; \
+             list.dispatchEvent(new Event('input', {{ bubbles: true }})); return list.value === '{value}'; }})\
+             (document.querySelector('{selector}'))"
+        );
+        self.until(&format!("{value} in {selector}"), &choose);
     }
 
     /// Presses a key where the focus is.
