@@ -59,9 +59,13 @@ pub struct Write {
     pub answered: u64,
     /// A Lease as it was answered.
     pub lease: Option<Lease>,
-    /// What was sent to make a pod or a ReplicaSet.
+    /// What was sent to make a pod or a ReplicaSet, as its sender wrote it.
     pub made: Option<Bytes>,
 }
+
+/// The body that a client sent, beside one that something on the way has put in its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Sent(pub(crate) Bytes);
 
 impl Write {
     /// The resource, such as `pods` or `replicasets`; empty if the path has none.
@@ -187,7 +191,7 @@ where
             let millis = clock.now().as_nanos() / 1_000_000;
             let (method, path, sent) = (head.method.clone(), head.uri.to_string(), digest(&body));
             let is_made = method == Method::POST && matches!(place(&path), ["pods" | "replicasets", "", _]);
-            let made = is_made.then(|| body.clone());
+            let made = is_made.then(|| head.extensions.get().map_or_else(|| body.clone(), |Sent(sent)| sent.clone()));
             let answer = inner.call(Request::from_parts(head, Full::new(body))).await?;
             let (head, body) = answer.into_parts();
             let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();

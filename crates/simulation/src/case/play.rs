@@ -100,8 +100,8 @@ pub enum PlayError {
     World(#[from] muster_runtime::client::ClientError),
 }
 
-/// Plays a case and judges it, but for panics. To be called inside a current-thread runtime whose time is paused. It ends without an
-/// end where there are more requests than `most` within a second.
+/// Plays a case and judges it, but for panics. To be called inside a current-thread runtime whose time is paused. With more requests
+/// than `most` within a second it is cut short, and breaks the law `ends`.
 ///
 /// # Errors
 /// If the world cannot be started, which in one process means that it is broken.
@@ -124,7 +124,8 @@ async fn play(case: &Case, most: usize) -> Result<Played, muster_runtime::client
     Ok(played)
 }
 
-/// What is left of a history in which time stands still, since somebody sends one request after the other. It is dropped as it is.
+/// What is left of a history that was cut short, since somebody sends one request after the other and no time passes. Its tasks are not
+/// waited for: they end with the runtime.
 fn without_an_end(most: usize, begun: Instant, world: &World, watcher: &Watcher, faults: &Faults) -> Played {
     // As much as a person reads.
     const SOME: usize = 200;

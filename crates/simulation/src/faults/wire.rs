@@ -21,6 +21,7 @@ use super::event::Events;
 use super::rule::{Fault, Refusal};
 use super::target::{Target, Verb};
 use super::{Faults, Release};
+use crate::history::Sent;
 
 /// What will happen to one request.
 #[derive(Debug, Default)]
@@ -280,8 +281,9 @@ async fn read(
 
 /// The request as an admission webhook makes it: one more annotation, one more container.
 async fn mutated(request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes);
+    head.extensions.insert(Sent(body.clone()));
     let changed = serde_json::from_slice::<Value>(&body).ok().and_then(|mut object| {
         object.get_mut("metadata")?.as_object_mut()?.entry("annotations").or_insert_with(|| json!({}))["injected"] =
             json!("true");

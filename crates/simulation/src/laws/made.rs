@@ -1,7 +1,7 @@
 //! What the controllers make is as its owner has it: a pod as the template of its ReplicaSet or ReplicationController
 //! (RS-10), a ReplicaSet as its Deployment (DEP-04), but for annotations (DEP-06).
 //!
-//! Judged is what was sent: admission may change it. A cache may be behind, and then any version of the owner counts; where nothing
+//! Judged is what was sent: webhooks and admission may change it. A cache may be behind, and then any version of the owner counts; where nothing
 //! disturbs, the one that was there at that moment.
 
 use std::collections::BTreeMap;
@@ -36,8 +36,8 @@ pub fn check(writes: &[Write], seen: &[Seen], is_manager: impl Fn(&str) -> bool,
     let is_all_seen = seen.iter().all(|seen| seen.epoch == 0);
     let mut broken = Vec::new();
     for write in writes.iter().filter(|write| is_manager(write.who)) {
-        let Some(object) = write.made.as_deref().and_then(|body| serde_json::from_slice(body).ok()) else { continue };
-        let object = without_webhook(object);
+        let made = write.made.as_deref().and_then(|body| serde_json::from_slice(body).ok());
+        let Some(object): Option<Value> = made else { continue };
         let owner = controller(&object).unwrap_or(&Value::Null);
         let versions = owner["uid"].as_str().and_then(|uid| owners.get(uid));
         let how = match versions {
@@ -61,18 +61,6 @@ pub fn check(writes: &[Write], seen: &[Seen], is_manager: impl Fn(&str) -> bool,
         broken.push(Broken::at_the_end(Law::Made, &how));
     }
     broken
-}
-
-/// The object as it was before the fault `mutate` has changed it.
-fn without_webhook(mut object: Value) -> Value {
-    const INJECTED: &str = "injected";
-    let annotations = object["metadata"]["annotations"].as_object_mut();
-    let changed = annotations.is_some_and(|annotations| annotations.remove(INJECTED).is_some());
-    let containers = object.pointer_mut("/spec/containers").and_then(Value::as_array_mut).filter(|_| changed);
-    if let Some(containers) = containers {
-        containers.retain(|container| container["name"] != INJECTED);
-    }
-    object
 }
 
 /// What of a new pod is not as this version of its owner has it.
@@ -284,12 +272,8 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_may_change_it_and_a_template_may_have_a_hash() {
-        let [mut deployment, set, mut pod] = made();
-        pod["metadata"]["annotations"]["injected"] = json!("true");
-        let containers = pod["spec"]["containers"].as_array_mut().expect("containers");
-        containers.push(json!({"name": "injected", "image": "sidecar:1"}));
-        assert_eq!(broken(&[&deployment, &set], 30_000, &pod, true), Vec::<String>::new());
+    fn a_template_may_have_a_hash() {
+        let [mut deployment, set, _] = made();
         deployment["spec"]["template"]["metadata"]["labels"][HASH] = json!("another");
         assert_eq!(broken(&[&deployment], 30_000, &set, true), Vec::<String>::new());
     }
