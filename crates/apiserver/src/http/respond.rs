@@ -147,8 +147,8 @@ pub fn object(
 
 /// Whether what is sent is part of what is stored.
 fn is_as_stored(served: &Served, output: Output) -> bool {
-    let hides = output.transform.is_some() && served.kind.hidden_annotation().is_some();
-    output.format == Format::Json && !output.pretty && !served.converts() && !hides
+    let same = if output.transform.is_some() { served.tells_metadata_as_stored() } else { !served.converts() };
+    output.format == Format::Json && !output.pretty && same
 }
 
 /// Whether an object is asked for in protobuf that has none.

@@ -252,9 +252,8 @@ impl Watch {
         if self.plain {
             return entry.line_at(entry.version, word);
         }
-        let changed = self.served.converts() || self.served.kind.hidden_annotation().is_some();
-        if let (Some(Transform::Partial(version) | Transform::PartialList(version)), false) =
-            (self.wanted.transform, changed)
+        if let (Some(Transform::Partial(version) | Transform::PartialList(version)), true) =
+            (self.wanted.transform, self.served.tells_metadata_as_stored())
         {
             return line(word, &entry.partial(version).joined()).into();
         }

@@ -115,6 +115,12 @@ impl Served {
         }
     }
 
+    /// Whether metadata alone is told as it is stored.
+    #[must_use]
+    pub fn tells_metadata_as_stored(&self) -> bool {
+        !self.converts() && self.kind.hidden_annotation().is_none()
+    }
+
     /// What a write is handed and makes, in this version. Custom objects are in it already.
     #[must_use]
     pub fn present(&self, mut object: Object) -> Object {
