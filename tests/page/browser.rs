@@ -203,7 +203,7 @@ impl Browser {
         });
     }
 
-    /// Chooses a value of a list, as a person does: not every driver tells the list's page of it.
+    /// Chooses a value of a list, with the event that a browser sends when a person does.
     pub(crate) fn choose(&self, selector: &str, value: &str) {
         let choose = format!(
             "(list => {{ if (!list) return false; list.value = '{value}'; \
