@@ -23,7 +23,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::duration::{DelayRange, parse_duration};
+use muster_runtime::duration::parse_duration;
+
+use crate::duration::DelayRange;
 
 /// The prefix of every annotation that directs a pod or a node.
 pub const PREFIX: &str = "muster.dev/";

@@ -61,5 +61,5 @@ pub mod tokens;
 mod volumes;
 
 pub use cluster::{Cluster, Options};
-pub use duration::{DelayRange, DurationError, parse_duration};
+pub use duration::DelayRange;
 pub use nodes::Capacity;

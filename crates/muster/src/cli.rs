@@ -1,27 +1,24 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
-use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use muster_manager::arguments::{Concurrency, Output};
 
 use muster_apiserver::webhook::hosts::ServiceHost;
-use muster_cluster::{DelayRange, parse_duration};
-use muster_runtime::manager::CONCURRENT_SYNCS;
+use muster_cluster::DelayRange;
+use muster_runtime::duration::parse_duration;
 
 use crate::bench::manager::arguments::BenchManager;
-use crate::controller_manager::flags::Flags;
 use crate::data::DataFlags;
 use crate::envtest::install::Envtest;
-use crate::explain;
 use crate::export::Export;
 use crate::faults::FaultsCommand;
 use crate::page::{PageArguments, PageFlags};
-use crate::shadow::ShadowCommand;
 use crate::simulate::Simulate;
 use crate::snapshot::SnapshotCommand;
 use crate::tree::RolloutCommand;
@@ -63,19 +60,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Start a cluster in this process: API server, simulated nodes and controllers
     Up(Box<Up>),
-    /// Run the controllers for a cluster that is served elsewhere
-    #[command(version)]
-    ControllerManager(Box<Flags>),
-    /// Say what a controller sees of an object, what it would do next, and by which rule
-    Explain(Box<explain::Arguments>),
+    #[command(flatten)]
+    Manager(muster_manager::commands::Command),
     /// Look at a rollout: its revisions, ReplicaSets and pods, its bounds and its pace
     #[command(subcommand)]
     Rollout(RolloutCommand),
     /// Serve a page about a cluster for a browser on this machine; of an embedded one `up --page` does
     Page(PageArguments),
-    /// Look at what `controller-manager --shadow` has seen
-    #[command(subcommand)]
-    Shadow(ShadowCommand),
     /// Make a folder of programs for KUBEBUILDER_ASSETS, with which the test suites of Go operators run on this server
     Envtest(Envtest),
     /// Make a cluster of `muster up` fail, to see what its controllers do: stale caches, broken watches, a failover
@@ -255,38 +246,6 @@ pub(crate) enum AuthorizationMode {
     AlwaysAllow,
 }
 
-/// How many objects each controller works on at once, by the flags of kube-controller-manager.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
-pub(crate) struct Concurrency {
-    /// How many Deployments are synced at once
-    #[arg(
-        long = "concurrent-deployment-syncs",
-        value_name = "N",
-        default_value_t = CONCURRENT_SYNCS,
-        value_parser = parse_count
-    )]
-    pub(crate) deployments: NonZeroUsize,
-
-    /// How many ReplicaSets are synced at once
-    #[arg(
-        long = "concurrent-replicaset-syncs",
-        value_name = "N",
-        default_value_t = CONCURRENT_SYNCS,
-        value_parser = parse_count
-    )]
-    pub(crate) replicasets: NonZeroUsize,
-
-    /// How many ReplicationControllers are synced at once
-    #[arg(
-        long = "concurrent-rc-syncs",
-        alias = "concurrent_rc_syncs",
-        value_name = "N",
-        default_value_t = CONCURRENT_SYNCS,
-        value_parser = parse_count
-    )]
-    pub(crate) replicationcontrollers: NonZeroUsize,
-}
-
 /// What is less than one large object would end every watch with every write.
 fn parse_history_bytes(text: &str) -> Result<usize, String> {
     let least = 1 << 20;
@@ -300,17 +259,6 @@ fn parse_history_bytes(text: &str) -> Result<usize, String> {
 fn parse_managers(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse().ok().filter(|number: &NonZeroUsize| number.get() <= 5);
     number.ok_or_else(|| "expected a whole number, 1 to 5".to_owned())
-}
-
-/// A number of something that there must be one of at least.
-fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "expected a whole number, 1 or more".to_owned())
-}
-
-impl Default for Concurrency {
-    fn default() -> Self {
-        Self { deployments: CONCURRENT_SYNCS, replicasets: CONCURRENT_SYNCS, replicationcontrollers: CONCURRENT_SYNCS }
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -444,24 +392,6 @@ pub(crate) struct BenchScale {
     /// Measure the first size in this process
     #[arg(long, hide = true)]
     pub(crate) alone: bool,
-}
-
-/// The forms of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    /// For people
-    Text,
-    /// For programs: JSON
-    Json,
-}
-
-/// Text on standard output. Whoever reads it may be gone.
-pub(crate) fn say(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("standard output"),
-    }
 }
 
 #[cfg(test)]

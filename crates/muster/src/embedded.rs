@@ -18,13 +18,13 @@ use muster_apiserver::webhook::hosts::Hosts;
 use muster_apiserver::{ApiServer, Kept, Options as ServerOptions};
 use muster_cluster::embedded::{self, Clients, known_controllers};
 use muster_cluster::{Capacity, DelayRange, Options as ClusterOptions};
+use muster_manager::arguments::Concurrency;
+use muster_manager::explain::teller::Teller;
 use muster_runtime::client::{Client, Options as ClientOptions};
 use muster_runtime::manager::{Name, Options as ManagerOptions};
 use tokio::net::TcpListener;
 
-use crate::cli::Concurrency;
-use crate::explain;
-use crate::explain::teller::{self, Teller};
+use crate::answers;
 use crate::faults::front::Front;
 use crate::faults::live::LiveFaults;
 use crate::faults::{Stage, Watched, Watches};
@@ -187,7 +187,7 @@ impl Server {
             embedded::Embedded::start(&server, clients, authority, cluster_options, options, settings.managers);
         let running = started.await?;
         let stage = Stage::new(watches, Arc::clone(running.managers()));
-        explain::endpoint::extend(&server, teller::leader(running.managers()));
+        answers::extend(&server, answers::leader(running.managers()));
         Ok(Embedded { client, requests, running, stage })
     }
 }
@@ -200,7 +200,7 @@ impl Embedded {
 
     /// The manager that leads, to be asked what it thinks.
     pub(crate) fn teller(&self) -> Teller {
-        teller::leader(self.running.managers())
+        answers::leader(self.running.managers())
     }
 
     /// Waits for the controllers to fail: a part of them panicked. Never ends while they run.

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use muster_cluster::embedded::known_controllers;
+use muster_manager::arguments::Output;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::apply::Applied;
-use crate::cli::Output;
 use crate::follow::Follow;
 use crate::workload::Progress;
 

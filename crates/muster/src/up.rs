@@ -21,10 +21,10 @@ use muster_apiserver::registry::services::network::Network;
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_cluster::embedded::known_controllers;
+use muster_manager::signals::Signals;
 use muster_runtime::client::Client;
 use muster_runtime::group::ELECTION_NAMESPACE;
 use muster_runtime::manager;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::apply::{Applied, apply};
@@ -274,31 +274,6 @@ impl End {
             biased;
             () = self.signals.next() => Ending::Signal,
             () = gone => Ending::ParentGone,
-        }
-    }
-}
-
-/// The two signals that ask a process to end.
-pub(crate) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    /// Takes both over from the operating system's default.
-    pub(crate) fn listen() -> Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).context("SIGINT cannot be listened to")?,
-            terminate: signal(SignalKind::terminate()).context("SIGTERM cannot be listened to")?,
-        })
-    }
-
-    /// Waits for either.
-    pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            biased;
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod candidate;
 pub mod client;
 pub mod clock;
 pub mod deployment;
+pub mod duration;
 pub mod election;
 pub mod events;
 pub mod executor;

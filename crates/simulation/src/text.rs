@@ -27,7 +27,7 @@ pub fn written(duration: Duration) -> String {
 }
 
 fn read(text: &str) -> Result<Duration, String> {
-    muster_cluster::parse_duration(text).map_err(|error| error.to_string())
+    muster_runtime::duration::parse_duration(text).map_err(|error| error.to_string())
 }
 
 struct Text<T>(fn(&str) -> Result<T, String>);

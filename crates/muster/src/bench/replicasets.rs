@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::stream::{self, TryStreamExt as _};
 use indicatif::ProgressBar;
 use muster_machinery::Change;
+use muster_manager::arguments::Output;
 use muster_objects::Pod;
 use muster_runtime::client::{Client, ClientError};
 use muster_runtime::informer::{Informers, WatchedResource};
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 
 use super::report::{Column, REPLICASET_OF_1000, RequestCounts, table};
 use super::{LANES, bar, connect, create_namespace, pod, quiet, remove_namespace, replicaset};
-use crate::cli::{BenchReplicasets, Output};
+use crate::cli::BenchReplicasets;
 use crate::embedded::{Embedded, Settings, nodes_for};
 use crate::reason;
 use crate::requests::{Requests, Sender};

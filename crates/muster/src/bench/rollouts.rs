@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use muster_machinery::Change;
+use muster_manager::arguments::Output;
 use muster_objects::{Deployment, Pod, ReplicaSet};
 use muster_runtime::informer::{Informers, WatchedResource};
 use serde::Serialize;
@@ -17,7 +18,7 @@ use super::deployments::{BOUND, Completions, Deployments};
 use super::report::{Column, DEPLOYMENT_OF_10, ROLLOUT_OF_10, RequestCounts, table};
 use super::watcher::{Bounds, Watcher};
 use super::{bar, create_namespace, quiet, remove_namespace};
-use crate::cli::{BenchRollouts, Output};
+use crate::cli::BenchRollouts;
 use crate::embedded::{Embedded, Settings, nodes_for};
 use crate::requests::{Requests, Sender, Tally};
 use crate::usage;

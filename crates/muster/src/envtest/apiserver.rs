@@ -7,13 +7,13 @@ use anyhow::{Context as _, Result, bail};
 use muster_apiserver::generator::Generator;
 use muster_apiserver::storage::Retention;
 use muster_apiserver::{ApiServer, Options};
+use muster_manager::arguments::Concurrency;
+use muster_manager::signals::Signals;
 
 use super::extras::{self, Extras};
 use super::flags::{Given, Reference};
 use super::{access, files, settings, tell_accepted};
-use crate::cli::Concurrency;
 use crate::embedded::{Server, Settings};
-use crate::up::Signals;
 
 /// How long a namespace that is deleted is left alone. Suites that were written for servers without a namespace controller
 /// finalize theirs themselves, right after the deletion; kube-controller-manager leaves them five seconds for that.

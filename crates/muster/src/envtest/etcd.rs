@@ -11,11 +11,11 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use muster_apiserver::serve::serve_service;
 use muster_apiserver::tls::Tls;
+use muster_manager::signals::Signals;
 use tokio::sync::watch::Sender;
 
 use super::flags::{Given, Reference};
 use super::{files, tell_accepted};
-use crate::up::Signals;
 
 const EXAMPLES: &str = "\
 It answers /health, /livez, /readyz and /version on the client URLs and stores nothing: the kube-apiserver beside it keeps its

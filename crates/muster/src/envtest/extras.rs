@@ -11,9 +11,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use muster_cluster::DelayRange;
 use muster_cluster::controllers::{CSR_SIGNING, ROOT_CA};
 use muster_cluster::embedded::known_controllers;
-use muster_cluster::{DelayRange, parse_duration};
+use muster_runtime::duration::parse_duration;
 use muster_runtime::manager::{self, Name};
 
 use super::flags::Given;

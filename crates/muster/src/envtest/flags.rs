@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use muster_cluster::parse_duration;
+use muster_runtime::duration::parse_duration;
 
 /// A program of the reference, by its flags.
 #[derive(Debug, Clone, Copy)]

@@ -21,12 +21,11 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use muster_manager::program;
+use muster_manager::signals::Signals;
 use tracing_subscriber::EnvFilter;
 
 use self::flags::Given;
-use crate::STACK;
-use crate::up::Signals;
 
 /// A program that this binary is when it is called by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,11 +61,7 @@ impl Program {
             Self::Etcd => flags::parse(etcd::reference(), arguments).map(|given| self.run(&given)),
         };
         match outcome {
-            Ok(Ok(())) => ExitCode::SUCCESS,
-            Ok(Err(error)) => {
-                eprintln!("error: {error:#}");
-                ExitCode::FAILURE
-            }
+            Ok(code) => code,
             Err(said) => {
                 let failed = said.use_stderr();
                 // Where nobody reads it, nothing is to be said.
@@ -76,25 +71,17 @@ impl Program {
         }
     }
 
-    fn run(self, given: &Given) -> Result<()> {
+    fn run(self, given: &Given) -> ExitCode {
         let verbosity = given.text("v").and_then(|level| level.parse().ok()).unwrap_or_default();
         start_log(verbosity);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .thread_stack_size(STACK)
-            .build()
-            .context("the runtime cannot be started")?;
-        let outcome = runtime.block_on(async {
+        program::run(tokio::runtime::Builder::new_multi_thread(), async {
             // From here on a signal asks for an orderly end.
             let signals = Signals::listen()?;
             match self {
                 Self::KubeApiserver => apiserver::run(given, signals).await,
                 Self::Etcd => etcd::run(given, signals).await,
             }
-        });
-        // What still runs (a watch, a connection) is not waited for: nothing of it is kept.
-        runtime.shutdown_background();
-        outcome
+        })
     }
 }
 

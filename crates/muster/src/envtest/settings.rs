@@ -17,7 +17,7 @@ use muster_apiserver::registry::services::network::Network;
 use muster_apiserver::registry::settings::Settings;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::webhook::hosts::ServiceHost;
-use muster_cluster::parse_duration;
+use muster_runtime::duration::parse_duration;
 
 use super::files;
 use super::flags::{Given, read_bool};

@@ -19,11 +19,11 @@ use muster_apiserver::disk::Folder;
 use muster_apiserver::model::Object;
 use muster_apiserver::{ApiServer, Kept, Options, yaml};
 use muster_cluster::kinds::{Kind, Kinds};
+use muster_manager::arguments::say;
 use muster_runtime::client::{Client, Options as ClientOptions, configuration};
 use muster_tree::Value;
 use serde::Deserialize;
 
-use crate::cli::say;
 use crate::data;
 
 const EXAMPLES: &str = "\

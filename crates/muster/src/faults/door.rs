@@ -20,6 +20,8 @@ use futures::future::{self, BoxFuture};
 use http::{Method, Response, StatusCode};
 use muster_apiserver::ApiServer;
 use muster_apiserver::http::muster::{Asked, Extension};
+use muster_manager::explain::door::refusal;
+use muster_manager::explain::endpoint::{response, status};
 use muster_runtime::client::ApiError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -29,8 +31,6 @@ use super::live::LiveFaults;
 use super::plan::Plan;
 use super::resource::Resource;
 use super::stage::{HoldTime, Seen, Stage};
-use crate::explain::door::refusal;
-use crate::explain::endpoint::{response, status};
 
 /// Its name below `/muster/`.
 pub(super) const NAME: &str = "faults";

@@ -22,14 +22,14 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use clap::{Args, Subcommand};
-use muster_cluster::parse_duration;
+use muster_manager::arguments::{Output, say};
 use muster_runtime::client::{Client, Options, configuration};
+use muster_runtime::duration::parse_duration;
 use serde_json::{Value, json};
 
 pub(crate) use self::resource::Resource;
 pub(crate) use self::stage::{HoldTime, Seen, Stage};
 pub(crate) use self::watches::{Watched, Watches};
-use crate::cli::{Output, say};
 use door::{Cut, Hold};
 use live::SeenFaults;
 

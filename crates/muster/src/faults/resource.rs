@@ -1,8 +1,7 @@
 //! The resources whose watches can be held and cut: those that the managers watch.
 
+use muster_manager::explain::target;
 use muster_runtime::explain::Kind;
-
-use crate::explain::target;
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

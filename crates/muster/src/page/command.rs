@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
+use muster_manager::arguments::Output;
+use muster_manager::explain::manager::{Manager, ManagerFlags};
+use muster_manager::explain::target::ClusterFlags;
+use muster_manager::signals::Signals;
 use muster_page::Insight;
 use muster_runtime::client::{Client, Options};
 use serde_json::json;
 
 use super::insight::Remote;
 use super::{LISTEN, Shown, listen, reach, serve};
-use crate::cli::Output;
-use crate::explain::manager::{Manager, ManagerFlags};
-use crate::explain::target::ClusterFlags;
-use crate::up::Signals;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,6 +9,8 @@ use futures::future::BoxFuture;
 use muster_inspect::explain::{Explanation, Role};
 use muster_inspect::history::History;
 use muster_inspect::inside::Inside;
+use muster_manager::explain::manager::Manager;
+use muster_manager::explain::teller::Teller;
 use muster_objects::meta::ObjectKey;
 use muster_page::{Insight, Unseen};
 use muster_runtime::explain::{Explainer, Kind};
@@ -16,8 +18,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::explain::manager::Manager;
-use crate::explain::teller::Teller;
 use crate::faults::{HoldTime, Resource, Stage};
 
 /// How many places of an order of deletion are told.

@@ -25,7 +25,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use muster_cluster::{DelayRange, parse_duration};
+use muster_cluster::DelayRange;
+use muster_manager::arguments::{Output, say};
+use muster_manager::program;
+use muster_runtime::duration::parse_duration;
 use muster_simulation::case::{self, Case, PlayError, Played, Sieve, play_alone, shrink, story};
 use muster_simulation::faults::LONGEST;
 use muster_simulation::laws::Law;
@@ -35,7 +38,6 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::manifests::Rollout;
 use self::report::{Found, Name, Report};
-use crate::cli::{Output, say};
 use crate::usage;
 
 const EXAMPLES: &str = "\
@@ -377,7 +379,7 @@ fn all<T: Send>(
                     }
                 }
             };
-            let thread = std::thread::Builder::new().stack_size(crate::STACK);
+            let thread = std::thread::Builder::new().stack_size(program::STACK);
             thread.spawn_scoped(scope, work).context("a thread cannot be started")?;
         }
         drop(sender);
@@ -527,7 +529,7 @@ fn shrunk(case: &Case, law: Law) -> Result<(Case, String)> {
 
 /// On a thread whose stack is large enough for a world.
 fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, PlayError> + Send + 'static) -> Result<T> {
-    let thread = std::thread::Builder::new().stack_size(crate::STACK).spawn(work);
+    let thread = std::thread::Builder::new().stack_size(program::STACK).spawn(work);
     let thread = thread.context("a thread cannot be started")?;
     Ok(thread.join().map_err(|_| anyhow!("the simulation panicked"))??)
 }

@@ -1,11 +1,11 @@
 //! `muster simulate --small-worlds`: every state of small worlds, and whether a law is broken in one.
 
 use anyhow::Result;
+use muster_manager::arguments::{Output, say};
 use muster_simulation::small::{Enumerated, World, enumerate};
 use serde::Serialize;
 
 use super::{Progress, Simulate};
-use crate::cli::{Output, say};
 
 /// What one world comes to.
 #[derive(Serialize)]

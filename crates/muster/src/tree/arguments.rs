@@ -1,9 +1,8 @@
 //! What `muster rollout` takes.
 
 use clap::{Args, Subcommand};
-
-use crate::cli::Output;
-use crate::explain::target::Asked;
+use muster_manager::arguments::Output;
+use muster_manager::explain::target::Asked;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use console::Term;
+use muster_manager::arguments::Output;
 use muster_runtime::client::{Client, Options};
 
-use crate::cli::Output;
 pub(crate) use arguments::{Arguments, RolloutCommand};
 use model::{Objects, Tree};
 use text::Look;

@@ -7,13 +7,13 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, SelectAll};
 use muster_inspect::reason::text;
+use muster_manager::explain::target::Target;
 use muster_runtime::client::{Client, ClientError, Form};
 use muster_runtime::explain::Kind;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Objects, Tree};
-use crate::explain::target::Target;
 use crate::reason::selector;
 
 /// How long to wait before a list is read anew after a watch that ended.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use muster_cluster::parse_duration;
 use muster_machinery::group::MOST_SHARDS;
+use muster_manager::arguments::Output;
+use muster_runtime::duration::parse_duration;
 
 use super::command::Manager;
-use crate::cli::Output;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -22,6 +22,8 @@ pub(in crate::bench) mod usage;
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
+use muster_manager::arguments::Output;
+use muster_manager::signals::Signals;
 
 use self::arguments::{BenchManager, Phase, Sharing};
 use self::command::Manager;
@@ -29,8 +31,6 @@ use self::phases::Run;
 use self::report::{Figures, Findings, Found};
 use self::stage::{About, Stage, World};
 use super::connect;
-use crate::cli::Output;
-use crate::up::Signals;
 use crate::usage::cores;
 
 /// Runs `muster bench manager`.

@@ -14,10 +14,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use muster_cluster::Capacity;
+use muster_manager::arguments::Output;
 use serde::{Deserialize, Serialize};
 
 use self::one::Figures;
-use crate::cli::{BenchScale, Output};
+use crate::cli::BenchScale;
 use crate::usage;
 
 /// What was found.

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use muster_cluster::managers::Managers;
 use muster_inspect::explain::Role;
 use muster_runtime::election::Leadership;
 use muster_runtime::explain::Explainer;
 
 /// Names the manager that answers and its role at that moment; none where none leads.
-pub(crate) type Teller = Arc<dyn Fn() -> Option<(Explainer, Role)> + Send + Sync>;
+pub type Teller = Arc<dyn Fn() -> Option<(Explainer, Role)> + Send + Sync>;
 
 /// The only manager of a process, which may be in an election with others.
-pub(crate) fn alone(explainer: Explainer, leadership: Option<&Leadership>) -> Teller {
+pub fn alone(explainer: Explainer, leadership: Option<&Leadership>) -> Teller {
     let leading = leadership.map(Leadership::leading);
     Arc::new(move || {
         let role = match &leading {
@@ -21,11 +20,4 @@ pub(crate) fn alone(explainer: Explainer, leadership: Option<&Leadership>) -> Te
         };
         Some((explainer.clone(), role))
     })
-}
-
-/// The managers of an embedded cluster.
-pub(crate) fn leader(managers: &Arc<Managers>) -> Teller {
-    let managers = Arc::clone(managers);
-    let role = if managers.count().get() == 1 { Role::Unelected } else { Role::Leader };
-    Arc::new(move || managers.leader().map(|leader| (leader.explainer, role)))
 }

@@ -21,14 +21,14 @@ use crate::controller_manager::endpoint::Endpoint;
 use crate::controller_manager::flags::Flags;
 use crate::explain::door::Door;
 use crate::explain::endpoint::Explaining;
-use crate::up::Signals;
+use crate::signals::Signals;
 pub(crate) use flags::ShadowFlags;
 pub(crate) use kept::Kept;
 use log::Log;
 
 /// What `muster shadow` can do.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ShadowCommand {
+pub enum ShadowCommand {
     /// Summarise agreement logs
     Report(report::Report),
 }

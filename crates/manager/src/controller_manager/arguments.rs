@@ -18,7 +18,7 @@ const COMMAND: &str = "controller-manager";
 
 /// A setting that was given and has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ignored {
+pub struct Ignored {
     /// Such as `--cluster-cidr`, or the name in the file.
     pub(crate) setting: String,
     /// Why it has none.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-use muster_cluster::parse_duration;
 use muster_inspect::shadow::Options;
+use muster_runtime::duration::parse_duration;
 
 use crate::controller_manager::flags::parse_bool;
 

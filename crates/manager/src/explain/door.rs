@@ -25,13 +25,13 @@ type Connect = Arc<dyn Fn(&str) -> Result<Client, ClientError> + Send + Sync>;
 
 /// The door to what a manager knows.
 #[derive(Clone)]
-pub(crate) struct Door {
+pub struct Door {
     connect: Connect,
 }
 
 impl Door {
     /// A door at which the API server that `config` names decides. Of `config` only the way there is used.
-    pub(crate) fn new(config: &kube::Config) -> Self {
+    pub fn new(config: &kube::Config) -> Self {
         let mut way = config.clone();
         way.auth_info = AuthInfo::default();
         way.headers = Vec::new();
@@ -43,7 +43,7 @@ impl Door {
     }
 
     /// A door at which the server decides that `connect` leads to.
-    pub(crate) fn deciding(connect: impl Fn(&str) -> Result<Client, ClientError> + Send + Sync + 'static) -> Self {
+    pub fn deciding(connect: impl Fn(&str) -> Result<Client, ClientError> + Send + Sync + 'static) -> Self {
         Self { connect: Arc::new(connect) }
     }
 
@@ -51,7 +51,7 @@ impl Door {
     ///
     /// # Errors
     /// The refusal, as a `Status` tells it.
-    pub(crate) async fn pass(
+    pub async fn pass(
         &self,
         authorization: Option<&HeaderValue>,
         object: Option<(Kind, &ObjectKey)>,
@@ -100,7 +100,7 @@ fn bearer(header: &HeaderValue) -> Option<&str> {
 }
 
 /// A refusal of our own.
-pub(crate) fn refusal(code: u16, reason: &str, message: impl Into<String>) -> ApiError {
+pub fn refusal(code: u16, reason: &str, message: impl Into<String>) -> ApiError {
     ApiError { code, reason: reason.to_owned(), message: message.into(), details: None }
 }
 

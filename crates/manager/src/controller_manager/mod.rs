@@ -34,7 +34,7 @@ use tokio::time::Instant;
 use crate::explain::door::Door;
 use crate::explain::endpoint::Explaining;
 use crate::explain::teller;
-use crate::up::Signals;
+use crate::signals::Signals;
 pub(crate) use arguments::Ignored;
 use endpoint::Endpoint;
 use flags::{Content, Flags};

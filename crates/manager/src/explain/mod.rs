@@ -11,12 +11,12 @@
 //!       +----- --history, --inside and no --manager --------------------------+
 //! ```
 
-pub(crate) mod arguments;
-pub(crate) mod door;
-pub(crate) mod endpoint;
-pub(crate) mod manager;
-pub(crate) mod target;
-pub(crate) mod teller;
+mod arguments;
+pub mod door;
+pub mod endpoint;
+pub mod manager;
+pub mod target;
+pub mod teller;
 
 use anyhow::{Result, anyhow, bail};
 use muster_inspect::explain::{Explanation, FORMAT};
@@ -29,8 +29,8 @@ use muster_runtime::client::{Client, Options};
 use muster_runtime::explain::{NotExplained, explain_afresh};
 use muster_runtime::group::shard_of;
 
-use crate::cli::Output;
-pub(crate) use arguments::Arguments;
+use crate::arguments::Output;
+pub use arguments::Arguments;
 use manager::Manager;
 use target::Target;
 
@@ -38,7 +38,7 @@ use target::Target;
 ///
 /// # Errors
 /// Where the object cannot be read: it is not there, or whoever is asked refuses or does not answer.
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+pub async fn run(arguments: &Arguments) -> Result<()> {
     let (config, namespace) = arguments.asked.cluster().await?;
     if arguments.inside {
         return print(arguments.output, &Manager::of(&arguments.running, &config)?.get("/inside").await?);

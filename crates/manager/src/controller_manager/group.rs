@@ -11,7 +11,7 @@ use super::flags::Flags;
 use super::{another, identity, lost};
 use crate::explain::door::Door;
 use crate::explain::endpoint::Explaining;
-use crate::up::Signals;
+use crate::signals::Signals;
 
 /// Takes part in the group until a signal ends it.
 ///

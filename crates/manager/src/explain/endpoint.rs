@@ -11,11 +11,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use bytes::Bytes;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use muster_apiserver::ApiServer;
-use muster_apiserver::http::muster::{Asked, Extension};
 use muster_inspect::explain::{Explanation, Role, Shard};
 use muster_objects::meta::ObjectKey;
 use muster_objects::names::is_dns1123_subdomain;
@@ -36,7 +32,7 @@ const MOST_PLACES: usize = 1_000;
 
 /// What answers.
 #[derive(Clone)]
-pub(crate) struct Explaining {
+pub struct Explaining {
     known: Known,
     turns: Arc<Semaphore>,
 }
@@ -54,7 +50,7 @@ enum Known {
 
 /// Who asks.
 #[derive(Clone, Copy)]
-pub(crate) enum Caller<'a> {
+pub enum Caller<'a> {
     /// The bearer of this header, who may know what the door lets them.
     Bearer(&'a Door, Option<&'a HeaderValue>),
     /// Somebody who may do anything, as the embedded server has found.
@@ -63,12 +59,12 @@ pub(crate) enum Caller<'a> {
 
 impl Explaining {
     /// Answers out of the manager that `teller` names.
-    pub(crate) fn new(teller: Teller) -> Self {
+    pub fn new(teller: Teller) -> Self {
         Self::out_of(Known::Manager(teller))
     }
 
     /// Answers out of the shards that a member has.
-    pub(crate) fn of_member(seat: Seat) -> Self {
+    pub fn of_member(seat: Seat) -> Self {
         Self::out_of(Known::Member(seat))
     }
 
@@ -82,12 +78,12 @@ impl Explaining {
     }
 
     /// Whether requests of this path are answered here.
-    pub(crate) fn answers(path: &str) -> bool {
+    pub fn answers(path: &str) -> bool {
         path == INSIDE || path.starts_with(EXPLAIN)
     }
 
     /// The answer to a request.
-    pub(crate) async fn answer(&self, caller: Caller<'_>, method: &Method, path: &str, query: &str) -> Response<Bytes> {
+    pub async fn answer(&self, caller: Caller<'_>, method: &Method, path: &str, query: &str) -> Response<Bytes> {
         match self.answered(caller, method, path, query).await {
             Ok(json) => response(StatusCode::OK, json),
             Err(refused) => status(&refused, "GET"),
@@ -181,32 +177,6 @@ const EXPLAIN: &str = "/explain/";
 /// The path that names none.
 const INSIDE: &str = "/inside";
 
-/// Has an embedded server answer the same below `/muster`.
-pub(crate) fn extend(server: &ApiServer, teller: Teller) {
-    let explaining = Explaining::new(teller);
-    for name in ["explain", "inside"] {
-        server.extend(name, Arc::new(Below { name, explaining: explaining.clone() }));
-    }
-}
-
-/// What answers below `/muster/NAME`.
-struct Below {
-    name: &'static str,
-    explaining: Explaining,
-}
-
-impl Extension for Below {
-    fn answer(&self, asked: Asked) -> BoxFuture<'_, Response<Bytes>> {
-        async move {
-            let Asked { method, rest, query, body: _ } = asked;
-            let path = format!("/{}/{rest}", self.name);
-            let path = if rest.is_empty() { path.trim_end_matches('/') } else { &path };
-            self.explaining.answer(Caller::Master, &method, path, &query).await
-        }
-        .boxed()
-    }
-}
-
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Question {
@@ -278,7 +248,7 @@ fn not_explained(error: &NotExplained) -> ApiError {
 }
 
 /// A refusal as Kubernetes tells it; where it is that of a method, `allowed` is the one to use.
-pub(crate) fn status(refused: &ApiError, allowed: &'static str) -> Response<Bytes> {
+pub fn status(refused: &ApiError, allowed: &'static str) -> Response<Bytes> {
     let ApiError { code, reason, message, .. } = refused;
     let body = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -297,7 +267,7 @@ pub(crate) fn status(refused: &ApiError, allowed: &'static str) -> Response<Byte
 }
 
 /// An answer in JSON.
-pub(crate) fn response(status: StatusCode, json: Bytes) -> Response<Bytes> {
+pub fn response(status: StatusCode, json: Bytes) -> Response<Bytes> {
     let mut response = Response::new(json);
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -69,7 +69,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::commands::{Cli, Command};
 
     fn flags(folder: &Path) -> Box<Flags> {
         let folder = folder.to_string_lossy();

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use muster_cluster::parse_duration;
+use muster_runtime::duration::parse_duration;
 
 use super::manager::ManagerFlags;
 use super::target::Asked;
-use crate::cli::Output;
+use crate::arguments::Output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,9 +49,9 @@ It exits 0 with an explanation, 1 where there is none, and 2 when the arguments 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(mut_arg("words", |words| words.required(false).required_unless_present("inside").conflicts_with("inside")))]
-pub(crate) struct Arguments {
+pub struct Arguments {
     #[command(flatten)]
-    pub(crate) asked: Asked,
+    pub(super) asked: Asked,
 
     /// Tell what its last syncs were instead: their causes, waits, plans and writes. A running manager knows. A shadow
     /// tells what it would have done, beside what the cluster's controllers did
@@ -83,7 +83,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Ends the process with 2 where the arguments cannot be used.
-    pub(crate) fn check(&self) {
+    pub fn check(&self) {
         if !self.inside {
             self.asked.check();
         }
@@ -95,7 +95,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::commands::{Cli, Command};
 
     fn parsed(arguments: &[&str]) -> Result<Box<Arguments>, clap::Error> {
         match Cli::try_parse_from([&["muster", "explain"], arguments].concat())?.command {

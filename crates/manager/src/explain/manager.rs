@@ -16,10 +16,10 @@ use crate::controller_manager::flags::parse_name;
 
 /// The arguments that name a running manager.
 #[derive(Debug, Args)]
-pub(crate) struct ManagerFlags {
+pub struct ManagerFlags {
     /// Ask this running manager, by its HTTPS endpoint
     #[arg(long, value_name = "URL", value_parser = parse_manager)]
-    pub(crate) manager: Option<Uri>,
+    pub manager: Option<Uri>,
 
     /// The certificates to trust when the manager is asked, as PEM; else those that the system trusts
     #[arg(long, value_name = "FILE", requires = "manager")]
@@ -31,7 +31,7 @@ pub(crate) struct ManagerFlags {
 
     /// Where a group of managers that share the cluster has its Leases, by which it is told who has the shard of an object
     #[arg(long, value_name = "NAME", default_value = ELECTION_NAMESPACE, value_parser = parse_name)]
-    pub(crate) leader_elect_resource_namespace: String,
+    pub leader_elect_resource_namespace: String,
 }
 
 fn parse_manager(text: &str) -> Result<Uri, String> {
@@ -42,7 +42,7 @@ fn parse_manager(text: &str) -> Result<Uri, String> {
 }
 
 /// A running manager, or the API server that may have one in its process.
-pub(crate) struct Manager {
+pub struct Manager {
     client: Client,
     /// Its address; none where the API server is asked.
     url: Option<String>,
@@ -53,7 +53,7 @@ impl Manager {
     ///
     /// # Errors
     /// Where the credentials are none that a manager can pass on, or a certificate cannot be used.
-    pub(crate) fn of(flags: &ManagerFlags, config: &kube::Config) -> Result<Self> {
+    pub fn of(flags: &ManagerFlags, config: &kube::Config) -> Result<Self> {
         let connect =
             |config: &kube::Config| Client::connect(config, &Options::default()).map_err(|error| anyhow!("{error}"));
         let Some(url) = &flags.manager else {
@@ -72,7 +72,7 @@ impl Manager {
     }
 
     /// Whether there is one: false where the API server says that it has none to ask.
-    pub(crate) async fn is_there(&self) -> bool {
+    pub async fn is_there(&self) -> bool {
         let none =
             |error: &ClientError| matches!(error, ClientError::Api(refused) if matches!(refused.code, 403 | 404));
         self.url.is_some() || !self.client.get("/muster/inside").await.is_err_and(|error| none(&error))
@@ -82,7 +82,7 @@ impl Manager {
     ///
     /// # Errors
     /// Where it refuses or does not answer.
-    pub(crate) async fn get(&self, path: &str) -> Result<Value> {
+    pub async fn get(&self, path: &str) -> Result<Value> {
         let Some(url) = &self.url else { return self.get_embedded(path).await };
         match self.client.get(path).await {
             Ok(answer) => serde_json::from_slice(&answer.body).with_context(|| format!("{url}: the answer is no JSON")),

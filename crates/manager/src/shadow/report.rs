@@ -12,7 +12,7 @@ use muster_objects::Timestamp;
 use serde_json::{Value, json};
 
 use super::read::Found;
-use crate::cli::{Output, say};
+use crate::arguments::{Output, say};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,7 +30,7 @@ It exits 0 where every difference is a row of the contract, 1 where one is not, 
 /// What `muster shadow report` takes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Report {
+pub struct Report {
     /// The logs that `controller-manager --shadow-log` wrote; `-` is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     files: Vec<PathBuf>,

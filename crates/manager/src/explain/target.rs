@@ -9,15 +9,15 @@ use muster_objects::names::is_dns1123_subdomain;
 use muster_runtime::client::configuration;
 use muster_runtime::explain::Kind;
 
-use crate::cli::Cli;
+use crate::commands::Cli;
 
 /// One object of a kind that can be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub struct Target {
     /// Its kind.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 /// The names of the kinds: as in paths, then the others that kubectl takes.
@@ -32,7 +32,7 @@ impl Target {
     ///
     /// # Errors
     /// What was expected in place of the words.
-    pub(crate) fn of(words: &[String]) -> Result<Self, String> {
+    pub fn of(words: &[String]) -> Result<Self, String> {
         let (word, name) = match words {
             [word] => {
                 word.split_once('/').ok_or_else(|| format!("of which {word:?}? expected KIND NAME or KIND/NAME"))?
@@ -52,14 +52,14 @@ impl Target {
 }
 
 /// The kind of that name, if it is one that can be explained.
-pub(crate) fn kind(word: &str) -> Option<Kind> {
+pub fn kind(word: &str) -> Option<Kind> {
     let named = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(word));
     KINDS.iter().find(|(_, names)| named(names)).map(|(kind, _)| *kind)
 }
 
 /// The arguments that name an object in a cluster.
 #[derive(Debug, Args)]
-pub(crate) struct Asked {
+pub struct Asked {
     /// A kind and a name, or KIND/NAME; kinds are deployment, replicaset, replicationcontroller (deploy, rs, rc)
     #[arg(required = true, num_args = 1..=2, value_names = ["KIND", "NAME"])]
     words: Vec<String>,
@@ -74,7 +74,7 @@ pub(crate) struct Asked {
 
 /// The argument that names a cluster.
 #[derive(Debug, Args)]
-pub(crate) struct ClusterFlags {
+pub struct ClusterFlags {
     /// The cluster and who you are in it; else what KUBECONFIG names, else ~/.kube/config, else the pod's service account
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -85,12 +85,12 @@ impl ClusterFlags {
     ///
     /// # Errors
     /// Where there is no configuration, or it cannot be used.
-    pub(crate) async fn config(&self) -> Result<kube::Config> {
+    pub async fn config(&self) -> Result<kube::Config> {
         configuration(self.file().as_deref()).await.map_err(|error| anyhow!("{error}"))
     }
 
     /// The file that is named, or the one that kubectl would take; none leaves it to the environment.
-    pub(crate) fn file(&self) -> Option<PathBuf> {
+    pub fn file(&self) -> Option<PathBuf> {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         if self.kubeconfig.is_some() || is_set("KUBECONFIG") {
             return self.kubeconfig.clone();
@@ -105,12 +105,12 @@ impl Asked {
     ///
     /// # Errors
     /// In the words of the command line, where the kind is not known or the name is none.
-    pub(crate) fn target(&self) -> Result<Target, clap::Error> {
+    pub fn target(&self) -> Result<Target, clap::Error> {
         Target::of(&self.words).map_err(|said| Cli::command().error(ErrorKind::ValueValidation, said))
     }
 
     /// Ends the process with 2 where the arguments cannot be used.
-    pub(crate) fn check(&self) {
+    pub fn check(&self) {
         if let Err(error) = self.target() {
             error.exit();
         }
@@ -120,7 +120,7 @@ impl Asked {
     ///
     /// # Errors
     /// Where there is no configuration, or it cannot be used.
-    pub(crate) async fn cluster(&self) -> Result<(kube::Config, String)> {
+    pub async fn cluster(&self) -> Result<(kube::Config, String)> {
         let config = self.cluster.config().await?;
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         Ok((config, namespace))

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum, value_parser};
 use http::Uri;
-use muster_cluster::parse_duration;
 use muster_machinery::election::Config;
 use muster_machinery::group::{Config as GroupConfig, MOST_SHARDS};
+use muster_runtime::duration::parse_duration;
 use muster_runtime::group::ELECTION_NAMESPACE;
 use muster_runtime::history::HISTORY_BYTES;
 
 use super::logging::{self, Format};
-use crate::cli::Concurrency;
+use crate::arguments::Concurrency;
 use crate::shadow::ShadowFlags;
 
 /// The flags.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, next_help_heading = "Controllers")]
-pub(crate) struct Flags {
+pub struct Flags {
     /// Which controllers run: a comma list of names or aliases, `*` for all, `-name` for all but that one
     #[arg(long, value_name = "LIST", default_value = "*", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) controllers: Vec<String>,
@@ -275,7 +275,7 @@ mod tests {
     use muster_runtime::manager::CONCURRENT_SYNCS;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::commands::{Cli, Command};
 
     fn parsed(flags: &[&str]) -> Result<Box<Flags>, clap::Error> {
         match Cli::try_parse_from([&["muster", "controller-manager"], flags].concat())?.command {

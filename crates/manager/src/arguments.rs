@@ -1,0 +1,69 @@
+//! What the arguments of several commands have in common.
+
+use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use muster_runtime::manager::CONCURRENT_SYNCS;
+
+/// How many objects each controller works on at once, by the flags of kube-controller-manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub struct Concurrency {
+    /// How many Deployments are synced at once
+    #[arg(
+        long = "concurrent-deployment-syncs",
+        value_name = "N",
+        default_value_t = CONCURRENT_SYNCS,
+        value_parser = parse_count
+    )]
+    pub deployments: NonZeroUsize,
+
+    /// How many ReplicaSets are synced at once
+    #[arg(
+        long = "concurrent-replicaset-syncs",
+        value_name = "N",
+        default_value_t = CONCURRENT_SYNCS,
+        value_parser = parse_count
+    )]
+    pub replicasets: NonZeroUsize,
+
+    /// How many ReplicationControllers are synced at once
+    #[arg(
+        long = "concurrent-rc-syncs",
+        alias = "concurrent_rc_syncs",
+        value_name = "N",
+        default_value_t = CONCURRENT_SYNCS,
+        value_parser = parse_count
+    )]
+    pub replicationcontrollers: NonZeroUsize,
+}
+
+/// A number of something that there must be one of at least.
+fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a whole number, 1 or more".to_owned())
+}
+
+impl Default for Concurrency {
+    fn default() -> Self {
+        Self { deployments: CONCURRENT_SYNCS, replicasets: CONCURRENT_SYNCS, replicationcontrollers: CONCURRENT_SYNCS }
+    }
+}
+
+/// The forms of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    Text,
+    /// For programs: JSON
+    Json,
+}
+
+/// Text on standard output. Whoever reads it may be gone.
+pub fn say(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output"),
+    }
+}

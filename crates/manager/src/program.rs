@@ -1,0 +1,59 @@
+//! What every program of ours does: its arguments read, its log begun, its work done, and told by its exit code.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use tokio::runtime::Builder;
+use tracing_subscriber::EnvFilter;
+
+use crate::controller_manager::{Ignored, arguments};
+
+/// The stack of a thread, in bytes. What clients send nests up to 500 deep, and is gone through by recursion; what is not
+/// used of it takes no memory.
+pub const STACK: usize = 16 << 20;
+
+/// The command line of a process, and the settings that were taken out of it. Ends the process where clap does, which is with 2
+/// where it cannot be used.
+///
+/// # Errors
+/// The exit code, where kube-controller-manager's arguments cannot be used; why is told on standard error.
+pub fn parse<C: Parser>(called: impl IntoIterator<Item = OsString>) -> Result<(C, Vec<Ignored>), ExitCode> {
+    match arguments::prepare(called) {
+        Ok((arguments, ignored)) => Ok((C::parse_from(arguments), ignored)),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            Err(ExitCode::from(2))
+        }
+    }
+}
+
+/// Logs warnings to standard error; `RUST_LOG=info` tells what the controllers do.
+pub fn log_warnings() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+}
+
+/// Does `work`, and tells its error.
+#[must_use]
+pub fn run(mut runtime: Builder, work: impl Future<Output = Result<()>>) -> ExitCode {
+    let runtime = match runtime.enable_all().thread_stack_size(STACK).build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the runtime cannot be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(work);
+    // What still runs (a watch, a connection) is not waited for.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
