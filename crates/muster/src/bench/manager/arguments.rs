@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use muster_machinery::group::MOST_SHARDS;
 use muster_manager::arguments::Output;
@@ -28,6 +28,9 @@ Examples:
     --manager 'five=muster controller-manager --kubeconfig {kubeconfig} --leader-elect=false --secure-port 0' \\
     --manager 'one=muster controller-manager --kubeconfig {kubeconfig} --leader-elect=false --secure-port 0 \\
       --concurrent-replicaset-syncs 1'
+
+  # The program of the image, which has no cluster in it
+  muster bench manager --kubeconfig admin.kubeconfig --program target/release/muster-manager
 
   # Three processes that share the cluster in 16 shards, beside one that leads: CPU and memory of each
   muster bench manager --kubeconfig admin.kubeconfig --shards 16 --members 3
@@ -56,9 +59,14 @@ pub(crate) struct BenchManager {
     pub(crate) kubeconfig: PathBuf,
 
     /// A manager to measure; may be repeated, and they take turns. The command is split as a shell would, and run
-    /// without one; {kubeconfig} in it stands for the file. `muster` alone is this program
+    /// without one; {kubeconfig} in it stands for the file, and {muster} for --program. `muster` alone is that, without an
+    /// election
     #[arg(long = "manager", value_name = "NAME=COMMAND", default_value = "muster")]
     pub(crate) managers: Vec<Manager>,
+
+    /// The program of ours to measure, such as muster-manager; else this one
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
 
     /// What to measure: a comma list
     #[arg(
@@ -70,7 +78,7 @@ pub(crate) struct BenchManager {
     )]
     pub(crate) phases: Vec<Phase>,
 
-    /// Measure a group of this program's processes beside a single leader, instead of phases: into how many shards the
+    /// Measure a group of processes of --program beside a single leader, instead of phases: into how many shards the
     /// namespaces are cut
     #[arg(long, value_name = "N", requires = "members", conflicts_with_all = ["phases", "managers"],
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SHARDS)))]
@@ -126,6 +134,18 @@ pub(crate) struct BenchManager {
 }
 
 impl BenchManager {
+    /// What a manager is run by.
+    ///
+    /// # Errors
+    /// Where this program cannot be found.
+    pub(super) fn command(&self, manager: &Manager) -> Result<Vec<String>> {
+        let program = match &self.program {
+            Some(program) => program.clone(),
+            None => std::env::current_exe().context("this program")?,
+        };
+        Ok(manager.command(&self.kubeconfig, &program))
+    }
+
     /// The group to measure, if one was asked for.
     ///
     /// # Errors

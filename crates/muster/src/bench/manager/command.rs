@@ -5,34 +5,33 @@ use std::str::FromStr;
 
 /// What stands for the path of the kubeconfig.
 const KUBECONFIG: &str = "{kubeconfig}";
-/// The name that means this program where no command comes with it.
+/// What stands for the program of ours.
+const PROGRAM: &str = "{muster}";
+/// The name that means the program of ours where no command comes with it.
 const OURS: &str = "muster";
-/// What this program is run with then: no election, for nobody else runs; no endpoint, for its port may be taken.
-const OUR_ARGUMENTS: [&str; 5] =
-    ["controller-manager", "--leader-elect=false", "--secure-port=0", "--kubeconfig", KUBECONFIG];
+/// How it is run then: no election, for nobody else runs; no endpoint, for its port may be taken.
+const OUR_COMMAND: [&str; 6] =
+    [PROGRAM, "controller-manager", "--leader-elect=false", "--secure-port=0", "--kubeconfig", KUBECONFIG];
 
 /// A manager to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manager {
     /// What its figures are called.
     pub(super) name: String,
-    /// The program and its arguments; none for this program and what it needs.
-    command: Option<Vec<String>>,
+    /// The program and its arguments.
+    command: Vec<String>,
 }
 
 impl Manager {
-    /// This program, which leads without an election.
-    pub(super) fn leader() -> Self {
-        Self { name: "leader".to_owned(), command: None }
+    /// The program of ours, which leads without an election.
+    pub(super) fn alone(name: &str) -> Self {
+        Self { name: name.to_owned(), command: OUR_COMMAND.map(str::to_owned).into() }
     }
 
-    /// This program as one member of a group, whose Leases are in this namespace.
-    ///
-    /// # Errors
-    /// Where this program cannot be found.
-    pub(super) fn member(number: u32, shards: u32, group: &str, namespace: &str) -> std::io::Result<Self> {
+    /// The program of ours as one member of a group, whose Leases are in this namespace.
+    pub(super) fn member(number: u32, shards: u32, group: &str, namespace: &str) -> Self {
         let words = [
-            ours()?,
+            PROGRAM.to_owned(),
             "controller-manager".to_owned(),
             "--secure-port=0".to_owned(),
             format!("--shards={shards}"),
@@ -41,26 +40,14 @@ impl Manager {
             format!("--leader-elect-resource-namespace={namespace}"),
             format!("--kubeconfig={KUBECONFIG}"),
         ];
-        Ok(Self { name: format!("member-{number}"), command: Some(words.into()) })
+        Self { name: format!("member-{number}"), command: words.into() }
     }
 
-    /// The program and its arguments, for the cluster of this kubeconfig.
-    ///
-    /// # Errors
-    /// Where this program is asked for and cannot be found.
-    pub(super) fn command(&self, kubeconfig: &Path) -> std::io::Result<Vec<String>> {
-        let words = match &self.command {
-            Some(words) => words.clone(),
-            None => std::iter::once(ours()?).chain(OUR_ARGUMENTS.map(str::to_owned)).collect(),
-        };
-        let path = kubeconfig.to_string_lossy();
-        Ok(words.into_iter().map(|word| word.replace(KUBECONFIG, &path)).collect())
+    /// The program and its arguments, for the cluster of this kubeconfig, where `program` is ours.
+    pub(super) fn command(&self, kubeconfig: &Path, program: &Path) -> Vec<String> {
+        let (kubeconfig, program) = (kubeconfig.to_string_lossy(), program.to_string_lossy());
+        self.command.iter().map(|word| word.replace(KUBECONFIG, &kubeconfig).replace(PROGRAM, &program)).collect()
     }
-}
-
-/// This program.
-fn ours() -> std::io::Result<String> {
-    Ok(std::env::current_exe()?.to_string_lossy().into_owned())
 }
 
 impl FromStr for Manager {
@@ -69,8 +56,8 @@ impl FromStr for Manager {
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((name, command)) = text.split_once('=') else {
             return match text {
-                OURS => Ok(Self { name: OURS.to_owned(), command: None }),
-                _ => Err(format!("expected NAME=COMMAND, or {OURS} alone for this program")),
+                OURS => Ok(Self::alone(OURS)),
+                _ => Err(format!("expected NAME=COMMAND, or {OURS} alone for the program of ours")),
             };
         };
         if name.is_empty() {
@@ -80,7 +67,7 @@ impl FromStr for Manager {
         match shlex::split(&command.replace("\\\n", "")) {
             None => Err(format!("the command of {name}: a quote is not closed, or a backslash ends it")),
             Some(words) if words.is_empty() => Err(format!("the command of {name} is empty")),
-            Some(words) => Ok(Self { name: name.to_owned(), command: Some(words) }),
+            Some(words) => Ok(Self { name: name.to_owned(), command: words }),
         }
     }
 }
@@ -91,20 +78,24 @@ mod tests {
 
     #[test]
     fn a_command_is_split_as_a_shell_would_and_knows_the_kubeconfig() {
-        let words = |text: &str| text.parse::<Manager>().unwrap().command(Path::new("/a b/k")).unwrap();
+        let words = |text: &str| text.parse::<Manager>().unwrap().command(Path::new("/a b/k"), Path::new("/a b/m"));
         for (text, expected) in [
             ("m=prog", &["prog"][..]),
             ("m=prog --kubeconfig {kubeconfig}", &["prog", "--kubeconfig", "/a b/k"]),
             ("m=prog --kubeconfig={kubeconfig} -v=2", &["prog", "--kubeconfig=/a b/k", "-v=2"]),
             ("m=prog 'a b' \"c d\" e\\ f", &["prog", "a b", "c d", "e f"]),
             ("m=  prog \\\n  --controllers=*,-job  ", &["prog", "--controllers=*,-job"]),
+            ("m={muster} explain", &["/a b/m", "explain"]),
         ] {
             assert_eq!(words(text), expected, "{text}");
         }
         let ours = words("muster");
-        assert_eq!(&ours[1..2], ["controller-manager"]);
+        assert_eq!(&ours[..2], ["/a b/m", "controller-manager"]);
         assert_eq!(ours.last().map(String::as_str), Some("/a b/k"));
-        assert_ne!(words("muster=prog")[0], ours[0], "a command that is given is the one that is run");
+        assert_eq!(words("muster=prog"), ["prog"], "a command that is given is the one that is run");
+        let member = Manager::member(2, 64, "g", "ns").command(Path::new("k"), Path::new("m"));
+        assert_eq!(&member[..2], ["m", "controller-manager"]);
+        assert!(member.contains(&"--kubeconfig=k".to_owned()) && member.contains(&"--shards=64".to_owned()));
     }
 
     #[test]

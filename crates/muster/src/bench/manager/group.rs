@@ -39,8 +39,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// # Errors
 /// Where a process ends, or something does not come in time.
 pub(super) async fn measure(run: &Run<'_>, sharing: Sharing) -> Result<Vec<Found>> {
-    let BenchManager { rounds, replicasets, replicas, kubeconfig, .. } = run.arguments;
-    let leader = [Manager::leader()];
+    let BenchManager { rounds, replicasets, replicas, .. } = run.arguments;
+    let leader = [Manager::alone("leader")];
     eprintln!("group: {replicasets} namespaces of {replicas} pods by the leader");
     let tenants = Tenants::new(run.stage, *replicasets).await?;
     let (mut filling, _) = run.start_all(&leader).await?;
@@ -54,13 +54,13 @@ pub(super) async fn measure(run: &Run<'_>, sharing: Sharing) -> Result<Vec<Found
         // A group of its own each time: none finds the ranges of the one before.
         let (group, namespace) = (format!("bench-{round}"), &run.probe.namespace);
         let members = (1..=sharing.members).map(|number| Manager::member(number, sharing.shards, &group, namespace));
-        let members = members.collect::<std::io::Result<Vec<_>>>()?;
+        let members: Vec<_> = members.collect();
         let shared = is_shared_out(run, sharing, &group);
         let together = team(run, &tenants, &members, shared).await.context("group: members")?;
 
-        let mut rows = vec![("leader", leader[0].command(kubeconfig)?, alone.all())];
+        let mut rows = vec![("leader", run.arguments.command(&leader[0])?, alone.all())];
         for (member, figures) in members.iter().zip(&together.each) {
-            rows.push((&member.name, member.command(kubeconfig)?, figures.clone()));
+            rows.push((&member.name, run.arguments.command(member)?, figures.clone()));
         }
         // They are no one process.
         rows.push(("members", Vec::new(), together.all()));

@@ -102,7 +102,7 @@ async fn by_phase(run: &Run<'_>) -> Result<(Vec<Found>, bool)> {
     let Run { stage, arguments, .. } = run;
     let mut found = Vec::new();
     for manager in &arguments.managers {
-        found.push(Found::new(&manager.name, manager.command(&arguments.kubeconfig)?));
+        found.push(Found::new(&manager.name, arguments.command(manager)?));
     }
     let mut phases = arguments.phases.clone();
     phases.sort_unstable();

@@ -50,7 +50,7 @@ impl<'a> Run<'a> {
         self.probe.create_sets(&owner, [1]).await?;
         let set = format!("{owner}-0");
         let begun = Instant::now();
-        let started = managers.iter().map(|manager| Process::start(manager, &self.arguments.kubeconfig));
+        let started = managers.iter().map(|manager| Process::start(&manager.name, &self.arguments.command(manager)?));
         let mut processes = started.collect::<Result<Vec<_>>>()?;
         let pod = Process::all_during(&mut processes, self.probe.pod_of(&set)).await?;
         let ready_seconds = begun.elapsed().as_secs_f64();

@@ -1,7 +1,6 @@
 //! A manager's process: started, watched while something is waited for, and ended.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +13,6 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::command::Manager;
 use super::usage::Usage;
 
 /// How many lines of a manager's log are kept, for the case that it dies.
@@ -37,13 +35,11 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a manager for the cluster of this kubeconfig.
+    /// Starts a manager by its command.
     ///
     /// # Errors
     /// Where its program cannot be run.
-    pub(super) fn start(manager: &Manager, kubeconfig: &Path) -> Result<Self> {
-        let name = manager.name.clone();
-        let command = manager.command(kubeconfig).with_context(|| format!("--manager {name}: this program"))?;
+    pub(super) fn start(name: &str, command: &[String]) -> Result<Self> {
         let (program, arguments) = command.split_first().with_context(|| format!("--manager {name}: no command"))?;
         let mut child = Command::new(program)
             .args(arguments)
@@ -58,7 +54,7 @@ impl Process {
             tokio::spawn(log.clone().follow(pipe));
         }
         let id = child.id().with_context(|| format!("--manager {name}: it ended at once"))?;
-        Ok(Self { name, child, id, log })
+        Ok(Self { name: name.to_owned(), child, id, log })
     }
 
     /// What it has used up to now.
@@ -171,7 +167,8 @@ mod tests {
     use super::*;
 
     fn start(command: &str) -> Result<Process> {
-        Process::start(&command.parse().unwrap(), Path::new("/k"))
+        let (name, command) = command.split_once('=').unwrap();
+        Process::start(name, &shlex::split(command).unwrap())
     }
 
     #[tokio::test]
