@@ -51,6 +51,8 @@ pub enum Law {
     Statuses,
     /// At the end there are no more old ReplicaSets than `revisionHistoryLimit` allows.
     Past,
+    /// At the end the newest ReplicaSet has its Deployment's annotations, and the Deployment its revision.
+    Annotations,
     /// Without faults no write of the controllers is refused with 409, but for the deletion of a pod that somebody else has just
     /// written.
     Conflict,
@@ -76,6 +78,7 @@ impl fmt::Display for Law {
             Self::Templates => "templates",
             Self::Statuses => "statuses",
             Self::Past => "past",
+            Self::Annotations => "annotations",
             Self::Conflict => "conflict",
             Self::Writer => "writer",
             Self::TakeOver => "take-over",

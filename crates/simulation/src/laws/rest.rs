@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use muster_controllers::deployment::revision::{REVISION, is_own};
 use serde_json::Value;
 
 use super::rollout::{is_active, is_available};
@@ -35,7 +36,10 @@ pub(crate) fn check(rest: &Rest, at_rest: bool) -> Vec<Broken> {
         if at_rest {
             let sets: Vec<&Value> = rest.sets.iter().filter(|set| is_of(set, deployment)).collect();
             broken.extend(Rest::differs(deployment, &rest.counts_of_deployment(deployment, &sets)));
-            broken.extend(too_old(deployment, &sets));
+            if number(deployment, "/status/availableReplicas") == number(deployment, "/spec/replicas") {
+                broken.extend(too_old(deployment, &sets));
+                broken.extend(annotated_otherwise(deployment, &sets));
+            }
         }
     }
     if at_rest {
@@ -160,14 +164,10 @@ fn templates_twice<'s>(sets: impl Iterator<Item = &'s Value>) -> Vec<Broken> {
     twice
 }
 
-/// Whether there are more old ReplicaSets than asked for, once a rollout is complete: until then none need be deleted
+/// Whether there are more old ReplicaSets than asked for: once a rollout is complete, for until then none need be deleted
 /// (DEP-14).
 fn too_old(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
     const UNLIMITED: i64 = i32::MAX as i64;
-    let available = number(deployment, "/status/availableReplicas");
-    if available != number(deployment, "/spec/replicas") {
-        return None;
-    }
     let limit = deployment["spec"]["revisionHistoryLimit"].as_i64().unwrap_or(UNLIMITED);
     let newest = template(deployment);
     let old = sets.iter().filter(|set| template(set) != newest).count();
@@ -176,6 +176,31 @@ fn too_old(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
         let how = format!("{old} old ReplicaSets of {} are there, and {limit} are to be kept", name(deployment));
         Broken::at_the_end(Law::Past, &how)
     })
+}
+
+/// An annotation of a Deployment that the ReplicaSet of its template has not, or its revision, which is that of this ReplicaSet
+/// and the highest (DEP-06).
+fn annotated_otherwise(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
+    let annotation = |object: &Value, key: &str| object["metadata"]["annotations"][key].clone();
+    let newest = template(deployment);
+    let set = sets.iter().find(|set| template(set) == newest)?;
+    let copied = |key: &str| key == REVISION || !is_own(key);
+    let its = deployment["metadata"]["annotations"].as_object().into_iter().flatten();
+    let differs = its.filter(|(key, _)| copied(key)).find(|(key, value)| annotation(set, key) != **value);
+    let revision = |set: &Value| annotation(set, REVISION).as_str().and_then(|text| text.parse::<i64>().ok());
+    let how = if let Some((key, value)) = differs {
+        format!("{} has {key}: {}, and {} has {value}", name(set), annotation(set, key), name(deployment))
+    } else {
+        let newer = sets.iter().find(|other| revision(other) > revision(set))?;
+        format!(
+            "{} has revision {:?}, and {} is older and has {:?}",
+            name(set),
+            revision(set),
+            name(newer),
+            revision(newer)
+        )
+    };
+    Some(Broken::at_the_end(Law::Annotations, &format!("{how}, when nothing happens any more")))
 }
 
 #[cfg(test)]
@@ -227,11 +252,20 @@ mod tests {
         }
     }
 
-    /// Contract: SI-02, RS-15, DEP-14, DEP-15, DEP-16
+    /// Annotations of the Deployment, and of its old and its newest ReplicaSet.
+    #[expect(clippy::needless_pass_by_value, reason = "literals are handed in")]
+    fn annotate(rest: &mut Rest, deployment: Value, sets: [Value; 2]) {
+        rest.deployments[0]["metadata"]["annotations"] = deployment;
+        for (set, annotations) in rest.sets.iter_mut().zip(sets) {
+            set["metadata"]["annotations"] = annotations;
+        }
+    }
+
+    /// Contract: SI-02, RS-15, DEP-06, DEP-14, DEP-15, DEP-16
     #[test]
     fn what_statuses_say_at_the_end_is_held_against_the_pods() {
         type Change = (&'static str, fn(&mut Rest), &'static [(Law, &'static str)]);
-        let changes: [Change; 15] = [
+        let changes: [Change; 19] = [
             ("nothing", |_| {}, &[]),
             ("a status that counts a pod that is gone", |rest| drop(rest.pods.pop()), &[(Law::Statuses, "classic")]),
             (
@@ -295,6 +329,38 @@ mod tests {
                     rest.sets.push(workload("older", "web", "c", &json!({"replicas": 0})));
                 },
                 &[],
+            ),
+            (
+                "annotations that are the Deployment's and the newest ReplicaSet's",
+                |rest| {
+                    annotate(
+                        rest,
+                        json!({REVISION: "2", "note": "b"}),
+                        [json!({REVISION: "1"}), json!({REVISION: "2", "note": "b"})],
+                    )
+                },
+                &[],
+            ),
+            (
+                "an annotation that was not copied",
+                |rest| {
+                    annotate(
+                        rest,
+                        json!({"note": "b", "kubectl.kubernetes.io/last-applied-configuration": "{}"}),
+                        [json!({}), json!({"note": "a"})],
+                    )
+                },
+                &[(Law::Annotations, "note")],
+            ),
+            (
+                "a revision that is not the newest ReplicaSet's",
+                |rest| annotate(rest, json!({REVISION: "1"}), [json!({REVISION: "1"}), json!({REVISION: "2"})]),
+                &[(Law::Annotations, "revision")],
+            ),
+            (
+                "a revision that is not the highest",
+                |rest| annotate(rest, json!({REVISION: "9"}), [json!({REVISION: "10"}), json!({REVISION: "9"})]),
+                &[(Law::Annotations, "old")],
             ),
             (
                 "the template of a ReplicaSet that is nobody's",
