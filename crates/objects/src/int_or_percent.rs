@@ -7,19 +7,22 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::names::GoQuoted;
 
+/// The highest number that a percentage stands for: sums of it and of int32s fit into 64 bits.
+const MOST: i128 = 1 << 62;
+
 /// `intstr.IntOrString` as the rollout of a Deployment uses it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum IntOrPercent {
     /// A plain number.
     Int(i32),
     /// A percentage; written back with its sign.
-    Percent(i32),
+    Percent(i64),
     /// A text that is neither. It is kept, and refused where it is used.
     Other(Box<str>),
 }
 
 impl IntOrPercent {
-    /// The number that is meant, given what 100% is. Percentages are rounded up or down.
+    /// The number that is meant, given what 100% is. Percentages are rounded up or down, and stop at 2^62.
     ///
     /// # Errors
     ///
@@ -28,9 +31,10 @@ impl IntOrPercent {
         match self {
             Self::Int(value) => Ok(i64::from(*value)),
             Self::Percent(percent) => {
-                let hundredths = i64::from(*percent) * i64::from(total);
+                let hundredths = i128::from(*percent) * i128::from(total);
                 let down = hundredths.div_euclid(100);
-                Ok(if round_up && hundredths.rem_euclid(100) != 0 { down + 1 } else { down })
+                let number = if round_up && hundredths.rem_euclid(100) != 0 { down + 1 } else { down };
+                Ok(i64::try_from(number.clamp(-MOST, MOST)).unwrap_or_default())
             }
             Self::Other(text) => Err(IntOrPercentError { text: text.clone() }),
         }
@@ -107,12 +111,11 @@ impl fmt::Display for IntOrPercentError {
         f.write_str("invalid value for IntOrString: ")?;
         match self.text.strip_suffix('%') {
             None => f.write_str("invalid type: string is not a percentage"),
-            Some(digits) => write!(
-                f,
-                "invalid value {}: strconv.Atoi: parsing {}: invalid syntax",
-                GoQuoted(&self.text),
-                GoQuoted(digits)
-            ),
+            Some(digits) => {
+                let too_large = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+                let why = if too_large { "value out of range" } else { "invalid syntax" };
+                write!(f, "invalid value {}: strconv.Atoi: parsing {}: {why}", GoQuoted(&self.text), GoQuoted(digits))
+            }
         }
     }
 }

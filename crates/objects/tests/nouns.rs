@@ -233,6 +233,10 @@ fn percentages_survive_serde() {
         assert_eq!(serde_json::to_string(&value).expect("JSON"), json);
     }
     assert!(serde_json::from_str::<IntOrPercent>("2147483648").is_err());
+    let refused = |text: &str| IntOrPercent::from(text).scaled(1, true).unwrap_err().to_string();
+    let said = "invalid value for IntOrString: invalid value \"9223372036854775808%\": strconv.Atoi: parsing ";
+    assert_eq!(refused("9223372036854775808%"), format!("{said}\"9223372036854775808\": value out of range"));
+    assert!(refused("%").ends_with("parsing \"\": invalid syntax"));
 }
 
 /// Contract: INF-03

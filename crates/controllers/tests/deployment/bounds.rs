@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{recreating, rolling};
 
-/// Contract: DEP-07
+/// Contract: DEP-07, B-10
 #[test]
 fn bounds_are_rounded_resolved_and_capped() {
-    let cases: [(i32, Value, Value, i64, i32); 12] = [
+    let cases: [(i32, Value, Value, i64, i32); 14] = [
         (10, json!(3), json!(2), 3, 2),
         (10, json!("25%"), json!("25%"), 3, 2),
         (1, json!("25%"), json!("25%"), 1, 0),
@@ -22,6 +22,8 @@ fn bounds_are_rounded_resolved_and_capped() {
         (3, json!("200%"), json!("200%"), 6, 3),
         (0, json!(2), json!(2), 2, 0),
         (0, json!("25%"), json!("25%"), 0, 0),
+        (2, json!("2147483648%"), json!(0), 42_949_673, 0),
+        (i32::MAX, json!("9223372036854775807%"), json!(0), 1 << 62, 0),
         (i32::MAX, json!("1000%"), json!("100%"), 21_474_836_470, i32::MAX),
     ];
     for (replicas, surge, unavailable, expected_surge, expected_unavailable) in cases {
