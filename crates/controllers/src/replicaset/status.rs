@@ -133,6 +133,8 @@ fn patch<O: ReplicaOwner>(old: &ReplicaSetStatus, new: &ReplicaSetStatus) -> Val
     let conditions = changed_conditions(&old.conditions, &new.conditions);
     if !conditions.is_empty() {
         patch.insert("conditions".into(), Value::Array(conditions));
+        let order: Vec<Value> = new.conditions.iter().map(|condition| json!({"type": condition.kind})).collect();
+        patch.insert("$setElementOrder/conditions".into(), Value::Array(order));
     }
     Value::Object(patch)
 }

@@ -235,6 +235,8 @@ fn conditions_in_the_patch() {
     assert_eq!(removed["conditions"], json!([{"$patch": "delete", "type": "ReplicaFailure"}]));
     let added = status(with_conditions(vec![condition("Other", "x")]), &failed);
     assert_eq!(added["conditions"].as_array().map(Vec::len), Some(1));
+    // The one that is written last is the last, as in Kubernetes, which writes the whole list.
+    assert_eq!(added["$setElementOrder/conditions"], json!([{"type": "Other"}, {"type": "ReplicaFailure"}]));
     let kept = status(with_conditions(vec![condition(REPLICA_FAILURE, "FailedCreate")]), &failed);
     assert_eq!(kept.get("conditions"), None);
 }
