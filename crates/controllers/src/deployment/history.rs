@@ -1,6 +1,5 @@
 //! History: old ReplicaSets are kept for rollbacks, and the oldest deleted if there are too many (DEP-14).
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use muster_objects::{Deployment, ReplicaSet};
@@ -20,15 +19,30 @@ pub fn clean_up(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<Arc<Rep
     let mut kept: Vec<&Arc<ReplicaSet>> = old.iter().filter(|set| !set.meta.is_being_deleted()).collect();
     let limit = usize::try_from(limit).unwrap_or(0);
     let too_many = kept.len().saturating_sub(limit);
-    kept.sort_by(|a, b| by_revision(a, b));
+    sort_by_revision(&mut kept);
     kept.into_iter().take(too_many).filter(|set| is_done_with(set)).cloned().collect()
 }
 
-/// Lowest revision first; of equal ones the older first. A revision that is not a number counts as none.
-#[must_use]
-pub fn by_revision(a: &ReplicaSet, b: &ReplicaSet) -> Ordering {
-    let number = |set| revision(set).unwrap_or(0);
-    number(a).cmp(&number(b)).then_with(|| by_age(a, b))
+/// Lowest revision first, and of equal ones the older. One whose revision is not a number is compared with others by age.
+///
+/// Such pairs can go in circles. As in Kubernetes each is then put before those in front of it for as long as they are
+/// higher, which needs no order of all; here the oldest is put first, and there in the order of a map.
+pub fn sort_by_revision(sets: &mut [&Arc<ReplicaSet>]) {
+    sets.sort_by(|a, b| by_age(a, b));
+    if sets.iter().all(|set| revision(set).is_some()) {
+        sets.sort_by_key(|set| revision(set));
+        return;
+    }
+    let is_lower = |a: &ReplicaSet, b: &ReplicaSet| match (revision(a), revision(b)) {
+        (Some(a), Some(b)) if a != b => a < b,
+        _ => by_age(a, b).is_lt(),
+    };
+    for at in 1..sets.len() {
+        let place = (0..at).rev().take_while(|place| is_lower(sets[at], sets[*place])).last();
+        if let Some(place) = place {
+            sets[place..=at].rotate_right(1);
+        }
+    }
 }
 
 /// While pods terminate, the ReplicaSet's controller still has a status to write, which would conflict with the

@@ -32,7 +32,13 @@ fn the_lowest_revisions_beyond_the_limit_are_deleted() {
         set_with(number, "a", 0, |json| annotate(json, "deployment.kubernetes.io/revision", revision))
     };
     assert_eq!(deleted(&keeping(1), &[of(1, "30"), of(2, "9"), of(3, "9")]), ["web-2", "web-3"]);
-    assert_eq!(deleted(&keeping(2), &[of(1, "30"), of(2, "9"), of(3, "seven")]), ["web-3"]);
+    // One whose revision is not a number is compared by age, in whatever order they come.
+    for old in [[of(1, "30"), of(2, "9"), of(3, "seven")], [of(3, "seven"), of(2, "9"), of(1, "30")]] {
+        assert_eq!(deleted(&keeping(2), &old), ["web-2"]);
+    }
+    assert_eq!(deleted(&keeping(1), &[of(1, "1"), of(2, "abc")]), ["web-1"]);
+    assert_eq!(deleted(&keeping(1), &[of(1, "abc"), of(2, "1")]), ["web-1"]);
+    assert_eq!(deleted(&keeping(2), &[of(1, "5"), of(2, "abc"), of(3, "1")]), ["web-1"], "in a circle");
 }
 
 /// A ReplicaSet that is still in use is kept, and no other is deleted in its place.
