@@ -55,7 +55,7 @@ fn sized_set(deployment: &Deployment, replicas: i32, revision: i64) -> Result<Ne
         match_labels: with(&deployment.label_selector.match_labels, own),
         match_expressions: deployment.label_selector.match_expressions.clone(),
     };
-    let annotations = new_set_annotations(deployment, &Annotations::EMPTY, revision, MAX_HISTORY_LENGTH);
+    let (annotations, _) = new_set_annotations(deployment, &Annotations::EMPTY, revision, MAX_HISTORY_LENGTH);
     let reference = ControllerRef::to(Deployment::API_VERSION, Deployment::KIND, &deployment.meta);
     let name = set_name(&deployment.meta.name, &hash);
     let set = ReplicaSet {
@@ -66,7 +66,7 @@ fn sized_set(deployment: &Deployment, replicas: i32, revision: i64) -> Result<Ne
             controller: Some(Arc::new(reference)),
             ..Meta::default()
         },
-        annotations: with_replicas(deployment, &annotations.unwrap_or_default()),
+        annotations: with_replicas(deployment, &annotations),
         replicas,
         min_ready_seconds: deployment.min_ready_seconds,
         selector: Selector::try_from(&selector),

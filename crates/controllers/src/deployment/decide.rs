@@ -48,7 +48,7 @@ pub struct Decision {
 pub enum Stage {
     /// The selector is empty and would take every ReplicaSet: nothing is done.
     SelectingAll,
-    /// The Deployment is being deleted: only its status is kept.
+    /// The Deployment is being deleted: nothing is scaled.
     BeingDeleted,
     /// It is paused: its ReplicaSets keep their templates and are scaled with it.
     Paused,
@@ -84,7 +84,7 @@ pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
     let stage = stage(snapshot, &sets);
     let Work { sets, create, updates, waiting, delete, own_steps, reporting } = match stage {
         Stage::SelectingAll => stages::select_all(sets),
-        Stage::BeingDeleted => stages::report_only(sets),
+        Stage::BeingDeleted => stages::report_only(deployment, sets),
         Stage::Paused => stages::pause(snapshot, sets),
         Stage::RollingBack(revision) => stages::roll_back(deployment, sets, revision),
         Stage::Scaling => stages::scale(snapshot, sets),

@@ -1,16 +1,18 @@
 //! Reporting: the Deployment's status after a sync's writes have succeeded or failed.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use muster_objects::{DeploymentStatus, Timestamp};
+use muster_objects::{Condition, DeploymentStatus, Timestamp};
 
 use super::conditions::{REPLICA_FAILURE, reason, remove, set};
 use super::creation::NewSet;
-use super::decide::Decision;
+use super::decide::{Decision, Stage};
 use super::progress::{estimate, note_create_error, note_created, note_found, note_pause};
 use super::requeue::until_deadline;
 use super::revision::REVISION;
 use super::status::{self, SYNC_ERROR, replica_failure};
+use super::update::SetUpdate;
 use crate::plan::{Failure, Outcome, Requeue, StatusWrite};
 
 /// What a sync reports in the status.
@@ -20,6 +22,8 @@ pub enum Reporting {
     Nothing,
     /// Only the observed generation.
     Observed,
+    /// That the new ReplicaSet was created, and its revision.
+    Creation,
     /// Counts and availability.
     Counts,
     /// The same, with the progress of the rollout and the failures of its ReplicaSets.
@@ -37,7 +41,9 @@ impl Decision {
         match self.reporting {
             Reporting::Nothing => (None, Requeue::None),
             Reporting::Observed => (status::write_observed(deployment), Requeue::None),
-            Reporting::Counts => (status::write(deployment, &after, self.revision()), Requeue::None),
+            Reporting::Creation | Reporting::Counts => {
+                (status::write(deployment, &after, self.revision()), Requeue::None)
+            }
             Reporting::Rollout => {
                 let requeue = until_deadline(deployment, &after, now).map_or(Requeue::None, Requeue::After);
                 (status::write(deployment, &after, self.revision()), requeue)
@@ -55,32 +61,72 @@ impl Decision {
                 let observed_generation = deployment.status.observed_generation.max(deployment.meta.generation);
                 DeploymentStatus { observed_generation, ..deployment.status.clone() }
             }
+            Reporting::Creation => self.created(now),
             Reporting::Counts => self.counts(now),
             Reporting::Rollout => self.rollout(now),
         }
     }
 
-    /// The status and annotations after a write has failed: unchanged except for what is certain.
+    /// The status and annotations after a write has failed, and how long until the deadline that they tell of. Unchanged
+    /// except for what is certain, which is everything where only an old ReplicaSet was not scaled down: the rollout may be
+    /// stuck on that, and its deadline passes (DEP-11).
     #[must_use]
     pub fn status_after_failure(
         &self,
         outcome: &Outcome,
         error: &Failure,
         now: Timestamp,
-    ) -> (DeploymentStatus, BTreeMap<String, String>) {
+    ) -> (DeploymentStatus, BTreeMap<String, String>, Option<Duration>) {
         let deployment = &*self.deployment;
-        let mut after = deployment.status.clone();
-        if self.reporting != Reporting::Observed {
-            note_pause(deployment, &mut after.conditions, now);
+        if self.only_old_sets_failed(outcome) {
+            let mut after = self.rollout(now);
+            // It is not over yet, and keeps its times.
+            if let Some(told) = Condition::find(&deployment.status.conditions, REPLICA_FAILURE)
+                && told.reason == SYNC_ERROR
+            {
+                set(&mut after.conditions, told.clone());
+            }
+            let left = until_deadline(deployment, &after, now);
+            return (after, self.revision(), left);
         }
         // The creation comes before all other writes.
-        let Some(NewSet { set, .. }) = &self.create else { return (after, BTreeMap::new()) };
         if outcome.created > 0 {
-            note_created(deployment, &mut after.conditions, set, now);
-            return (after, self.revision());
+            return (self.created(now), self.revision(), None);
         }
-        note_create_error(deployment, &mut after.conditions, &set.meta.name, &error.message, now);
-        (after, BTreeMap::new())
+        let mut after = self.certain(now);
+        if let Some(NewSet { set, .. }) = &self.create {
+            note_create_error(deployment, &mut after.conditions, &set.meta.name, &error.message, now);
+        }
+        (after, BTreeMap::new(), None)
+    }
+
+    /// Whether the writes up to those that scale old ReplicaSets down for a rolling update have succeeded.
+    fn only_old_sets_failed(&self, outcome: &Outcome) -> bool {
+        let of_new =
+            |update: &&SetUpdate| self.sets.new.as_ref().is_some_and(|new| new.meta.uid == update.before.meta.uid);
+        let before = u32::from(self.updates.first().as_ref().is_some_and(of_new));
+        self.stage == Stage::Rolling
+            && self.create.is_none()
+            && self.updates.iter().any(|update| !of_new(&update))
+            && outcome.patched >= before
+    }
+
+    /// The status as it was, with what needs no count.
+    fn certain(&self, now: Timestamp) -> DeploymentStatus {
+        let mut after = self.deployment.status.clone();
+        if self.reporting != Reporting::Observed {
+            note_pause(&self.deployment, &mut after.conditions, now);
+        }
+        after
+    }
+
+    /// The same, once the new ReplicaSet is created.
+    fn created(&self, now: Timestamp) -> DeploymentStatus {
+        let mut after = self.certain(now);
+        if let Some(NewSet { set, .. }) = &self.create {
+            note_created(&self.deployment, &mut after.conditions, set, now);
+        }
+        after
     }
 
     /// The revision of the new ReplicaSet, which is also an annotation of the Deployment (DEP-06).

@@ -51,24 +51,24 @@ pub fn last_revision<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) ->
 }
 
 /// The new ReplicaSet's annotations at `revision`, which is one above the highest of the old ones: those of the
-/// Deployment, the revision if it rises, and the history.
+/// Deployment, the revision if it rises, and the history; and whether they are to be written.
 ///
-/// `None` if nothing changes. If the ReplicaSet's revision is not a number, somebody has edited it, and everything is
-/// left as it is.
+/// If the ReplicaSet's revision is not a number, somebody has edited it: it stays as it is, and the others are written
+/// only together with something else.
 #[must_use]
 pub fn new_set_annotations(
     deployment: &Deployment,
     annotations: &Annotations,
     revision: i64,
     max_history: usize,
-) -> Option<Annotations> {
-    let before = annotations.get(REVISION);
-    let number = match before {
-        None | Some("") => 0,
-        Some(text) => text.parse().ok()?,
-    };
+) -> (Annotations, bool) {
     let copied = deployment.annotations.iter().filter(|(key, _)| !is_own(key));
     let mut after = with(annotations, copied);
+    let before = annotations.get(REVISION);
+    let number = match before.filter(|text| !text.is_empty()).map_or(Ok(0), str::parse) {
+        Ok(number) => number,
+        Err(_) => return (after, false),
+    };
     if number < revision {
         let text = revision.to_string();
         after = with(&after, [(REVISION, &*text)]);
@@ -78,7 +78,8 @@ pub fn new_set_annotations(
             after = with(&after, [(REVISION_HISTORY, &*history)]);
         }
     }
-    (after != *annotations).then_some(after)
+    let differs = after != *annotations;
+    (after, differs)
 }
 
 /// The history with one more revision; the oldest are dropped if it would be longer than `most` bytes. `None` if even

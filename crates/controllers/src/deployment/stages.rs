@@ -60,9 +60,10 @@ pub(super) fn select_all(sets: Sets) -> Work {
     Work { own_steps, ..Work::nothing(sets, Reporting::Observed) }
 }
 
-/// Only the status is written while the Deployment is being deleted.
-pub(super) fn report_only(sets: Sets) -> Work {
-    Work::nothing(sets, Reporting::Counts)
+/// While the Deployment is being deleted, its status is written, and the new ReplicaSet still gets its annotations.
+pub(super) fn report_only(deployment: &Deployment, sets: Sets) -> Work {
+    let (sets, upkeep) = kept_up(deployment, sets);
+    Work { updates: together(upkeep, Vec::new()), ..Work::nothing(sets, Reporting::Counts) }
 }
 
 /// While paused, the ReplicaSets are scaled with the Deployment, and history is cleaned up at once: no rollout will
@@ -106,11 +107,11 @@ pub(super) fn roll_back(deployment: &Deployment, sets: Sets, revision: i64) -> W
             Strategy::Recreate => empty_set(deployment, next_revision(&sets)),
             _ => new_set(deployment, &sets, next_revision(&sets)),
         };
-        return Work::creating(created, sets, Reporting::Counts);
+        return Work::creating(created, sets, Reporting::Creation);
     }
     let (sets, upkeep) = kept_up(deployment, sets);
     let own_steps = rollback::roll_back(deployment, &sets, revision);
-    Work { updates: upkeep.into_iter().collect(), own_steps, ..Work::nothing(sets, Reporting::Nothing) }
+    Work { updates: together(upkeep, Vec::new()), own_steps, ..Work::nothing(sets, Reporting::Nothing) }
 }
 
 /// A rolling update: scales up, or else down.
@@ -169,28 +170,36 @@ fn create(deployment: &Deployment, sets: Sets) -> Work {
     Work::creating(created, sets, Reporting::Rollout)
 }
 
+/// What an existing new ReplicaSet is to get from its Deployment.
+struct Upkeep {
+    update: SetUpdate,
+    /// Whether that is written although nothing else of it is.
+    due: bool,
+}
+
 /// Updates the annotations and minReadySeconds of an existing new ReplicaSet (DEP-06). Returns the ReplicaSets after
 /// that, and the write; `None` if nothing differs.
-fn kept_up(deployment: &Deployment, mut sets: Sets) -> (Sets, Option<SetUpdate>) {
+fn kept_up(deployment: &Deployment, mut sets: Sets) -> (Sets, Option<Upkeep>) {
     let revision = next_revision(&sets);
     let Some(new) = &mut sets.new else { return (sets, None) };
     let min_ready_seconds = deployment.min_ready_seconds;
-    let annotations = new_set_annotations(deployment, &new.annotations, revision, MAX_HISTORY_LENGTH);
-    if annotations.is_none() && new.min_ready_seconds == min_ready_seconds {
+    let (annotations, due) = new_set_annotations(deployment, &new.annotations, revision, MAX_HISTORY_LENGTH);
+    let due = due || new.min_ready_seconds != min_ready_seconds;
+    if !due && annotations == new.annotations {
         return (sets, None);
     }
-    let annotations = annotations.unwrap_or_else(|| new.annotations.clone());
     let after = Arc::new(ReplicaSet { annotations, min_ready_seconds, ..ReplicaSet::clone(new) });
     let before = std::mem::replace(new, Arc::clone(&after));
-    (sets, Some(SetUpdate { before, after }))
+    (sets, Some(Upkeep { update: SetUpdate { before, after }, due }))
 }
 
 /// Merges the updates of the new ReplicaSet into one write.
-fn together(upkeep: Option<SetUpdate>, mut updates: Vec<SetUpdate>) -> Vec<SetUpdate> {
-    let Some(upkeep) = upkeep else { return updates };
+fn together(upkeep: Option<Upkeep>, mut updates: Vec<SetUpdate>) -> Vec<SetUpdate> {
+    let Some(Upkeep { update: upkeep, due }) = upkeep else { return updates };
     match updates.iter_mut().find(|update| update.before.meta.uid == upkeep.before.meta.uid) {
         Some(update) => update.before = upkeep.before,
-        None => updates.insert(0, upkeep),
+        None if due => updates.insert(0, upkeep),
+        None => {}
     }
     updates
 }

@@ -74,12 +74,12 @@ impl DeploymentSync {
             return match outcome.error.take() {
                 None => self.name_taken(taken, outcome.holder.as_ref(), now),
                 // Who holds it could not be read.
-                Some(error) => self.fail(error, self.snapshot.deployment.status.clone(), BTreeMap::new(), now),
+                Some(error) => self.fail_as_it_was(error, now),
             };
         }
         if let Some(error) = outcome.error.take() {
-            let (after, annotations) = decision.status_after_failure(&outcome, &error, now);
-            return self.fail(error, after, annotations, now);
+            let (after, annotations, left) = decision.status_after_failure(&outcome, &error, now);
+            return self.fail(error, left, after, annotations, now);
         }
         // The ReplicaSets will report in a moment what was written to them, and then the counts are worth writing.
         let (status, requeue) = decision.status(now);
@@ -107,14 +107,20 @@ impl DeploymentSync {
         if !holder.is_none_or(is_new_to_us) {
             after.collision_count = Some(after.collision_count.unwrap_or(0).saturating_add(1));
         }
-        self.fail(taken, after, BTreeMap::new(), now)
+        self.fail(taken, None, after, BTreeMap::new(), now)
     }
 
-    /// Ends the sync with an error. `after` is the status to write all the same; from the 15th failure in a row on it
-    /// reports the error (B-06).
+    /// Ends the sync with an error, of which only the status may tell.
+    fn fail_as_it_was(&mut self, error: Failure, now: Timestamp) -> Next {
+        self.fail(error, None, self.snapshot.deployment.status.clone(), BTreeMap::new(), now)
+    }
+
+    /// Ends the sync with an error, to be tried again before the deadline has passed where that is `left`. `after` is the
+    /// status to write all the same; from the 15th failure in a row on it reports the error (B-06).
     fn fail(
         &mut self,
         error: Failure,
+        left: Option<Duration>,
         mut after: DeploymentStatus,
         annotations: BTreeMap<String, String>,
         now: Timestamp,
@@ -127,7 +133,7 @@ impl DeploymentSync {
             set(&mut after.conditions, told);
         }
         let status = write(&self.snapshot.deployment, &after, annotations);
-        self.end(status, failed(error))
+        self.end(status, failed(error, left))
     }
 
     fn end(&mut self, status: Option<StatusWrite>, verdict: Verdict) -> Next {
@@ -137,9 +143,10 @@ impl DeploymentSync {
     }
 }
 
-/// A sync that failed is retried without limit, with a capped backoff (B-06).
-fn failed(error: Failure) -> Verdict {
-    let longest = error.refusal().longest_backoff().map_or(LONGEST_BACKOFF, |longest| longest.min(LONGEST_BACKOFF));
+/// A sync that failed is retried without limit, with a capped backoff (B-06), and when its rollout may have timed out.
+fn failed(error: Failure, left: Option<Duration>) -> Verdict {
+    let bounds = [error.refusal().longest_backoff(), left];
+    let longest = bounds.into_iter().flatten().fold(LONGEST_BACKOFF, Duration::min);
     Verdict { requeue: Requeue::RateLimited { at_most: Some(longest) }, error: Some(error) }
 }
 
@@ -161,12 +168,12 @@ impl SyncSteps for DeploymentSync {
             }
             // Ownership is not settled, so nothing is counted (RS-08).
             Report::Claimed(claims) => match claims.error() {
-                Some(error) => self.fail(error, self.snapshot.deployment.status.clone(), BTreeMap::new(), now),
+                Some(error) => self.fail_as_it_was(error, now),
                 None => self.manage(&claims, now),
             },
             Report::Performed(outcome) => self.performed(outcome, now),
             // An earlier error of the sync says more than a failed status write.
-            Report::StatusWritten(Err(failure)) if self.verdict.error.is_none() => Next::Done(failed(failure)),
+            Report::StatusWritten(Err(failure)) if self.verdict.error.is_none() => Next::Done(failed(failure, None)),
             Report::StatusWritten(_) => Next::Done(self.verdict.clone()),
         }
     }

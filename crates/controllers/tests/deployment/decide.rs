@@ -116,6 +116,23 @@ fn the_order_of_a_sync() {
     assert_eq!(decided.len(), 4);
 }
 
+/// A Deployment that is being deleted scales nothing; its new ReplicaSet still gets what it hands down.
+///
+/// Contract: DEP-02, DEP-06
+#[test]
+fn a_deployment_that_is_being_deleted_keeps_its_new_set_up() {
+    let deployment = deployment(4, |json| {
+        json["metadata"]["deletionTimestamp"] = json!(ago(5));
+        json["spec"]["minReadySeconds"] = json!(7);
+        annotate(json, "note", "x");
+    });
+    let decision =
+        decide(&snapshot(deployment, [set(1, "nginx:0", 3), set(2, "nginx:1", 1)]), &ClaimOutcome::default());
+    let [update] = &decision.updates[..] else { panic!("{:?}", decision.updates) };
+    assert_eq!((&*update.before.meta.name, update.is_scaling()), ("web-2", false));
+    assert_eq!((update.after.min_ready_seconds, update.after.annotations.get("note")), (7, Some("x")));
+}
+
 /// While paused, sizes follow and nothing is rolled.
 ///
 /// Contract: DEP-02
@@ -201,7 +218,7 @@ fn a_set_that_waits_to_grow_is_not_cleaned_up() {
 
 /// One that is scaled up in the same sync is in use, whatever the cache says of it.
 ///
-/// Contract: DEP-14
+/// Contract: DEP-14, B-30
 #[test]
 fn a_paused_deployment_cleans_up_but_not_what_it_scales() {
     let paused = |replicas| {
@@ -264,6 +281,22 @@ fn the_new_set_takes_over_min_ready_seconds() {
     assert_eq!(decided(0).updates, []);
     let [update] = &decided(7).updates[..] else { panic!("{:?}", decided(7).updates) };
     assert_eq!((update.after.min_ready_seconds, update.is_scaling()), (7, false));
+
+    // With it go annotations that would not be written alone: the revision was edited.
+    let edited = || {
+        crate::fixtures::set_with(1, "nginx:1", 2, |json| annotate(json, "deployment.kubernetes.io/revision", "abc"))
+    };
+    let decided = |seconds: i32| {
+        let deployment = crate::fixtures::deployment(2, |json| {
+            json["spec"]["minReadySeconds"] = json!(seconds);
+            annotate(json, "note", "x");
+        });
+        decide(&snapshot(deployment, [edited()]), &ClaimOutcome::default())
+    };
+    assert_eq!(decided(0).updates, []);
+    let [update] = &decided(7).updates[..] else { panic!("{:?}", decided(7).updates) };
+    assert_eq!(update.after.annotations.get("note"), Some("x"));
+    assert_eq!(update.after.annotations.get("deployment.kubernetes.io/revision"), Some("abc"));
 }
 
 /// Up or down in one sync, and the new ReplicaSet is written once whatever changes in it.

@@ -32,7 +32,7 @@ fn revisions_of_sets() {
 
 /// The revision is raised and never lowered, one that is not a number is kept, and the history grows.
 ///
-/// Contract: DEP-06
+/// Contract: DEP-06, B-10
 #[test]
 fn the_new_set_gets_the_next_revision() {
     let deployment = deployment(3, |_| ());
@@ -50,7 +50,8 @@ fn the_new_set_gets_the_next_revision() {
     ];
     for (before, revision, after) in cases {
         let found = new_set_annotations(&deployment, &annotations(before), revision, 2_000);
-        assert_eq!(found, after.map(annotations), "{before:?} at {revision}");
+        let due = after.is_some();
+        assert_eq!(found, (annotations(after.unwrap_or(before)), due), "{before:?} at {revision}");
     }
 }
 
@@ -62,7 +63,8 @@ fn the_history_drops_its_oldest() {
         [("1,2,3", 7, "1,2,3,4"), ("1,2,3", 6, "2,3,4"), ("1,2,3", 3, "3,4"), ("100,2", 3, "2,4"), ("", 1, "4")];
     for (history, most, after) in cases {
         let before = annotations(&[(REVISION, "4"), (HISTORY, history)]);
-        let found = new_set_annotations(&deployment, &before, 5, most).expect("the revision rises");
+        let (found, differs) = new_set_annotations(&deployment, &before, 5, most);
+        assert!(differs, "the revision rises");
         assert_eq!(found.get(HISTORY), Some(after), "{history} in {most}");
     }
 }
@@ -84,7 +86,11 @@ fn the_deployments_annotations_are_copied_but_for_its_own() {
         }
     });
     let copied = new_set_annotations(&deployment, &annotations(&[(REVISION, "4"), ("own", "kept")]), 2, 2_000);
-    assert_eq!(copied, Some(annotations(&[(REVISION, "4"), ("own", "kept"), ("kubernetes.io/change-cause", "1")])));
+    let expected = annotations(&[(REVISION, "4"), ("own", "kept"), ("kubernetes.io/change-cause", "1")]);
+    assert_eq!(copied, (expected, true));
+    // Beside a revision that is not a number they are copied, and wait for another reason to be written.
+    let copied = new_set_annotations(&deployment, &annotations(&[(REVISION, "four")]), 2, 2_000);
+    assert_eq!(copied, (annotations(&[(REVISION, "four"), ("kubernetes.io/change-cause", "1")]), false));
 }
 
 /// Contract: DEP-06
@@ -121,7 +127,7 @@ proptest! {
     fn revisions_only_rise(before in 0..1_000_i64, next in 0..1_000_i64, history in "([0-9]{1,3}(,[0-9]{1,3}){0,9})?", most in 0..30_usize) {
         let before_text = before.to_string();
         let set = annotations(&[(REVISION, &before_text), (HISTORY, &history)]);
-        let after = new_set_annotations(&deployment(1, |_| ()), &set, next, most).unwrap_or_else(|| set.clone());
+        let (after, _) = new_set_annotations(&deployment(1, |_| ()), &set, next, most);
         let revision: i64 = after.get(REVISION).expect("kept").parse().expect("a number");
         prop_assert_eq!(revision, before.max(next));
         let kept = after.get(HISTORY).unwrap_or("");

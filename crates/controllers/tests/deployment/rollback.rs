@@ -137,7 +137,13 @@ fn a_missing_new_set_is_created_before() {
     annotate(&mut json, "deprecated.deployment.rollback.to", 0);
     json["spec"]["template"] = template("nginx:2");
     let mut world = World::new(json, [set_json(1, "nginx:1", 2)]);
+    let before = world.deployment().status;
     world.sync();
+    // The creation is told, and no counts: none of its pods is an updated one, and to go back would be progress.
+    let after = world.deployment().status;
+    assert_eq!((after.replicas, after.observed_generation), (before.replicas, before.observed_generation));
+    let reasons: Vec<_> = after.conditions.iter().map(|condition| &*condition.reason).collect();
+    assert_eq!(reasons, ["NewReplicaSetCreated"]);
     let requests = world.take_requests();
     assert!(requests[0].starts_with("CREATE web-") && requests[1..] == ["STATUS web"], "{requests:?}");
     world.sync();
