@@ -35,11 +35,11 @@ deny:
 up *ARGS:
     cargo run --release --bin muster -- up {{ARGS}}
 
-# The image of deploy/Dockerfile: one static binary, about 25 MB.
+# The image of deploy/Dockerfile: one static binary, about 12 MB.
 image TAG="muster:0.1.0":
     docker build --file deploy/Dockerfile --tag {{TAG}} .
 
-# The same binary without Docker, as ./muster (needs musl-tools and the musl target).
+# The same binary without Docker, as ./muster-manager (needs musl-tools and the musl target).
 static:
-    cargo build --locked --profile image --bin muster --target "$(uname -m)-unknown-linux-musl"
-    strip --strip-all -o muster "target/$(uname -m)-unknown-linux-musl/image/muster"
+    cargo build --locked --profile image --bin muster-manager --target "$(uname -m)-unknown-linux-musl"
+    strip --strip-all -o muster-manager "target/$(uname -m)-unknown-linux-musl/image/muster-manager"

@@ -37,7 +37,7 @@ use muster_manager::program;
 use crate::cli::{Bench, Cli, Command};
 
 /// A quarter of the embedded cluster's CPU is spent on small allocations, which come and go on several threads: the system's
-/// allocator takes a tenth longer for the same work, and musl's, that of the image, several times as long.
+/// allocator takes a tenth longer for the same work.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
