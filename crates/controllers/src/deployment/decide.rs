@@ -33,6 +33,8 @@ pub struct Decision {
     pub create: Option<NewSet>,
     /// ReplicaSets to scale or update, in the order of the writes.
     pub updates: Vec<SetUpdate>,
+    /// Whether the first of them gives the new ReplicaSet annotations or `minReadySeconds` of its Deployment.
+    pub upkeep: bool,
     /// ReplicaSets that would grow, and wait for pods of others that are still to go (DEP-09, DEP-12).
     pub waiting: Vec<SetUpdate>,
     /// ReplicaSets to delete.
@@ -82,7 +84,7 @@ pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
     let new = mine.iter().find(|set| snapshot.current.contains(&set.meta.uid)).cloned();
     let sets = Sets::with_new(new, &mine);
     let stage = stage(snapshot, &sets);
-    let Work { sets, create, updates, waiting, delete, own_steps, reporting } = match stage {
+    let Work { sets, create, updates, upkeep, waiting, delete, own_steps, reporting } = match stage {
         Stage::SelectingAll => stages::select_all(sets),
         Stage::BeingDeleted => stages::report_only(deployment, sets),
         Stage::Paused => stages::pause(snapshot, sets),
@@ -93,7 +95,7 @@ pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
         Stage::Stuck => stages::fail_for_its_strategy(deployment, sets),
     };
     let deployment = Arc::clone(deployment);
-    Decision { deployment, stage, sets, create, updates, waiting, delete, own_steps, reporting }
+    Decision { deployment, stage, sets, create, updates, upkeep, waiting, delete, own_steps, reporting }
 }
 
 fn stage(snapshot: &Snapshot, sets: &Sets) -> Stage {

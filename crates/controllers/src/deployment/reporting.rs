@@ -67,9 +67,10 @@ impl Decision {
         }
     }
 
-    /// The status and annotations after a write has failed, and how long until the deadline that they tell of. Unchanged
-    /// except for what is certain, which is everything where only an old ReplicaSet was not scaled down: the rollout may be
-    /// stuck on that, and its deadline passes (DEP-11).
+    /// The status and annotations after a write has failed, and how long until the deadline that they tell of.
+    ///
+    /// Where the rest of the sync can do without what failed, it is the whole status: the rollout may be stuck on that, and
+    /// its deadline passes. Else it is the old one, with what needs no count.
     #[must_use]
     pub fn status_after_failure(
         &self,
@@ -78,15 +79,15 @@ impl Decision {
         now: Timestamp,
     ) -> (DeploymentStatus, BTreeMap<String, String>, Option<Duration>) {
         let deployment = &*self.deployment;
-        if self.only_old_sets_failed(outcome) {
-            let mut after = self.rollout(now);
+        if self.can_do_without(outcome) {
+            let mut after = self.reported(now);
             // It is not over yet, and keeps its times.
             if let Some(told) = Condition::find(&deployment.status.conditions, REPLICA_FAILURE)
                 && told.reason == SYNC_ERROR
             {
                 set(&mut after.conditions, told.clone());
             }
-            let left = until_deadline(deployment, &after, now);
+            let left = until_deadline(deployment, &after, now).filter(|_| self.reporting == Reporting::Rollout);
             return (after, self.revision(), left);
         }
         // The creation comes before all other writes.
@@ -96,19 +97,27 @@ impl Decision {
         let mut after = self.certain(now);
         if let Some(NewSet { set, .. }) = &self.create {
             note_create_error(deployment, &mut after.conditions, &set.meta.name, &error.message, now);
+        } else if let Some(new) = &self.sets.new
+            && outcome.patched >= u32::from(self.upkeep)
+            && self.stage != Stage::Stuck
+        {
+            note_found(deployment, &mut after.conditions, new, now);
+            return (after, self.revision(), None);
         }
         (after, BTreeMap::new(), None)
     }
 
-    /// Whether the writes up to those that scale old ReplicaSets down for a rolling update have succeeded.
-    fn only_old_sets_failed(&self, outcome: &Outcome) -> bool {
-        let of_new =
-            |update: &&SetUpdate| self.sets.new.as_ref().is_some_and(|new| new.meta.uid == update.before.meta.uid);
-        let before = u32::from(self.updates.first().as_ref().is_some_and(of_new));
-        self.stage == Stage::Rolling
+    /// Whether the updates from the one that failed on scale old ReplicaSets down for a rolling update (DEP-11), or refresh
+    /// annotations alone (B-03).
+    fn can_do_without(&self, outcome: &Outcome) -> bool {
+        let done = usize::try_from(outcome.patched).unwrap_or(usize::MAX);
+        let missing = self.updates.get(done..).unwrap_or_default();
+        let new = self.sets.new.as_ref().map(|new| &new.meta.uid);
+        let is_old = |update: &SetUpdate| Some(&update.before.meta.uid) != new;
+        outcome.patched >= u32::from(self.upkeep)
             && self.create.is_none()
-            && self.updates.iter().any(|update| !of_new(&update))
-            && outcome.patched >= before
+            && !missing.is_empty()
+            && missing.iter().all(|update| !update.is_scaling() || self.stage == Stage::Rolling && is_old(update))
     }
 
     /// The status as it was, with what needs no count.

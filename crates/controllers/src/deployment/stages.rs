@@ -20,6 +20,7 @@ pub(super) struct Work {
     pub(super) sets: Sets,
     pub(super) create: Option<NewSet>,
     pub(super) updates: Vec<SetUpdate>,
+    pub(super) upkeep: bool,
     pub(super) waiting: Vec<SetUpdate>,
     pub(super) delete: Vec<Arc<ReplicaSet>>,
     pub(super) own_steps: Vec<Step>,
@@ -29,7 +30,21 @@ pub(super) struct Work {
 impl Work {
     fn nothing(sets: Sets, reporting: Reporting) -> Self {
         let (updates, waiting) = (Vec::new(), Vec::new());
-        Self { sets, create: None, updates, waiting, delete: Vec::new(), own_steps: Vec::new(), reporting }
+        let (delete, own_steps) = (Vec::new(), Vec::new());
+        Self { sets, create: None, updates, upkeep: false, waiting, delete, own_steps, reporting }
+    }
+
+    /// With what the new ReplicaSet gets from its Deployment, which is written first: it must not wait for what may be
+    /// refused. With the update that is the first anyway it is one write.
+    fn keeping_up(mut self, upkeep: Option<Upkeep>) -> Self {
+        let Some(Upkeep { update: upkeep, due }) = upkeep else { return self };
+        let of_new = |update: &SetUpdate| update.before.meta.uid == upkeep.before.meta.uid;
+        match self.updates.iter().position(of_new) {
+            Some(at) if at == 0 || !due => self.updates[at].before = upkeep.before,
+            _ if due => self.updates.insert(0, upkeep),
+            _ => {}
+        }
+        Self { upkeep: due, ..self }
     }
 
     /// Creates the new ReplicaSet at the next revision, or fails the sync with the reason why it cannot be created.
@@ -63,7 +78,7 @@ pub(super) fn select_all(sets: Sets) -> Work {
 /// While the Deployment is being deleted, its status is written, and the new ReplicaSet still gets its annotations.
 pub(super) fn report_only(deployment: &Deployment, sets: Sets) -> Work {
     let (sets, upkeep) = kept_up(deployment, sets);
-    Work { updates: together(upkeep, Vec::new()), ..Work::nothing(sets, Reporting::Counts) }
+    Work::nothing(sets, Reporting::Counts).keeping_up(upkeep)
 }
 
 /// While paused, the ReplicaSets are scaled with the Deployment, and history is cleaned up at once: no rollout will
@@ -94,8 +109,7 @@ pub(super) fn scale(snapshot: &Snapshot, sets: Sets) -> Work {
     };
     let (waiting, grown) = grown.into_iter().partition::<Vec<_>, _>(waits);
     updates.extend(grown);
-    let updates = together(upkeep, updates);
-    Work { updates, waiting, ..Work::nothing(sets, Reporting::Counts) }
+    Work { updates, waiting, ..Work::nothing(sets, Reporting::Counts) }.keeping_up(upkeep)
 }
 
 /// The new ReplicaSet must exist before the Deployment is rolled back, so that it is one of the revisions.
@@ -111,7 +125,7 @@ pub(super) fn roll_back(deployment: &Deployment, sets: Sets, revision: i64) -> W
     }
     let (sets, upkeep) = kept_up(deployment, sets);
     let own_steps = rollback::roll_back(deployment, &sets, revision);
-    Work { updates: together(upkeep, Vec::new()), own_steps, ..Work::nothing(sets, Reporting::Nothing) }
+    Work { own_steps, ..Work::nothing(sets, Reporting::Nothing) }.keeping_up(upkeep)
 }
 
 /// A rolling update: scales up, or else down.
@@ -131,8 +145,7 @@ pub(super) fn roll(deployment: &Deployment, sets: Sets) -> Work {
     if work.goes_on() {
         work.delete = clean_up_when_complete(deployment, &work.sets);
     }
-    work.updates = together(upkeep, work.updates);
-    work
+    work.keeping_up(upkeep)
 }
 
 /// A Recreate update: all old pods are gone before the first new one is created.
@@ -152,8 +165,7 @@ pub(super) fn recreate(snapshot: &Snapshot, sets: Sets) -> Work {
     if !waits && work.own_steps.is_empty() {
         work.delete = clean_up_when_complete(deployment, &work.sets);
     }
-    work.updates = together(upkeep, work.updates);
-    work
+    work.keeping_up(upkeep)
 }
 
 /// The server's validation rejects other strategies; a newer server may have more.
@@ -191,17 +203,6 @@ fn kept_up(deployment: &Deployment, mut sets: Sets) -> (Sets, Option<Upkeep>) {
     let after = Arc::new(ReplicaSet { annotations, min_ready_seconds, ..ReplicaSet::clone(new) });
     let before = std::mem::replace(new, Arc::clone(&after));
     (sets, Some(Upkeep { update: SetUpdate { before, after }, due }))
-}
-
-/// Merges the updates of the new ReplicaSet into one write.
-fn together(upkeep: Option<Upkeep>, mut updates: Vec<SetUpdate>) -> Vec<SetUpdate> {
-    let Some(Upkeep { update: upkeep, due }) = upkeep else { return updates };
-    match updates.iter_mut().find(|update| update.before.meta.uid == upkeep.before.meta.uid) {
-        Some(update) => update.before = upkeep.before,
-        None if due => updates.insert(0, upkeep),
-        None => {}
-    }
-    updates
 }
 
 fn next_revision(sets: &Sets) -> i64 {

@@ -71,6 +71,59 @@ fn a_rollout_whose_old_set_cannot_be_scaled_down_reports_and_times_out() {
     assert!(!world.take_requests().contains(&"STATUS web".to_owned()));
 }
 
+/// What the new ReplicaSet gets from its Deployment is written first, and its revision told, whatever is refused after that.
+///
+/// Contract: DEP-06, DEP-17
+#[test]
+fn the_new_set_is_kept_up_though_a_scale_is_refused() {
+    let refused = |request| (request, failure(403, "Forbidden", "frozen"));
+    for (what, request) in [("scaled", "PATCH web-1"), ("paused", "PATCH web-1"), ("recreated", "PATCH web-1")] {
+        let mut world = mid_rollout();
+        for set in world.sets.values_mut() {
+            set["metadata"]["annotations"]["deployment.kubernetes.io/desired-replicas"] = json!("4");
+            set["metadata"]["annotations"]["deployment.kubernetes.io/max-replicas"] = json!("5");
+        }
+        world.deployment["metadata"]["annotations"]["note"] = json!("x");
+        world.edit(|spec| match what {
+            "recreated" => spec["strategy"] = json!({"type": "Recreate"}),
+            what => {
+                spec["replicas"] = json!(2);
+                spec["paused"] = json!(what == "paused");
+            }
+        });
+        world.refusals.push_back(refused(request));
+        assert!(world.sync().error.is_some(), "{what}");
+        assert_eq!(world.take_requests(), ["PATCH web-2", "PATCH web-1", "STATUS web"], "{what}");
+        assert_eq!(world.set("web-2").annotations.get("note"), Some("x"), "{what}");
+        let deployment = world.deployment();
+        assert_eq!(deployment.annotations.get("deployment.kubernetes.io/revision"), Some("2"), "{what}");
+        assert_ne!(deployment.status.observed_generation, deployment.meta.generation, "{what}: no counts are told");
+    }
+    // Where that itself is refused nothing is told, and nothing else is done.
+    let mut world = mid_rollout();
+    world.deployment["metadata"]["annotations"]["note"] = json!("x");
+    world.refusals.push_back(refused("PATCH web-2"));
+    assert!(world.sync().error.is_some());
+    assert_eq!(world.take_requests(), ["PATCH web-2"]);
+}
+
+/// Annotations that are only refreshed are nothing that the status has to wait for.
+///
+/// Contract: B-03, DEP-15
+#[test]
+fn a_refused_refresh_of_annotations_does_not_keep_the_status() {
+    let mut set = set_json(2, "nginx:1", 4);
+    set["metadata"]["annotations"]["deployment.kubernetes.io/desired-replicas"] = json!("9");
+    set["status"]["availableReplicas"] = json!(1);
+    let mut world = World::new(deployment_json(4), [set]);
+    world.refusals.push_back(("PATCH web-2", failure(403, "Forbidden", "frozen")));
+    assert!(world.sync().error.is_some());
+    assert_eq!(world.take_requests(), ["PATCH web-2", "STATUS web"]);
+    let deployment = world.deployment();
+    assert_eq!(deployment.status.available_replicas, 1);
+    assert_eq!(deployment.status.observed_generation, deployment.meta.generation);
+}
+
 /// A status that cannot be written fails the sync.
 ///
 /// Contract: DEP-23
