@@ -179,9 +179,11 @@ impl<'w> Crew<'w> {
         pick(&all, which).copied()
     }
 
-    fn note_gone(&mut self, name: &'static str) {
-        let millis = self.millis();
-        self.absences.gone.push((name, millis));
+    /// One can write nothing for so long; without an end, for ever.
+    fn note_gone(&mut self, name: &'static str, lasts: Option<Duration>) {
+        let now = self.millis();
+        let back = lasts.and_then(|lasts| now.checked_add(i64::try_from(lasts.as_millis()).ok()?));
+        self.absences.gone.push((name, now..back.unwrap_or(i64::MAX)));
     }
 
     /// One can take nothing for so long, and until it is looked whether it has ended.
@@ -200,7 +202,7 @@ impl<'w> Crew<'w> {
         let at = self.pick(which)?;
         let Process { name, candidate, .. } = self.running.remove(at);
         candidate.kill();
-        self.note_gone(name);
+        self.note_gone(name, None);
         self.note_away(name, Duration::ZERO);
         self.fill();
         Some(())
@@ -223,7 +225,7 @@ impl<'w> Crew<'w> {
         process.thaws = process.thaws.max(Some(Instant::now() + *lasts));
         let name = process.name;
         if *lasts >= LOST {
-            self.note_gone(name);
+            self.note_gone(name, Some(*lasts));
             self.note_away(name, lasts.saturating_add(GIVES_UP));
         } else {
             self.note_away(name, *lasts);
@@ -238,7 +240,7 @@ impl<'w> Crew<'w> {
         let now = faults.elapsed();
         faults.add(Rule::always(Fault::Reset).of(name).within(now..now.saturating_add(*lasts)));
         if *lasts >= LOST {
-            self.note_gone(name);
+            self.note_gone(name, Some(*lasts));
         }
         // The holder of a Lease gives it up, and ends; others go on to ask for it.
         self.note_away(name, (*lasts).max(GIVES_UP));

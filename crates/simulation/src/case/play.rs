@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::crew::{Crew, is_idle};
 use super::operation::{Scene, Undone, heal_nodes};
-use super::settled::settled;
+use super::settled::{BACKOFF, settled};
 use super::{Act, Case, panics};
 use crate::api::{Api, DEPLOYMENTS, PODS, condition, is_being_deleted, name, number};
 use crate::faults::{Fault, Faults, Struck};
@@ -260,7 +260,8 @@ async fn comes_to_rest(
     const LOOK_EVERY: Duration = Duration::from_secs(1);
     let begun = Instant::now();
     let mut rests = false;
-    while begun.elapsed() < within {
+    // A key that has failed again and again is not done, and waits for its time (WQ-03).
+    while begun.elapsed() < within || crew.waits() && begun.elapsed() < within.saturating_add(BACKOFF) {
         crew.until(Instant::now() + LOOK_EVERY).await;
         let restful = match world.explainer().inside(Role::Unelected) {
             Ok(alone) => is_idle(&alone) && watcher.is_all_seen(&alone.informers),

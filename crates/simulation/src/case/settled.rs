@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const UNSEEN: Duration = Duration::from_secs(300);
 
 /// A key whose syncs have failed is tried again after so long at the most (WQ-03).
-const BACKOFF: Duration = Duration::from_secs(1_000);
+pub(super) const BACKOFF: Duration = Duration::from_secs(1_000);
 
 /// So long after a key has waited, its pods have started.
 const STARTS: Duration = Duration::from_secs(30);

@@ -10,8 +10,9 @@ use crate::world::EPOCH_NANOS;
 /// When managers could take nothing. All times are virtual milliseconds since the Unix epoch.
 #[derive(Debug, Default)]
 pub(super) struct Absences {
-    /// Those that could not write any more, and since when.
-    pub(super) gone: Vec<(&'static str, i64)>,
+    /// Those that could not write any more, since when, and from when on they could again, which is never for one that was
+    /// killed.
+    pub(super) gone: Vec<(&'static str, Range<i64>)>,
     /// When one could take nothing, until it could again or another one was there in its place.
     pub(super) away: Vec<(&'static str, Range<i64>)>,
     /// How many were to be there, and since when, in that order.
@@ -22,7 +23,8 @@ impl Absences {
     /// What managers that are gone held, and others did not take in time.
     pub(super) fn not_taken_over(&self, patience: Duration, writes: &[Write]) -> Vec<Broken> {
         let patience = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
-        let late = self.gone.iter().filter_map(|&(name, millis)| {
+        let late = self.gone.iter().filter_map(|(name, Range { start: millis, end: back })| {
+            let (name, millis) = (*name, *millis);
             // Who was to take it may be away too: then it is that one's turn once it is back, or another's.
             let mut ends = millis + patience;
             let times = self.without_others(name);
@@ -34,7 +36,7 @@ impl Absences {
                 }
                 ends = later;
             }
-            let how = match laws::writers::taken_from(writes, name, millis) {
+            let how = match laws::writers::taken_from(writes, name, millis, *back) {
                 Some(taken) if taken.last <= ends => return None,
                 Some(taken) => format!("others took its {} Leases after {} ms", taken.leases, taken.last - millis),
                 None => "nobody took all of its Leases".to_owned(),
@@ -107,11 +109,20 @@ mod tests {
         ];
         for (away, wanted, latest) in cases {
             let wanted = wanted.iter().map(|(since, count)| (since * 1_000, *count)).collect();
-            let absences = Absences { gone: vec![("a", 10_000)], away: away.to_vec(), wanted };
+            let back = 40;
+            let absences = Absences { gone: vec![("a", 10_000..back * 1_000)], away: away.to_vec(), wanted };
             for taken in [15, 30, 31, 55, 56, 61, 62] {
                 let writes = [lease(LEASE, 1, "a"), lease(LEASE, taken, "b")];
                 let broken = absences.not_taken_over(Duration::from_secs(20), &writes);
                 assert_eq!(broken.is_empty(), taken <= latest, "taken at {taken} with {absences:?}: {broken:?}");
+                // Where nobody else did, it may do so itself once it is back.
+                let writes = [lease(LEASE, 1, "a"), lease(LEASE, taken, "a")];
+                let broken = absences.not_taken_over(Duration::from_secs(20), &writes);
+                assert_eq!(
+                    broken.is_empty(),
+                    (back..=latest).contains(&taken),
+                    "by itself at {taken} with {absences:?}"
+                );
             }
             let never = absences.not_taken_over(Duration::from_secs(20), &[lease(LEASE, 1, "a")]);
             assert_eq!(never.len(), 1, "never, with {absences:?}");

@@ -116,9 +116,10 @@ pub struct Taken {
     pub leases: usize,
 }
 
-/// When others have taken the Leases that `who` held at a moment, its shards' and the leader's; none where some were not taken.
+/// When others have taken the Leases that `who` held at a moment, its shards' and the leader's, or it has itself from `back` on; none
+/// where some were not taken.
 #[must_use]
-pub fn taken_from(writes: &[Write], who: &str, millis: i64) -> Option<Taken> {
+pub fn taken_from(writes: &[Write], who: &str, millis: i64, back: i64) -> Option<Taken> {
     let mut held: BTreeMap<&str, Option<i64>> = BTreeMap::new();
     let leases = writes.iter().filter_map(|write| Some((write.millis, write.lease.as_ref()?)));
     for (at, lease) in leases.filter(|(_, lease)| lease.name() == LEASE || lease.name().starts_with(SHARDS)) {
@@ -130,7 +131,7 @@ pub fn taken_from(writes: &[Write], who: &str, millis: i64) -> Option<Taken> {
             }
         } else if let Some(taken) = held.get_mut(lease.name())
             && taken.is_none()
-            && lease.holder() != who
+            && (lease.holder() != who || at >= back)
             && !lease.holder().is_empty()
         {
             *taken = Some(at);

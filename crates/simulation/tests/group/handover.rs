@@ -58,7 +58,7 @@ async fn update(seed: u64) -> Vec<String> {
             Ok(Ok(())) => {}
             ended => broken.push(format!("{old} was told to leave: {ended:?}")),
         }
-        let gone = writers::taken_from(&world.history().since(0), old, at);
+        let gone = writers::taken_from(&world.history().since(0), old, at, i64::MAX);
         if gone.as_ref().is_none_or(|gone| gone.last - at > 1_000 || gone.leases < 3) {
             broken.push(format!("{old} left, and others took its shards at {:?}", gone.map(|gone| gone.last - at)));
         }
