@@ -65,10 +65,7 @@ pub fn new_set_annotations(
     let copied = deployment.annotations.iter().filter(|(key, _)| !is_own(key));
     let mut after = with(annotations, copied);
     let before = annotations.get(REVISION);
-    let number = match before.filter(|text| !text.is_empty()).map_or(Ok(0), str::parse) {
-        Ok(number) => number,
-        Err(_) => return (after, false),
-    };
+    let Ok(number) = before.filter(|text| !text.is_empty()).map_or(Ok(0), str::parse) else { return (after, false) };
     if number < revision {
         let text = revision.to_string();
         after = with(&after, [(REVISION, &*text)]);

@@ -253,7 +253,6 @@ mod tests {
     }
 
     /// Annotations of the Deployment, and of its old and its newest ReplicaSet.
-    #[expect(clippy::needless_pass_by_value, reason = "literals are handed in")]
     fn annotate(rest: &mut Rest, deployment: Value, sets: [Value; 2]) {
         rest.deployments[0]["metadata"]["annotations"] = deployment;
         for (set, annotations) in rest.sets.iter_mut().zip(sets) {
@@ -337,7 +336,7 @@ mod tests {
                         rest,
                         json!({REVISION: "2", "note": "b"}),
                         [json!({REVISION: "1"}), json!({REVISION: "2", "note": "b"})],
-                    )
+                    );
                 },
                 &[],
             ),
@@ -348,7 +347,7 @@ mod tests {
                         rest,
                         json!({"note": "b", "kubectl.kubernetes.io/last-applied-configuration": "{}"}),
                         [json!({}), json!({"note": "a"})],
-                    )
+                    );
                 },
                 &[(Law::Annotations, "note")],
             ),
