@@ -41,5 +41,4 @@ image TAG="muster:0.1.0":
 
 # The same binary without Docker, as ./muster-manager (needs musl-tools and the musl target).
 static:
-    cargo build --locked --profile image --bin muster-manager --target "$(uname -m)-unknown-linux-musl"
-    strip --strip-all -o muster-manager "target/$(uname -m)-unknown-linux-musl/image/muster-manager"
+    sh deploy/build muster-manager
