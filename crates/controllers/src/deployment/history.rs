@@ -25,8 +25,8 @@ pub fn clean_up(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<Arc<Rep
 
 /// Lowest revision first, and of equal ones the older. One whose revision is not a number is compared with others by age.
 ///
-/// Such pairs can go in circles. As in Kubernetes each is then put before those in front of it for as long as they are
-/// higher, which needs no order of all; here the oldest is put first, and there in the order of a map.
+/// That is no total order. It is an insertion sort then, as upstream's is for up to 12 ReplicaSets; it begins with the oldest,
+/// where upstream's begins with an order that is not defined.
 pub fn sort_by_revision(sets: &mut [&Arc<ReplicaSet>]) {
     sets.sort_by(|a, b| by_age(a, b));
     if sets.iter().all(|set| revision(set).is_some()) {
@@ -38,10 +38,8 @@ pub fn sort_by_revision(sets: &mut [&Arc<ReplicaSet>]) {
         _ => by_age(a, b).is_lt(),
     };
     for at in 1..sets.len() {
-        let place = (0..at).rev().take_while(|place| is_lower(sets[at], sets[*place])).last();
-        if let Some(place) = place {
-            sets[place..=at].rotate_right(1);
-        }
+        let higher = sets[..at].iter().rev().take_while(|set| is_lower(sets[at], set)).count();
+        sets[at - higher..=at].rotate_right(1);
     }
 }
 

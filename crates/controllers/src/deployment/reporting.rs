@@ -107,8 +107,8 @@ impl Decision {
         (after, BTreeMap::new(), None)
     }
 
-    /// Whether the updates from the one that failed on scale old ReplicaSets down for a rolling update (DEP-11), or refresh
-    /// annotations alone (B-03).
+    /// Whether all that was not written is to scale old ReplicaSets down for a rolling update (DEP-11), or to refresh
+    /// annotations (B-03). Updates are written one after the other, up to the first that fails.
     fn can_do_without(&self, outcome: &Outcome) -> bool {
         let done = usize::try_from(outcome.patched).unwrap_or(usize::MAX);
         let missing = self.updates.get(done..).unwrap_or_default();

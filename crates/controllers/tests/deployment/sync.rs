@@ -77,7 +77,7 @@ fn a_rollout_whose_old_set_cannot_be_scaled_down_reports_and_times_out() {
 #[test]
 fn the_new_set_is_kept_up_though_a_scale_is_refused() {
     let refused = |request| (request, failure(403, "Forbidden", "frozen"));
-    for (what, request) in [("scaled", "PATCH web-1"), ("paused", "PATCH web-1"), ("recreated", "PATCH web-1")] {
+    for what in ["scaled", "paused", "recreated"] {
         let mut world = mid_rollout();
         for set in world.sets.values_mut() {
             set["metadata"]["annotations"]["deployment.kubernetes.io/desired-replicas"] = json!("4");
@@ -91,7 +91,7 @@ fn the_new_set_is_kept_up_though_a_scale_is_refused() {
                 spec["paused"] = json!(what == "paused");
             }
         });
-        world.refusals.push_back(refused(request));
+        world.refusals.push_back(refused("PATCH web-1"));
         assert!(world.sync().error.is_some(), "{what}");
         assert_eq!(world.take_requests(), ["PATCH web-2", "PATCH web-1", "STATUS web"], "{what}");
         assert_eq!(world.set("web-2").annotations.get("note"), Some("x"), "{what}");

@@ -31,7 +31,7 @@ pub struct Door {
 
 impl Door {
     /// A door at which the API server that `config` names decides. Of `config` only the way there is used.
-    pub fn new(config: &kube::Config) -> Self {
+    pub(crate) fn new(config: &kube::Config) -> Self {
         let mut way = config.clone();
         way.auth_info = AuthInfo::default();
         way.headers = Vec::new();
@@ -43,7 +43,7 @@ impl Door {
     }
 
     /// A door at which the server decides that `connect` leads to.
-    pub fn deciding(connect: impl Fn(&str) -> Result<Client, ClientError> + Send + Sync + 'static) -> Self {
+    pub(crate) fn deciding(connect: impl Fn(&str) -> Result<Client, ClientError> + Send + Sync + 'static) -> Self {
         Self { connect: Arc::new(connect) }
     }
 
@@ -51,7 +51,7 @@ impl Door {
     ///
     /// # Errors
     /// The refusal, as a `Status` tells it.
-    pub async fn pass(
+    pub(crate) async fn pass(
         &self,
         authorization: Option<&HeaderValue>,
         object: Option<(Kind, &ObjectKey)>,

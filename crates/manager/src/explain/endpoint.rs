@@ -64,7 +64,7 @@ impl Explaining {
     }
 
     /// Answers out of the shards that a member has.
-    pub fn of_member(seat: Seat) -> Self {
+    pub(crate) fn of_member(seat: Seat) -> Self {
         Self::out_of(Known::Member(seat))
     }
 
@@ -78,7 +78,7 @@ impl Explaining {
     }
 
     /// Whether requests of this path are answered here.
-    pub fn answers(path: &str) -> bool {
+    pub(crate) fn answers(path: &str) -> bool {
         path == INSIDE || path.starts_with(EXPLAIN)
     }
 

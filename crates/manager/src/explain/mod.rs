@@ -38,7 +38,7 @@ use target::Target;
 ///
 /// # Errors
 /// Where the object cannot be read: it is not there, or whoever is asked refuses or does not answer.
-pub async fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let (config, namespace) = arguments.asked.cluster().await?;
     if arguments.inside {
         return print(arguments.output, &Manager::of(&arguments.running, &config)?.get("/inside").await?);

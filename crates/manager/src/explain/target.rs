@@ -32,7 +32,7 @@ impl Target {
     ///
     /// # Errors
     /// What was expected in place of the words.
-    pub fn of(words: &[String]) -> Result<Self, String> {
+    pub(crate) fn of(words: &[String]) -> Result<Self, String> {
         let (word, name) = match words {
             [word] => {
                 word.split_once('/').ok_or_else(|| format!("of which {word:?}? expected KIND NAME or KIND/NAME"))?

@@ -10,7 +10,7 @@ use muster_runtime::explain::Explainer;
 pub type Teller = Arc<dyn Fn() -> Option<(Explainer, Role)> + Send + Sync>;
 
 /// The only manager of a process, which may be in an election with others.
-pub fn alone(explainer: Explainer, leadership: Option<&Leadership>) -> Teller {
+pub(crate) fn alone(explainer: Explainer, leadership: Option<&Leadership>) -> Teller {
     let leading = leadership.map(Leadership::leading);
     Arc::new(move || {
         let role = match &leading {

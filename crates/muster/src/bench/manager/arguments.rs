@@ -219,6 +219,16 @@ mod tests {
     }
 
     #[test]
+    fn the_program_to_measure_is_this_one_or_another() {
+        let program = |flags: &[&str]| {
+            let arguments = parsed(flags).unwrap();
+            arguments.command(&arguments.managers[0]).unwrap().remove(0)
+        };
+        assert_eq!(program(&["--program", "/a/muster-manager"]), "/a/muster-manager");
+        assert_eq!(program(&[]), std::env::current_exe().unwrap().to_string_lossy());
+    }
+
+    #[test]
     fn a_group_has_a_shard_for_each_member() {
         assert_eq!(parsed(&[]).unwrap().sharing().unwrap(), None);
         let of = |members: &str| parsed(&["--shards", "8", "--members", members]).unwrap().sharing();
