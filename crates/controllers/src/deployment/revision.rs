@@ -26,8 +26,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub const MAX_HISTORY_LENGTH: usize = 2_000;
 
 /// Whether an annotation belongs to the Deployment or the ReplicaSet alone, and is never copied between them.
-#[must_use]
-pub fn is_own(key: &str) -> bool {
+pub(super) fn is_own(key: &str) -> bool {
     matches!(key, LAST_APPLIED | REVISION | REVISION_HISTORY | DESIRED_REPLICAS | MAX_REPLICAS | ROLLBACK_TO)
 }
 

@@ -38,7 +38,7 @@ impl Absences {
             }
             let how = match laws::writers::taken_from(writes, name, millis, *back) {
                 Some(taken) if taken.last <= ends => return None,
-                Some(taken) => format!("others took its {} Leases after {} ms", taken.leases, taken.last - millis),
+                Some(taken) => format!("its {} Leases were taken after {} ms", taken.leases, taken.last - millis),
                 None => "nobody took all of its Leases".to_owned(),
             };
             let at = millis - EPOCH_NANOS / 1_000_000;

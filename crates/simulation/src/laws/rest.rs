@@ -5,12 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use muster_controllers::deployment::revision::{REVISION, is_own};
+use muster_controllers::deployment::revision::REVISION;
 use serde_json::Value;
 
 use super::rollout::{is_active, is_available};
 use super::{Broken, Law};
 use crate::api::{Api, condition, controller, is_being_deleted, name, number};
+
+/// What begins so is a Deployment's own annotation, or a ReplicaSet's, and is not copied ...
+const OWN: &str = "deployment.kubernetes.io/";
+/// ... nor are these. The controllers have a list of their own.
+const NOT_COPIED: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration", "deprecated.deployment.rollback.to"];
 
 /// Everything that there is at the end.
 pub(crate) struct Rest {
@@ -184,21 +189,17 @@ fn annotated_otherwise(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
     let annotation = |object: &Value, key: &str| object["metadata"]["annotations"][key].clone();
     let newest = template(deployment);
     let set = sets.iter().find(|set| template(set) == newest)?;
-    let copied = |key: &str| key == REVISION || !is_own(key);
-    let its = deployment["metadata"]["annotations"].as_object().into_iter().flatten();
-    let differs = its.filter(|(key, _)| copied(key)).find(|(key, value)| annotation(set, key) != **value);
+    let its = deployment["metadata"]["annotations"].as_object().into_iter().flat_map(|all| all.keys());
+    let copied = its.map(String::as_str).filter(|key| !key.starts_with(OWN) && !NOT_COPIED.contains(key));
+    let differs = copied.chain([REVISION]).find(|key| annotation(set, key) != annotation(deployment, key));
     let revision = |set: &Value| annotation(set, REVISION).as_str().and_then(|text| text.parse::<i64>().ok());
-    let how = if let Some((key, value)) = differs {
-        format!("{} has {key}: {}, and {} has {value}", name(set), annotation(set, key), name(deployment))
+    let how = if let Some(key) = differs {
+        let (its, value) = (annotation(set, key), annotation(deployment, key));
+        format!("{} has {key}: {its}, and {} has {value}", name(set), name(deployment))
     } else {
-        let newer = sets.iter().find(|other| revision(other) > revision(set))?;
-        format!(
-            "{} has revision {:?}, and {} is older and has {:?}",
-            name(set),
-            revision(set),
-            name(newer),
-            revision(newer)
-        )
+        let higher = sets.iter().find(|other| revision(other) > revision(set))?;
+        let (its, other) = (annotation(set, REVISION), annotation(higher, REVISION));
+        format!("{} has revision {its}, and {} is older and has {other}", name(set), name(higher))
     };
     Some(Broken::at_the_end(Law::Annotations, &format!("{how}, when nothing happens any more")))
 }
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn what_statuses_say_at_the_end_is_held_against_the_pods() {
         type Change = (&'static str, fn(&mut Rest), &'static [(Law, &'static str)]);
-        let changes: [Change; 19] = [
+        let changes: [Change; 20] = [
             ("nothing", |_| {}, &[]),
             ("a status that counts a pod that is gone", |rest| drop(rest.pods.pop()), &[(Law::Statuses, "classic")]),
             (
@@ -354,6 +355,11 @@ mod tests {
             (
                 "a revision that is not the newest ReplicaSet's",
                 |rest| annotate(rest, json!({REVISION: "1"}), [json!({REVISION: "1"}), json!({REVISION: "2"})]),
+                &[(Law::Annotations, "revision")],
+            ),
+            (
+                "a revision that was not told",
+                |rest| annotate(rest, json!({}), [json!({REVISION: "1"}), json!({REVISION: "2"})]),
                 &[(Law::Annotations, "revision")],
             ),
             (

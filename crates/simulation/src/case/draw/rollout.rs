@@ -40,7 +40,9 @@ pub(super) fn rollout(seed: u64) -> (Case, Vec<Operation>) {
     }
     plot.now += Duration::from_millis(plot.random.below(3_000));
     let template = if ends_well { plot.good_template() } else { plot.bad_template() };
-    plot.add(patch(json!({"spec": {"paused": null, "template": template}})));
+    let mut merge = rolled_to(&template);
+    merge["spec"]["paused"] = Value::Null;
+    plot.add(patch(merge));
     (case, plot.operations)
 }
 
@@ -90,8 +92,8 @@ impl Plot {
 
     fn disturbance(&mut self) -> Act {
         patch(match self.random.below(18) {
-            0..=4 => json!({"spec": {"template": self.good_template()}}),
-            5 | 6 => json!({"spec": {"template": self.bad_template()}}),
+            0..=4 => rolled_to(&self.good_template()),
+            5 | 6 => rolled_to(&self.bad_template()),
             7 | 8 => json!({"spec": {"replicas": self.random.below(15)}}),
             9 | 10 => {
                 self.paused = !self.paused;
@@ -158,6 +160,12 @@ impl Plot {
             "spec": {"containers": [{"name": "c", "image": image}]},
         })
     }
+}
+
+/// A new template, with the annotation that says why, which the ReplicaSet gets too (DEP-06).
+fn rolled_to(template: &Value) -> Value {
+    let cause = &template["spec"]["containers"][0]["image"];
+    json!({"metadata": {"annotations": {"kubernetes.io/change-cause": cause}}, "spec": {"template": template}})
 }
 
 fn patch(merge: Value) -> Act {
