@@ -33,7 +33,8 @@ pub struct Decision {
     pub create: Option<NewSet>,
     /// ReplicaSets to scale or update, in the order of the writes.
     pub updates: Vec<SetUpdate>,
-    /// Whether the first of them gives the new ReplicaSet annotations or `minReadySeconds` of its Deployment.
+    /// Whether the first of them is no scaling: it gives the new ReplicaSet annotations or `minReadySeconds` of its
+    /// Deployment.
     pub upkeep: bool,
     /// ReplicaSets that would grow, and wait for pods of others that are still to go (DEP-09, DEP-12).
     pub waiting: Vec<SetUpdate>,

@@ -8,15 +8,18 @@ use super::revision::revision;
 use super::sets::by_age;
 use crate::plan::{Deletion, EventTexts, Ownership, Resource};
 
-/// The old ReplicaSets to delete, lowest revision first.
+/// Which of the `old` ReplicaSets to delete, lowest revision first. Their order matters where a revision is not a number.
 ///
 /// The limit is `spec.revisionHistoryLimit`; without one, or with the largest int32, all are kept. One that has pods,
 /// terminating ones included, or wants some is not deleted when its turn comes, nor is one whose controller has not
 /// observed its spec; no other is deleted in its place.
 #[must_use]
-pub fn clean_up(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<Arc<ReplicaSet>> {
+pub fn clean_up<'a>(
+    deployment: &Deployment,
+    old: impl IntoIterator<Item = &'a Arc<ReplicaSet>>,
+) -> Vec<Arc<ReplicaSet>> {
     let Some(limit) = deployment.revision_history_limit else { return Vec::new() };
-    let mut kept: Vec<&Arc<ReplicaSet>> = old.iter().filter(|set| !set.meta.is_being_deleted()).collect();
+    let mut kept: Vec<&Arc<ReplicaSet>> = old.into_iter().filter(|set| !set.meta.is_being_deleted()).collect();
     let limit = usize::try_from(limit).unwrap_or(0);
     let too_many = kept.len().saturating_sub(limit);
     sort_by_revision(&mut kept);
@@ -25,12 +28,11 @@ pub fn clean_up(deployment: &Deployment, old: &[Arc<ReplicaSet>]) -> Vec<Arc<Rep
 
 /// Lowest revision first, and of equal ones the older. One whose revision is not a number is compared with others by age.
 ///
-/// That is no total order. It is an insertion sort then, as upstream's is for up to 12 ReplicaSets; it begins with the oldest,
-/// where upstream's begins with an order that is not defined.
-pub fn sort_by_revision(sets: &mut [&Arc<ReplicaSet>]) {
-    sets.sort_by(|a, b| by_age(a, b));
+/// That is no total order. It is an insertion sort then, as upstream's is for up to 12 ReplicaSets, and what comes out
+/// depends on the order before.
+fn sort_by_revision(sets: &mut [&Arc<ReplicaSet>]) {
     if sets.iter().all(|set| revision(set).is_some()) {
-        sets.sort_by_key(|set| revision(set));
+        sets.sort_by(|a, b| revision(a).cmp(&revision(b)).then_with(|| by_age(a, b)));
         return;
     }
     let is_lower = |a: &ReplicaSet, b: &ReplicaSet| match (revision(a), revision(b)) {

@@ -123,7 +123,7 @@ impl Decision {
     /// The status as it was, with what needs no count.
     fn certain(&self, now: Timestamp) -> DeploymentStatus {
         let mut after = self.deployment.status.clone();
-        if self.reporting != Reporting::Observed {
+        if self.reporting != Reporting::Observed && self.stage != Stage::BeingDeleted {
             note_pause(&self.deployment, &mut after.conditions, now);
         }
         after
@@ -147,10 +147,7 @@ impl Decision {
 
     fn counts(&self, now: Timestamp) -> DeploymentStatus {
         let deployment = &*self.deployment;
-        let mut conditions = deployment.status.conditions.clone();
-        if !deployment.meta.is_being_deleted() {
-            note_pause(deployment, &mut conditions, now);
-        }
+        let mut conditions = self.certain(now).conditions;
         if let Some(new) = &self.sets.new {
             let note = if self.create.is_some() { note_created } else { note_found };
             note(deployment, &mut conditions, new, now);

@@ -34,15 +34,15 @@ impl Work {
         Self { sets, create: None, updates, upkeep: false, waiting, delete, own_steps, reporting }
     }
 
-    /// With what the new ReplicaSet gets from its Deployment, which is written first: it must not wait for what may be
-    /// refused. With the update that is the first anyway it is one write.
+    /// With what the new ReplicaSet gets from its Deployment. Where that is due it is a write of its own and the first,
+    /// since it must not be lost with a scale that is refused.
     fn keeping_up(mut self, upkeep: Option<Upkeep>) -> Self {
         let Some(Upkeep { update: upkeep, due }) = upkeep else { return self };
-        let of_new = |update: &SetUpdate| update.before.meta.uid == upkeep.before.meta.uid;
-        match self.updates.iter().position(of_new) {
-            Some(at) if at == 0 || !due => self.updates[at].before = upkeep.before,
-            _ if due => self.updates.insert(0, upkeep),
-            _ => {}
+        let of_new = |update: &&mut SetUpdate| update.before.meta.uid == upkeep.before.meta.uid;
+        if due {
+            self.updates.insert(0, upkeep);
+        } else if let Some(scaled) = self.updates.iter_mut().find(of_new) {
+            scaled.before = upkeep.before;
         }
         Self { upkeep: due, ..self }
     }
@@ -90,7 +90,8 @@ pub(super) fn pause(snapshot: &Snapshot, sets: Sets) -> Work {
         let is_updated = |set: &ReplicaSet| {
             work.updates.iter().chain(&work.waiting).any(|update| update.before.meta.uid == set.meta.uid)
         };
-        work.delete = history::clean_up(deployment, &work.sets.old);
+        // Upstream looks for the newest ReplicaSet first, and leaves them in that order.
+        work.delete = history::clean_up(deployment, work.sets.old.iter().rev());
         work.delete.retain(|set| !is_updated(set));
     }
     work

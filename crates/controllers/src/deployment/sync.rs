@@ -115,7 +115,7 @@ impl DeploymentSync {
         self.fail(error, None, self.snapshot.deployment.status.clone(), BTreeMap::new(), now)
     }
 
-    /// Ends the sync with an error, to be tried again before the deadline has passed where that is `left`. `after` is the
+    /// Ends the sync with an error, to be tried again no later than the deadline passes, which is `left` from now. `after` is the
     /// status to write all the same; from the 15th failure in a row on it reports the error (B-06).
     fn fail(
         &mut self,

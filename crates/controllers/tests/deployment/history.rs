@@ -38,7 +38,10 @@ fn the_lowest_revisions_beyond_the_limit_are_deleted() {
     }
     assert_eq!(deleted(&keeping(1), &[of(1, "1"), of(2, "abc")]), ["web-1"]);
     assert_eq!(deleted(&keeping(1), &[of(1, "abc"), of(2, "1")]), ["web-1"]);
-    assert_eq!(deleted(&keeping(2), &[of(1, "5"), of(2, "abc"), of(3, "1")]), ["web-1"], "in a circle");
+    let mut circle = [of(1, "5"), of(2, "abc"), of(3, "1")];
+    assert_eq!(deleted(&keeping(2), &circle), ["web-1"], "in a circle");
+    circle.reverse();
+    assert_eq!(deleted(&keeping(2), &circle), ["web-2"], "in a circle, the youngest first");
 }
 
 /// A ReplicaSet that is still in use is kept, and no other is deleted in its place.

@@ -99,9 +99,24 @@ fn the_new_set_is_kept_up_though_a_scale_is_refused() {
         assert_eq!(deployment.annotations.get("deployment.kubernetes.io/revision"), Some("2"), "{what}");
         assert_ne!(deployment.status.observed_generation, deployment.meta.generation, "{what}: no counts are told");
     }
-    // Where that itself is refused nothing is told, and nothing else is done.
+    // Nor is it lost with a scale of the new ReplicaSet itself.
     let mut world = mid_rollout();
     world.deployment["metadata"]["annotations"]["note"] = json!("x");
+    world.edit(|spec| {
+        spec["minReadySeconds"] = json!(7);
+        spec["strategy"] = json!({"rollingUpdate": {"maxSurge": 4, "maxUnavailable": 0}});
+    });
+    world.refusals.push_back(refused("scale up"));
+    assert!(world.sync().error.is_some());
+    assert_eq!(world.take_requests(), ["PATCH web-2", "PATCH web-2", "STATUS web"]);
+    let set = world.set("web-2");
+    assert_eq!((set.annotations.get("note"), set.min_ready_seconds, set.replicas), (Some("x"), 7, 1));
+    assert_eq!(world.deployment().annotations.get("deployment.kubernetes.io/revision"), Some("2"));
+    // Where that itself is refused nothing is told, and nothing else is done; nor that it is paused, while it is being deleted.
+    let mut world = mid_rollout();
+    world.deployment["metadata"]["annotations"]["note"] = json!("x");
+    world.deployment["metadata"]["deletionTimestamp"] = json!(world.now);
+    world.edit(|spec| spec["paused"] = json!(true));
     world.refusals.push_back(refused("PATCH web-2"));
     assert!(world.sync().error.is_some());
     assert_eq!(world.take_requests(), ["PATCH web-2"]);

@@ -23,7 +23,7 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     /// How many syncs have failed in a row.
     pub(crate) failures: u32,
-    /// Requests that begin so are refused, each once.
+    /// Requests that begin so, and patches whose purpose does, are refused, each once.
     pub(crate) refusals: VecDeque<(&'static str, Failure)>,
     /// Requests that arrived.
     pub(crate) requests: Vec<String>,
@@ -197,6 +197,7 @@ impl World {
 
     fn patch(&mut self, patch: &Patch) -> Result<Written, Failure> {
         self.request(format!("PATCH {}", patch.key.name))?;
+        self.refusal(&patch.purpose)?;
         let is_set = patch.resource.kind == "ReplicaSet";
         let target = if is_set {
             self.sets.get(&*patch.key.name).ok_or_else(not_found)?.clone()
@@ -259,8 +260,13 @@ impl World {
     }
 
     fn request(&mut self, request: String) -> Result<(), Failure> {
-        let refused = self.refusals.iter().position(|(start, _)| request.starts_with(start));
+        let refusal = self.refusal(&request);
         self.requests.push(request);
+        refusal
+    }
+
+    fn refusal(&mut self, what: &str) -> Result<(), Failure> {
+        let refused = self.refusals.iter().position(|(start, _)| what.starts_with(start));
         refused.and_then(|at| self.refusals.remove(at)).map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
