@@ -46,7 +46,7 @@ pub trait ReplicaOwner: Object {
     }
 }
 
-/// The names of one kind of owner, and the two features that only ReplicaSets have.
+/// The names of one kind of owner, and the features that only ReplicaSets have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// Kind, version and path.
@@ -60,6 +60,8 @@ pub struct Identity {
     /// Whether written resourceVersions are recorded, and syncs wait for caches that have passed them
     /// (RS-19; not so for RC-02).
     pub keeps_record: bool,
+    /// Whether its pods are ranked by how many of its siblings' are on the same node (DEL-03; not so for RC-02).
+    pub ranks_by_node: bool,
 }
 
 impl Identity {
@@ -70,6 +72,7 @@ impl Identity {
         queue: "replicaset",
         counts_terminating: true,
         keeps_record: true,
+        ranks_by_node: true,
     };
 
     /// Of the ReplicationController controller.
@@ -79,6 +82,7 @@ impl Identity {
         queue: "replicationmanager",
         counts_terminating: false,
         keeps_record: false,
+        ranks_by_node: false,
     };
 }
 

@@ -153,7 +153,8 @@ impl<O: ReplicaOwner> Snapshot<O> {
 fn colocation<O: ReplicaOwner>(owner: &O, owners: &impl Owners<O>, pods: &Cache<Pod>) -> Colocation {
     let mut colocation = Colocation::default();
     // An owner without a controller has no siblings, and its pods are not ranked by this.
-    let Some(controller) = &owner.meta().controller else { return colocation };
+    let controller = owner.meta().controller.as_ref().filter(|_| O::IDENTITY.ranks_by_node);
+    let Some(controller) = controller else { return colocation };
     let mut seen = BTreeSet::new();
     for sibling in owners.siblings(&controller.uid) {
         // One with an invalid selector selects nothing.

@@ -7,12 +7,15 @@ use muster_controllers::plan::{ClaimOutcome, Outcome, Step};
 use muster_controllers::replicaset::{
     Identity, Remembered, ReplicaOwner, Snapshot, decide, decide_claims, status_after,
 };
+use muster_machinery::Cache;
+use muster_objects::meta::ControllerRef;
 use muster_objects::{
-    DecodeError, Interner, Meta, Object, ReplicaSet, ReplicaSetStatus, Selector, SelectorError, Template,
+    DecodeError, Interner, Meta, Object, Pod, ReplicaSet, ReplicaSetStatus, ReplicationController, Selector,
+    SelectorError, Template,
 };
 use serde_json::{Value, json};
 
-use crate::fixtures::{NOW, orphan, pod, replica_set, snapshot, terminating, uid};
+use crate::fixtures::{NOW, orphan, pod, reference_to, replica_set, snapshot, terminating, uid};
 
 /// A v1 ReplicationController, decoded as if it were a ReplicaSet.
 #[derive(Debug)]
@@ -99,4 +102,37 @@ fn the_status_has_no_terminating_replicas() {
     let status = write.expect("a difference").status;
     assert_eq!(status["replicas"], 1);
     assert_eq!(status.get("terminatingReplicas"), None);
+}
+
+/// Upstream's index of siblings has ReplicaSets only: pods of a ReplicationController are not ranked by their nodes,
+/// whoever controls it.
+///
+/// Contract: RC-02, DEL-03
+#[test]
+fn pods_are_not_ranked_by_the_nodes_of_siblings() {
+    let controller = json!({
+        "metadata": {
+            "namespace": "default", "name": "web", "uid": uid(1), "resourceVersion": "100",
+            "ownerReferences": [{
+                "apiVersion": "apps.openshift.io/v1", "kind": "DeploymentConfig", "name": "web", "uid": uid(70),
+                "controller": true,
+            }],
+        },
+        "spec": {"replicas": 1, "selector": {"app": "web"}, "template": {"metadata": {"labels": {"app": "web"}}}},
+    });
+    let decoded = ReplicationController::decode(controller.to_string().as_bytes(), &mut Interner::new());
+    let owner = Arc::new(decoded.expect("a test's own ReplicationController decodes"));
+    let (mut owners, mut pods) = (Cache::new(), Cache::new());
+    owners.apply(ReplicationController::clone(&owner));
+    for (name, number) in [("a", 11), ("b", 12)] {
+        let mut pod = Pod { node_name: Some("x".into()), ..pod(name, number) };
+        let reference = ControllerRef { kind: "ReplicationController".into(), ..reference_to("web", 1) };
+        pod.meta.controller = Some(Arc::new(reference));
+        pods.apply(pod);
+    }
+    let snapshot = Snapshot::take(owner, &owners, &pods, Remembered::default(), 500).expect("a valid selector");
+    assert_eq!(snapshot.pods.len(), 2);
+    let around = |snapshot: &Snapshot<_>| snapshot.colocation.around(&snapshot.pods[0]);
+    assert_eq!(around(&snapshot), 0);
+    assert_eq!(around(&snapshot.ranked_among(&owners, &pods)), 0, "nor for an explanation");
 }
