@@ -135,6 +135,8 @@ impl EventCorrelator {
             count: 1,
             first_timestamp: Some(now),
             last_timestamp: Some(now),
+            reporting_component: String::new(),
+            reporting_instance: String::new(),
             ..event
         };
         (combined, aggregate_key)

@@ -179,7 +179,8 @@ impl Lane {
                 Ok(()) => return,
                 Err(failure) => failure,
             };
-            if !may_pass(&failure) {
+            // Whatever the server answers: another Event of the same lane may be taken (EV-04).
+            if !failure.unanswered {
                 tracing::debug!(%failure, "the server does not take the event");
                 break;
             }
@@ -228,9 +229,4 @@ impl Lane {
         event.metadata.resource_version = written.resource_version.unwrap_or_default();
         self.correlator.update_state(&event);
     }
-}
-
-/// Whether the same Event may be taken later.
-fn may_pass(failure: &Failure) -> bool {
-    failure.unanswered || failure.code == 429 || failure.code >= 500
 }

@@ -108,6 +108,7 @@ fn from_the_tenth_distinct_message_on_they_are_combined() {
         (1, Some(wall(20)), Some(wall(20)))
     );
     assert_eq!(combined.metadata.name, event_name(&involved("rs"), wall(20)));
+    assert_eq!((&*combined.source.component, &*combined.reporting_component), ("replicaset-controller", ""));
     for (count, number) in [(2, 11), (3, 12), (4, 10)] {
         let next = event(&format!("Created pod: {number}"), 30);
         let Correlated::Patch { event, body } = send(&mut correlator, next, 30) else { panic!("combined: a patch") };

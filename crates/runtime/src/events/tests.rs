@@ -156,12 +156,14 @@ async fn one_object_waits_for_its_own_events_and_not_for_those_of_others() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_not_tried_again() {
     let (sink, mut server, _trigger, _task, metrics) = start();
-    say(&sink, "Created pod: a");
-    server.next().await.refuse(403, "Forbidden", "being terminated");
-    assert!(server.try_next().await.is_none());
-    tokio::time::sleep(RETRY * 20).await;
-    assert!(server.try_next().await.is_none());
-    assert_eq!(dropped(&metrics), 1);
+    for (code, reason) in [(403, "Forbidden"), (429, "TooManyRequests"), (500, "InternalError")] {
+        say(&sink, "Created pod: a");
+        server.next().await.refuse(code, reason, "refused");
+        assert!(server.try_next().await.is_none());
+        tokio::time::sleep(RETRY * 20).await;
+        assert!(server.try_next().await.is_none(), "{code}");
+    }
+    assert_eq!(dropped(&metrics), 3);
 }
 
 /// Contract: EV-04
