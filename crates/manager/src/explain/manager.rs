@@ -89,7 +89,7 @@ impl Manager {
             Err(error @ ClientError::Api(_)) => {
                 Err(anyhow!("{error}")).with_context(|| format!("the manager at {url}"))
             }
-            Err(error) => Err(anyhow!("--manager {url}: {}", with_causes(&error))),
+            Err(error) => Err(anyhow!("--manager {url}: {error}")),
         }
     }
 
@@ -100,7 +100,7 @@ impl Manager {
                 "the API server does not tell it: {refused}; only that of `muster up` does, and elsewhere the manager \
                  itself is to be asked, by --manager"
             ),
-            Err(error) => Err(anyhow!("{}", with_causes(&error))),
+            Err(error) => Err(anyhow!("{error}")),
         }
     }
 }
@@ -126,20 +126,6 @@ fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>> {
         bail!("there is no certificate in it");
     }
     Ok(found)
-}
-
-/// An error that names only its own layer, with those below it.
-fn with_causes(error: &ClientError) -> String {
-    let mut said = error.to_string();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        let words = cause.to_string();
-        if !said.contains(&words) {
-            said = format!("{said}: {words}");
-        }
-        next = cause.source();
-    }
-    said
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use super::{BoxError, ClientError, endpoint::is_here};
 /// # Errors
 /// [`ClientError::Configuration`] where the first of them that is there cannot be read or is not complete.
 pub async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, ClientError> {
-    let unusable = |what, source: BoxError| ClientError::Configuration { what, source };
+    let unusable = |what: &str, source: BoxError| ClientError::Configuration { what: what.to_owned().into(), source };
     let (what, found) = match kubeconfig {
-        Some(path) => ("--kubeconfig", Kubeconfig::read_from(path).map(Some)),
+        Some(path) => (&*format!("--kubeconfig {}", path.display()), Kubeconfig::read_from(path).map(Some)),
         None => ("KUBECONFIG", Kubeconfig::from_env()),
     };
     let mut config = if let Some(file) = found.map_err(|error| unusable(what, error.into()))? {

@@ -259,7 +259,7 @@ fn rustls_name(name: &str) -> Result<rustls_pki_types::ServerName<'static>, Clie
 }
 
 fn configuration(what: &'static str, source: impl Into<BoxError>) -> ClientError {
-    ClientError::Configuration { what, source: source.into() }
+    ClientError::Configuration { what: what.into(), source: source.into() }
 }
 
 #[cfg(test)]

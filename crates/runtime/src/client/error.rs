@@ -1,6 +1,6 @@
 //! How a request can fail: a typed refusal of the server, or a transport error.
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use http::{Method, StatusCode};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub enum ClientError {
     #[error(transparent)]
     Api(Box<ApiError>),
     /// There was no whole answer.
-    #[error("{method} {path}: {source}")]
+    #[error("{method} {path}: {}", with_causes(&**source))]
     Transport {
         /// What was asked.
         method: Method,
@@ -55,7 +55,7 @@ pub enum ClientError {
     #[error("{what}: {source}")]
     Configuration {
         /// What was being set up.
-        what: &'static str,
+        what: Cow<'static, str>,
         /// Why it cannot be.
         #[source]
         source: BoxError,
@@ -133,6 +133,20 @@ impl ClientError {
             Self::Configuration { .. } | Self::Fenced { .. } => false,
         }
     }
+}
+
+/// The words of an error that names only its own layer, with those of the layers below: that a connection was refused, say.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut said = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !said.contains(&words) {
+            said = format!("{said}: {words}");
+        }
+        next = cause.source();
+    }
+    said
 }
 
 /// A `Status` of the server that says Failure, in the fields that are acted on.

@@ -480,7 +480,7 @@ impl Client {
         *request.method_mut() = method.clone();
         *request.uri_mut() = path
             .parse()
-            .map_err(|error| ClientError::Configuration { what: "request path", source: Box::new(error) })?;
+            .map_err(|error| ClientError::Configuration { what: "request path".into(), source: Box::new(error) })?;
         let headers = request.headers_mut();
         headers.insert(header::ACCEPT, accept);
         headers.insert(header::USER_AGENT, self.inner.user_agent.clone());
