@@ -1,6 +1,7 @@
 //! What `muster bench manager` takes.
 
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -65,7 +66,7 @@ pub(crate) struct BenchManager {
     pub(crate) managers: Vec<Manager>,
 
     /// The program of ours to measure, such as muster-manager; else this one
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = program)]
     program: Option<PathBuf>,
 
     /// What to measure: a comma list
@@ -134,6 +135,24 @@ pub(crate) struct BenchManager {
 }
 
 impl BenchManager {
+    /// Holds what was given against each other.
+    ///
+    /// # Errors
+    /// Where figures could not be told apart, or something would have no effect.
+    pub(super) fn check(&self) -> Result<()> {
+        let names: Vec<&str> = self.managers.iter().map(|manager| manager.name.as_str()).collect();
+        if let Some((_, twice)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            bail!("--manager: two of them are called {twice}");
+        }
+        if let Some(program) = &self.program
+            && self.shards.is_none()
+            && !self.managers.iter().any(Manager::is_ours)
+        {
+            bail!("--program {}: expected {{muster}} in the command of a --manager, found none", program.display());
+        }
+        Ok(())
+    }
+
     /// What a manager is run by.
     ///
     /// # Errors
@@ -157,6 +176,16 @@ impl BenchManager {
         }
         Ok(Some(Sharing { shards, members }))
     }
+}
+
+/// A program by its path, which is that of a file in the current folder, too: it is not looked for on the PATH.
+fn program(text: &str) -> Result<PathBuf, String> {
+    let path = Path::new(text).canonicalize().map_err(|error| error.to_string())?;
+    let found = path.metadata().map_err(|error| error.to_string())?;
+    if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
+        return Err("expected a program, found what is no file that may be run".to_owned());
+    }
+    Ok(path)
 }
 
 /// How a group shares the cluster out.
@@ -224,8 +253,20 @@ mod tests {
             let arguments = parsed(flags).unwrap();
             arguments.command(&arguments.managers[0]).unwrap().remove(0)
         };
-        assert_eq!(program(&["--program", "/a/muster-manager"]), "/a/muster-manager");
-        assert_eq!(program(&[]), std::env::current_exe().unwrap().to_string_lossy());
+        let this = std::env::current_exe().unwrap().canonicalize().unwrap();
+        let shell = Path::new("/bin/sh").canonicalize().unwrap();
+        assert_eq!(program(&["--program", "/bin/sh"]), shell.to_string_lossy());
+        // The folder of a test is that of its package.
+        assert_eq!(super::program("Cargo.toml").unwrap_err(), super::program("/").unwrap_err());
+        assert!(super::program("/nowhere").unwrap_err().contains("No such file"));
+        assert!(super::program("src/../../../deploy/build").is_err(), "it is for sh to run");
+        assert_eq!(program(&[]), this.to_string_lossy());
+        let checked = |flags: &[&str]| parsed(flags).unwrap().check().map_err(|error| error.to_string());
+        let unused = checked(&["--program", "/bin/sh", "--manager", "a=b"]).unwrap_err();
+        assert!(unused.contains("--program") && unused.contains("{muster}"), "{unused}");
+        assert_eq!(checked(&["--program", "/bin/sh", "--manager", "a=b", "--manager", "c={muster} d"]), Ok(()));
+        assert_eq!(checked(&["--program", "/bin/sh", "--shards", "2", "--members", "1"]), Ok(()));
+        assert!(checked(&["--manager", "a=b", "--manager", "a=c"]).unwrap_err().contains("called a"));
     }
 
     #[test]

@@ -43,6 +43,11 @@ impl Manager {
         Self { name: format!("member-{number}"), command: words.into() }
     }
 
+    /// Whether it is the program of ours.
+    pub(super) fn is_ours(&self) -> bool {
+        self.command.iter().any(|word| word.contains(PROGRAM))
+    }
+
     /// The program and its arguments, for the cluster of this kubeconfig, where `program` is ours.
     pub(super) fn command(&self, kubeconfig: &Path, program: &Path) -> Vec<String> {
         let (kubeconfig, program) = (kubeconfig.to_string_lossy(), program.to_string_lossy());

@@ -41,10 +41,7 @@ pub(crate) async fn run(arguments: &BenchManager) -> Result<()> {
     // From here on an interrupt ends in order: what was made is removed.
     let mut signals = Signals::listen()?;
     let sharing = arguments.sharing()?;
-    let names: Vec<&str> = arguments.managers.iter().map(|manager| manager.name.as_str()).collect();
-    if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
-        bail!("--manager: two of them are called {}", twice.1);
-    }
+    arguments.check()?;
     let stage = tokio::select! {
         biased;
         () = signals.next() => bail!("interrupted"),

@@ -69,10 +69,15 @@ impl Process {
 
     /// The same of several managers, of which there must be one at least: it fails where any ends.
     pub(super) async fn all_during<T>(processes: &mut [Self], work: impl Future<Output = Result<T>>) -> Result<T> {
-        tokio::select! {
+        let done = tokio::select! {
             biased;
-            (ended, ..) = select_all(processes.iter_mut().map(|process| Box::pin(process.ended()))) => Err(ended),
+            (ended, ..) = select_all(processes.iter_mut().map(|process| Box::pin(process.ended()))) => return Err(ended),
             done = work => done,
+        };
+        // What failed may have failed because one has ended.
+        match processes.iter_mut().find(|process| matches!(process.child.try_wait(), Ok(Some(_)))) {
+            Some(process) if done.is_err() => Err(process.ended().await),
+            _ => done,
         }
     }
 
@@ -186,6 +191,17 @@ mod tests {
         let waiting = Process::all_during::<()>(&mut processes, std::future::pending()).await;
         let said = format!("{:#}", waiting.unwrap_err());
         assert!(said.contains("manager b ended (exit status: 4)"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn what_fails_because_one_has_died_is_not_told_in_its_place() {
+        let mut processes = vec![start("a=sleep 600").unwrap(), start("b=sh -c 'exit 4'").unwrap()];
+        let ended = processes[1].child.wait().await.unwrap();
+        let waiting = Process::all_during::<()>(&mut processes, async { bail!("no /proc") }).await;
+        let said = format!("{:#}", waiting.unwrap_err());
+        assert!(said.contains(&format!("manager b ended ({ended})")), "{said}");
+        let waiting = Process::all_during::<()>(&mut processes[..1], async { bail!("no /proc") }).await;
+        assert_eq!(waiting.unwrap_err().to_string(), "no /proc");
     }
 
     #[tokio::test]

@@ -28,7 +28,8 @@ impl Usage {
     pub(in crate::bench) fn of(id: u32) -> Result<Self> {
         let read = |file: &str| {
             let path = format!("/proc/{id}/{file}");
-            fs::read_to_string(&path).with_context(|| format!("{path}: cannot be read; this needs Linux"))
+            fs::read_to_string(&path)
+                .with_context(|| format!("{path} cannot be read: the process has ended, or this is not Linux"))
         };
         Self::parse(&read("stat")?, &read("status")?).with_context(|| format!("/proc/{id}"))
     }
