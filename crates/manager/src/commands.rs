@@ -10,6 +10,10 @@ use crate::explain::{self, Arguments};
 use crate::program;
 use crate::shadow::ShadowCommand;
 
+const AFTER_HELP: &str = "\
+The image has this program as `muster`, which is also the name of the one that has a cluster in it: so the examples
+call it, and those with `muster up` need that one.";
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -25,7 +29,7 @@ pub enum Command {
 
 /// Kubernetes' ReplicaSet, ReplicationController and Deployment controllers for a cluster that is served elsewhere.
 #[derive(Debug, Parser)]
-#[command(name = "muster", version, max_term_width = 100)]
+#[command(name = "muster-manager", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

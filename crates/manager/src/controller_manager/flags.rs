@@ -201,7 +201,8 @@ Other flags of kube-controller-manager are accepted with a warning where they ar
 here, and refused where it would not be safe to ignore them. Names may be written with _ in place of -.
 
 It exits 0 after SIGTERM or SIGINT, once syncs in flight are done, events are sent and the Lease is released; a second
-signal ends it at once. It exits 1 when the Lease is lost, and 2 when a flag cannot be used.";
+signal ends it at once. It exits 1 when the Lease is lost or a setting cannot be used, and 2 when the arguments cannot
+be read.";
 
 impl Flags {
     /// Starts the log that the flags ask for.
