@@ -144,7 +144,7 @@ async fn an_api_server_that_cannot_be_reached_lets_nobody_pass() {
 #[tokio::test]
 async fn a_token_that_is_no_header_is_refused_and_not_told() {
     let door = Door::deciding(|_| {
-        Err(ClientError::Configuration { what: "authentication", source: "secret is no header".into() })
+        Err(ClientError::Configuration { what: "authentication".into(), source: "secret is no header".into() })
     });
     let refused = pass(&door, Some("Bearer secret"), Kind::ReplicaSet).await.unwrap_err();
     assert_eq!((refused.code, refused.message.contains("secret")), (401, false));

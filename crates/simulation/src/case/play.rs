@@ -197,7 +197,7 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         None => true,
     };
     if end == Some(End::Complete) && good {
-        // Long enough for statuses, Events and the history's end. An Event that was refused is tried again 11 times,
+        // Long enough for statuses, Events and the history's end. An Event that had no answer is tried again 11 times,
         // 10 s apart.
         let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
         if !comes_to_rest(world, watcher, &mut crew, events_end + case.news(), case.news()).await {

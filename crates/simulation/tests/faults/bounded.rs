@@ -82,7 +82,7 @@ fn an_unreachable_events_endpoint_blocks_nothing_and_keeps_queues_bounded() {
             faults.end();
             pass(Duration::from_secs(600)).await;
             let told = event_writes(&world.history().since(before));
-            let left = if fault == Fault::Lost { 1..=QUEUE + 1 } else { 0..=0 };
+            let left = if *fault == Fault::Lost { 1..=QUEUE + 1 } else { 0..=0 };
             assert!(left.contains(&told), "{told} Events were left");
             world.stop().await;
         });

@@ -75,8 +75,8 @@ impl Process {
             done = work => done,
         };
         // What failed may have failed because one has ended.
-        match processes.iter_mut().find(|process| matches!(process.child.try_wait(), Ok(Some(_)))) {
-            Some(process) if done.is_err() => Err(process.ended().await),
+        match processes.iter_mut().position(|process| matches!(process.child.try_wait(), Ok(Some(_)))) {
+            Some(ended) if done.is_err() => Err(processes[ended].ended().await),
             _ => done,
         }
     }
