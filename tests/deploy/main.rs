@@ -28,6 +28,7 @@ tests! {
     every_flag_is_one_of_ours_and_takes_its_value,
     pods_have_no_more_than_they_need,
     the_image_is_that_of_this_version,
+    the_image_starts_what_is_built_for_it,
     the_notes_warn_of_two_writers,
     the_schema_has_the_values_of_the_chart,
     metrics::what_is_watched_and_alerted_on_is_told_by_a_manager,
@@ -273,6 +274,31 @@ fn the_image_is_that_of_this_version() {
     assert_eq!(rendered(json!({})), format!("muster:{version}"));
     assert_eq!(rendered(json!({"image": {"tag": "canary"}})), "muster:canary");
     assert_eq!(rendered(json!({"image": {"tag": "canary", "digest": "sha256:0"}})), "muster@sha256:0");
+}
+
+/// No machine of these tests has to have Docker: its file is read.
+fn the_image_starts_what_is_built_for_it() {
+    let file = fs::read_to_string(folder("deploy/Dockerfile")).expect("a Dockerfile");
+    let behind = |start: &str| {
+        let mut found = file.lines().filter_map(|line| line.strip_prefix(start));
+        let words = found.next().unwrap_or_else(|| panic!("{start} is missing"));
+        assert_eq!(found.next(), None, "{start}");
+        words.to_owned()
+    };
+    let list = |start: &str| -> Vec<String> { serde_json::from_str(&behind(start)).expect("a list of words") };
+    let built = behind("RUN sh deploy/build ");
+    assert_eq!(behind("COPY --from=build "), format!("{built} {built}"));
+    assert_eq!(list("ENTRYPOINT "), [built]);
+    let started = Command::new(env!("CARGO_BIN_EXE_muster")).args(list("CMD ")).arg("--help").output();
+    assert!(started.expect("the program runs").status.success());
+    // The folder that is sent to be built lacks nothing that the build names.
+    let ignored = fs::read_to_string(folder(".dockerignore")).expect("a .dockerignore");
+    let ignored: BTreeSet<&str> = ignored.lines().collect();
+    assert!(["crates", "tests", "Cargo.toml", "Cargo.lock"].iter().all(|needed| !ignored.contains(needed)));
+    assert!(ignored.contains("!deploy/build"));
+    let wrong = Command::new("sh").arg(folder("deploy/build")).output().expect("sh runs");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).starts_with("usage: sh "), "{wrong:?}");
 }
 
 fn the_notes_warn_of_two_writers() {

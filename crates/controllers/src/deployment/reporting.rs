@@ -30,6 +30,25 @@ pub enum Reporting {
     Rollout,
 }
 
+/// What a sync that failed reports all the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// The whole status.
+    pub status: DeploymentStatus,
+    /// Annotations of the Deployment that change with it.
+    pub annotations: BTreeMap<String, String>,
+    /// How long until the deadline passes that the status tells of.
+    pub left: Option<Duration>,
+}
+
+impl Told {
+    /// Only a status.
+    #[must_use]
+    pub fn only(status: DeploymentStatus) -> Self {
+        Self { status, annotations: BTreeMap::new(), left: None }
+    }
+}
+
 impl Decision {
     /// The status after all writes have succeeded, and when to sync again.
     ///
@@ -67,44 +86,40 @@ impl Decision {
         }
     }
 
-    /// The status and annotations after a write has failed, and how long until the deadline that they tell of.
+    /// What is reported after a write has failed.
     ///
     /// Where the rest of the sync can do without what failed, it is the whole status: the rollout may be stuck on that, and
     /// its deadline passes. Else it is the old one, with what needs no count.
     #[must_use]
-    pub fn status_after_failure(
-        &self,
-        outcome: &Outcome,
-        error: &Failure,
-        now: Timestamp,
-    ) -> (DeploymentStatus, BTreeMap<String, String>, Option<Duration>) {
+    pub fn told_after_failure(&self, outcome: &Outcome, error: &Failure, now: Timestamp) -> Told {
         let deployment = &*self.deployment;
         if self.can_do_without(outcome) {
-            let mut after = self.reported(now);
+            let mut status = self.reported(now);
             // It is not over yet, and keeps its times.
             if let Some(told) = Condition::find(&deployment.status.conditions, REPLICA_FAILURE)
                 && told.reason == SYNC_ERROR
             {
-                set(&mut after.conditions, told.clone());
+                set(&mut status.conditions, told.clone());
             }
-            let left = until_deadline(deployment, &after, now).filter(|_| self.reporting == Reporting::Rollout);
-            return (after, self.revision(), left);
+            let left = until_deadline(deployment, &status, now).filter(|_| self.reporting == Reporting::Rollout);
+            return Told { status, annotations: self.revision(), left };
         }
         // The creation comes before all other writes.
         if outcome.created > 0 {
-            return (self.created(now), self.revision(), None);
+            return Told { annotations: self.revision(), ..Told::only(self.created(now)) };
         }
-        let mut after = self.certain(now);
+        let mut told = Told::only(self.certain(now));
+        let conditions = &mut told.status.conditions;
         if let Some(NewSet { set, .. }) = &self.create {
-            note_create_error(deployment, &mut after.conditions, &set.meta.name, &error.message, now);
+            note_create_error(deployment, conditions, &set.meta.name, &error.message, now);
         } else if let Some(new) = &self.sets.new
             && outcome.patched >= u32::from(self.upkeep)
             && self.stage != Stage::Stuck
         {
-            note_found(deployment, &mut after.conditions, new, now);
-            return (after, self.revision(), None);
+            note_found(deployment, conditions, new, now);
+            told.annotations = self.revision();
         }
-        (after, BTreeMap::new(), None)
+        told
     }
 
     /// Whether all that was not written is to scale old ReplicaSets down for a rolling update (DEP-11), or to refresh

@@ -1,6 +1,5 @@
 //! One sync as the rounds that an executor performs: claim, perform, write the status, done.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use muster_objects::{ConditionStatus, DeploymentStatus, Timestamp};
@@ -8,6 +7,7 @@ use muster_objects::{ConditionStatus, DeploymentStatus, Timestamp};
 use super::conditions::{REPLICA_FAILURE, condition, set};
 use super::decide::{Decision, decide, decide_claims};
 use super::identity::as_planned;
+use super::reporting::Told;
 use super::snapshot::Snapshot;
 use super::status::{SYNC_ERROR, write};
 use crate::pause::put_off;
@@ -78,8 +78,8 @@ impl DeploymentSync {
             };
         }
         if let Some(error) = outcome.error.take() {
-            let (after, annotations, left) = decision.status_after_failure(&outcome, &error, now);
-            return self.fail(error, left, after, annotations, now);
+            let told = decision.told_after_failure(&outcome, &error, now);
+            return self.fail(error, told, now);
         }
         // The ReplicaSets will report in a moment what was written to them, and then the counts are worth writing.
         let (status, requeue) = decision.status(now);
@@ -107,33 +107,26 @@ impl DeploymentSync {
         if !holder.is_none_or(is_new_to_us) {
             after.collision_count = Some(after.collision_count.unwrap_or(0).saturating_add(1));
         }
-        self.fail(taken, None, after, BTreeMap::new(), now)
+        self.fail(taken, Told::only(after), now)
     }
 
     /// Ends the sync with an error, of which only the status may tell.
     fn fail_as_it_was(&mut self, error: Failure, now: Timestamp) -> Next {
-        self.fail(error, None, self.snapshot.deployment.status.clone(), BTreeMap::new(), now)
+        self.fail(error, Told::only(self.snapshot.deployment.status.clone()), now)
     }
 
-    /// Ends the sync with an error, to be tried again no later than the deadline passes, which is `left` from now. `after` is the
-    /// status to write all the same; from the 15th failure in a row on it reports the error (B-06).
-    fn fail(
-        &mut self,
-        error: Failure,
-        left: Option<Duration>,
-        mut after: DeploymentStatus,
-        annotations: BTreeMap<String, String>,
-        now: Timestamp,
-    ) -> Next {
+    /// Ends the sync with an error, to be tried again no later than the deadline passes that is `told`. From the 15th failure
+    /// in a row on the status reports the error, too (B-06).
+    fn fail(&mut self, error: Failure, mut told: Told, now: Timestamp) -> Next {
         if error.is_namespace_terminating() {
             return self.end(None, Verdict::done(Requeue::None));
         }
         if self.snapshot.failures >= FAILURES_BEFORE_TOLD {
-            let told = condition(REPLICA_FAILURE, ConditionStatus::True, SYNC_ERROR, &*error.message, now);
-            set(&mut after.conditions, told);
+            let failure = condition(REPLICA_FAILURE, ConditionStatus::True, SYNC_ERROR, &*error.message, now);
+            set(&mut told.status.conditions, failure);
         }
-        let status = write(&self.snapshot.deployment, &after, annotations);
-        self.end(status, failed(error, left))
+        let status = write(&self.snapshot.deployment, &told.status, told.annotations);
+        self.end(status, failed(error, told.left))
     }
 
     fn end(&mut self, status: Option<StatusWrite>, verdict: Verdict) -> Next {

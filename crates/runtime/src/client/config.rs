@@ -83,8 +83,12 @@ mod tests {
         assert_eq!(config.default_namespace, "mine");
         assert!(!config.default_retry, "no write is sent twice behind our back");
 
-        let error = configuration(Some(&directory.path().join("none"))).await.unwrap_err();
-        assert!(error.to_string().starts_with("--kubeconfig: "), "{error}");
+        let empty = directory.path().join("empty");
+        std::fs::write(&empty, "").unwrap();
+        for unusable in [directory.path().join("none"), empty] {
+            let error = configuration(Some(&unusable)).await.unwrap_err();
+            assert!(error.to_string().starts_with(&format!("--kubeconfig {}: ", unusable.display())), "{error}");
+        }
     }
 
     /// Contract: CM-03

@@ -156,7 +156,7 @@ async fn one_object_waits_for_its_own_events_and_not_for_those_of_others() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_not_tried_again() {
     let (sink, mut server, _trigger, _task, metrics) = start();
-    for (code, reason) in [(403, "Forbidden"), (429, "TooManyRequests"), (500, "InternalError")] {
+    for (code, reason) in [(403, "Forbidden"), (422, "Invalid"), (500, "InternalError")] {
         say(&sink, "Created pod: a");
         server.next().await.refuse(code, reason, "refused");
         assert!(server.try_next().await.is_none());
