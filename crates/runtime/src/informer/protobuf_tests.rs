@@ -122,7 +122,7 @@ async fn a_frame_that_is_no_event_is_a_failure_and_an_unreadable_object_is_not()
 
     let before = Instant::now();
     stream.raw(b"\0\0\0\x02{}".to_vec());
-    assert_eq!(query(&server.next().await, "resourceVersion").as_deref(), Some("12"));
+    assert_eq!(query(&server.next().await, "sendInitialEvents").as_deref(), Some("true"), "as client-go");
     assert!(before.elapsed() >= Duration::from_millis(800));
 }
 

@@ -145,6 +145,15 @@ impl Ended {
         matches!(self, Self::Refused(error) if matches!(error.code(), Some(400 | 405 | 406 | 415 | 422)))
     }
 
+    /// Whether there is nothing to resume from: as in client-go, after whatever a watch reports but that the server is busy.
+    pub(super) fn is_to_be_listed(&self) -> bool {
+        match self {
+            Self::Expired(_) | Self::Unreadable(_) => true,
+            Self::Reported(error) => error.code != 429,
+            _ => false,
+        }
+    }
+
     /// How long the server asks to be left alone.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -224,6 +233,9 @@ impl<T: Object> Reflector<T> {
                 Some(shared) => self.round_of_range(&shared, target).await,
                 None => self.round(target).await,
             };
+            if ended.is_to_be_listed() {
+                self.position = None;
+            }
             match &ended {
                 Ended::Quietly => {
                     tracing::trace!(%resource, "watch ended");
@@ -233,10 +245,7 @@ impl<T: Object> Reflector<T> {
                     tracing::debug!(%resource, "listing again for a shared watch");
                     continue;
                 }
-                Ended::Expired(error) => {
-                    tracing::info!(%resource, %error, "relisting");
-                    self.position = None;
-                }
+                Ended::Expired(error) => tracing::info!(%resource, %error, "relisting"),
                 Ended::AtOnce
                 | Ended::Refused(_)
                 | Ended::Reported(_)

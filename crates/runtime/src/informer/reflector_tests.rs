@@ -310,6 +310,25 @@ async fn expired_in_either_form_relists() {
     assert_eq!(query(&server.next().await, "sendInitialEvents").as_deref(), Some("true"));
 }
 
+/// As in client-go: what a watch cannot go on after, a list may.
+///
+/// Contract: INF-05
+#[tokio::test(start_paused = true)]
+async fn whatever_else_a_watch_reports_relists_after_a_pause_but_a_busy_server_does_not() {
+    let reported = |code: u16, reason: &str| json!({"kind": "Status", "code": code, "reason": reason, "message": "x"});
+    for (error, relists) in [(reported(500, "InternalError"), true), (reported(429, "TooManyRequests"), false)] {
+        let (mut server, _log, stream, _task) = watching(1).await;
+        let before = Instant::now();
+        stream.event("ERROR", &error);
+        let again = server.next().await;
+        assert!(before.elapsed() >= Duration::from_millis(800), "{error}");
+        assert_eq!(query(&again, "sendInitialEvents").is_some(), relists, "{error}: {}", again.path);
+    }
+    let (mut server, _log, stream, _task) = watching(1).await;
+    stream.raw("no event\n");
+    assert_eq!(query(&server.next().await, "sendInitialEvents").as_deref(), Some("true"));
+}
+
 /// Contract: INF-05
 #[tokio::test(start_paused = true)]
 async fn watch_timeouts_are_random_in_five_to_ten_minutes() {

@@ -65,16 +65,16 @@ impl Reader {
         loop {
             let ended = self.round().await;
             let resource = &*self.resource.plural;
+            if ended.is_to_be_listed() {
+                self.position = None;
+                self.shared.begin_anew();
+            }
             match &ended {
                 Ended::Quietly => {
                     tracing::trace!(resource, "shared watch ended");
                     continue;
                 }
-                Ended::Expired(error) => {
-                    tracing::info!(resource, %error, "everyone relists");
-                    self.position = None;
-                    self.shared.begin_anew();
-                }
+                Ended::Expired(error) => tracing::info!(resource, %error, "everyone relists"),
                 _ => tracing::warn!(resource, error = %ended, "shared watch failed"),
             }
             self.unsure = true;
