@@ -396,6 +396,7 @@ impl Election {
         lease.spec.holder_identity = Some(self.config.identity.clone());
         lease.spec.lease_duration_seconds = Some(self.seconds);
         lease.spec.renew_time = Some(wall.micro());
+        lease.spec.forget_coordination();
         for (key, value) in &self.carried.labels {
             lease.set_label(key, value);
         }

@@ -49,6 +49,15 @@ pub struct LeaseSpec {
     pub other: Map<String, Value>,
 }
 
+impl LeaseSpec {
+    /// Without what a coordinated election decides by: as client-go, who is elected without one leaves nothing of it.
+    pub fn forget_coordination(&mut self) {
+        for field in ["strategy", "preferredHolder"] {
+            self.other.remove(field);
+        }
+    }
+}
+
 impl Lease {
     /// A lease of that name that nobody holds.
     #[must_use]
@@ -109,6 +118,7 @@ impl Lease {
             renew_time: Some(now.micro()),
             ..released.spec
         };
+        released.spec.forget_coordination();
         released
     }
 

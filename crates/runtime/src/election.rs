@@ -19,7 +19,7 @@ use muster_machinery::election::{
     Answer, Carried, Config, ConfigError, Election, ElectionStep, JITTER_FACTOR, Request, Term,
 };
 use muster_objects::{Lease, ObjectReference, event::EventType, meta::Uid};
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::sync::{Notify, watch};
 
@@ -99,6 +99,7 @@ struct Inner {
     lease_duration: Duration,
     clock: Clock,
     status: Gauge,
+    slow_paths: Counter,
 }
 
 impl Elector {
@@ -114,6 +115,7 @@ impl Elector {
             lease_duration: config.lease_duration,
             clock: client.clock(),
             status: Gauge::default(),
+            slow_paths: Counter::default(),
         };
         Ok(Self {
             election: Election::new(config)?,
@@ -136,7 +138,14 @@ impl Elector {
     pub fn register(&self, metrics: &Metrics) {
         let label = ("name".into(), self.election.config().name.clone().into());
         metrics.register(|registry| {
-            registry.sub_registry_with_label(label).register(
+            let registry = registry.sub_registry_with_label(label);
+            registry.register(
+                "leader_election_slowpath",
+                "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the \
+                 lease. Please make sure to group by name",
+                self.leadership.inner.slow_paths.clone(),
+            );
+            registry.register(
                 "leader_election_master_status",
                 "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates \
                  master. 'name' is the string used to identify the lease. Please make sure to group by name",
@@ -237,7 +246,13 @@ impl Elector {
             self.leadership.set(self.election.term());
             self.report();
             match next {
-                ElectionStep::Send(following) => request = following,
+                ElectionStep::Send(following) => {
+                    // Renewed not at once, but after it was read.
+                    if self.election.term().is_some() && matches!(following, Request::Replace(_)) {
+                        self.leadership.inner.slow_paths.inc();
+                    }
+                    request = following;
+                }
                 ended => return ended,
             }
         }

@@ -98,7 +98,12 @@ fn anothers_lease_is_judged_by_when_it_was_seen_to_change() {
     // Its timestamps are years in the past or in the future: neither matters.
     for renewed in [0, 100_000_000_000] {
         let mut election = candidate("b");
-        let held = lease("a", 15, 3, renewed);
+        let mut held = lease("a", 15, 3, renewed);
+        // Of a coordinated election before this one nothing is left.
+        held.spec.other = [("strategy", "OldestEmulationVersion"), ("preferredHolder", "c"), ("new", "field")]
+            .map(|(field, value)| (field.to_owned(), value.into()))
+            .into_iter()
+            .collect();
         for (millis, leads) in [(1_000, false), (8_000, false), (15_999, false), (16_000, true)] {
             assert_eq!(election.attempt(at(millis), wall(millis)), Request::Get);
             match election.answered(Answer::Lease(held.clone()), at(millis), wall(millis)) {
@@ -107,6 +112,7 @@ fn anothers_lease_is_judged_by_when_it_was_seen_to_change() {
                     assert!(leads, "{millis}");
                     assert_eq!(taken.spec.holder_identity.as_deref(), Some("b"));
                     assert_eq!(taken.spec.lease_transitions, Some(4));
+                    assert_eq!(taken.spec.other.keys().collect::<Vec<_>>(), ["new"]);
                     assert_eq!(taken.spec.acquire_time, Some(wall(millis).micro()));
                     assert_eq!(taken.metadata["resourceVersion"], renewed.to_string(), "only what was looked at");
                 }

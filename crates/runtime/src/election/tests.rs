@@ -120,7 +120,7 @@ async fn a_candidate_acquires_announces_and_renews() {
     assert_eq!(world.leadership.health(), Ok(()));
 }
 
-/// Contract: CM-05
+/// Contract: CM-05, B-31
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_cannot_be_renewed_ends_the_run_at_the_deadline() {
     let mut world = lead().await;
@@ -147,6 +147,22 @@ async fn a_lease_that_cannot_be_renewed_ends_the_run_at_the_deadline() {
     let ended = watching.await.unwrap() - acquired;
     assert_eq!(ended, Duration::from_secs(10));
     refusing.abort();
+}
+
+/// Contract: CM-04, CM-08
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_had_to_read_first_is_counted() {
+    let mut world = lead().await;
+    let slow = |world: &World| world.metrics.encode().contains("leader_election_slowpath_total{name=\"muster\"} 1\n");
+    let renewed = world.next("PUT", LEASE).await;
+    let stored = stored(&renewed, 2);
+    renewed.answer(200, stored.to_string());
+    world.next("PUT", LEASE).await.refuse(409, "Conflict", "somebody set a label");
+    assert!(!slow(&world));
+    world.next("GET", LEASE).await.answer(200, held_by("a", 9));
+    let again = world.next("PUT", LEASE).await;
+    assert!(slow(&world));
+    drop(again);
 }
 
 /// Contract: CM-05
