@@ -52,12 +52,13 @@ pub struct Flags {
     #[arg(long, value_name = "URL", value_parser = parse_master, help_heading = "Connection")]
     pub(crate) master: Option<Uri>,
 
-    /// The most requests a second, on average; 0 leaves it to the server's own fairness
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_qps, help_heading = "Connection")]
+    /// The most requests a second, on average; 0 or less leaves it to the server's own fairness
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_qps, allow_negative_numbers = true,
+        help_heading = "Connection")]
     pub(crate) kube_api_qps: f64,
 
     /// The most requests at once under --kube-api-qps
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Connection")]
+    #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Connection")]
     pub(crate) kube_api_burst: u32,
 
     /// How pods are asked for, where the server has it; everything else is read and written as JSON
@@ -248,8 +249,8 @@ pub(crate) fn parse_bool(text: &str) -> Result<bool, String> {
 }
 
 fn parse_qps(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "expected a number of requests a second, or 0 for no limit".to_owned())
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| "expected a number of requests a second, or 0 or less for no limit".to_owned())
 }
 
 fn parse_master(text: &str) -> Result<Uri, String> {
@@ -293,7 +294,7 @@ mod tests {
         assert_eq!((flags.concurrency, flags.burst_replicas), (Concurrency::default(), 500));
         assert_eq!(CONCURRENT_SYNCS.get(), 5);
         assert_eq!(flags.kube_api_content_type, Content::Protobuf);
-        assert_eq!((flags.kube_api_qps, flags.kube_api_burst), (0.0, 0), "no limit of our own");
+        assert_eq!((flags.kube_api_qps, flags.kube_api_burst), (0.0, 30), "no limit of our own");
         assert_eq!(flags.min_resync_period, Duration::from_secs(12 * 3600));
         assert_eq!(flags.controller_shutdown_timeout, Duration::from_secs(10));
         assert!(flags.leader_elect);
@@ -315,6 +316,8 @@ mod tests {
             assert_eq!(parsed(flags).unwrap().controllers, ["*", "-replicaset"], "{flags:?}");
         }
         assert!(parsed(&["--controllers="]).unwrap().controllers.join(",").is_empty());
+        let unlimited = parsed(&["--kube-api-qps", "-1"]).unwrap();
+        assert!(unlimited.kube_api_qps < 0.0);
         let flags = parsed(&["--min-resync-period=1h30m", "--kube-api-qps=20.5", "--bind-address=::1"]).unwrap();
         assert_eq!(flags.min_resync_period, Duration::from_secs(5400));
         assert_eq!((flags.kube_api_qps, flags.bind_address.to_string().as_str()), (20.5, "::1"));

@@ -48,11 +48,13 @@ pub(super) fn judge(name: &str, value: &str) -> Result<&'static str, String> {
 
 /// Feature gates that change what these controllers do, with the only value that they have here.
 const GATES: &[(&str, bool)] = &[
+    ("ControllerManagerReleaseLeaderElectionLockOnExit", true),
     ("CoordinatedLeaderElection", false),
     ("DeploymentReplicaSetTerminatingReplicas", true),
     ("LogarithmicScaleDown", true),
     ("PodDeletionCost", true),
     ("StaleControllerConsistencyReplicaSet", true),
+    ("WatchListClient", true),
 ];
 
 fn gates(list: &str) -> Result<&'static str, String> {
