@@ -159,7 +159,7 @@ fn a_second_signal_ends_it_at_once() {
     assert_ne!(lease(&cluster, "holderIdentity"), "");
 }
 
-/// Contract: CM-06, CM-08
+/// Contract: CM-06, CM-08, B-32
 fn health_and_metrics_are_served_over_https() {
     let cluster = cluster();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -191,6 +191,8 @@ fn health_and_metrics_are_served_over_https() {
     let metrics = raw("/metrics");
     for line in [
         "leader_election_master_status{name=\"muster-controller-manager\"} 1",
+        "# TYPE workqueue_adds counter",
+        "# EOF",
         "workqueue_depth{name=\"replicaset\"} 0",
         "# TYPE workqueue_work_duration_seconds histogram",
     ] {

@@ -146,6 +146,12 @@ impl Controller for DeploymentController {
     fn ended(&self, key: &ObjectKey, ended: Ended<'_>) {
         self.inner.shell.ended(key, ended);
     }
+
+    fn everything(&self) -> Vec<ObjectKey> {
+        let keys: Vec<_> = self.inner.deployments.read().iter().map(|deployment| deployment.meta.key()).collect();
+        self.inner.shell.begins(&keys);
+        keys
+    }
 }
 
 impl Inner {

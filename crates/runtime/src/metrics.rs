@@ -38,6 +38,7 @@ struct Inner {
     depth: Family<QueueName, Gauge>,
     adds: Family<QueueName, Counter>,
     retries: Family<QueueName, Counter>,
+    failures: Family<QueueName, Counter>,
     unfinished: Family<QueueName, Gauge<f64, std::sync::atomic::AtomicU64>>,
     longest: Family<QueueName, Gauge<f64, std::sync::atomic::AtomicU64>>,
     waiting: Family<QueueName, Histogram>,
@@ -87,6 +88,7 @@ impl Metrics {
             depth: Family::default(),
             adds: Family::default(),
             retries: Family::default(),
+            failures: Family::default(),
             unfinished: Family::default(),
             longest: Family::default(),
             waiting: Family::new_with_constructor(buckets),
@@ -145,6 +147,11 @@ impl Metrics {
             inner.deployment_skips.clone(),
         );
         registry.register(
+            "muster_sync_failures",
+            "Syncs that failed, by their queue; workqueue_retries_total counts what is only looked at again, too",
+            inner.failures.clone(),
+        );
+        registry.register(
             "muster_events_dropped",
             "Events that were not recorded: the queue was full, or the server would not take them",
             inner.events_dropped.clone(),
@@ -171,6 +178,7 @@ impl Metrics {
         QueueMetrics {
             adds: inner.adds.get_or_create_owned(&label),
             retries: inner.retries.get_or_create_owned(&label),
+            failures: inner.failures.get_or_create_owned(&label),
             waiting: inner.waiting.get_or_create_owned(&label),
             working: inner.working.get_or_create_owned(&label),
         }
@@ -256,8 +264,16 @@ impl Metrics {
 pub struct QueueMetrics {
     adds: Counter,
     retries: Counter,
+    failures: Counter,
     waiting: Histogram,
     working: Histogram,
+}
+
+impl QueueMetrics {
+    /// A sync of a key failed.
+    pub(crate) fn failed(&self) {
+        self.failures.inc();
+    }
 }
 
 impl QueueObserver for QueueMetrics {
@@ -299,6 +315,8 @@ mod tests {
             assert!(a.is_some());
             queue.done(&b, at(110));
             queue.add_rate_limited(b, at(110));
+            queue.add(a.unwrap(), at(120));
+            queue.observer().failed();
         });
         metrics.replicaset_sync_skipped("", "pods");
         metrics.deployment_sync_skipped("apps", "replicasets");
@@ -307,8 +325,10 @@ mod tests {
 
         let text = metrics.encode();
         for line in [
-            "workqueue_depth{name=\"replicaset\"} 2",
-            "workqueue_adds_total{name=\"replicaset\"} 4",
+            // One of them is in work, and was added again meanwhile.
+            "workqueue_depth{name=\"replicaset\"} 3",
+            "workqueue_adds_total{name=\"replicaset\"} 5",
+            "muster_sync_failures_total{name=\"replicaset\"} 1",
             "workqueue_retries_total{name=\"replicaset\"} 1",
             "workqueue_queue_duration_seconds_count{name=\"replicaset\"} 2",
             "workqueue_queue_duration_seconds_bucket{le=\"0.01\",name=\"replicaset\"} 2",

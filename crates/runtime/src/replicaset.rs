@@ -155,6 +155,12 @@ where
     fn ended(&self, key: &ObjectKey, ended: Ended<'_>) {
         self.inner.shell.ended(key, ended);
     }
+
+    fn everything(&self) -> Vec<ObjectKey> {
+        let keys: Vec<_> = self.inner.owners.read().iter().map(|owner| owner.meta().key()).collect();
+        self.inner.shell.begins(&keys);
+        keys
+    }
 }
 
 impl<O> Inner<O>

@@ -251,13 +251,13 @@ impl<B: Books> Shell<B> {
     }
 
     /// Applies the effects of handlers in their order: an expectation is lowered before the key is queued whose sync
-    /// checks it. With each effect comes the place of its change, of which `cause` says what it was.
+    /// checks it. No key is queued before the workers begin, which begin with everything. With each effect comes the place of its change, of which `cause` says what it was.
     pub(crate) fn note(&self, effects: Vec<(usize, B::Effect)>, priority: Priority, cause: impl Fn(usize) -> Woken) {
         let enqueued: Vec<(usize, Enqueue)> = {
             let (mut books, now) = self.books();
             effects.into_iter().filter_map(|(at, effect)| Some((at, books.note(effect, now)?))).collect()
         };
-        if enqueued.is_empty() {
+        if enqueued.is_empty() || !self.queue.has_begun() {
             return;
         }
         self.recording.with(|recorder, now| {
@@ -275,6 +275,13 @@ impl<B: Books> Shell<B> {
                     Enqueue::After(key, delay) => queue.add_after(key, delay, now),
                 }
             }
+        });
+    }
+
+    /// Tells that all these objects are synced since its workers begin.
+    pub(crate) fn begins(&self, keys: &[ObjectKey]) {
+        self.recording.with(|recorder, now| {
+            keys.iter().for_each(|key| recorder.woken((self.kind, key), Woken::Start, now));
         });
     }
 

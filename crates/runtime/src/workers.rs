@@ -5,7 +5,10 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -36,6 +39,8 @@ struct Inner {
     keys: Mutex<WorkQueue<ObjectKey, QueueMetrics>>,
     /// Something may be ready sooner than a waiting worker thinks.
     changed: Notify,
+    /// Whether workers have begun.
+    begun: AtomicBool,
     clock: Clock,
 }
 
@@ -63,6 +68,11 @@ pub trait Controller: Send + Sync + 'static {
 
     /// A sync of the key has ended. Called before it can begin again, with the queue locked.
     fn ended(&self, _key: &ObjectKey, _ended: Ended<'_>) {}
+
+    /// Everything that there is to sync as workers begin. Of a controller that adds no key before that.
+    fn everything(&self) -> Vec<ObjectKey> {
+        Vec::new()
+    }
 }
 
 impl<C: Controller> Controller for Arc<C> {
@@ -81,6 +91,10 @@ impl<C: Controller> Controller for Arc<C> {
     fn ended(&self, key: &ObjectKey, ended: Ended<'_>) {
         (**self).ended(key, ended);
     }
+
+    fn everything(&self) -> Vec<ObjectKey> {
+        (**self).everything()
+    }
 }
 
 impl Queue {
@@ -88,7 +102,8 @@ impl Queue {
     #[must_use]
     pub fn new(name: &'static str, clock: Clock, metrics: &Metrics) -> Self {
         let observer = metrics.queue(name);
-        let inner = Inner { keys: Mutex::new(WorkQueue::observed(observer)), changed: Notify::new(), clock };
+        let keys = Mutex::new(WorkQueue::observed(observer));
+        let inner = Inner { keys, changed: Notify::new(), begun: AtomicBool::new(false), clock };
         let queue = Self { inner: Arc::new(inner) };
         let probed = Arc::downgrade(&queue.inner);
         metrics.probe_queue(name, move |now| {
@@ -96,7 +111,7 @@ impl Queue {
             let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
             keys.advance(now);
             let (unfinished, longest) = keys.unfinished_work(now);
-            Some((keys.len(), unfinished, longest))
+            Some((keys.depth(), unfinished, longest))
         });
         queue
     }
@@ -141,6 +156,12 @@ impl Queue {
         Looked { ready, working, delayed, first: queue.first(most, now) }
     }
 
+    /// Whether workers have begun. Until then nobody takes a key, for days where the process stands by.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.inner.begun.load(Ordering::SeqCst)
+    }
+
     /// Several changes at once, and one wake-up for all of them.
     pub fn with<R>(&self, change: impl FnOnce(&mut WorkQueue<ObjectKey, QueueMetrics>, Moment) -> R) -> R {
         let result = change(&mut self.lock(), self.inner.clock.moment());
@@ -154,7 +175,10 @@ impl Queue {
     /// # Panics
     /// If a worker does. A sync that panics only counts as a failed sync.
     pub async fn work<C: Controller + Clone>(&self, controller: C, workers: usize, mut shutdown: Shutdown) {
-        // What has come until now was added by a start, or changed while another manager had the lead (SH-07).
+        // What changes from here on is added by its handlers; before that, the caches had it already.
+        self.inner.begun.store(true, Ordering::SeqCst);
+        self.add(controller.everything());
+        // All of it was added by a start, or changed while another manager had the lead (SH-07).
         self.lock().lower_all();
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
@@ -239,7 +263,10 @@ impl Queue {
                     match &verdict.error {
                         // The object went while it was being synced: the next sync will find that out.
                         Some(error) if error.is_not_found() => tracing::debug!(%key, %error, "sync failed"),
-                        Some(error) => tracing::warn!(%key, %error, "sync failed"),
+                        Some(error) => {
+                            tracing::warn!(%key, %error, "sync failed");
+                            queue.observer().failed();
+                        }
                         None => {}
                     }
                     match verdict.requeue {
@@ -264,6 +291,7 @@ impl Queue {
                 Ok(Synced::PutOff) => controller.ended(&key, Ended::PutOff),
                 Err(panic) => {
                     tracing::error!(%key, panic = panic_message(&*panic), "sync panicked");
+                    queue.observer().failed();
                     let pause = queue.add_rate_limited(key.clone(), now);
                     controller.ended(&key, Ended::Panicked(pause));
                 }

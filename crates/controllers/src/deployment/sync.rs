@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster_objects::{ConditionStatus, DeploymentStatus, Timestamp};
+use muster_objects::{ConditionStatus, Timestamp};
 
 use super::conditions::{REPLICA_FAILURE, condition, set};
 use super::decide::{Decision, decide, decide_claims};

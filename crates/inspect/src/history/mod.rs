@@ -158,6 +158,8 @@ pub enum Cause<'a> {
     Retry,
     /// It had waited too long for a cache.
     Expired,
+    /// The manager began to work, and everything was looked at.
+    Start,
 }
 
 /// What happened to an object.

@@ -51,6 +51,8 @@ pub enum Woken {
     Retry,
     /// It has waited too long for a cache.
     Expired,
+    /// The manager begins to work, and everything is looked at.
+    Start,
 }
 
 /// How a sync ended.
@@ -427,6 +429,7 @@ impl From<Woken> for Cause<'static> {
             Woken::Timer => Self::Timer,
             Woken::Retry => Self::Retry,
             Woken::Expired => Self::Expired,
+            Woken::Start => Self::Start,
         }
     }
 }

@@ -170,6 +170,7 @@ impl fmt::Display for Cause<'_> {
             Self::Timer => f.write_str("its timer"),
             Self::Retry => f.write_str("the end of its rate limit"),
             Self::Expired => f.write_str("a cache that was waited for too long"),
+            Self::Start => f.write_str("the start of the manager's work"),
         }
     }
 }

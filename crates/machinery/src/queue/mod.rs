@@ -343,7 +343,13 @@ impl<K: Namespaced, O: QueueObserver> WorkQueue<K, O> {
         self.ready.is_empty() && self.in_work.is_empty()
     }
 
-    /// How many keys are ready to be taken: the metric `workqueue_depth`.
+    /// How many keys are dirty, those that are in work among them: the metric `workqueue_depth`.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.len() + self.in_work.iter().filter(|(slot, _)| self.keys[*slot].dirty.is_some()).count()
+    }
+
+    /// How many keys are ready to be taken.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ready.len()

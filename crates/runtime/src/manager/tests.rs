@@ -456,9 +456,10 @@ async fn both(server: &mut Server) -> (Asked, Asked) {
 }
 
 /// A standby manager with full caches, and the means to make it lead.
-async fn standby() -> (Server, Stream, Stream, watch::Sender<bool>, Trigger) {
+async fn standby() -> (Server, Stream, Stream, watch::Sender<bool>, (Trigger, Metrics)) {
     let (client, mut server) = server();
     let manager = Manager::new(&client, replicaset_only());
+    let metrics = manager.metrics();
     let unsynced = manager.unsynced();
     let (lead, leading) = watch::channel(false);
     let (trigger, stop) = shutdown::channel();
@@ -469,7 +470,7 @@ async fn standby() -> (Server, Stream, Stream, watch::Sender<bool>, Trigger) {
     pods.bookmark(10, true);
     assert!(server.try_next().await.is_none());
     assert_eq!(*unsynced.borrow(), 0, "ready to take over");
-    (server, sets, pods, lead, trigger)
+    (server, sets, pods, lead, (trigger, metrics))
 }
 
 /// Contract: B-12, INF-02
@@ -487,6 +488,38 @@ async fn a_standby_follows_and_writes_nothing_until_it_leads() {
     pods.bookmark(12, true);
     let asked = server.next().await;
     assert_eq!((asked.method.as_str(), &*asked.path), ("POST", "/api/v1/namespaces/ns/pods"));
+}
+
+/// Nobody takes keys for as long as it stands by, which may be months: none are kept, and it begins with what is there.
+///
+/// Contract: B-12, CM-08
+#[tokio::test(start_paused = true)]
+async fn a_standby_queues_nothing_and_begins_with_everything() {
+    let (mut server, sets, _pods, lead, (_trigger, metrics)) = standby().await;
+    let told = |name: &str| {
+        let text = metrics.encode();
+        let value = text.lines().find_map(|line| line.strip_prefix(&format!("{name}{{name=\"replicaset\"}} ")));
+        value.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+    };
+    let mut old = content("old", 11);
+    sets.event("ADDED", &old);
+    sets.event("ADDED", &replica_set(12, 1));
+    old["metadata"]["resourceVersion"] = json!("13");
+    sets.event("DELETED", &old);
+    assert!(server.try_next().await.is_none());
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    assert_eq!((told("workqueue_depth"), told("workqueue_adds_total")), ("0".to_owned(), "0".to_owned()));
+    lead.send_replace(true);
+    let (sets, pods) = both(&mut server).await;
+    let (sets, pods) = (sets.stream(), pods.stream());
+    sets.event("ADDED", &replica_set(12, 1));
+    sets.bookmark(14, true);
+    pods.bookmark(14, true);
+    let asked = server.next().await;
+    assert_eq!(asked.path, "/api/v1/namespaces/ns/pods");
+    assert_eq!(told("workqueue_adds_total"), "1");
+    let waited = told("workqueue_queue_duration_seconds_sum").parse::<f64>().unwrap();
+    assert!(waited < 1.0, "{waited} s");
 }
 
 /// Pods that the previous leader created and no watch has shown yet are not created again.
