@@ -318,7 +318,7 @@ fn a_bad_setting_is_named_with_what_was_found_and_what_was_expected() {
         (&["--leader-elect-resource-lock=endpoints"], 2, &["--leader-elect-resource-lock", "endpoints", "leases"]),
         (&["--leader-elect-resource-name=A/b"], 2, &["--leader-elect-resource-name", "A/b", "lower case"]),
         (&["--kube-api-content-type=yaml"], 2, &["--kube-api-content-type", "'yaml'", "application/json"]),
-        (&["--kube-api-qps=fast"], 2, &["--kube-api-qps", "fast", "0 for no limit"]),
+        (&["--kube-api-qps=fast"], 2, &["--kube-api-qps", "fast", "0 or less for no limit"]),
         (&["--master=10.0.0.1"], 2, &["--master", "10.0.0.1", "https://"]),
         (&["--logging-format=xml"], 2, &["--logging-format", "xml", "text, json"]),
         (&["--tls-cert-file=a"], 2, &["--tls-private-key-file"]),

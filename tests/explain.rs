@@ -214,7 +214,7 @@ fn a_manager_tells_what_its_last_syncs_were() {
     for words in [
         "ReplicaSet default/web\n  Source:  the manager that leads, at ",
         "  create 3 pods, in ",
-        "    woken    by ReplicaSet web added at ",
+        "    woken    by the start of the manager's work",
         "    saw      itself at ",
         "    RS-09    0 of 3 wanted pods are there: 3 are missing\n    expects  3 creations, 0 deletions\n    create   3 Pods, web-",
         "    status   ReplicaSet web: at ",
@@ -231,7 +231,7 @@ fn a_manager_tells_what_its_last_syncs_were() {
     let creates =
         writes.iter().filter(|write| write["action"] == "create" && write["answer"]["ok"]["version"].is_string());
     assert_eq!(creates.count(), 3, "{created}");
-    assert_eq!(created["woken"][0]["event"]["change"], "added");
+    assert_eq!(created["woken"][0], "start");
 
     let of_no_time = json(&config, &[&web[..], &["--since", "0s"]].concat());
     assert!(of_no_time.get("syncs").is_none(), "{of_no_time}");
