@@ -246,6 +246,39 @@ async fn containers_are_simulated_and_say_so() {
     assert_eq!((log.status, log.header("content-type")), (200, "text/plain"));
     assert_eq!(String::from_utf8_lossy(&log.body).lines().count(), 1);
     assert!(String::from_utf8_lossy(&log.body).contains("node-1"));
+    for (options, status, why) in [
+        ("sinceTime=", 200, ""),
+        ("sinceTime=x", 400, r#"parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006""#),
+        (
+            "sinceSeconds=0&sinceTime=2020-01-01T00:00:00Z",
+            422,
+            r#"PodLogOptions "p" is invalid: []: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"#,
+        ),
+        ("stream=Stdout", 422, r#"PodLogOptions "p" is invalid: stream: Forbidden: may not be specified"#),
+        (
+            "sinceSeconds=0&tailLines=-1",
+            422,
+            "PodLogOptions \"p\" is invalid: [tailLines: Invalid value: -1: must be greater than or equal to 0, \
+             sinceSeconds: Invalid value: 0: must be greater than 0]",
+        ),
+    ] {
+        let answer = server.get(&format!("{pods}/p/log?{options}")).await;
+        assert_eq!(answer.status, status, "{options}");
+        if status != 200 {
+            assert_eq!(answer.json()["message"], why, "{options}");
+        }
+    }
+    let bindings = "/api/v1/namespaces/default/bindings";
+    for (binding, status, why) in [
+        (json!({}), 500, "target.name: Required value"),
+        (json!({"target": {"kind": "Node", "name": "n"}}), 400, "Name parameter required."),
+    ] {
+        let answer = server.post(bindings, &binding).await;
+        assert_eq!((answer.status, &answer.json()["message"]), (status, &json!(why)), "{binding}");
+    }
+    let stale = json!({"metadata": {"name": "p", "resourceVersion": "1"}, "target": {"kind": "Node", "name": "n"}});
+    let conflict = server.post(&format!("{bindings}?dryRun=All"), &stale).await.json();
+    assert!(conflict["message"].as_str().is_some_and(|said| said.contains(" Key: /pods/default/p,")), "{conflict}");
     for verb in ["exec", "attach", "portforward"] {
         let answer = server.send("POST", &format!("{pods}/p/{verb}"), &[], "").await;
         assert_eq!(answer.status, 400);

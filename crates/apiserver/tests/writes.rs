@@ -481,7 +481,7 @@ async fn bindings_bind_the_pod_that_they_name_and_old_evictions_evict() {
     let binding = |name: &str| json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}});
     let missing = server.post(BINDINGS, &binding("none")).await;
     assert_eq!((missing.status, &missing.json()["message"]), (404, &json!("pods \"none\" not found")));
-    assert_eq!(server.post(BINDINGS, &json!({})).await.json()["message"], "Name parameter required.");
+    assert_eq!(server.post(BINDINGS, &binding("")).await.json()["message"], "Name parameter required.");
     assert_eq!(server.post(BINDINGS, &binding("p")).await.status, 201);
     assert_eq!(server.get(&format!("{PODS}/p")).await.json()["spec"]["nodeName"], "n1");
     assert_eq!(server.get(BINDINGS).await.status, 405);
@@ -515,17 +515,41 @@ async fn what_a_body_is_written_in() {
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata: {k: v, k: w}\n";
     let warned = server.send("POST", MAPS, &[("Content-Type", "application/yaml")], yaml).await;
     assert_eq!(warned.header("warning"), "299 - \"line 4: key \\\"k\\\" already set in map\"");
-    let old = json!({"apiVersion": "extensions/v1beta1", "kind": "ReplicaSet", "metadata": {"name": "x"}});
-    let old = server.post("/apis/apps/v1/namespaces/default/replicasets", &old).await;
-    assert_eq!(
-        (old.status, &old.json()["message"]),
-        (
-            400,
-            &json!(
-                "the API version in the data (extensions/v1beta1) does not match the expected API version (apps/v1)"
-            )
-        )
-    );
+    for (kind, former, version, path) in [
+        ("ReplicaSet", "extensions/v1beta1", "apps/v1", "namespaces/default/replicasets"),
+        ("StatefulSet", "apps/v1beta1", "apps/v1", "namespaces/default/statefulsets"),
+        ("CronJob", "batch/v1beta1", "batch/v1", "namespaces/default/cronjobs"),
+        ("Ingress", "extensions/v1beta1", "networking.k8s.io/v1", "namespaces/default/ingresses"),
+        ("PodDisruptionBudget", "policy/v1beta1", "policy/v1", "namespaces/default/poddisruptionbudgets"),
+        ("Event", "events.k8s.io/v1beta1", "events.k8s.io/v1", "namespaces/default/events"),
+        ("Role", "rbac.authorization.k8s.io/v1alpha1", "rbac.authorization.k8s.io/v1", "namespaces/default/roles"),
+    ] {
+        let old = json!({"apiVersion": former, "kind": kind, "metadata": {"name": "x"}});
+        let old = server.post(&format!("/apis/{version}/{path}"), &old).await;
+        let why = format!("the API version in the data ({former}) does not match the expected API version ({version})");
+        assert_eq!((old.status, &old.json()["message"]), (400, &json!(why)), "{kind}");
+    }
+    // What a patch makes of an object may say one, and one of another kind's not.
+    let set = json!({
+        "metadata": {"name": "x"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    });
+    let sets = "/apis/apps/v1/namespaces/default/replicasets";
+    assert_eq!(server.post(sets, &set).await.status, 201);
+    let merge = [("Content-Type", "application/merge-patch+json")];
+    for (version, status) in [("apps/v1beta2", 200), ("apps/v1beta1", 422)] {
+        let patch = json!({"apiVersion": version, "metadata": {"labels": {"from": "a-patch"}}}).to_string();
+        let patched = server.send("PATCH", &format!("{sets}/x"), &merge, patch).await;
+        assert_eq!(patched.status, status, "{version}: {}", patched.json());
+        assert!(status != 200 || patched.json()["apiVersion"] == "apps/v1", "{}", patched.json());
+    }
+    let listed = server.get(&format!("{sets}?labelSelector=a;limit=1")).await;
+    assert_eq!((listed.status, listed.json()["items"].as_array().map(Vec::len)), (200, Some(1)), "as Go reads a query");
     let name = server.send("POST", MAPS, &[("Content-Type", "application/json")], body("a\\nb")).await.json();
     assert!(name["message"].as_str().is_some_and(|m| m.starts_with(r#"ConfigMap "a\nb" is invalid: "#)), "{name}");
 }

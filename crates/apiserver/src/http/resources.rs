@@ -394,7 +394,7 @@ impl Request<'_> {
         let resource = if self.path.name.is_some() { self.served.resource() } else { &older };
         let model = self.subresource.and_then(Subresource::model);
         admission.send(self.registry(), Operation::Create, resource, model, &mut object, warnings).await?;
-        if name.is_empty() {
+        if name.is_empty() && self.subresource != Some(Subresource::Binding) {
             return Err(ApiError::bad_request("Name parameter required."));
         }
         if self.subresource == Some(Subresource::Token) {
@@ -516,14 +516,29 @@ impl Request<'_> {
     }
 
     fn log(&self) -> Result<Response<Body>, ApiError> {
+        let seconds = self.query.int("sinceSeconds")?;
+        let time = self.query.get("sinceTime");
+        if let Some(text) = time.filter(|text| !matches!(*text, "" | "null")) {
+            crate::schema::time::canonical(text, false).map_err(ApiError::bad_request)?;
+        }
+        let numbers =
+            [("tailLines", self.query.int("tailLines")?, 0), ("limitBytes", self.query.int("limitBytes")?, 1)];
         let mut errors = Vec::new();
-        for (field, least) in [("sinceSeconds", 1), ("tailLines", 0), ("limitBytes", 1)] {
-            if let Some(number) = self.query.int(field)?
-                && number < least
-            {
+        let both = seconds.is_some() && time.is_some();
+        let since = ("sinceSeconds", seconds.filter(|_| !both), 1);
+        for (field, number, least) in numbers.into_iter().chain([since]) {
+            if let Some(number) = number.filter(|number| *number < least) {
                 let why = if least == 0 { "must be greater than or equal to 0" } else { "must be greater than 0" };
                 errors.push(FieldError::invalid(field, number, why));
             }
+        }
+        if both {
+            let why = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+            errors.push(FieldError::forbidden("[]", why));
+        }
+        // Only a feature gate that is off has it.
+        if self.query.get("stream").is_some() {
+            errors.push(FieldError::forbidden("stream", "may not be specified"));
         }
         if !errors.is_empty() {
             let options = GroupResource { group: "", resource: "PodLogOptions" };

@@ -19,9 +19,9 @@ impl Query {
     /// Parses the part of a URL after `?`.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
+        // A pair that cannot be decoded is as if it were not there, nor is one with a semicolon, as in Go.
+        let pairs = text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')).filter_map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            // A pair that cannot be decoded is as if it were not there.
             Some((decode(key)?, decode(value)?))
         });
         Self(pairs.collect())

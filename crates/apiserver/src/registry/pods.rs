@@ -38,6 +38,9 @@ impl Registry {
         if !errors.is_empty() {
             return Err(ApiError::plain(aggregate(&errors)));
         }
+        if name.is_empty() {
+            return Err(ApiError::bad_request("Name parameter required."));
+        }
         let conflict = |why: &str| ApiError::conflict(GroupResource { group: "", resource: "pods/binding" }, name, why);
         loop {
             let entry = self.get(served, namespace, name)?;
@@ -45,14 +48,22 @@ impl Registry {
             let mut pod = entry.object();
             if !uid.is_empty() && uid != &*entry.uid {
                 let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", entry.uid);
-                return Err(ApiError::conflict(served.group_resource(), name, &storage_words(namespace, name, &why)));
+                return Err(ApiError::conflict(
+                    served.group_resource(),
+                    name,
+                    &storage_words(namespace, name, options.dry_run, &why),
+                ));
             }
             if !version.is_empty() && version != entry.version.to_string() {
                 let why = format!(
                     "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
                     entry.version
                 );
-                return Err(ApiError::conflict(served.group_resource(), name, &storage_words(namespace, name, &why)));
+                return Err(ApiError::conflict(
+                    served.group_resource(),
+                    name,
+                    &storage_words(namespace, name, options.dry_run, &why),
+                ));
             }
             if metadata(&pod).contains_key("deletionTimestamp") {
                 return Err(conflict(&format!("pod {name} is being deleted, cannot be assigned to a host")));
@@ -124,9 +135,11 @@ impl Registry {
     }
 }
 
-fn storage_words(namespace: &str, name: &str, why: &str) -> String {
+fn storage_words(namespace: &str, name: &str, dry_run: bool, why: &str) -> String {
+    // A dry run ends before the part that knows where everything is stored.
+    let root = if dry_run { "" } else { "/registry" };
     format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+        "StorageError: invalid object, Code: 4, Key: {root}/pods/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
     )
 }
 

@@ -77,7 +77,7 @@ pub fn decode(
         Format::Yaml => yaml::yaml_to_json(body).map(Cow::Owned),
     };
     let target = Gvk { group: Cow::Borrowed(group), version: Cow::Borrowed(version), kind: Cow::Borrowed(kind) };
-    let result = json.map_err(Failure::bare).and_then(|json| decode_as(&target, &json, validation));
+    let result = json.map_err(Failure::bare).and_then(|json| decode_as(&target, &json, validation, false));
     let (object, mut strict) = result.map_err(|failure| failure.explain(kind, body))?;
     if validation != Validation::Ignore && format == Format::Yaml {
         let duplicates = yaml::duplicates(body);
@@ -119,7 +119,7 @@ pub fn round_trip(
     }
     let json = patched.to_string();
     let (object, strict) =
-        decode_as(&target, json.as_bytes(), validation).map_err(|f| DecodeError { message: f.message })?;
+        decode_as(&target, json.as_bytes(), validation, true).map_err(|f| DecodeError { message: f.message })?;
     if validation == Validation::Strict && !strict.is_empty() {
         return Err(DecodeError { message: strict_message(&strict) });
     }
@@ -290,6 +290,30 @@ struct Gvk<'a> {
     kind: Cow<'a, str>,
 }
 
+/// The versions that are not served here any more, with the kinds that the reference still reads in them.
+const FORMER: &[(&str, &[&str])] = &[
+    ("admissionregistration.k8s.io/v1beta1", &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]),
+    ("apiextensions.k8s.io/v1beta1", &["CustomResourceDefinition"]),
+    ("apiregistration.k8s.io/v1beta1", &["APIService"]),
+    ("apps/v1beta1", &["ControllerRevision", "Deployment", "Scale", "StatefulSet"]),
+    ("apps/v1beta2", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "Scale", "StatefulSet"]),
+    ("batch/v1beta1", &["CronJob"]),
+    ("certificates.k8s.io/v1beta1", &["CertificateSigningRequest"]),
+    ("coordination.k8s.io/v1beta1", &["Lease"]),
+    ("discovery.k8s.io/v1beta1", &["EndpointSlice"]),
+    ("events.k8s.io/v1beta1", &["Event"]),
+    ("extensions/v1beta1", &["DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet", "Scale"]),
+    ("networking.k8s.io/v1beta1", &["Ingress", "IngressClass"]),
+    ("node.k8s.io/v1alpha1", &["RuntimeClass"]),
+    ("node.k8s.io/v1beta1", &["RuntimeClass"]),
+    ("policy/v1beta1", &["Eviction", "PodDisruptionBudget"]),
+    ("rbac.authorization.k8s.io/v1alpha1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
+    ("rbac.authorization.k8s.io/v1beta1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
+    ("scheduling.k8s.io/v1beta1", &["PriorityClass"]),
+    ("storage.k8s.io/v1alpha1", &["CSIStorageCapacity", "VolumeAttachment"]),
+    ("storage.k8s.io/v1beta1", &["CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"]),
+];
+
 impl Gvk<'_> {
     fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
@@ -297,17 +321,12 @@ impl Gvk<'_> {
 
     /// Whether this is a version of the target that is no longer served, but still understood.
     fn is_former_of(&self, target: &Gvk<'_>) -> bool {
-        let served = (target.group.as_ref(), target.kind.as_ref());
-        let version = (self.group.as_ref(), self.version.as_ref());
+        let version = self.api_version();
+        let kinds = FORMER.iter().find(|(former, _)| *former == version).map_or(&[][..], |(_, kinds)| kinds);
+        let moved = self.group == "extensions" || self.kind == "Scale";
         self.kind == target.kind
-            && match served {
-                ("apps", "ReplicaSet") => matches!(version, ("extensions", "v1beta1") | ("apps", "v1beta2")),
-                ("apps", "Deployment") | ("autoscaling", "Scale") => {
-                    matches!(version, ("extensions", "v1beta1") | ("apps", "v1beta1" | "v1beta2"))
-                }
-                ("policy", "Eviction") => version == ("policy", "v1beta1"),
-                _ => false,
-            }
+            && kinds.contains(&&*self.kind)
+            && (moved || self.internal_package() == target.internal_package())
     }
 
     /// The package of the type that the reference converts every version of this kind to.
@@ -377,7 +396,13 @@ fn scheme(group: &str) -> &'static str {
     }
 }
 
-fn decode_as(target: &Gvk<'_>, json: &[u8], validation: Validation) -> Result<(Object, Vec<String>), Failure> {
+/// What a patch has made may say a former version.
+fn decode_as(
+    target: &Gvk<'_>,
+    json: &[u8],
+    validation: Validation,
+    is_patched: bool,
+) -> Result<(Object, Vec<String>), Failure> {
     let (api_version, kind) =
         interpret(json).map_err(|e| Failure::bare(format!("couldn't get version/kind; json parse error: {e}")))?;
     let actual = complete(&api_version, kind, target)?;
@@ -390,7 +415,7 @@ fn decode_as(target: &Gvk<'_>, json: &[u8], validation: Validation) -> Result<(O
     let former = actual.is_former_of(target);
     let same = (actual.group == target.group && actual.version == target.version && actual.kind == target.kind)
         // Evictions are taken in their older version as well.
-        || (former && actual.kind == "Eviction");
+        || (former && (is_patched || actual.kind == "Eviction"));
     let known = if former { target } else { &actual };
     let Some(id) = table.kind(&known.group, &known.version, &known.kind) else {
         let message = if table.registered(&actual.group, &actual.version, &actual.kind) {

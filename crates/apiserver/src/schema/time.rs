@@ -11,7 +11,7 @@ const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
 /// # Errors
 ///
 /// The text of Go's `time.ParseError`.
-pub(super) fn canonical(text: &str, micro: bool) -> Result<Option<String>, String> {
+pub(crate) fn canonical(text: &str, micro: bool) -> Result<Option<String>, String> {
     // Most times are canonical already: nothing to parse but the ranges.
     Ok(parse(text, micro)?.canonical(micro))
 }
