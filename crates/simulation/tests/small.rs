@@ -28,8 +28,8 @@ fn no_law_is_broken_in_any_state() {
         (crash(calm(SURGING, 1)), (1_760, 3_193)),
         (crash(calm(SPARING, 1)), (19_203, 43_011)),
         (crash(calm(Rollout::Recreate, 1)), (9_358, 22_285)),
-        (edit(calm(SURGING, 1), Edit::Rollback), (13_161, 21_687)),
-        (crash(edit(calm(SURGING, 1), Edit::Rollback)), (63_870, 149_729)),
+        (edit(calm(SURGING, 1), Edit::Rollback), (15_687, 26_004)),
+        (crash(edit(calm(SURGING, 1), Edit::Rollback)), (78_230, 190_283)),
     ];
     for (world, numbers) in worlds {
         let found = all_of(world);
