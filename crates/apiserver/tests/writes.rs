@@ -522,6 +522,8 @@ async fn what_a_body_is_written_in() {
         ("Ingress", "extensions/v1beta1", "networking.k8s.io/v1", "namespaces/default/ingresses"),
         ("PodDisruptionBudget", "policy/v1beta1", "policy/v1", "namespaces/default/poddisruptionbudgets"),
         ("Event", "events.k8s.io/v1beta1", "events.k8s.io/v1", "namespaces/default/events"),
+        ("FlowSchema", "flowcontrol.apiserver.k8s.io/v1beta3", "flowcontrol.apiserver.k8s.io/v1", "flowschemas"),
+        ("VolumeAttributesClass", "storage.k8s.io/v1alpha1", "storage.k8s.io/v1", "volumeattributesclasses"),
         ("Role", "rbac.authorization.k8s.io/v1alpha1", "rbac.authorization.k8s.io/v1", "namespaces/default/roles"),
     ] {
         let old = json!({"apiVersion": former, "kind": kind, "metadata": {"name": "x"}});

@@ -251,7 +251,8 @@ impl<B: Books> Shell<B> {
     }
 
     /// Applies the effects of handlers in their order: an expectation is lowered before the key is queued whose sync
-    /// checks it. No key is queued before the workers begin, which begin with everything. With each effect comes the place of its change, of which `cause` says what it was.
+    /// checks it. None is queued before the workers begin, which begin with everything. With each effect comes the place
+    /// of its change, of which `cause` says what it was.
     pub(crate) fn note(&self, effects: Vec<(usize, B::Effect)>, priority: Priority, cause: impl Fn(usize) -> Woken) {
         let enqueued: Vec<(usize, Enqueue)> = {
             let (mut books, now) = self.books();

@@ -178,7 +178,7 @@ impl Queue {
         // What changes from here on is added by its handlers; before that, the caches had it already.
         self.inner.begun.store(true, Ordering::SeqCst);
         self.add(controller.everything());
-        // All of it was added by a start, or changed while another manager had the lead (SH-07).
+        // All of it was added by a start (SH-07).
         self.lock().lower_all();
         let mut tasks = JoinSet::new();
         for _ in 0..workers {

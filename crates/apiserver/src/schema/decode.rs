@@ -292,17 +292,28 @@ struct Gvk<'a> {
 
 /// The versions that are not served here any more, with the kinds that the reference still reads in them.
 const FORMER: &[(&str, &[&str])] = &[
+    ("admissionregistration.k8s.io/v1alpha1", ADMISSION_POLICIES),
+    ("admissionregistration.k8s.io/v1beta1", ADMISSION_POLICIES),
     ("admissionregistration.k8s.io/v1beta1", &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]),
     ("apiextensions.k8s.io/v1beta1", &["CustomResourceDefinition"]),
     ("apiregistration.k8s.io/v1beta1", &["APIService"]),
     ("apps/v1beta1", &["ControllerRevision", "Deployment", "Scale", "StatefulSet"]),
     ("apps/v1beta2", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "Scale", "StatefulSet"]),
+    ("authentication.k8s.io/v1alpha1", &["SelfSubjectReview"]),
+    ("authentication.k8s.io/v1beta1", &["SelfSubjectReview", "TokenReview"]),
+    (
+        "authorization.k8s.io/v1beta1",
+        &["LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"],
+    ),
     ("batch/v1beta1", &["CronJob"]),
     ("certificates.k8s.io/v1beta1", &["CertificateSigningRequest"]),
     ("coordination.k8s.io/v1beta1", &["Lease"]),
     ("discovery.k8s.io/v1beta1", &["EndpointSlice"]),
     ("events.k8s.io/v1beta1", &["Event"]),
     ("extensions/v1beta1", &["DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet", "Scale"]),
+    ("flowcontrol.apiserver.k8s.io/v1beta1", FLOWS),
+    ("flowcontrol.apiserver.k8s.io/v1beta2", FLOWS),
+    ("flowcontrol.apiserver.k8s.io/v1beta3", FLOWS),
     ("networking.k8s.io/v1beta1", &["Ingress", "IngressClass"]),
     ("node.k8s.io/v1alpha1", &["RuntimeClass"]),
     ("node.k8s.io/v1beta1", &["RuntimeClass"]),
@@ -310,9 +321,17 @@ const FORMER: &[(&str, &[&str])] = &[
     ("rbac.authorization.k8s.io/v1alpha1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
     ("rbac.authorization.k8s.io/v1beta1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
     ("scheduling.k8s.io/v1beta1", &["PriorityClass"]),
-    ("storage.k8s.io/v1alpha1", &["CSIStorageCapacity", "VolumeAttachment"]),
+    ("storage.k8s.io/v1alpha1", &["CSIStorageCapacity", "VolumeAttachment", "VolumeAttributesClass"]),
     ("storage.k8s.io/v1beta1", &["CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"]),
+    ("storage.k8s.io/v1beta1", &["VolumeAttributesClass"]),
 ];
+const ADMISSION_POLICIES: &[&str] = &[
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+];
+const FLOWS: &[&str] = &["FlowSchema", "PriorityLevelConfiguration"];
 
 impl Gvk<'_> {
     fn api_version(&self) -> String {
@@ -322,10 +341,10 @@ impl Gvk<'_> {
     /// Whether this is a version of the target that is no longer served, but still understood.
     fn is_former_of(&self, target: &Gvk<'_>) -> bool {
         let version = self.api_version();
-        let kinds = FORMER.iter().find(|(former, _)| *former == version).map_or(&[][..], |(_, kinds)| kinds);
+        let mut kinds = FORMER.iter().filter(|(former, _)| *former == version).flat_map(|(_, kinds)| *kinds);
         let moved = self.group == "extensions" || self.kind == "Scale";
         self.kind == target.kind
-            && kinds.contains(&&*self.kind)
+            && kinds.any(|kind| *kind == self.kind)
             && (moved || self.internal_package() == target.internal_package())
     }
 

@@ -46,9 +46,8 @@ pub(super) fn judge(name: &str, value: &str) -> Result<&'static str, String> {
     }
 }
 
-/// Feature gates that change what these controllers do, with the only value that they have here.
+/// Feature gates that change what these controllers do, or ask of a server, with the only value that they have here.
 const GATES: &[(&str, bool)] = &[
-    ("ControllerManagerReleaseLeaderElectionLockOnExit", true),
     ("CoordinatedLeaderElection", false),
     ("DeploymentReplicaSetTerminatingReplicas", true),
     ("LogarithmicScaleDown", true),
@@ -75,7 +74,9 @@ fn gates(list: &str) -> Result<&'static str, String> {
             return Err(format!("{gate} is {fixed} here and cannot be changed"));
         }
     }
-    Ok("no gate in it concerns these controllers, or it says what is so anyway")
+    Ok(
+        "no gate in it is switched here: the controllers are what they are with the defaults, and a Lease is released at the end",
+    )
 }
 
 const JUDGED: &[&str] = &[

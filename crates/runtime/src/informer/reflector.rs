@@ -149,7 +149,7 @@ impl Ended {
     pub(super) fn is_to_be_listed(&self) -> bool {
         match self {
             Self::Expired(_) | Self::Unreadable(_) => true,
-            Self::Reported(error) => error.code != 429,
+            Self::Reported(error) => error.code != 429 && error.reason != "TooManyRequests",
             _ => false,
         }
     }

@@ -144,11 +144,15 @@ impl Reader {
     }
 
     async fn first_page(&self, resource: &WatchedResource) -> Result<(ResourceVersion, bool), Ended> {
-        let answer = self.client.get_in(&resource.list(1, &Page::First), Form::Full, self.encoding).await?;
+        let path = resource.list(1, &Page::First);
+        let answer = self.client.get_in(&path, Form::Full, self.encoding).await?;
         let page = match answer.encoding() {
-            Encoding::Json => ListPage::decode(&answer.body)?,
-            Encoding::Protobuf => ListPage::decode_protobuf(&answer.body)?,
+            Encoding::Json => ListPage::decode(&answer.body),
+            Encoding::Protobuf => ListPage::decode_protobuf(&answer.body),
         };
+        // The position is as good as it was: only what a watch brings says otherwise.
+        let page =
+            page.map_err(|error| ClientError::Answer { method: http::Method::GET, path, source: Box::new(error) })?;
         Ok((page.resource_version, page.is_sharded))
     }
 
