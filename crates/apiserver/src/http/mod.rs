@@ -16,6 +16,7 @@ pub mod body;
 pub mod discovery;
 mod durable;
 pub mod in_flight;
+mod logs;
 pub mod metrics;
 pub mod muster;
 pub mod negotiate;

@@ -15,12 +15,11 @@ use super::negotiate::{self, Offer, Output};
 use super::path::ResourcePath;
 use super::table::Include;
 use super::watch::{Wanted, Watch, failed};
-use super::{Shared, durable, respond};
+use super::{Shared, durable, logs, respond};
 use crate::access::questions::Answers;
 use crate::access::{User, tokens};
 use crate::admission::{Admission, Asked, Operation};
 use crate::codec::{self, Format, Model};
-use crate::field::FieldError;
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part, Resource, Subresource};
 use crate::registry::apply;
@@ -31,7 +30,7 @@ use crate::registry::selection::Selection;
 use crate::registry::update::{Update, check_segment};
 use crate::registry::{Answer, Served};
 use crate::schema::managed;
-use crate::status::{ApiError, GroupResource, success};
+use crate::status::{ApiError, success};
 
 /// No watch lasts longer than this, whatever it says.
 const LONGEST_WATCH: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -394,9 +393,6 @@ impl Request<'_> {
         let resource = if self.path.name.is_some() { self.served.resource() } else { &older };
         let model = self.subresource.and_then(Subresource::model);
         admission.send(self.registry(), Operation::Create, resource, model, &mut object, warnings).await?;
-        if name.is_empty() && self.subresource != Some(Subresource::Binding) {
-            return Err(ApiError::bad_request("Name parameter required."));
-        }
         if self.subresource == Some(Subresource::Token) {
             let Shared { registry, authenticator, .. } = &**self.shared;
             let (id, now) = (registry.generator.uid(), registry.clock.now());
@@ -516,34 +512,7 @@ impl Request<'_> {
     }
 
     fn log(&self) -> Result<Response<Body>, ApiError> {
-        let seconds = self.query.int("sinceSeconds")?;
-        let time = self.query.get("sinceTime");
-        if let Some(text) = time.filter(|text| !matches!(*text, "" | "null")) {
-            crate::schema::time::canonical(text, false).map_err(ApiError::bad_request)?;
-        }
-        let numbers =
-            [("tailLines", self.query.int("tailLines")?, 0), ("limitBytes", self.query.int("limitBytes")?, 1)];
-        let mut errors = Vec::new();
-        let both = seconds.is_some() && time.is_some();
-        let since = ("sinceSeconds", seconds.filter(|_| !both), 1);
-        for (field, number, least) in numbers.into_iter().chain([since]) {
-            if let Some(number) = number.filter(|number| *number < least) {
-                let why = if least == 0 { "must be greater than or equal to 0" } else { "must be greater than 0" };
-                errors.push(FieldError::invalid(field, number, why));
-            }
-        }
-        if both {
-            let why = "at most one of `sinceTime` or `sinceSeconds` may be specified";
-            errors.push(FieldError::forbidden("[]", why));
-        }
-        // Only a feature gate that is off has it.
-        if self.query.get("stream").is_some() {
-            errors.push(FieldError::forbidden("stream", "may not be specified"));
-        }
-        if !errors.is_empty() {
-            let options = GroupResource { group: "", resource: "PodLogOptions" };
-            return Err(ApiError::invalid(options, self.name(), &errors));
-        }
+        logs::check(&self.query, self.name())?;
         let text = self.registry().log(self.served, self.namespace(), self.name(), self.query.get("container"))?;
         Ok(respond::bytes(200, "text/plain", text))
     }

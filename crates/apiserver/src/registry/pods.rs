@@ -3,6 +3,7 @@
 use muster_tree::{Value, json};
 
 use super::options::WriteOptions;
+use super::update::precondition_failed;
 use super::{Registry, Served, in_time};
 use crate::field::{FieldError, aggregate};
 use crate::model::Object;
@@ -46,24 +47,12 @@ impl Registry {
             let entry = self.get(served, namespace, name)?;
             let (uid, version) = (meta.text("uid"), meta.text("resourceVersion"));
             let mut pod = entry.object();
-            if !uid.is_empty() && uid != &*entry.uid {
-                let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", entry.uid);
-                return Err(ApiError::conflict(
-                    served.group_resource(),
-                    name,
-                    &storage_words(namespace, name, options.dry_run, &why),
-                ));
-            }
-            if !version.is_empty() && version != entry.version.to_string() {
-                let why = format!(
-                    "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
-                    entry.version
-                );
-                return Err(ApiError::conflict(
-                    served.group_resource(),
-                    name,
-                    &storage_words(namespace, name, options.dry_run, &why),
-                ));
+            let stored = entry.version.to_string();
+            for (what, wanted, found) in [("UID", uid, &*entry.uid), ("ResourceVersion", version, &*stored)] {
+                if !wanted.is_empty() && wanted != found {
+                    let object = (namespace, name);
+                    return Err(precondition_failed(served, object, options.dry_run, what, (wanted, found)));
+                }
             }
             if metadata(&pod).contains_key("deletionTimestamp") {
                 return Err(conflict(&format!("pod {name} is being deleted, cannot be assigned to a host")));
@@ -133,14 +122,6 @@ impl Registry {
             node => Ok(format!("pod {namespace}/{name} is simulated on node {node}: its containers do not run\n")),
         }
     }
-}
-
-fn storage_words(namespace: &str, name: &str, dry_run: bool, why: &str) -> String {
-    // A dry run ends before the part that knows where everything is stored.
-    let root = if dry_run { "" } else { "/registry" };
-    format!(
-        "StorageError: invalid object, Code: 4, Key: {root}/pods/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
-    )
 }
 
 /// Adds a condition or replaces the one of its type; its transition time moves only with its status.

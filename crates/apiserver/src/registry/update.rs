@@ -290,18 +290,30 @@ pub fn check_segment(name: &str) -> Result<(), ApiError> {
     }
 }
 
-/// The real server's words, which give away where it stores things.
+/// What an update wants of the uid, and is not so.
 fn uid_conflict(served: &Served, update: Update<'_>, wanted: &str, found: &str) -> ApiError {
+    let Update { namespace, name, options, .. } = update;
+    precondition_failed(served, (namespace, name), options.dry_run, "UID", (wanted, found))
+}
+
+/// 409 in the real server's words, which give away where it stores things. `what` is `UID` or `ResourceVersion`.
+pub(super) fn precondition_failed(
+    served: &Served,
+    (namespace, name): (&str, &str),
+    dry_run: bool,
+    what: &str,
+    (wanted, found): (&str, &str),
+) -> ApiError {
     let prefix = &served.resource().storage_prefix;
     // A dry run ends before the part that knows where everything is stored.
-    let root = if update.options.dry_run { "" } else { "/registry" };
-    let key = if update.namespace.is_empty() {
-        format!("{root}/{prefix}/{}", update.name)
+    let root = if dry_run { "" } else { "/registry" };
+    let key = if namespace.is_empty() {
+        format!("{root}/{prefix}/{name}")
     } else {
-        format!("{root}/{prefix}/{}/{}", update.namespace, update.name)
+        format!("{root}/{prefix}/{namespace}/{name}")
     };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
     );
-    ApiError::conflict(served.group_resource(), update.name, &why)
+    ApiError::conflict(served.group_resource(), name, &why)
 }
