@@ -293,8 +293,7 @@ struct Gvk<'a> {
 /// The versions that are not served here any more, with the kinds that the reference still reads in them.
 const FORMER: &[(&str, &[&str])] = &[
     ("admissionregistration.k8s.io/v1alpha1", ADMISSION_POLICIES),
-    ("admissionregistration.k8s.io/v1beta1", ADMISSION_POLICIES),
-    ("admissionregistration.k8s.io/v1beta1", &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]),
+    ("admissionregistration.k8s.io/v1beta1", ADMISSION),
     ("apiextensions.k8s.io/v1beta1", &["CustomResourceDefinition"]),
     ("apiregistration.k8s.io/v1beta1", &["APIService"]),
     ("apps/v1beta1", &["ControllerRevision", "Deployment", "Scale", "StatefulSet"]),
@@ -322,8 +321,15 @@ const FORMER: &[(&str, &[&str])] = &[
     ("rbac.authorization.k8s.io/v1beta1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
     ("scheduling.k8s.io/v1beta1", &["PriorityClass"]),
     ("storage.k8s.io/v1alpha1", &["CSIStorageCapacity", "VolumeAttachment", "VolumeAttributesClass"]),
-    ("storage.k8s.io/v1beta1", &["CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"]),
-    ("storage.k8s.io/v1beta1", &["VolumeAttributesClass"]),
+    ("storage.k8s.io/v1beta1", STORAGE),
+];
+const ADMISSION: &[&str] = &[
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
 ];
 const ADMISSION_POLICIES: &[&str] = &[
     "MutatingAdmissionPolicy",
@@ -332,6 +338,8 @@ const ADMISSION_POLICIES: &[&str] = &[
     "ValidatingAdmissionPolicyBinding",
 ];
 const FLOWS: &[&str] = &["FlowSchema", "PriorityLevelConfiguration"];
+const STORAGE: &[&str] =
+    &["CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"];
 
 impl Gvk<'_> {
     fn api_version(&self) -> String {
@@ -341,10 +349,10 @@ impl Gvk<'_> {
     /// Whether this is a version of the target that is no longer served, but still understood.
     fn is_former_of(&self, target: &Gvk<'_>) -> bool {
         let version = self.api_version();
-        let mut kinds = FORMER.iter().filter(|(former, _)| *former == version).flat_map(|(_, kinds)| *kinds);
+        let kinds = FORMER.iter().find(|(former, _)| *former == version).map_or(&[][..], |(_, kinds)| kinds);
         let moved = self.group == "extensions" || self.kind == "Scale";
         self.kind == target.kind
-            && kinds.any(|kind| *kind == self.kind)
+            && kinds.iter().any(|kind| *kind == self.kind)
             && (moved || self.internal_package() == target.internal_package())
     }
 
