@@ -330,6 +330,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_transport_error_names_what_is_below_its_own_layer_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{said}")]
+        struct Layer {
+            said: &'static str,
+            source: Option<Box<Layer>>,
+        }
+        let layer = |said, below: Option<Layer>| Layer { said, source: below.map(Box::new) };
+        let refused = layer("tcp connect error", Some(layer("Connection refused", None)));
+        let again = layer("client error (Connect): tcp connect error", Some(refused));
+        let (method, path) = (Method::GET, "/api".to_owned());
+        let error = ClientError::Transport { method, path, received: Received::Never, source: Box::new(again) };
+        assert_eq!(error.to_string(), "GET /api: client error (Connect): tcp connect error: Connection refused");
+    }
+
+    #[test]
     fn a_status_is_read_with_its_causes() {
         let body = br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"pods \"a\" is forbidden: unable to create new content in namespace b because it is being terminated","reason":"Forbidden","details":{"name":"a","kind":"pods","causes":[{"reason":"NamespaceTerminating","message":"namespace b is being terminated","field":"metadata.namespace"}]},"code":403}"#;
         let error = ApiError::read(&Method::POST, StatusCode::FORBIDDEN, body);

@@ -382,17 +382,40 @@ async fn ranges_share_one_watch_and_only_the_one_that_comes_is_listed() {
 /// Contract: SH-04
 #[tokio::test(start_paused = true)]
 async fn a_position_that_has_expired_has_everyone_list_again() {
+    // What else a watch reports is nothing to go on after either, as in client-go.
+    for (code, reason) in [(410, "Expired"), (500, "InternalError")] {
+        let mut scene = Scene::new();
+        let near = namespace(lower());
+        let (running, watch) = scene.started(Duration::ZERO).await;
+        watch.event("ERROR", &json!({"kind": "Status", "code": code, "reason": reason, "message": "too old"}));
+        scene.next("pods?limit=1&shardSelector=all").await.answer(200, list(true, 40, &[]));
+        let watch = scene.next("pods?watch=true&shardSelector=lower&resourceVersion=40").await.stream();
+        let asked = scene.next("pods?limit=500&shardSelector=lower").await;
+        watch.event("ADDED", &pod(&near, "c", 42));
+        asked.answer(200, list(true, 41, &[pod(&near, "b", 30)]));
+        settle().await;
+        assert_eq!(running.told(), ["added b@30", "tombstone a@5", "added c@42"]);
+    }
+}
+
+/// A server that is busy, a watch that breaks off, and a probe that cannot be read say nothing of the position.
+///
+/// Contract: SH-04, INF-05
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_where_it_was_after_what_says_nothing_of_its_position() {
     let mut scene = Scene::new();
     let near = namespace(lower());
     let (running, watch) = scene.started(Duration::ZERO).await;
-    watch.event("ERROR", &json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}));
+    watch.event("ERROR", &json!({"kind": "Status", "reason": "TooManyRequests", "message": "busy"}));
+    scene.next("pods?limit=1&shardSelector=all").await.answer(200, "a proxy's page");
     scene.next("pods?limit=1&shardSelector=all").await.answer(200, list(true, 40, &[]));
-    let watch = scene.next("pods?watch=true&shardSelector=lower&resourceVersion=40").await.stream();
-    let asked = scene.next("pods?limit=500&shardSelector=lower").await;
+    let watch = scene.next("pods?watch=true&shardSelector=lower&resourceVersion=10").await.stream();
     watch.event("ADDED", &pod(&near, "c", 42));
-    asked.answer(200, list(true, 41, &[pod(&near, "b", 30)]));
     settle().await;
-    assert_eq!(running.told(), ["added b@30", "tombstone a@5", "added c@42"]);
+    watch.fail();
+    scene.next("pods?limit=1&shardSelector=all").await.answer(200, list(true, 50, &[]));
+    let _watch = scene.next("pods?watch=true&shardSelector=lower&resourceVersion=42").await.stream();
+    assert_eq!(running.told(), ["added c@42"]);
 }
 
 /// A server that was put back to an earlier version has no list that reaches the watch's.
@@ -403,7 +426,7 @@ async fn a_server_at_an_earlier_version_has_everyone_list_again() {
     let mut scene = Scene::new();
     let near = namespace(lower());
     let (running, watch) = scene.started(Duration::ZERO).await;
-    watch.event("ERROR", &json!({"kind": "Status", "code": 500, "reason": "InternalError", "message": "away"}));
+    watch.fail();
     scene.next("pods?limit=1&shardSelector=all").await.answer(200, list(true, 4, &[]));
     let watch = scene.next("pods?watch=true&shardSelector=lower&resourceVersion=4").await.stream();
     scene.next("pods?limit=500&shardSelector=lower").await.answer(200, list(true, 4, &[pod(&near, "b", 3)]));
