@@ -16,13 +16,19 @@ fn vectors() -> Vec<Value> {
     all["pods"].as_array().expect("a list").to_vec()
 }
 
-/// The pod as it is before it would be stored.
-fn prepared(pod: &Value) -> Object {
+/// The pod as it is read.
+fn read(pod: &Value) -> Object {
     let body = serde_json::to_vec(pod).expect("JSON");
     let (mut object, _) =
         decode("", "v1", "Pod", &body, Format::Json, Validation::Ignore).expect("each vector can be decoded");
     object.object_or_new("metadata").insert("namespace".to_owned(), json!("b3"));
     Pod.default(&mut object);
+    object
+}
+
+/// The pod as it is before it would be stored.
+fn prepared(pod: &Value) -> Object {
+    let mut object = read(pod);
     Pod.prepare_create(&mut object);
     object
 }
@@ -63,8 +69,8 @@ fn what_is_wrong_with_a_pod() {
 #[test]
 fn what_a_pod_is_warned_of() {
     for vector in vectors().iter().filter(|v| v.get("stored").is_some()) {
-        let object = prepared(&vector["pod"]);
-        let mut got = Pod.warnings(&object, None);
+        let mut got = Pod.early_warnings(&read(&vector["pod"]));
+        got.extend(Pod.warnings(&prepared(&vector["pod"]), None));
         got.sort();
         let mut want: Vec<&str> =
             vector["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -101,6 +101,12 @@ pub trait Kind: Send + Sync + 'static {
         NameRule::Subdomain
     }
 
+    /// Warnings for what [`Kind::prepare_create`] is about to replace.
+    fn early_warnings(&self, object: &Object) -> Vec<String> {
+        let _ = object;
+        Vec::new()
+    }
+
     /// Resets what a creation may not set (status) and sets the first generation where the kind has one.
     /// The name and `creationTimestamp` are already there.
     fn prepare_create(&self, object: &mut Object) {

@@ -86,6 +86,7 @@ impl Registry {
 
         let _reserved = self.allocate(served, &mut object, None, options.dry_run)?;
         self.note_requester(served, &mut object, &options.user);
+        warnings.extend(served.kind.early_warnings(&object));
         served.kind.prepare_create(&mut object);
         served.kind.stamp(Part::Main, &mut object, None, self.clock.now());
         let mut errors = served.kind.validate_create(&object);

@@ -107,6 +107,9 @@ impl Kind for Pod {
         }
         errors
     }
+    fn early_warnings(&self, object: &Object) -> Vec<String> {
+        validation::pod::warnings::annotations(object)
+    }
     fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
         if old.is_some() {
             return Vec::new();

@@ -44,6 +44,20 @@ pub fn pod(pod: &Object) -> Vec<String> {
     collect(pod.object("spec").unwrap_or(&empty), metadata(pod), None)
 }
 
+/// Warnings for a new pod's annotations that are about to become fields.
+#[must_use]
+pub fn annotations(pod: &Object) -> Vec<String> {
+    let (annotations, spec) = (metadata(pod).part("annotations"), pod.part("spec"));
+    let mut out = Vec::new();
+    if !annotations.is_empty() && spec.part("os").text("name") != "windows" {
+        let (path, context) = (Path::new("metadata"), spec.object("securityContext"));
+        every_container(spec, &Path::new("spec"), |container, _| {
+            app_armor_annotation(container, context, annotations, &path.child("annotations"), &mut out);
+        });
+    }
+    out
+}
+
 /// Warnings for a template at `path`. What the old one was warned of is warned of again: it may have changed.
 #[must_use]
 pub fn template(path: &Path<'_>, template: &Object, old: Option<&Object>) -> Vec<String> {
@@ -78,8 +92,11 @@ fn collect(spec: &Object, meta: &Object, parent: Option<&Path<'_>>) -> Vec<Strin
     }
     every_container(spec, &spec_path, |container, path| {
         if !annotations.is_empty() {
-            let is_template = parent.is_some();
-            profile_annotations(container, pod_context, annotations, &annotations_path, is_template, &mut out);
+            seccomp_annotation(container, annotations, &annotations_path, &mut out);
+            // Of a pod that was said before the annotation became a field.
+            if parent.is_some() {
+                app_armor_annotation(container, pod_context, annotations, &annotations_path, &mut out);
+            }
         }
         let resources = container.object("resources").unwrap_or(&empty);
         for resource in ["memory", "ephemeral-storage"] {
@@ -338,32 +355,27 @@ fn fractional(parent: &Object, list: &str, resource: &str, path: &Path<'_>, out:
     }
 }
 
-/// Annotations that once set a container's profiles, without the field that does so now.
-fn profile_annotations(
+/// An annotation that once set a container's seccomp profile, without the field that does so now.
+fn seccomp_annotation(container: &Object, annotations: &Object, path: &Path<'_>, out: &mut Vec<String>) {
+    let key = format!("{SECCOMP_CONTAINER}{}", container.text("name"));
+    if !container.part("securityContext").contains_key("seccompProfile") && annotations.contains_key(&key) {
+        out.push(format!("{}: {NO_SECCOMP}", path.key(&key)));
+    }
+}
+
+/// The same of AppArmor's, where the pod's own field does not say as much.
+fn app_armor_annotation(
     container: &Object,
     pod_context: Option<&Object>,
     annotations: &Object,
     path: &Path<'_>,
-    is_template: bool,
     out: &mut Vec<String>,
 ) {
-    let own = container.text("name");
-    let context = container.object("securityContext");
-    let key = format!("{SECCOMP_CONTAINER}{own}");
-    if context.is_none_or(|c| !c.contains_key("seccompProfile")) && annotations.contains_key(&key) {
-        out.push(format!("{}: {NO_SECCOMP}", path.key(&key)));
-    }
-    let key = format!("{APP_ARMOR_ANNOTATION}{own}");
+    let key = format!("{APP_ARMOR_ANNOTATION}{}", container.text("name"));
     let Some(said) = annotations.maybe_text(&key) else { return };
-    let meant = app_armor_field(said);
-    let profile = context.and_then(|c| c.get("appArmorProfile"));
-    let of_pod = pod_context.and_then(|c| c.get("appArmorProfile"));
-    // A pod's own field was just made of the annotation, a template's was not.
-    let old_way = match profile {
-        Some(profile) => !is_template && meant.as_ref() == Some(profile),
-        None => of_pod.is_none() || meant.as_ref() != of_pod,
-    };
-    if old_way {
+    let of_pod = pod_context.and_then(|context| context.get("appArmorProfile"));
+    let is_meant = of_pod.is_some() && app_armor_field(said).as_ref() == of_pod;
+    if !is_meant && !container.part("securityContext").contains_key("appArmorProfile") {
         out.push(format!("{}: deprecated since v1.30; use the \"appArmorProfile\" field instead", path.key(&key)));
     }
 }
