@@ -97,7 +97,7 @@ impl<'a> Admission<'a> {
         generated: bool,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        steps::check(write, object)?;
+        steps::check(write, object, warnings)?;
         let Some(asked) = self.0 else { return Ok(()) };
         let mut chain = asked.chain_of_write(write, metadata(object).text("name"));
         if generated {

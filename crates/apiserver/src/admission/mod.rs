@@ -25,6 +25,7 @@ mod matching;
 mod mutating;
 mod params;
 pub mod plugins;
+mod podsecurity;
 mod policy;
 mod priority;
 pub mod quota;

@@ -30,6 +30,8 @@ pub enum Plugin {
     PersistentVolumeClaimResize,
     /// Which pods may be resized.
     PodResizeValidator,
+    /// What the labels of a namespace forbid its pods.
+    PodSecurity,
     /// Priorities of pods by their classes.
     Priority,
     /// Quotas of namespaces.
@@ -49,7 +51,7 @@ pub enum Plugin {
 }
 
 /// Those that run here, all of which the reference runs by default.
-const HERE: [(&str, Plugin); 20] = [
+const HERE: [(&str, Plugin); 21] = [
     ("CertificateApproval", Plugin::CertificateApproval),
     ("CertificateSigning", Plugin::CertificateSigning),
     ("CertificateSubjectRestriction", Plugin::CertificateSubjectRestriction),
@@ -62,6 +64,7 @@ const HERE: [(&str, Plugin); 20] = [
     ("NamespaceLifecycle", Plugin::NamespaceLifecycle),
     ("PersistentVolumeClaimResize", Plugin::PersistentVolumeClaimResize),
     ("PodResizeValidator", Plugin::PodResizeValidator),
+    ("PodSecurity", Plugin::PodSecurity),
     ("Priority", Plugin::Priority),
     ("ResourceQuota", Plugin::ResourceQuota),
     ("RuntimeClass", Plugin::RuntimeClass),
@@ -73,7 +76,7 @@ const HERE: [(&str, Plugin); 20] = [
 ];
 
 /// Those that the reference has and this server has not.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 20] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -92,7 +95,6 @@ const ELSEWHERE: [&str; 21] = [
     "PodGroupProtection",
     "PodGroupWorkloadExists",
     "PodNodeSelector",
-    "PodSecurity",
     "PodTolerationRestriction",
     "PodTopologyLabels",
 ];
@@ -170,7 +172,7 @@ mod tests {
             HERE.map(|(_, plugin)| plugin).into_iter().filter(|one| some.run(*one)).collect::<Vec<_>>(),
             [Plugin::Priority]
         );
-        assert_eq!("PodSecurity".parse(), Ok(Named::Elsewhere("PodSecurity")));
+        assert_eq!("EventRateLimit".parse(), Ok(Named::Elsewhere("EventRateLimit")));
         let said = "Nope".parse::<Named>().expect_err("no plug-in").to_string();
         assert!(said.starts_with("admission plugin \"Nope\" is unknown; known are AlwaysAdmit, "), "{said}");
     }

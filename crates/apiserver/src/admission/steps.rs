@@ -2,7 +2,8 @@
 
 use super::plugins::Plugin;
 use super::{
-    certificates, classes, limits, priority, resize, runtimeclass, serviceaccount, taints, tolerations, volumes,
+    certificates, classes, limits, podsecurity, priority, resize, runtimeclass, serviceaccount, taints, tolerations,
+    volumes,
 };
 use crate::access::User;
 use crate::model::{Object, Part, metadata};
@@ -52,6 +53,14 @@ struct Step<F>(Plugin, (&'static str, &'static str), &'static [When], F);
 
 type Completes = fn(&Write<'_>, &mut Object) -> Result<(), ApiError>;
 type Checks = fn(&Write<'_>, &Object) -> Result<(), ApiError>;
+type Warns = fn(&Write<'_>, &Object, &mut Vec<String>) -> Result<(), ApiError>;
+
+/// What a plugin does with an object that is complete and valid.
+#[derive(Clone, Copy)]
+enum Look {
+    Check(Checks),
+    Warn(Warns),
+}
 
 const PODS: (&str, &str) = ("", "pods");
 const CLAIMS: (&str, &str) = ("", "persistentvolumeclaims");
@@ -62,6 +71,9 @@ const CREATE: &[When] = &[When::Create];
 const UPDATE: &[When] = &[When::Update(Part::Main)];
 const CREATE_UPDATE: &[When] = &[When::Create, When::Update(Part::Main)];
 const CREATE_RESIZE: &[When] = &[When::Create, When::Update(Part::Resize)];
+/// Whatever gives a pod other containers.
+const CONTAINERS: &[When] =
+    &[When::Create, When::Update(Part::Main), When::Update(Part::EphemeralContainers), When::Update(Part::Resize)];
 const UPDATE_RESIZE: &[When] = &[When::Update(Part::Main), When::Update(Part::Resize)];
 
 /// What completes an object before its kind looks at it, in the reference's order.
@@ -85,17 +97,34 @@ const COMPLETE: &[Step<Completes>] = &[
     Step(Plugin::DefaultIngressClass, ("networking.k8s.io", "ingresses"), CREATE, classes::complete_ingress),
 ];
 
+const TEMPLATE: Look = Look::Warn(podsecurity::template);
+
 /// What may refuse an object that is complete and valid, in the reference's order.
-const CHECK: &[Step<Checks>] = &[
-    Step(Plugin::LimitRanger, PODS, CREATE_RESIZE, limits::validate),
-    Step(Plugin::LimitRanger, CLAIMS, CREATE_UPDATE, limits::validate),
-    Step(Plugin::Priority, PRIORITIES, CREATE_UPDATE, priority::validate_class),
-    Step(Plugin::PersistentVolumeClaimResize, CLAIMS, UPDATE, volumes::validate_resize),
-    Step(Plugin::RuntimeClass, PODS, CREATE, runtimeclass::validate),
-    Step(Plugin::CertificateApproval, CERTIFICATES, &[When::Update(Part::Approval)], certificates::approve),
-    Step(Plugin::CertificateSigning, CERTIFICATES, &[When::Update(Part::Status)], certificates::sign),
-    Step(Plugin::CertificateSubjectRestriction, CERTIFICATES, CREATE, certificates::create),
-    Step(Plugin::PodResizeValidator, PODS, UPDATE_RESIZE, resize::validate),
+const CHECK: &[Step<Look>] = &[
+    Step(Plugin::LimitRanger, PODS, CREATE_RESIZE, Look::Check(limits::validate)),
+    Step(Plugin::LimitRanger, CLAIMS, CREATE_UPDATE, Look::Check(limits::validate)),
+    Step(Plugin::PodSecurity, PODS, CONTAINERS, Look::Warn(podsecurity::pod)),
+    Step(Plugin::PodSecurity, ("", "namespaces"), CREATE_UPDATE, Look::Warn(podsecurity::namespace)),
+    Step(Plugin::PodSecurity, ("", "replicationcontrollers"), CREATE_UPDATE, TEMPLATE),
+    Step(Plugin::PodSecurity, ("", "podtemplates"), CREATE_UPDATE, TEMPLATE),
+    Step(Plugin::PodSecurity, ("apps", "replicasets"), CREATE_UPDATE, TEMPLATE),
+    Step(Plugin::PodSecurity, ("apps", "deployments"), CREATE_UPDATE, TEMPLATE),
+    Step(Plugin::PodSecurity, ("apps", "statefulsets"), CREATE_UPDATE, TEMPLATE),
+    Step(Plugin::PodSecurity, ("apps", "daemonsets"), CREATE_UPDATE, TEMPLATE),
+    Step(Plugin::PodSecurity, ("batch", "jobs"), CREATE_UPDATE, TEMPLATE),
+    Step(Plugin::PodSecurity, ("batch", "cronjobs"), CREATE_UPDATE, TEMPLATE),
+    Step(Plugin::Priority, PRIORITIES, CREATE_UPDATE, Look::Check(priority::validate_class)),
+    Step(Plugin::PersistentVolumeClaimResize, CLAIMS, UPDATE, Look::Check(volumes::validate_resize)),
+    Step(Plugin::RuntimeClass, PODS, CREATE, Look::Check(runtimeclass::validate)),
+    Step(
+        Plugin::CertificateApproval,
+        CERTIFICATES,
+        &[When::Update(Part::Approval)],
+        Look::Check(certificates::approve),
+    ),
+    Step(Plugin::CertificateSigning, CERTIFICATES, &[When::Update(Part::Status)], Look::Check(certificates::sign)),
+    Step(Plugin::CertificateSubjectRestriction, CERTIFICATES, CREATE, Look::Check(certificates::create)),
+    Step(Plugin::PodResizeValidator, PODS, UPDATE_RESIZE, Look::Check(resize::validate)),
 ];
 
 /// Completes what is written.
@@ -110,8 +139,11 @@ pub(super) fn complete(write: &Write<'_>, object: &mut Object) -> Result<(), Api
 ///
 /// # Errors
 /// 403 for whatever a plugin forbids.
-pub(super) fn check(write: &Write<'_>, object: &Object) -> Result<(), ApiError> {
-    steps(CHECK, write).try_for_each(|step| step(write, object))
+pub(super) fn check(write: &Write<'_>, object: &Object, warnings: &mut Vec<String>) -> Result<(), ApiError> {
+    steps(CHECK, write).try_for_each(|step| match step {
+        Look::Check(check) => check(write, object),
+        Look::Warn(warn) => warn(write, object, warnings),
+    })
 }
 
 /// The steps that are meant and switched on.
