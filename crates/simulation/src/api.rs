@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use muster_runtime::client::{Answer, Client, ClientError, PatchType};
+use muster_tree::{Map, Value};
 use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
-use serde_json::Value;
 
 use crate::World;
 use crate::faults::Draw;
@@ -62,10 +62,8 @@ impl<'w> Api<'w> {
 
     /// The objects of a collection.
     pub async fn list(&self, path: &str) -> Vec<Value> {
-        match self.get(path).await.unwrap_or_default()["items"].take() {
-            Value::Array(items) => items,
-            _ => Vec::new(),
-        }
+        let list = self.get(path).await.unwrap_or_default();
+        list["items"].as_array().map_or_else(Vec::new, |items| items.to_vec())
     }
 
     /// POST.
@@ -100,11 +98,8 @@ fn bytes(value: &Value) -> Bytes {
 
 fn answered(method: &Method, path: &str, answer: Result<Answer, ClientError>) -> Answered {
     match answer {
-        Ok(answer) => {
-            let body = serde_json::from_slice(&answer.body).unwrap_or_default();
-            (answer.status.as_u16(), body)
-        }
-        Err(ClientError::Api(error)) => (error.code, Value::String(error.message)),
+        Ok(answer) => (answer.status.as_u16(), Value::Object(Map::stored(&answer.body, ""))),
+        Err(ClientError::Api(error)) => (error.code, Value::from(error.message)),
         Err(error) => panic!("{method} {path}: {error}"),
     }
 }

@@ -13,7 +13,7 @@ use muster_runtime::explain::Explainer;
 use muster_runtime::manager::{Manager, Options as ManagerOptions};
 use muster_runtime::metrics::Metrics;
 use muster_runtime::shutdown::{self, Trigger};
-use serde_json::Value;
+use muster_tree::Value;
 use tokio::task::JoinHandle;
 
 use crate::api::segment;

@@ -20,7 +20,7 @@ use muster_runtime::clock::Clock;
 use muster_runtime::manager::{Manager, Options};
 use muster_runtime::shutdown;
 use muster_simulation::world::EPOCH_NANOS;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use common::{PODS, SETS, in_virtual_time, pass};
 

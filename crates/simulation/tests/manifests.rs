@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{Api, in_virtual_time};
 use muster_apiserver::schema::yaml_to_json;
 use muster_simulation::{Settings, World};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 const NAMESPACE: &str = "/namespaces/kube-system";
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/kube-system/deployments/muster-controller-manager";

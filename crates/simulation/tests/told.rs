@@ -12,7 +12,7 @@ use muster_inspect::inside::{Informer, Inside, Key, State};
 use muster_objects::ObjectKey;
 use muster_runtime::explain::{Explainer, Kind};
 use muster_simulation::{Fault, Faults, Refusal, Rule, Settings, Verb, World};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use common::{Api, CONTROLLERS, SETS, at_once, in_virtual_time, pass};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use muster_runtime::client::PatchType;
 use muster_simulation::{Settings, World};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 const SETS: u32 = 20;
 

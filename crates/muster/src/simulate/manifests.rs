@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use muster_simulation::case::{Act, Case, Figures, Operation, Played, Profile, Undone, play_alone, rollout_of};
 use muster_simulation::laws::Broken;
+use muster_tree::{Value, json};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::report::{Broke, Name};
 use super::{Drawn, Simulate, interrupted, on_a_thread, play_all, writable, write};
@@ -170,7 +170,8 @@ impl Manifests {
                     continue;
                 }
                 let group = document.text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
-                let written = if clean::is_left_out(group, kind) { None } else { written(&document.value, kind)? };
+                let written =
+                    if clean::is_left_out(group, kind) { None } else { written(document.value.clone().into(), kind) };
                 let Some(mut value) = written else {
                     eprintln!("{title} is left out: a cluster makes it by itself");
                     continue;
@@ -196,18 +197,16 @@ impl Manifests {
 
 /// The object as somebody would write it: one that a server has answered with has a uid, and what the server put there. None where
 /// nobody would.
-fn written(object: &Value, kind: &str) -> Result<Option<Value>> {
+fn written(mut object: Value, kind: &str) -> Option<Value> {
     if object["metadata"].get("uid").is_none() {
-        return Ok(Some(object.clone()));
+        return Some(object);
     }
-    let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| kind == "Deployment") {
         // An operator's, too, is rolled: who owns it is not there.
         metadata.remove("ownerReferences");
         metadata.remove("deletionTimestamp");
     }
-    let cleaned = clean::cleaned(serde_json::from_value(object)?);
-    Ok(cleaned.map(serde_json::to_value).transpose()?)
+    clean::cleaned(object.as_object().cloned()?).map(Value::Object)
 }
 
 /// Those of the objects that the server of a history takes, definitions of kinds first: it does not have every kind, and has some

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{Act, Case, Played};
 use crate::api::{name, number};

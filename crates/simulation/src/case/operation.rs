@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use muster_tree::{Value, json};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::crew::Crew;
 use crate::api::{Answered, Api, DEPLOYMENTS, NODES, PODS, SETS, is_being_deleted, name, number, owner, segment};

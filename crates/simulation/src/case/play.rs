@@ -7,7 +7,7 @@ use muster_inspect::explain::Role;
 use muster_inspect::history::History;
 use muster_objects::ObjectKey;
 use muster_runtime::explain::{Explainer, Kind};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 use tokio::time::Instant;
 
 use super::crew::{Crew, is_idle};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use muster_tree::Value;
 use tokio::time::Instant;
 
 use super::crew::Crew;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::play::{PlayError, Played, play_alone};
 use super::{Act, Case};

@@ -68,7 +68,7 @@ impl Absences {
 #[cfg(test)]
 mod tests {
     use http::Method;
-    use serde_json::json;
+    use muster_tree::{from_value, json};
 
     use super::*;
     use crate::laws::writers::LEASE;
@@ -76,7 +76,7 @@ mod tests {
     fn lease(name: &str, seconds: i64, holder: &str) -> Write {
         let lease = json!({"metadata": {"name": name}, "spec": {"holderIdentity": holder}});
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{name}");
-        let (method, lease) = (Method::PUT, Some(serde_json::from_value(lease).unwrap()));
+        let (method, lease) = (Method::PUT, Some(from_value(&lease).unwrap()));
         Write { millis: seconds * 1_000, who: "", method, path, sent: 0, status: 200, answered: 0, lease, made: None }
     }
 

@@ -6,7 +6,7 @@ use http::{HeaderValue, Response};
 use http_body_util::{BodyExt as _, Full};
 use muster_objects::Timestamp;
 use muster_runtime::client::{BoxError, ResponseBody};
-use serde_json::json;
+use muster_tree::json;
 
 use super::rule::Refusal;
 use super::target::Target;

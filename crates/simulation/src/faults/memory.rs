@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
-use serde_json::Value;
+use muster_tree::Map;
 
 use super::target::parameter;
 
@@ -31,7 +31,10 @@ pub(super) struct Remembered {
 impl Memory {
     /// Keeps an answer, if it is a list with a version.
     pub(super) fn keep(&mut self, uri: &Uri, headers: &HeaderMap, body: &Bytes) {
-        let Ok(list) = serde_json::from_slice::<Value>(body) else { return };
+        if !body.starts_with(b"{") {
+            return;
+        }
+        let list = Map::stored(body, "");
         let version = list["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
         let Some(version) = version else { return };
         let kept = self.lists.entry(key(uri)).or_default();

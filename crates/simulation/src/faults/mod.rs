@@ -35,7 +35,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Collected, Full};
 use muster_runtime::client::{BoxError, ResponseBody};
 use muster_runtime::clock::Clock;
-use serde_json::Value;
+use muster_tree::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tower::Service;

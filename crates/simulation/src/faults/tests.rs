@@ -5,7 +5,7 @@ use http::Method;
 use muster_apiserver::{ApiServer, Options as ServerOptions};
 use muster_objects::Timestamp;
 use muster_runtime::client::{Client, ClientError, Form, Options, PatchType, Received};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::*;
 use crate::history::{History, Recorded};
@@ -382,7 +382,7 @@ fn a_rule_is_written_and_read() {
         let rule: Rule = serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{yaml}: {error}"));
         let written = serde_saphyr::to_string(&rule).unwrap();
         assert_eq!(serde_saphyr::from_str::<Rule>(&written).unwrap(), rule, "{written}");
-        assert_eq!(serde_json::to_value(&rule).unwrap(), serde_saphyr::from_str::<Value>(yaml).unwrap());
+        assert_eq!(Value::of(&rule).unwrap(), serde_saphyr::from_str::<Value>(yaml).unwrap());
     }
     for (yaml, said) in [
         ("fault: resett", "resett"),

@@ -9,7 +9,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use muster_runtime::client::{BoxError, ResponseBody};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::yield_now;
 use tokio::time::Instant;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use muster_objects::Timestamp;
-use serde_json::Value;
+use muster_tree::{List, Value};
 
 use super::{Broken, Kind, Law, Seen};
 use crate::api::{condition, controller, is_being_deleted, name};
@@ -92,7 +92,7 @@ fn is_ready(pod: &Value) -> bool {
 fn failed_at_once(pod: &Value) -> bool {
     let time = |value: &Value| value.as_str().and_then(|text| Timestamp::parse(text).ok());
     let status = &pod["status"];
-    let containers = status["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
+    let containers = status["containerStatuses"].as_array().map_or(&[][..], List::as_slice);
     let ends = containers.iter().filter_map(|container| time(&container["state"]["terminated"]["finishedAt"]));
     let end = ends.max().or_else(|| time(&condition(pod, "Ready")["lastTransitionTime"]));
     let lifetime = end.or_else(|| time(&status["startTime"])).zip(time(&pod["metadata"]["creationTimestamp"]));
@@ -102,7 +102,7 @@ fn failed_at_once(pod: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

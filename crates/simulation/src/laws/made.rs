@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use muster_tree::{List, Value};
 
 use super::{Broken, Kind, Law, Seen};
 use crate::api::{controller, name};
@@ -117,7 +117,7 @@ fn first_that_is_not(is: &[(&'static str, bool)]) -> Option<&'static str> {
 
 /// Whether it has one owner, which is its controller and waits for its deletion.
 fn is_owned(meta: &Value, owner: &Value) -> bool {
-    let [reference] = meta["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice) else { return false };
+    let [reference] = meta["ownerReferences"].as_array().map_or(&[][..], List::as_slice) else { return false };
     let same = ["apiVersion", "kind"].iter().all(|field| reference[field] == owner[field]);
     let (named, wanted) = (&reference["name"], &owner["metadata"]["name"]);
     same && named == wanted && reference["controller"] == true && reference["blockOwnerDeletion"] == true
@@ -146,7 +146,7 @@ fn has(value: &Value, wanted: &Value) -> bool {
 mod tests {
     use bytes::Bytes;
     use http::Method;
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

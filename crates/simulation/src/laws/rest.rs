@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use muster_controllers::deployment::revision::REVISION;
-use serde_json::Value;
+use muster_tree::{Map, Text, Value};
 
 use super::rollout::{is_active, is_available};
 use super::{Broken, Law};
@@ -189,8 +189,8 @@ fn annotated_otherwise(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
     let annotation = |object: &Value, key: &str| object["metadata"]["annotations"][key].clone();
     let newest = template(deployment);
     let set = sets.iter().find(|set| template(set) == newest)?;
-    let its = deployment["metadata"]["annotations"].as_object().into_iter().flat_map(|all| all.keys());
-    let copied = its.map(String::as_str).filter(|key| !key.starts_with(OWN) && !NOT_COPIED.contains(key));
+    let its = deployment["metadata"]["annotations"].as_object().into_iter().flat_map(Map::keys);
+    let copied = its.map(Text::as_str).filter(|key| !key.starts_with(OWN) && !NOT_COPIED.contains(key));
     let differs = copied.chain([REVISION]).find(|key| annotation(set, key) != annotation(deployment, key));
     let revision = |set: &Value| annotation(set, REVISION).as_str().and_then(|text| text.parse::<i64>().ok());
     let how = if let Some(key) = differs {
@@ -206,7 +206,7 @@ fn annotated_otherwise(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use muster_tree::{Value, json};
 
     use super::*;
 

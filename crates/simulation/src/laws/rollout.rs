@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_objects::Timestamp;
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::sizes::Sizes;
 use super::{Broken, Evidence, Kind, Law, Seen};
@@ -398,7 +398,7 @@ fn count_of(items: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use muster_tree::json;
 
     use super::*;
 

@@ -1,16 +1,13 @@
 //! Everything that becomes of workloads and their pods, as a watcher sees it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
 use muster_inspect::inside::Informer;
 use muster_runtime::client::{ClientError, Form};
-use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use muster_tree::{Map, Value};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -54,49 +51,6 @@ const WATCHED: [(Kind, &str); 4] = [
     (Kind::ReplicationController, "/api/v1/replicationcontrollers"),
     (Kind::Pod, "/api/v1/pods"),
 ];
-
-/// A line of a watch.
-#[derive(Deserialize)]
-struct Event<'l> {
-    #[serde(rename = "type")]
-    kind: &'l str,
-    object: Object,
-}
-
-/// An object without its managed fields: the longest part, which no law is about.
-struct Object(Map<String, Value>);
-
-impl<'de> Deserialize<'de> for Object {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(Fields)
-    }
-}
-
-struct Fields;
-
-impl<'de> Visitor<'de> for Fields {
-    type Value = Object;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Object, A::Error> {
-        let mut fields = Map::new();
-        while let Some(field) = from.next_key::<String>()? {
-            let value = match field.as_str() {
-                "managedFields" => {
-                    from.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-                "metadata" => Value::Object(from.next_value::<Object>()?.0),
-                _ => from.next_value()?,
-            };
-            fields.insert(field, value);
-        }
-        Ok(Object(fields))
-    }
-}
 
 /// Watches of all kinds.
 #[derive(Debug)]
@@ -151,15 +105,13 @@ impl Watcher {
             tasks.push(tokio::spawn(async move {
                 loop {
                     while let Some(Ok(line)) = lines.next().await {
-                        let Ok(Event { kind: happened, object: Object(object) }) = serde_json::from_slice(&line) else {
-                            continue;
-                        };
-                        let object = Value::Object(object);
+                        let event = Map::stored(&line, "");
+                        let object = event["object"].clone();
                         let version = object["metadata"]["resourceVersion"].as_str();
                         let Some(version) = version.and_then(|version| version.parse().ok()) else { continue };
                         let millis = client.clock().now().as_nanos() / 1_000_000;
                         let epoch = epoch.load(Ordering::Relaxed);
-                        let gone = happened == "DELETED";
+                        let gone = event["type"] == "DELETED";
                         lock(&seen).note(Seen { epoch, version, millis, kind, gone, object });
                         if kind == Kind::Deployment {
                             changes.send_modify(|count| *count += 1);

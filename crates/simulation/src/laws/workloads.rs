@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::rollout::is_active;
 use super::sizes::Sizes;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use muster_simulation::world::CONTROLLERS;
 use muster_simulation::{Settings, World};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use common::{Api, DEPLOYMENTS, SETS, at_once, in_virtual_time, number, pass};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use muster_runtime::events::QUEUE;
 use muster_simulation::world::CONTROLLERS as MANAGER;
 use muster_simulation::{Fault, Faults, Refusal, Rule, Settings, Verb, World, Write};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::common::{Api, SETS, each, in_virtual_time, number, pass};
 

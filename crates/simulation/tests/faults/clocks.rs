@@ -8,7 +8,7 @@ use muster_runtime::manager::Options;
 use muster_simulation::candidate::Config;
 use muster_simulation::world::EPOCH_NANOS;
 use muster_simulation::{Candidate, Fault, Faults, Rule, Settings, World};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::common::{Api, PODS, Random, SETS, condition, each, in_virtual_time, number, pass};
 use crate::{judge, seeds};

@@ -6,7 +6,7 @@ use http::Method;
 use muster_runtime::manager::Options;
 use muster_simulation::candidate::Config;
 use muster_simulation::{Candidate, Fault, Faults, Rule, Settings, Verb, World, Write};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 use tokio::time::Instant;
 
 use crate::common::{Api, PODS, Random, SETS, each, in_virtual_time, is_being_deleted, number, pass};

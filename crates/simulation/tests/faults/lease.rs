@@ -5,7 +5,7 @@ use std::time::Duration;
 use muster_runtime::manager::Options;
 use muster_simulation::candidate::Config;
 use muster_simulation::{Candidate, Fault, Faults, Rule, Settings, World, Write};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::common::{Api, PODS, Random, SETS, each, in_virtual_time, is_being_deleted, number, pass};
 use crate::{judge, seeds};

@@ -118,7 +118,7 @@ async fn there_and_back(seed: u64) -> Vec<String> {
     for member in members {
         broken.extend(member.ended().await.err().map(|lost| lost.to_string()));
     }
-    let leads = |lease: &serde_json::Value| lease["spec"]["holderIdentity"] == SINGLES[1];
+    let leads = |lease: &muster_tree::Value| lease["spec"]["holderIdentity"] == SINGLES[1];
     // Between two attempts of one that stands by are up to 2.2 retry periods.
     broken.extend(world.until(&format!("{LEASES}/muster"), Duration::from_millis(4_600), leads).await.err());
     broken.extend(town.settles(Duration::from_secs(60)).await.err());
@@ -163,7 +163,7 @@ async fn tamper(seed: u64) -> Vec<String> {
         for _ in 0..=random.below(3) {
             let kinds = ["-shard-", "-member-", ""];
             let kind = *random.pick(&kinds);
-            let of_kind = |lease: &&serde_json::Value| match kind {
+            let of_kind = |lease: &&muster_tree::Value| match kind {
                 "" => crate::common::name(lease) == "muster",
                 kind => crate::common::name(lease).contains(kind),
             };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_simulation::laws::Watcher;
 use muster_simulation::{Candidate, Faults};
-use serde_json::Value;
+use muster_tree::Value;
 use tokio::time::Instant;
 
 use crate::common::{Api, Random, each, in_virtual_time, name, pass, seeds};

@@ -9,7 +9,7 @@ use muster_runtime::manager::Options;
 use muster_simulation::candidate::{Config, group};
 use muster_simulation::world::EPOCH_NANOS;
 use muster_simulation::{Candidate, Fault, Faults, Rule, Settings, Verb, World};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 use tokio::time::Instant;
 
 use crate::common::{Api, Random, condition, name, number, pass};

@@ -1,6 +1,6 @@
 //! Where two JSON values differ.
 
-use serde_json::Value;
+use muster_tree::Value;
 
 /// Adds a line for each place where `found` is not what was expected.
 pub(crate) fn differences(expected: &Value, found: &Value, path: &str, lines: &mut Vec<String>) {
@@ -13,7 +13,7 @@ pub(crate) fn differences(expected: &Value, found: &Value, path: &str, lines: &m
                     None => lines.push(format!("{path}: expected {value}, absent")),
                 }
             }
-            for (key, value) in found.iter().filter(|(key, _)| !expected.contains_key(*key)) {
+            for (key, value) in found.iter().filter(|(key, _)| !expected.contains_key(key)) {
                 lines.push(format!("{path}.{key}: not expected, found {value}"));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use muster_tree::{Map, Value, json};
 
 use crate::common::{Api, EVENTS, PODS, SETS, condition, is_being_deleted, name, owner};
 
@@ -56,7 +56,7 @@ fn or_empty(map: &Value) -> Value {
 }
 
 /// The numbers of a status that are not zero.
-fn counts(status: &Value) -> Map<String, Value> {
+fn counts(status: &Value) -> Map {
     let fields = status.as_object().into_iter().flatten();
     fields
         .filter(|(field, value)| *field != "observedGeneration" && value.as_i64().is_some_and(|count| count != 0))

@@ -13,7 +13,7 @@ mod replay;
 use std::fmt::Write as _;
 
 use muster_simulation::World;
-use serde_json::Value;
+use muster_tree::{Text, Value};
 
 use common::{at_once, each, in_virtual_time};
 use difference::differences;
@@ -23,7 +23,7 @@ use replay::Replay;
 #[test]
 fn every_recorded_seed_comes_to_rest_as_the_real_controllers_did() {
     let recorded: Value = serde_json::from_str(include_str!("../vectors/operations.json")).unwrap();
-    let seeds: Vec<(&String, &Value)> = recorded["seeds"].as_object().unwrap().iter().collect();
+    let seeds: Vec<(&Text, &Value)> = recorded["seeds"].as_object().unwrap().iter().collect();
     assert_eq!(seeds.len(), 29);
     let found = each(&seeds, |(seed, steps)| in_virtual_time(replay(seed, steps.as_array().unwrap())));
     let different: Vec<String> = found.into_iter().flatten().collect();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster_runtime::client::PatchType;
 use muster_simulation::World;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 use tokio::time::Instant;
 
 use crate::common::{Api, CONTROLLERS, DEPLOYMENTS, PODS, SETS, is_being_deleted, name, number, owner, pass};

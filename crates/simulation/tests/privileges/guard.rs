@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Either, Full};
 use muster_runtime::client::{Client, PatchType};
-use serde_json::json;
+use muster_tree::json;
 use tower::Service;
 
 use super::rights::{Right, Rights, wanted, wanted_for_owners};

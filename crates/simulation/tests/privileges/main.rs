@@ -23,7 +23,7 @@ use muster_runtime::manager::{Manager, Options as ManagerOptions};
 use muster_runtime::shadow::{Options as ShadowOptions, Shadow};
 use muster_runtime::shutdown::{self, Trigger};
 use muster_simulation::world::EPOCH_NANOS;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 use tokio::task::JoinHandle;
 
 use guard::Guarded;

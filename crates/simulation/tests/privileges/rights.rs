@@ -5,7 +5,7 @@ use std::fmt;
 
 use http::{Method, Request};
 use muster_apiserver::schema::yaml_to_json;
-use serde_json::Value;
+use muster_tree::Value;
 
 /// One permission: the smallest piece of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@ use http::Method;
 use muster_simulation::faults::{Fault, Refusal, Rule, Verb};
 use muster_simulation::world::CONTROLLERS;
 use muster_simulation::{Faults, Settings, World};
-use serde_json::json;
+use muster_tree::json;
 
 use crate::common::{Api, PODS, SETS, at_once, in_virtual_time, name, pass};
 

@@ -6,7 +6,7 @@ use muster_cluster::DelayRange;
 use muster_simulation::faults::{Fault, Rule, Verb};
 use muster_simulation::world::CONTROLLERS;
 use muster_simulation::{Faults, Settings, World};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::common::{Api, DEPLOYMENTS, PODS, SETS, at_once, in_virtual_time, number, pass};
 

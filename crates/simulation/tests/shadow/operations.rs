@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster_cluster::DelayRange;
 use muster_simulation::{Settings, World};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::common::{Api, CONTROLLERS, DEPLOYMENTS, PODS, Random, SETS, is_being_deleted, name, owner, pass};
 

@@ -15,7 +15,7 @@ use muster_runtime::manager::{Manager, Options};
 use muster_runtime::shutdown;
 use muster_runtime::writer::{Write, Writer};
 use muster_simulation::{Settings, World};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::common::{Api, DEPLOYMENTS, PODS, SETS, in_virtual_time, name, owner, pass};
 use crate::watch::Watch;

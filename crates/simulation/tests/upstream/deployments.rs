@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use muster_tree::{List, Value, json};
 
 use crate::common::{DEPLOYMENTS, PODS, SETS, condition, in_virtual_time, name, number, pass};
 use crate::scene::{
@@ -354,7 +354,7 @@ fn general_adoption() {
         {
             scene.edit(&set_path(&set), &patch).await;
             let adopted = scene.until(&set_path(&set), |set| controller(set) == Some(uid(&web))).await;
-            assert_eq!(adopted["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(expected));
+            assert_eq!(adopted["metadata"]["ownerReferences"].as_array().map(List::len), Some(expected));
         }
         scene.stop().await;
     });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use crate::common::{PODS, SETS, in_virtual_time, is_being_deleted, name, number, pass};
 use crate::deployments::{complete, counts, path, recreating, set_path, with};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use muster_tree::{List, Value, json};
 
 use crate::common::{CONTROLLERS, PODS, SETS, in_virtual_time, is_being_deleted, name, number, pass};
 use crate::scene::{NODE, Scene, assert_selector_is_immutable, controller, is_observed, only_reference, scale, uid};
@@ -288,7 +288,7 @@ fn general_adoption() {
             for (patch, expected) in cases {
                 scene.edit(&path, &patch).await;
                 let adopted = scene.until(&path, |pod| controller(pod) == Some(uid(&web))).await;
-                assert_eq!(adopted["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(expected));
+                assert_eq!(adopted["metadata"]["ownerReferences"].as_array().map(List::len), Some(expected));
             }
             scene.stop().await;
         });

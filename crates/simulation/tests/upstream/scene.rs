@@ -6,7 +6,7 @@ use muster_objects::Timestamp;
 use muster_runtime::client::PatchType;
 use muster_simulation::world::EPOCH_NANOS;
 use muster_simulation::{Settings, World};
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 use tokio::time::Instant;
 
 use crate::common::{Api, DEPLOYMENTS, PODS, SETS, condition, is_being_deleted, name, number, pass};
@@ -113,7 +113,7 @@ impl Scene {
             if done(&all) {
                 return all;
             }
-            assert!(Instant::now() < deadline, "{collection}: {}", Value::Array(all));
+            assert!(Instant::now() < deadline, "{collection}: {}", Value::from(all));
             pass(LOOK_EVERY).await;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use muster_tree::json;
 
 use super::PICKS;
 use super::scaling::template;

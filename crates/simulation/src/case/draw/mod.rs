@@ -7,7 +7,7 @@ mod scaling;
 use std::ops::Range;
 use std::time::Duration;
 
-use serde_json::Value;
+use muster_tree::Value;
 
 use super::{Act, Case, Operation, Target};
 use crate::api::{Random, name};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use muster_objects::pod::POD_DELETION_COST;
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::{PICKS, WEB};
 use crate::api::Random;

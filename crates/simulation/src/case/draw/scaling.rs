@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use muster_tree::{Value, json};
 
 use super::PICKS;
 use crate::api::Random;
