@@ -91,14 +91,18 @@ async fn a_pod_that_breaks_what_is_enforced_is_refused() {
 #[tokio::test]
 async fn an_image_makes_a_pod_of_before_be_looked_at_again() {
     let server = with_labels(&[]).await;
-    assert_eq!(server.post(PODS, &plain("web")).await.status, 201);
+    let requests = json!({"resources": {"requests": {"cpu": "2m"}}});
+    assert_eq!(server.post(PODS, &pod("web", requests, json!({}))).await.status, 201);
     let stricter = json!({"metadata": {"labels": named(&[("enforce", "restricted")])}});
     let relabelled = server.merge(&format!("{NAMESPACES}/team"), &stricter).await;
     assert_eq!(relabelled.status, 200);
     let path = format!("{PODS}/web");
     assert_eq!(server.merge(&path, &json!({"metadata": {"annotations": {"a": "b"}}})).await.status, 200);
-    let image = json!({"spec": {"containers": [{"name": "c", "image": "other"}]}});
     let patch = [("Content-Type", "application/strategic-merge-patch+json")];
+    let bigger = json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1m"}}}]}});
+    let resized = server.send("PATCH", &format!("{path}/resize"), &patch, bigger.to_string()).await;
+    assert_eq!(resized.status, 200, "{}", resized.json());
+    let image = json!({"spec": {"containers": [{"name": "c", "image": "other"}]}});
     let refused = server.send("PATCH", &path, &patch, image.to_string()).await;
     let why = format!("pods \"web\" is forbidden: violates PodSecurity \"restricted:latest\": {RESTRICTED}");
     assert_eq!(told(&refused), (403, why));

@@ -13,8 +13,8 @@ use policy::{Policy, Rule};
 
 use super::Write;
 use crate::field::go_quote;
+use crate::model::Object;
 use crate::model::fields::{Fields as _, metadata};
-use crate::model::{Object, Part};
 use crate::registry::Registry;
 use crate::status::ApiError;
 use crate::storage::Range;
@@ -28,7 +28,7 @@ pub(super) fn pod(write: &Write<'_>, object: &Object, warnings: &mut Vec<String>
         let why = format!("failed to lookup namespace {}", go_quote(metadata(object).text("namespace")));
         return Err(ApiError::internal(&why));
     };
-    if write.live.is_some_and(|old| write.part == Part::Main && !changes_image(object, old)) {
+    if write.live.is_some_and(|old| !changes_image(object, old)) {
         return Ok(());
     }
     let pod = Pod { metadata: metadata(object), spec: object.part("spec") };
