@@ -9,7 +9,7 @@ use muster_objects::{Deployment, ReplicaSet, Strategy};
 
 use super::bounds::Bounds;
 use super::revision::{desired_replicas, max_replicas};
-use super::sets::{Sets, by_size_newer, by_size_older, is_unreported, wanted};
+use super::sets::{Sets, by_size_newer, by_size_older, is_reported, wanted};
 use super::update::{Refresh, SetUpdate};
 
 /// Whether the Deployment was scaled after its active ReplicaSets: one of them was scaled for another number of
@@ -55,8 +55,9 @@ fn resize(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
     shares.into_iter().filter_map(update).collect()
 }
 
-/// Another ReplicaSet than `this` that has, or may have, more pods than it wants after the `updates`. No ReplicaSet
-/// grows beside one, as in a rolling update (B-18).
+/// Another ReplicaSet than `this` that has, or may have, more pods than it wants after the `updates`: one whose status does
+/// not answer to its size may have made pods that no status shows. No ReplicaSet grows beside one, as in a rolling update
+/// (B-18).
 #[must_use]
 pub fn with_more_than_wanted<'a>(
     this: &ReplicaSet,
@@ -68,7 +69,7 @@ pub fn with_more_than_wanted<'a>(
         update.map_or(set.replicas, |update| update.after.replicas)
     };
     let mut others = sets.all().filter(|set| set.meta.uid != this.meta.uid);
-    others.find(|set| is_unreported(set) || set.status.replicas > wants(set))
+    others.find(|set| !is_reported(set) || set.status.replicas > wants(set))
 }
 
 /// The one ReplicaSet that takes the full count: the only active one, or the newest if none is active. `None` if

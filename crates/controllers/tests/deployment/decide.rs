@@ -179,10 +179,12 @@ fn no_set_grows_into_the_room_of_pods_that_are_still_to_go() {
     };
     let new = || scaled(2, "nginx:1", 2, 2, 1);
     // The old one, and the sizes that are written.
-    let cases: [(&str, _, &[(&str, i32)]); 6] = [
+    let cases: [(&str, _, &[(&str, i32)]); 7] = [
         ("empty", scaled(1, "nginx:0", 0, 0, 1), &[("web-2", 6)]),
         ("with pods to delete", scaled(1, "nginx:0", 0, 3, 1), &[]),
         ("that has not reported", scaled(1, "nginx:0", 0, 3, 0), &[]),
+        // It may have made pods since it last said that it has none.
+        ("that has not reported that it is empty", scaled(1, "nginx:0", 0, 0, 0), &[]),
         ("with the pods that it wants", scaled(1, "nginx:0", 2, 2, 1), &[("web-2", 5), ("web-1", 3)]),
         ("with the pods that it wants, not reported", scaled(1, "nginx:0", 2, 2, 0), &[("web-1", 3)]),
         ("that shrinks", scaled(1, "nginx:0", 9, 9, 1), &[("web-1", 5)]),
