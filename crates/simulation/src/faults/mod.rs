@@ -31,7 +31,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::DATE;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Collected, Full};
 use muster_runtime::client::{BoxError, ResponseBody};
 use muster_runtime::clock::Clock;
@@ -42,10 +42,10 @@ use tower::Service;
 
 use answer::Broken;
 pub use draw::Draw;
-use memory::Memory;
+use memory::{Asked, Memory};
 pub use rule::{Fault, LONGEST, Refusal, Rule};
 pub use target::{Target, Verb, is_watch};
-use wire::{End, Fate, PieceFate, carry};
+use wire::{End, Fate, Outcome, PieceFate, carry};
 
 /// Of so many kinds of requests it is counted how many there were.
 const MOST_KINDS: usize = 1_000_000;
@@ -305,6 +305,7 @@ impl Faults {
     pub fn end(&self) {
         let mut state = self.lock();
         state.rules.clear();
+        state.memory = Memory::default();
         if self.is_away() {
             self.outages.send_replace(Outage { away: false });
         }
@@ -380,19 +381,19 @@ impl Faults {
     /// What happens to a request that is sent now.
     fn fate(&self, who: &Arc<str>, target: &Target) -> Fate {
         let mut fate = Fate::default();
-        self.strike_with(who, target, None, |fault| fate.add(fault));
+        self.strike_with(who, target, None, &mut fate);
         fate
     }
 
     /// What happens to a piece of a watch.
     fn piece(&self, who: &Arc<str>, target: &Target, piece: &[u8]) -> PieceFate {
         let mut fate = PieceFate::default();
-        self.strike_with(who, target, Some(piece), |fault| fate.add(fault));
+        self.strike_with(who, target, Some(piece), &mut fate);
         fate
     }
 
-    /// Has every rule strike that does, and records it.
-    fn strike_with(&self, who: &Arc<str>, target: &Target, piece: Option<&[u8]>, mut strike: impl FnMut(&Fault)) {
+    /// Has every rule strike that does, and records those whose fault comes to something beside the others'.
+    fn strike_with(&self, who: &Arc<str>, target: &Target, piece: Option<&[u8]>, fate: &mut impl Outcome) {
         let mut state = self.lock();
         let State { start, rules, asked, .. } = &mut *state;
         let at = start.elapsed();
@@ -407,13 +408,13 @@ impl Faults {
         let mut struck = Vec::new();
         for active in rules.iter_mut().filter(|active| active.rule.is_about_pieces() == piece.is_some()) {
             let Some(fault) = active.strikes(who, target, (at, key, nth), piece) else { continue };
-            strike(&fault);
             // Whether there is an older list to answer with is not known yet.
-            if fault != Fault::Stale {
+            if fate.add(&fault) && fault != Fault::Stale {
                 struck.push(Struck { at, who: Arc::clone(who), target: target.clone(), nth, fault });
             }
         }
-        struck.into_iter().for_each(|struck| state.strike(struck));
+        let told = struck.into_iter().filter(|struck| fate.comes_to(&struck.fault));
+        told.for_each(|struck| state.strike(struck));
     }
 
     /// Notes an answer that does not reach its sender, where the server took a write.
@@ -438,16 +439,16 @@ impl Faults {
         self.outages.subscribe()
     }
 
-    fn remember(&self, uri: &Uri, headers: &HeaderMap, body: &Bytes) {
+    fn remember(&self, asked: &Asked, headers: &HeaderMap, body: &Bytes) {
         let mut state = self.lock();
         if state.rules.iter().any(|active| active.rule.fault == Fault::Stale) {
-            state.memory.keep(uri, headers, body);
+            state.memory.keep(asked, headers, body);
         }
     }
 
-    fn recall(&self, who: &Arc<str>, target: &Target, uri: &Uri) -> Option<Response<ResponseBody>> {
+    fn recall(&self, who: &Arc<str>, target: &Target, asked: &Asked) -> Option<Response<ResponseBody>> {
         let mut state = self.lock();
-        let remembered = state.memory.recall(uri)?;
+        let remembered = state.memory.recall(asked)?;
         let at = state.start.elapsed();
         let nth = state.asked.get(&key(who, target, false)).copied().unwrap_or_default();
         state.strike(Struck { at, who: Arc::clone(who), target: target.clone(), nth, fault: Fault::Stale });

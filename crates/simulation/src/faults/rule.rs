@@ -134,6 +134,12 @@ impl Fault {
         matches!(self, Self::Delay(_) | Self::Slow(_) | Self::Lag(_) | Self::Reorder(_) | Self::Yield(_))
     }
 
+    /// Whether a watch is behind by it for as long as it lasts, whatever becomes of the rule.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        matches!(self, Self::Behind(_))
+    }
+
     /// The durations that it has.
     fn range(&self) -> Option<&Range<Duration>> {
         match self {

@@ -349,7 +349,7 @@ fn what_a_rule_strikes_depends_on_no_other_rule_and_no_other_request() {
     let struck = |others: bool| {
         let faults = Faults::seeded(9);
         if others {
-            faults.add(Rule::always(Fault::Reset).per_mille(500));
+            faults.add(Rule::always(Fault::AnswerLost).per_mille(500));
             faults.add(Rule::always(Fault::Cut));
         }
         faults.add(slow());

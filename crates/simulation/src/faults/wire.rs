@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::unfold;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use muster_runtime::client::{BoxError, ResponseBody};
@@ -18,6 +18,7 @@ use tower::{Service, ServiceExt as _};
 use super::answer::{self, Broken};
 use super::bookmark;
 use super::event::Events;
+use super::memory::Asked;
 use super::rule::{Fault, Refusal};
 use super::target::{Target, Verb};
 use super::{Faults, Release};
@@ -49,16 +50,42 @@ pub(super) enum End {
     ActedAndRefused(Refusal),
 }
 
-impl Fate {
-    /// Adds what strikes, as it was drawn; of several ends the first counts.
-    pub(super) fn add(&mut self, fault: &Fault) {
+/// What will happen, to which faults are added.
+pub(super) trait Outcome {
+    /// Adds what strikes, as it was drawn; false if another has come to the same place before.
+    fn add(&mut self, fault: &Fault) -> bool;
+    /// Whether what was added comes to something beside all the others.
+    fn comes_to(&self, fault: &Fault) -> bool;
+}
+
+impl Outcome for Fate {
+    /// Of several ends the first counts.
+    fn add(&mut self, fault: &Fault) -> bool {
         let end = match fault {
-            Fault::Delay(range) => return self.before += range.start,
-            Fault::Slow(range) => return self.after += range.start,
-            Fault::Stale => return self.stale = true,
-            Fault::Mutate => return self.mutated = true,
-            Fault::Behind(range) => return self.behind = range.start,
-            Fault::Yield(turns) => return self.turns = *turns,
+            Fault::Delay(range) => {
+                self.before += range.start;
+                return true;
+            }
+            Fault::Slow(range) => {
+                self.after += range.start;
+                return true;
+            }
+            Fault::Behind(range) => {
+                self.behind = range.start;
+                return true;
+            }
+            Fault::Yield(turns) => {
+                self.turns = *turns;
+                return true;
+            }
+            Fault::Stale => {
+                self.stale = true;
+                return true;
+            }
+            Fault::Mutate => {
+                self.mutated = true;
+                return true;
+            }
             Fault::Lost => End::Lost,
             Fault::Reset => End::Reset,
             Fault::AnswerLost => End::AnswerLost,
@@ -72,9 +99,17 @@ impl Fate {
             | Fault::BookmarkLost
             | Fault::BookmarkOld
             | Fault::EventLost
-            | Fault::EventTwice => return,
+            | Fault::EventTwice => return false,
         };
+        let is_first = self.end.is_none();
         self.end.get_or_insert(end);
+        is_first
+    }
+
+    fn comes_to(&self, fault: &Fault) -> bool {
+        // What does not arrive has no answer.
+        let arrives = !matches!(self.end, Some(End::Lost | End::Reset | End::Refused(_)));
+        arrives || !matches!(fault, Fault::Slow(_) | Fault::Behind(_) | Fault::Mutate)
     }
 }
 
@@ -93,9 +128,8 @@ pub(super) struct PieceFate {
     pub(super) old: bool,
 }
 
-impl PieceFate {
-    /// Adds what strikes, as it was drawn.
-    pub(super) fn add(&mut self, fault: &Fault) {
+impl Outcome for PieceFate {
+    fn add(&mut self, fault: &Fault) -> bool {
         match fault {
             Fault::Lag(range) => self.lag += range.start,
             Fault::CutAt { bytes, quietly } => self.cut = Some((*bytes, *quietly)),
@@ -103,7 +137,16 @@ impl PieceFate {
             Fault::EventTwice => self.twice = true,
             Fault::BookmarkOld => self.old = true,
             Fault::Stall => self.stalls = true,
-            _ => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn comes_to(&self, fault: &Fault) -> bool {
+        match fault {
+            Fault::Stall | Fault::BookmarkOld => !self.lost,
+            Fault::Cut | Fault::CutAt { .. } | Fault::EventTwice => !self.lost && !self.stalls,
+            _ => true,
         }
     }
 }
@@ -140,15 +183,10 @@ where
         Some(End::Refused(refusal)) => return Ok(answer::refusal(refusal, &target)),
         Some(End::AnswerLost | End::ActedAndRefused(_)) | None => {}
     }
-    if fate.stale
-        && let Some(answer) = faults.recall(&who, &target, request.uri())
-    {
-        return Ok(answer);
-    }
     if fate.mutated {
         request = mutated(request).await;
     }
-    let uri = request.uri().clone();
+    let asked = Asked::of(&request);
     let answer = server.oneshot(request).await.map_err(Into::into)?;
     let (mut head, body) = answer.into_parts();
     let body = body.map_err(Into::into).boxed_unsync();
@@ -169,6 +207,13 @@ where
     for _ in 0..fate.turns {
         yield_now().await;
     }
+    // Who may not have the newest is not given an older one.
+    if fate.stale
+        && head.status == StatusCode::OK
+        && let Some(answer) = faults.recall(&who, &target, &asked)
+    {
+        return Ok(answer);
+    }
     faults.date(&mut head.headers);
     if target.verb == Verb::Watch && head.status.is_success() {
         let body = deliver(body, who, target, (fate.behind, release), faults, outages);
@@ -181,7 +226,7 @@ where
         return Err(Broken::Reset.into());
     }
     if target.verb == Verb::List && head.status.is_success() {
-        faults.remember(&uri, &head.headers, &body);
+        faults.remember(&asked, &head.headers, &body);
     }
     Ok(Response::from_parts(head, answer::whole(body)))
 }
@@ -285,8 +330,9 @@ async fn mutated(request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
     let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes);
     head.extensions.insert(Sent(body.clone()));
     let changed = serde_json::from_slice::<Value>(&body).ok().and_then(|mut object| {
-        object.get_mut("metadata")?.as_object_mut()?.entry("annotations").or_insert_with(|| json!({}))["injected"] =
-            json!("true");
+        let annotations =
+            object.get_mut("metadata")?.as_object_mut()?.entry("annotations").or_insert_with(|| json!({}));
+        annotations.as_object_mut()?.insert("injected", json!("true"));
         if let Some(containers) = object.pointer_mut("/spec/containers").and_then(Value::as_array_mut) {
             containers.push(json!({"name": "injected", "image": "sidecar:1"}));
         }
