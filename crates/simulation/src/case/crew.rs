@@ -248,7 +248,8 @@ impl<'w> Crew<'w> {
     }
 
     /// There are so many from now on.
-    pub(super) fn number(&mut self, count: u32) {
+    pub(super) fn number(&mut self, count: u32) -> Option<()> {
+        self.managers.as_ref()?;
         let count = count as usize;
         let too_many = self.running.len().saturating_sub(count);
         for at in 0..too_many {
@@ -258,11 +259,12 @@ impl<'w> Crew<'w> {
         self.absences.wanted.push((self.millis(), count));
         self.wanted = count;
         self.fill();
+        Some(())
     }
 }
 
 /// Who cannot renew its Lease gives up after so long, and ends.
-const GIVES_UP: Duration = Duration::from_secs(10);
+pub(super) const GIVES_UP: Duration = Duration::from_secs(10);
 /// Whoever says nothing for so long has lost its Lease, which lasts for 15 s.
 const LOST: Duration = Duration::from_secs(17);
 

@@ -43,6 +43,7 @@ use std::time::Duration;
 use muster_cluster::DelayRange;
 use muster_runtime::manager::Options;
 use muster_runtime::yaml;
+use muster_tree::Value;
 use serde::{Deserialize, Serialize};
 
 pub use crew::Managers;
@@ -54,9 +55,11 @@ pub use shrink::{Shrunk, shrink};
 pub use sieve::{Sieve, Sieved};
 pub use story::story;
 
+use crate::api::name;
 use crate::faults::{Fault, LONGEST, Rule};
 use crate::text;
 use crate::world::Settings;
+use crew::GIVES_UP;
 
 /// Settings, operations and faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,11 +166,12 @@ impl Case {
         let mut operations: Vec<&Operation> = self.operations.iter().collect();
         operations.sort_by_key(|operation| operation.at);
         for operation in operations {
-            match operation.act {
+            match &operation.act {
                 Act::KillManager(_) | Act::StopManager(_) => started += 1,
+                Act::FreezeManager(pause) | Act::CutOffManager(pause) => started += u64::from(pause.lasts >= GIVES_UP),
                 Act::Managers(count) => {
                     started += u64::from(count.saturating_sub(wanted));
-                    wanted = count;
+                    wanted = *count;
                 }
                 _ => {}
             }
@@ -219,10 +223,13 @@ impl Case {
         serde_saphyr::to_string(self).expect("a case has a form in YAML")
     }
 
-    /// Whether it is about one Deployment, and one manager has it: then the laws of rollouts are judged, and else those of workloads.
+    /// Whether it is about one Deployment, in the namespace `default` and with a name, and one manager has it: then the laws of rollouts are judged, and else those of workloads.
     #[must_use]
     pub fn is_rollout(&self) -> bool {
-        self.managers.is_none() && self.workloads().eq(["Deployment"])
+        let mut workloads = self.workloads();
+        let (Some(only), None) = (workloads.next(), workloads.next()) else { return false };
+        let in_default = matches!(only["metadata"]["namespace"].as_str(), None | Some("" | "default"));
+        self.managers.is_none() && only["kind"] == "Deployment" && in_default && !name(only).is_empty()
     }
 
     /// Whether anything is created that has pods.
@@ -230,11 +237,11 @@ impl Case {
         self.workloads().next().is_some()
     }
 
-    /// The kinds of the workloads that are created.
-    fn workloads(&self) -> impl Iterator<Item = &str> {
+    /// The workloads that are created.
+    fn workloads(&self) -> impl Iterator<Item = &Value> {
         const WORKLOADS: [&str; 3] = ["Deployment", "ReplicaSet", "ReplicationController"];
         self.operations.iter().filter_map(|operation| match &operation.act {
-            Act::Create(object) => object["kind"].as_str().filter(|kind| WORKLOADS.contains(kind)),
+            Act::Create(object) => Some(object).filter(|one| WORKLOADS.iter().any(|kind| one["kind"] == *kind)),
             _ => None,
         })
     }
@@ -242,7 +249,11 @@ impl Case {
     /// Whether nothing but users disturbs it.
     #[must_use]
     pub fn is_undisturbed(&self) -> bool {
-        self.faults.is_empty() && !self.operations.iter().any(|operation| operation.act.is_incident())
+        let is_rollout = self.is_rollout();
+        // What a Deployment's ReplicaSets are is its controller's to say.
+        let meddles = |act: &Act| is_rollout && matches!(act, Act::Patch(target) if target.is_of_set());
+        let mut acts = self.operations.iter().map(|operation| &operation.act);
+        self.faults.is_empty() && !acts.any(|act| act.is_incident() || meddles(act))
     }
 
     /// Whether the server is put back to an earlier version.
@@ -307,12 +318,20 @@ impl Case {
         slow.then(|| TAKE_OVER + slowest.max().unwrap_or_default().saturating_mul(8))
     }
 
-    /// More requests than any history has in a second of virtual time: several for each pod that is asked for.
+    /// More requests than any history has in a second of virtual time: several for each pod that is asked for, and for each node, which
+    /// all renew their Leases at once.
     fn most_requests(&self) -> usize {
         const FOR_ALL: u64 = 5_000;
         const FOR_A_POD: u64 = 100;
+        const FOR_A_NODE: u64 = 10;
         let pods: u64 = self.operations.iter().map(|operation| operation.act.replicas()).sum();
-        usize::try_from(pods.saturating_mul(FOR_A_POD).saturating_add(FOR_ALL)).unwrap_or(usize::MAX)
+        let nodes = self.operations.iter().filter_map(|operation| match operation.act {
+            Act::Nodes(count) => Some(count),
+            _ => None,
+        });
+        let nodes: u64 = nodes.chain([self.nodes]).map(u64::from).max().unwrap_or_default();
+        let most = pods.saturating_mul(FOR_A_POD).saturating_add(FOR_ALL).saturating_add(nodes * FOR_A_NODE);
+        usize::try_from(most).unwrap_or(usize::MAX)
     }
 
     fn settings(&self) -> Settings {

@@ -161,6 +161,11 @@ impl Target {
         Self { kind: Workload::Deployment, namespace: default_namespace(), name: name.into(), merge }
     }
 
+    /// Whether it is a ReplicaSet.
+    pub(super) fn is_of_set(&self) -> bool {
+        self.kind == Workload::ReplicaSet
+    }
+
     fn path(&self) -> String {
         let Self { kind, namespace, name, merge: _ } = self;
         let (namespace, name) = (segment(namespace), segment(name));
@@ -254,7 +259,13 @@ impl Scene<'_> {
                 };
                 return taken(&api.post(&path, object).await);
             }
-            Act::Patch(target) => return taken(&api.merge(&target.path(), &target.merge).await),
+            Act::Patch(target) => {
+                let answer = api.merge(&target.path(), &target.merge).await;
+                taken(&answer)?;
+                if target.is_of_set() {
+                    self.done.sets.extend(version_of(&answer.1));
+                }
+            }
             Act::Scale { deployment, replicas } => {
                 let scale = json!({"spec": {"replicas": replicas}});
                 return taken(&api.merge(&format!("{DEPLOYMENTS}/{}/scale", segment(deployment)), &scale).await);
@@ -295,7 +306,7 @@ impl Scene<'_> {
             Act::StopManager(which) => return self.crew.stop(*which).ok_or_else(no_manager),
             Act::FreezeManager(pause) => return self.crew.freeze(pause).ok_or_else(no_manager),
             Act::CutOffManager(pause) => return self.crew.cut_off(pause, self.faults).ok_or_else(no_manager),
-            Act::Managers(count) => self.crew.number(*count),
+            Act::Managers(count) => return self.crew.number(*count).ok_or_else(no_manager),
         }
         Ok(())
     }
@@ -306,8 +317,7 @@ impl Scene<'_> {
         let patch = json!({"spec": {"replicas": size}});
         let answer = api.merge(&format!("{SETS}/{}", name(&set)), &patch).await;
         taken(&answer)?;
-        let version = answer.1["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
-        self.done.sets.extend::<Option<u64>>(version);
+        self.done.sets.extend(version_of(&answer.1));
         Ok(())
     }
 
@@ -318,6 +328,10 @@ impl Scene<'_> {
         self.done.pods.insert(name(&answer.1).to_owned());
         Ok(())
     }
+}
+
+fn version_of(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 /// Whether the server did what it was asked for.

@@ -169,21 +169,26 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
     }
     crew.until(begun + case.faults_end()).await;
     // Those of managers that were cut off come behind those of the case.
-    let idle = faults.met().into_iter().take(case.faults.len()).enumerate().filter(|(_, met)| met.struck == 0);
-    let idle = idle.map(|(nth, met)| (nth, met.times)).collect();
+    let met: Vec<_> = faults.met().into_iter().take(case.faults.len()).collect();
+    let stays_behind = case.faults.iter().zip(&met).any(|(rule, met)| rule.fault.is_behind() && met.struck > 0);
+    let idle = met.iter().enumerate().filter(|(_, met)| met.struck == 0).map(|(nth, met)| (nth, met.times)).collect();
     faults.end();
     crew.heal();
     let api = Api::of(world);
     // A case that was cut short still comes to its end.
     world.set_nodes(case.nodes);
     heal_nodes(api).await;
-    // From here on, or from the beginning, what happens is told at once.
+    // From here on, or from the beginning, what happens is told at once; never by a watch that is behind, which stays so.
     let over = if case.is_undisturbed() { 0 } else { millis(world) };
-    let told_from = over + i64::try_from(case.news().as_millis()).unwrap_or(i64::MAX);
+    let told_from = match stays_behind {
+        true => i64::MAX,
+        false => over + i64::try_from(case.news().as_millis()).unwrap_or(i64::MAX),
+    };
 
     if case.loses_events() {
         crew.until(Instant::now() + case.news()).await;
     }
+    resume(api).await;
     let (end, mut broken) = match &rollout {
         Some(web) => rollout_ends(world, watcher, case, web).await,
         None => match settled(api, &mut crew, case.settles_within()).await {
@@ -276,12 +281,19 @@ async fn comes_to_rest(
     false
 }
 
+/// Has paused Deployments go on: they would have no end.
+async fn resume(api: Api<'_>) {
+    for deployment in api.list("/apis/apps/v1/deployments").await {
+        if deployment["spec"]["paused"] == true {
+            let namespace = deployment["metadata"]["namespace"].as_str().unwrap_or_default();
+            let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{}", name(&deployment));
+            api.merge(&path, &json!({"spec": {"paused": null}})).await;
+        }
+    }
+}
+
 /// How the rollout of one Deployment ends, and what of that breaks a law.
 async fn rollout_ends(world: &World, watcher: &Watcher, case: &Case, web: &str) -> (Option<End>, Vec<Broken>) {
-    let api = Api::of(world);
-    if api.get(web).await.is_some_and(|web| web["spec"]["paused"] == true) {
-        api.merge(web, &json!({"spec": {"paused": null}})).await;
-    }
     match ends(world, watcher, case, web).await {
         Ok(end) => (Some(end), Vec::new()),
         // A watch that is resumed from a version that the restored server has passed by then shows nothing of what was
@@ -346,7 +358,7 @@ fn deployment_of(case: &Case) -> Option<String> {
 async fn ends(world: &World, watcher: &Watcher, case: &Case, path: &str) -> Result<End, String> {
     // A pod that was rejected or crashes is tried again after up to five minutes, and every try is progress.
     let longest = Duration::from_secs(if case.is_restored() { 340 } else { 3_440 });
-    let late = Instant::now() + longest;
+    let begun = Instant::now();
     let api = Api::of(world);
     let mut changes = watcher.deployments();
     loop {
@@ -360,7 +372,11 @@ async fn ends(world: &World, watcher: &Watcher, case: &Case, path: &str) -> Resu
             Some(end) => return Ok(end),
             None => {}
         }
-        if Instant::now() > late {
+        // The slowest rollout waits for one pod after the other.
+        let replicas = u32::try_from(number(&web, "/spec/replicas")).unwrap_or_default();
+        let min_ready = Duration::from_secs(number(&web, "/spec/minReadySeconds").try_into().unwrap_or_default());
+        let steps = min_ready.saturating_add(case.pod_startup.end).saturating_mul(replicas);
+        if begun.elapsed() > longest.saturating_add(steps) {
             return Err(web["status"].to_string());
         }
         // Whether a pod has a fate of its own changes without it.

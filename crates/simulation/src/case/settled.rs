@@ -70,7 +70,9 @@ fn says_so(workload: &Value) -> bool {
     let counts =
         observed && ["replicas", "readyReplicas", "availableReplicas"].iter().all(|field| told(field) == wanted);
     if is_deployment(workload) {
-        let complete = condition(workload, "Progressing")["reason"] == "NewReplicaSetAvailable";
+        // Who has no deadline has no such condition (DEP-17).
+        let endless = number(workload, "/spec/progressDeadlineSeconds") == i64::from(i32::MAX);
+        let complete = endless || condition(workload, "Progressing")["reason"] == "NewReplicaSetAvailable";
         return counts && complete && told("updatedReplicas") == wanted;
     }
     counts

@@ -213,7 +213,7 @@ impl Search<'_> {
             let mut case = self.best.clone();
             for operation in &mut case.operations {
                 if let Act::Create(object) = &mut operation.act
-                    && let Some(spec) = object["spec"].as_object_mut()
+                    && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
                 {
                     spec.remove(field);
                 }

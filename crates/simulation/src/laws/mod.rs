@@ -136,7 +136,8 @@ impl Evidence {
     /// What these writes and faults say; `is_ours` knows who is one of the controllers' processes.
     #[must_use]
     pub fn of(writes: &[Write], faults: &Faults, is_ours: &dyn Fn(&str) -> bool) -> Self {
-        let unanswered = faults.unanswered();
+        let mut unanswered = faults.unanswered();
+        unanswered.retain(|each| is_ours(&each.who));
         let pods = |verb: Verb| {
             let of_pods =
                 unanswered.iter().filter(move |each| each.target.verb == verb && each.target.resource == "pods");

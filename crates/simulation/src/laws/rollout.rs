@@ -98,7 +98,9 @@ impl<'s> Laws<'s> {
 
     fn take(&mut self, write: &'s Seen) {
         let object = &write.object;
-        self.revision_rises(write);
+        if !self.evidence.done.sets.contains(&write.version) {
+            self.revision_rises(write);
+        }
         match write.kind {
             Kind::Deployment => {
                 self.deployment = Some(object);
@@ -124,7 +126,8 @@ impl<'s> Laws<'s> {
         }
         let Some(deployment) = self.deployment else { return };
 
-        let active: Vec<&Value> = self.pods.values().copied().filter(|pod| is_active(pod)).collect();
+        let owned = self.pods.values().copied().filter(|pod| owner_uid(pod).is_some());
+        let active: Vec<&Value> = owned.filter(|pod| is_active(pod)).collect();
         let total = count_of(active.len());
         let now = write.millis;
         let told_late = now < self.evidence.told_from;

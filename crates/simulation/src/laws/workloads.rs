@@ -18,21 +18,24 @@ use crate::world::EPOCH_NANOS;
 /// Checks a history of workloads: no owner has a pod too many by a creation, nor one too few by a deletion of the controllers.
 #[must_use]
 pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
-    let mut laws = Laws {
-        evidence,
-        sizes: BTreeMap::new(),
-        known: BTreeSet::new(),
-        pods: BTreeMap::new(),
-        lost: BTreeMap::new(),
-        broken: Vec::new(),
-    };
-    seen.iter().for_each(|write| laws.take(write));
+    let mut laws = Laws::new(evidence);
+    let mut epoch = 0;
+    for write in seen {
+        if write.epoch > epoch {
+            // Nothing of before has been. What was decided on it may still be carried out.
+            epoch = write.epoch;
+            laws = Laws { broken: laws.broken, restored: true, ..Laws::new(evidence) };
+        }
+        laws.take(write);
+    }
     laws.broken
 }
 
 /// Everything as of one write.
 struct Laws<'s> {
     evidence: &'s Evidence,
+    /// Whether the server was restored before.
+    restored: bool,
     /// What the controller of each owner, by its uid, may be looking at.
     sizes: BTreeMap<&'s str, Sizes>,
     /// Pods that were there before, by their uids.
@@ -45,6 +48,18 @@ struct Laws<'s> {
 }
 
 impl<'s> Laws<'s> {
+    fn new(evidence: &'s Evidence) -> Self {
+        Self {
+            evidence,
+            restored: false,
+            sizes: BTreeMap::new(),
+            known: BTreeSet::new(),
+            pods: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            broken: Vec::new(),
+        }
+    }
+
     fn take(&mut self, write: &'s Seen) {
         let object = &write.object;
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
@@ -110,7 +125,7 @@ impl<'s> Laws<'s> {
 
     fn break_law(&mut self, write: &Seen, how: &str) {
         let Seen { version, millis, object, .. } = write;
-        if !self.evidence.is_sure(*millis) {
+        if self.restored && *millis < self.evidence.told_from || !self.evidence.is_sure(*millis) {
             return;
         }
         let owner = &object["metadata"]["ownerReferences"][0]["name"];

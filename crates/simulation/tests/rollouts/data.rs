@@ -191,7 +191,8 @@ fn no_case_of_the_corpus_breaks_a_law() {
         (case, played)
     });
     for (file, (case, played)) in files.iter().zip(&played) {
-        assert_eq!((played.end, played.not_created(case)), (Some(End::Complete), None), "{}", file.display());
+        // A good template ends complete, or breaks a law.
+        assert_eq!((played.end.is_some(), played.not_created(case)), (true, None), "{}", file.display());
         assert!(played.broken.is_empty(), "{}: {:?}", file.display(), played.broken);
         assert!(played.rules.get("RS-09") > Some(&0), "{}: {:?}", file.display(), played.rules);
     }
