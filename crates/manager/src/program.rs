@@ -33,7 +33,8 @@ pub fn parse<C: Parser>(called: impl IntoIterator<Item = OsString>) -> Result<(C
 /// Logs warnings to standard error; `RUST_LOG=info` tells what the controllers do.
 pub fn log_warnings() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let colors = io::IsTerminal::is_terminal(&io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colors).init();
 }
 
 /// Does `work`, and tells its error.

@@ -52,12 +52,18 @@ fn read(certificate: (&str, &Path), key: (&str, &Path), only_1_3: bool) -> Resul
 fn keep(flags: &Flags, folder: &Path) -> Result<()> {
     let (certificate, key) = Tls::generate_pem(&[flags.bind_address])?;
     fs::create_dir_all(folder)?;
+    // A file is there when it is whole, whenever the process is killed.
     let write = |name: &str, mode: u32, text: &str| -> Result<()> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(folder.join(name));
-        file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(|| name.to_owned())
+        let unfinished = folder.join(format!("{name}.new"));
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&unfinished);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+        written.with_context(|| unfinished.display().to_string())
     };
     write(KEY, 0o600, &key)?;
     write(CERTIFICATE, 0o644, &certificate)?;
+    for name in [KEY, CERTIFICATE] {
+        fs::rename(folder.join(format!("{name}.new")), folder.join(name)).with_context(|| name.to_owned())?;
+    }
     tracing::info!(folder = %folder.display(), certificate = CERTIFICATE, "made a certificate of our own");
     Ok(())
 }

@@ -27,6 +27,8 @@ use crate::shadow::Kept;
 
 /// How many questions are answered at a time.
 const AT_A_TIME: usize = 4;
+/// How many callers the API server is asked about at a time.
+const AT_THE_DOOR: usize = 16;
 /// How many places of an order of deletion are told.
 const MOST_PLACES: usize = 1_000;
 
@@ -35,6 +37,8 @@ const MOST_PLACES: usize = 1_000;
 pub struct Explaining {
     known: Known,
     turns: Arc<Semaphore>,
+    /// Those who are not known yet take no turn from those who are.
+    callers: Arc<Semaphore>,
 }
 
 /// Where the answers come from.
@@ -74,7 +78,7 @@ impl Explaining {
     }
 
     fn out_of(known: Known) -> Self {
-        Self { known, turns: Arc::new(Semaphore::new(AT_A_TIME)) }
+        Self { known, turns: Arc::new(Semaphore::new(AT_A_TIME)), callers: Arc::new(Semaphore::new(AT_THE_DOOR)) }
     }
 
     /// Whether requests of this path are answered here.
@@ -95,12 +99,14 @@ impl Explaining {
             return Err(refusal(405, "MethodNotAllowed", format!("{method} is not allowed here, only GET")));
         }
         let question = Question::of(path, query).map_err(|refused| *refused)?;
-        let _turn = self.turns.try_acquire().map_err(|_| {
-            refusal(429, "TooManyRequests", format!("{AT_A_TIME} questions are being answered, try again in a moment"))
-        })?;
+        let busy =
+            |what: &str| refusal(429, "TooManyRequests", format!("{what} are being answered, try again in a moment"));
         if let Caller::Bearer(door, authorization) = caller {
+            let asks = self.callers.try_acquire();
+            let _asks = asks.map_err(|_| busy(&format!("the questions of {AT_THE_DOOR} callers")))?;
             door.pass(authorization, question.object().map(|(kind, key)| (*kind, key))).await?;
         }
+        let _turn = self.turns.try_acquire().map_err(|_| busy(&format!("{AT_A_TIME} questions")))?;
         let json = match &self.known {
             Known::Manager(teller) => {
                 let leading = teller().ok_or_else(|| unavailable("no manager leads at the moment"))?;

@@ -160,7 +160,7 @@ async fn too_many_at_a_time_are_sent_away() {
     let door = Door::deciding(move |_| Ok(Client::in_process(never, &Options::default())));
     let explaining = explaining();
     let mut waiting = Vec::new();
-    for _ in 0..AT_A_TIME {
+    for _ in 0..AT_THE_DOOR {
         let asking = asked(&explaining, &door, Method::GET, WEB);
         let mut asking = Box::pin(asking);
         assert!(futures::poll!(&mut asking).is_pending(), "the API server does not decide");
@@ -170,6 +170,9 @@ async fn too_many_at_a_time_are_sent_away() {
         let (code, status) = asked(&explaining, &door, Method::GET, path).await;
         assert_eq!((code, &status["reason"]), (429, &json!("TooManyRequests")));
     }
+    // Those who are not known yet take no turn from those who are.
+    let answer = explaining.answer(Caller::Master, &Method::GET, WEB, "").await;
+    assert_ne!(told(&answer).0, 429);
     drop(waiting);
     let mut asking = Box::pin(asked(&explaining, &door, Method::GET, "/inside"));
     assert!(futures::poll!(&mut asking).is_pending(), "whoever goes away leaves his turn to others");

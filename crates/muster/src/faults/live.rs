@@ -145,10 +145,15 @@ impl LiveFaults {
             Deed::Compact => storage.compact(),
             Deed::Remember => state.remembered = Some(storage.version()),
             Deed::Restore => {
-                if let Some(version) = state.remembered
-                    && let Err(oldest) = storage.restore(version)
-                {
-                    tracing::warn!(version, oldest, "not restored: the server does not know that version any more");
+                let Some(version) = state.remembered else {
+                    return tracing::warn!("not restored: no version was remembered");
+                };
+                if let Err(oldest) = storage.restore(version) {
+                    return tracing::warn!(
+                        version,
+                        oldest,
+                        "not restored: the server does not know that version any more"
+                    );
                 }
             }
             Deed::ServerAway => self.0.faults.go_away(),
@@ -163,6 +168,7 @@ impl LiveFaults {
         state.tasks.drain(..).for_each(|task| task.abort());
         state.steps.clear();
         state.clock = None;
+        state.remembered = None;
         state.cleared += 1;
         self.0.faults.tell_time(None);
         self.0.faults.end();

@@ -87,8 +87,8 @@ struct Rolled {
     least_available: Quantiles<i64>,
     /// The highest number of pods.
     most_pods: Quantiles<i64>,
-    /// How long a complete rollout took.
-    seconds: Quantiles<f64>,
+    /// How long a complete rollout took; none where none was.
+    seconds: Option<Quantiles<f64>>,
     /// How many histories broke a law.
     broken: usize,
     /// Which, and the cases.
@@ -179,6 +179,9 @@ impl Manifests {
                 if let Some(metadata) = value["metadata"].as_object_mut() {
                     metadata.remove("namespace");
                 }
+                if kind == "Deployment" && document.text("/metadata/name").is_empty() {
+                    bail!("{title}: metadata.name: found none, expected a name: one that is generated is not known");
+                }
                 if kind != "Deployment" {
                     needs.push((title, value));
                 } else if deployments.insert(document.text("/metadata/name").to_owned(), value).is_some() {
@@ -231,6 +234,14 @@ fn served(mut needs: Vec<(String, Value)>) -> Result<Vec<(String, Value)>> {
 
 /// Rolls every Deployment of the files in as many histories as asked. Whether no law was broken.
 pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
+    const LONGEST: Duration = Duration::from_secs(24 * 3600);
+    for (option, found) in
+        [("--pod-startup", arguments.pod_startup.range().end), ("--pod-shutdown", arguments.pod_shutdown)]
+    {
+        if found > LONGEST {
+            bail!("{option}: found {found:?}, expected at most a day");
+        }
+    }
     let Manifests { deployments, needs } = Manifests::read(arguments)?;
     let needs: Vec<Value> = needs.into_iter().map(|(_, value)| value).collect();
     writable(&arguments.save)?;
@@ -343,9 +354,9 @@ fn rolled(
         replicas,
         histories: *histories,
         complete: took.len(),
+        seconds: (!took.is_empty()).then(|| Quantiles::of(took)),
         least_available: Quantiles::of(figures().map(|figures| figures.least_available).collect()),
         most_pods: Quantiles::of(figures().map(|figures| figures.most_pods).collect()),
-        seconds: Quantiles::of(took),
         broken: broken_cases.len(),
         broken_cases,
         worst: worst_case,
@@ -374,9 +385,11 @@ impl fmt::Display for Findings {
                 |q: &Quantiles<i64>| [q.least, q.p1, q.p10, q.p50, q.p90, q.p99, q.most].map(|n| format!("{n:>9}"));
             writeln!(f, "  {:<26}{}", "fewest available pods", of(least_available).concat())?;
             writeln!(f, "  {:<26}{}", "most pods", of(most_pods).concat())?;
-            let q = seconds;
-            let seconds = [q.least, q.p1, q.p10, q.p50, q.p90, q.p99, q.most].map(|n| format!("{n:>9.1}"));
-            writeln!(f, "  {:<26}{}", "seconds until complete", seconds.concat())?;
+            let seconds = seconds.as_ref().map_or_else(
+                || format!("{:>9}", "-").repeat(7),
+                |q| [q.least, q.p1, q.p10, q.p50, q.p90, q.p99, q.most].map(|n| format!("{n:>9.1}")).concat(),
+            );
+            writeln!(f, "  {:<26}{seconds}", "seconds until complete")?;
             let worst = if worst.is_empty() { String::new() } else { format!("; worst: {worst} ({worst_faults})") };
             writeln!(f, "  {complete} complete{worst}; {broken} broke a law")?;
             for broke in broken_cases {

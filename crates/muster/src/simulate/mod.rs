@@ -108,15 +108,15 @@ pub(crate) struct Simulate {
     manifests: Vec<PathBuf>,
 
     /// How they are rolled: `restart`, or `image=IMAGE` for their first container
-    #[arg(long, value_name = "HOW", default_value = "restart", requires = "manifests", value_parser = Rollout::parse)]
+    #[arg(long, value_name = "HOW", default_value = "restart", requires = "manifests", conflicts_with_all = OTHERS, value_parser = Rollout::parse)]
     rollout: Rollout,
 
     /// How long a pod of them takes to become ready, where no annotation says
-    #[arg(long, value_name = "RANGE", requires = "manifests", default_value = "200ms..800ms")]
+    #[arg(long, value_name = "RANGE", requires = "manifests", conflicts_with_all = OTHERS, default_value = "200ms..800ms")]
     pod_startup: DelayRange,
 
     /// The longest time that a deleted pod of them keeps terminating
-    #[arg(long, value_name = "DURATION", requires = "manifests", default_value = "1s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", requires = "manifests", conflicts_with_all = OTHERS, default_value = "1s", value_parser = parse_duration)]
     pod_shutdown: Duration,
 
     /// Play the case in this file, in place of others
@@ -124,15 +124,15 @@ pub(crate) struct Simulate {
     replay: Option<PathBuf>,
 
     /// Enumerate every state of small worlds, in place of histories
-    #[arg(long, conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "jobs", "manifests", "replay", "shrink", "save"])]
+    #[arg(long, conflicts_with_all = NO_WORLDS)]
     small_worlds: bool,
 
     /// Of a small world: how many events the caches may not have been told of, at most
-    #[arg(long, value_name = "N", requires = "small_worlds", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "small_worlds", conflicts_with_all = NO_WORLDS, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     stale: u64,
 
     /// Of a small world: end it after so many states
-    #[arg(long, value_name = "N", requires = "small_worlds", default_value_t = 5_000_000)]
+    #[arg(long, value_name = "N", requires = "small_worlds", conflicts_with_all = NO_WORLDS, default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     most_states: u64,
 
     /// Play each history without faults, and then once more for every event that the controllers are told of in it: late, lost
@@ -152,6 +152,13 @@ pub(crate) struct Simulate {
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
+
+/// What manifests are not played with. That they need manifests is not asked where what is given excludes these.
+const OTHERS: [&str; 4] = ["profile", "replay", "small_worlds", "sieve"];
+
+/// What small worlds have not.
+const NO_WORLDS: [&str; 11] =
+    ["cases", "seed", "profile", "faults", "minutes", "jobs", "manifests", "replay", "shrink", "save", "sieve"];
 
 /// What cases are about.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -318,7 +325,7 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
     let mut unwritten = None;
     play_all((arguments, time), count, &drawn, |nth, Drawn { seed, name, stem, case }, played| {
         // What is lost or told twice is no bookmark: then it is the story once more.
-        if arguments.sieve && name.weather != "none" && played.strikes == 0 {
+        if arguments.sieve && name.weather != "none" && played.strikes == 0 && played.broken.is_empty() {
             return report.histories;
         }
         report.add(&Found::of(seed, name, &played));
@@ -338,7 +345,7 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
         let shrinks = arguments.shrink && interrupted().is_none();
         if let Some(law) = broken.first().map(|broken| broken.law).filter(|law| shrinks && laws.insert(*law)) {
             let (smaller, told) = shrunk(case, law)?;
-            let file = file.with_extension("").with_file_name(format!("{}-shrunk.yaml", stem_of(file)));
+            let file = file.with_file_name(format!("{}-shrunk.yaml", stem_of(file)));
             unwritten = write(&file, &smaller.written()).err().or(unwritten.take());
             report.shrunk(&file, told);
         }

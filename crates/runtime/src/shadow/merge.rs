@@ -4,7 +4,6 @@
 //! size may arrive before that size. All kinds share one counter of versions, which gives the order. A change is passed
 //! on once every kind has reached a newer version, or after a delay that older changes hardly exceed. Older changes
 //! that come even later are passed on at once.
-//! come any more. What comes later all the same is handed on at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

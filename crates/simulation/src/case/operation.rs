@@ -257,7 +257,8 @@ impl Scene<'_> {
                 let Some(path) = self.world.collection_of(object) else {
                     return Err(Undone::NoKind(format!("{} of {}", object["kind"], object["apiVersion"])));
                 };
-                return taken(&api.post(&path, object).await);
+                // A typo in a file would leave its figures wrong without a word.
+                return taken(&api.post(&format!("{path}?fieldValidation=Strict"), object).await);
             }
             Act::Patch(target) => {
                 let answer = api.merge(&target.path(), &target.merge).await;

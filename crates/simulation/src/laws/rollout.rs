@@ -33,6 +33,8 @@ struct Laws<'s> {
     evidence: &'s Evidence,
     /// Whether this is after the server was restored.
     restored: bool,
+    /// Whether pods of one ReplicaSet only have run since the strategy is Recreate.
+    recreates: bool,
     deployment: Option<&'s Value>,
     /// Its newest generation.
     generation: i64,
@@ -81,6 +83,7 @@ impl<'s> Laws<'s> {
         Self {
             evidence,
             restored: false,
+            recreates: false,
             deployment: None,
             generation: 0,
             sets: BTreeMap::new(),
@@ -176,6 +179,8 @@ impl<'s> Laws<'s> {
         }
         if deployment["spec"]["strategy"]["type"] == "Recreate" {
             self.one_set_runs(write);
+        } else {
+            self.recreates = false;
         }
     }
 
@@ -317,7 +322,9 @@ impl<'s> Laws<'s> {
         }
         let running = self.pods.values().filter(|pod| !is_over(pod) && !self.is_unknown(pod, write.millis));
         let sets: BTreeSet<&str> = running.filter_map(|pod| hash(pod)).collect();
-        if sets.len() > 1 {
+        // Where the strategy became Recreate in the middle of a rollout, they run together from before.
+        self.recreates |= sets.len() <= 1;
+        if self.recreates && sets.len() > 1 {
             self.break_law(Law::Recreate, write, &format!("pods of {sets:?} run together"));
         }
     }

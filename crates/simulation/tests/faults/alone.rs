@@ -15,7 +15,8 @@ use crate::{judge, seeds};
 fn each_fault_by_itself_does_no_harm() {
     // Of so many histories each is struck by each fault.
     const EACH: u64 = 2;
-    let weather: Vec<Weather> = ALL.iter().chain([&SILENCE]).chain(OTHERS).copied().collect();
+    let all = ALL.iter().chain([&SILENCE]).chain(OTHERS).copied();
+    let weather: Vec<Weather> = all.filter(|one| is_judged(*one)).collect();
     let cases: Vec<(Weather, u64)> =
         seeds(EACH).into_iter().flat_map(|seed| weather.iter().map(move |one| (*one, seed))).collect();
     let told = each(&cases, |(one, seed)| played(&[*one], *seed));
@@ -23,7 +24,7 @@ fn each_fault_by_itself_does_no_harm() {
         let of_it = cases.iter().zip(&told).filter(|((each, _), _)| each.name == one.name);
         let strikes: u64 = of_it.map(|(_, told)| told.strikes).sum();
         println!("{strikes:8} strikes: {}", one.name);
-        assert!(strikes > 0 || !is_judged(*one), "{} struck nothing", one.name);
+        assert!(strikes > 0, "{} struck nothing", one.name);
     }
     let broken: Vec<Vec<String>> = cases.iter().zip(&told).map(|((one, _), told)| broken(one.name, told)).collect();
     judge(&cases.iter().map(|(_, seed)| *seed).collect::<Vec<_>>(), &broken);
@@ -44,7 +45,7 @@ fn any_mixture_of_faults_does_no_harm() {
     judge(&seeds, &told.iter().map(|told| broken("a mixture", told)).collect::<Vec<_>>());
 }
 
-/// The laws of workloads know nothing of versions that were given twice, nor of sizes that somebody else sets.
+/// Histories of workloads have no restore and nobody else who sets sizes: those are of the rollouts.
 fn is_judged(weather: Weather) -> bool {
     !["restore", "second-writer"].contains(&weather.name)
 }
