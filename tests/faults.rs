@@ -312,7 +312,7 @@ fn a_plan_that_is_wrong_is_told_with_its_field() {
         ("operations: [{at: 1s, do: rest}]", &[], "rest"),
         ("operations: [{at: 1s, every: 1ms, do: compact}]", &[], "operations[0].every"),
         ("operations: [{at: 1s, do: restore}]", &["--data-dir", &data], "not possible with --data-dir"),
-        ("operations: [{at: 9000h, do: compact}]", &[], "expected times of at most a year"),
+        ("operations: [{at: 9000h, do: compact}]", &[], "operations[0].at: found 32400000s, expected at most a year"),
         ("faults: [{fault: {delay: 9000h}}]", &[], "faults[0].fault: found"),
         ("clock: {ahead: soon}", &[], "soon"),
         ("fault: reset", &[], "fault"),

@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
+use clap::Args;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory as _};
 use muster_objects::names::is_dns1123_subdomain;
 use muster_runtime::client::configuration;
 use muster_runtime::explain::Kind;
-
-use crate::commands::Cli;
 
 /// One object of a kind that can be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +104,7 @@ impl Asked {
     /// # Errors
     /// In the words of the command line, where the kind is not known or the name is none.
     pub fn target(&self) -> Result<Target, clap::Error> {
-        Target::of(&self.words).map_err(|said| Cli::command().error(ErrorKind::ValueValidation, said))
+        Target::of(&self.words).map_err(|said| clap::Error::raw(ErrorKind::ValueValidation, format!("{said}\n")))
     }
 
     /// Ends the process with 2 where the arguments cannot be used.

@@ -112,16 +112,22 @@ impl Plan {
         for (at, rule) in faults.iter().enumerate() {
             rule.check().map_err(|said| anyhow!("faults[{at}].{said}"))?;
         }
-        if let Some(at) = operations.iter().position(|step| step.at.max(step.every.unwrap_or_default()) > LONGEST) {
-            bail!("operations[{at}]: found {:?}, expected times of at most a year", operations[at]);
+        for (at, step) in operations.iter().enumerate() {
+            let every = step.every.unwrap_or(SHORTEST);
+            for (field, found) in [("at", step.at), ("every", every)] {
+                if found > LONGEST {
+                    bail!("operations[{at}].{field}: found {}, expected at most a year", text::written(found));
+                }
+            }
+            if every < SHORTEST {
+                let (found, expected) = (text::written(every), text::written(SHORTEST));
+                bail!("operations[{at}].every: found {found}, expected {expected} or more");
+            }
         }
         if let Some(Wrong::Ahead(by) | Wrong::Behind(by)) = clock
             && *by > LONGEST
         {
-            bail!("clock: found {by:?}, expected at most a year");
-        }
-        if let Some(at) = operations.iter().position(|step| step.every.is_some_and(|every| every < SHORTEST)) {
-            bail!("operations[{at}].every: found {:?}, expected {SHORTEST:?} or more", operations[at].every);
+            bail!("clock: found {}, expected at most a year", text::written(*by));
         }
         Ok(())
     }
