@@ -173,6 +173,7 @@ fn each_deployment_of_the_files_is_rolled_whatever_the_others_are() {
         deployment("here", server, "") + "status: {replicas: 2}\n",
         deployment("large", "labels: {}", ", resources: {requests: {cpu: 10k}}"),
         "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: bad}\n".to_owned(),
+        deployment("typo", "labels: {}", "").replace("replicas: 2", "replica: 2"),
     ];
     std::fs::write(folder.path().join("all.yaml"), files.concat()).expect("a file");
     let rolled = simulate(folder.path(), &["--manifests", "all.yaml", "--faults", "none", "--cases", "1"]);
@@ -182,6 +183,7 @@ fn each_deployment_of_the_files_is_rolled_whatever_the_others_are() {
         "Deployment here, 2 replicas: 1 histories (seeds 1 to 1)",
         "  1 complete; worst: ./worst-here.yaml (none); 0 broke a law",
         "  0 complete; worst: ./worst-large.yaml (none); 1 broke a law",
+        "  seconds until complete            -        -        -        -        -        -        -\n",
         "seed 1 broke 1 laws: ./case-large-1.yaml\n  ends: ",
     ] {
         assert!(told.contains(said), "{said}:\n{told}{error}");
@@ -191,6 +193,8 @@ fn each_deployment_of_the_files_is_rolled_whatever_the_others_are() {
         "document 2, line 6: ConfigMap \"kube-root-ca.crt\" is left out: a cluster makes it by itself",
         "document 4, line 14: ConfigMap \"cfg\" is left out: configmaps \"cfg\" already exists",
         "error: Deployment \"bad\": it cannot be rolled: the server refuses: ",
+        "error: Deployment \"typo\": it cannot be rolled: the server refuses: ",
+        "strict decoding error: unknown field \"spec.replica\"",
     ] {
         assert!(error.contains(said), "{said}:\n{error}");
     }
@@ -230,6 +234,12 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
         (&["--save", "/proc/self"], &["--save /proc/self"]),
         (&["--manifests", "none.yaml", "--shrink"], &["--manifests", "--shrink"]),
         (&["--rollout", "image=x"], &["--manifests"]),
+        // What would have no effect.
+        (&["--replay", "typo.yaml", "--pod-startup", "1s"], &["--replay", "--pod-startup"]),
+        (&["--profile", "scaling", "--rollout", "image=x"], &["--profile", "--rollout"]),
+        (&["--cases", "1", "--stale", "2"], &["--cases", "--stale"]),
+        (&["--small-worlds", "--most-states", "0"], &["--most-states", "1.."]),
+        (&["--manifests", "none.yaml", "--pod-shutdown", "30h"], &["--pod-shutdown: found ", "expected at most a day"]),
         (&["--manifests", "none.yaml"], &["none.yaml"]),
         (&["--manifests", "none.yaml", "--rollout", "undo"], &["found \"undo\"", "image=IMAGE"]),
         (&["--replay", "none.yaml"], &["none.yaml", "No such file"]),
