@@ -224,10 +224,10 @@ pub(crate) fn what_has_no_effect_is_told() {
     let gates = "--feature-gates=WatchList=false,AllAlpha=false,SidecarContainers=true,PodsAPI=false,PodsAPI=true";
     // The last one ends it.
     let flags =
-        [gates, "--audit-log-path=-", "--enable-admission-plugins=PodSecurity,Priority", "--client-ca-file=/none"];
+        [gates, "--audit-log-path=-", "--enable-admission-plugins=EventRateLimit,Priority", "--client-ca-file=/none"];
     let output = run(&Assets::install(), "kube-apiserver", &flags);
     let said = text(&output.stderr);
-    for told in ["flags=\"--audit-log-path\"", "gates=\"PodsAPI=true,WatchList=false\"", "plugin=\"PodSecurity\""] {
+    for told in ["flags=\"--audit-log-path\"", "gates=\"PodsAPI=true,WatchList=false\"", "plugin=\"EventRateLimit\""] {
         assert_eq!(said.matches(told).count(), 1, "{told}: {said}");
     }
 }
