@@ -46,6 +46,7 @@ use muster_runtime::yaml;
 use muster_tree::Value;
 use serde::{Deserialize, Serialize};
 
+use crew::GIVES_UP;
 pub use crew::Managers;
 pub use draw::{Profile, rollout_of};
 pub use figures::Figures;
@@ -59,7 +60,6 @@ use crate::api::name;
 use crate::faults::{Fault, LONGEST, Rule};
 use crate::text;
 use crate::world::Settings;
-use crew::GIVES_UP;
 
 /// Settings, operations and faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -223,7 +223,8 @@ impl Case {
         serde_saphyr::to_string(self).expect("a case has a form in YAML")
     }
 
-    /// Whether it is about one Deployment, in the namespace `default` and with a name, and one manager has it: then the laws of rollouts are judged, and else those of workloads.
+    /// Whether it is about one Deployment, in the namespace `default` and with a name, and one manager has it: then the laws of
+    /// rollouts are judged, and else those of workloads.
     #[must_use]
     pub fn is_rollout(&self) -> bool {
         let mut workloads = self.workloads();

@@ -335,6 +335,25 @@ async fn answers_have_the_time_of_the_given_clock() {
     assert!((3_599_000_000_000..3_601_000_000_000).contains(&off), "{off}");
 }
 
+/// Contract: API-39
+#[tokio::test(start_paused = true)]
+async fn what_comes_to_nothing_beside_another_fault_is_not_told() {
+    let (slow, delay) = (Fault::Slow(SECOND..SECOND), Fault::Delay(SECOND..SECOND));
+    let refused = || Fault::Refuse(Refusal::Conflict);
+    for (added, expected) in [
+        (vec![refused(), Fault::AnswerLost], vec![refused()]),
+        (vec![slow.clone(), delay.clone(), refused(), Fault::Mutate], vec![delay, refused()]),
+        (vec![Fault::AnswerLost, slow.clone()], vec![Fault::AnswerLost, slow]),
+    ] {
+        let faults = Faults::seeded(1);
+        added.iter().for_each(|fault| faults.add(Rule::always(fault.clone())));
+        let target = Target::of(&Method::PATCH, &"/api/v1/namespaces/default/pods/web".parse().unwrap());
+        faults.fate(&"test".into(), &target);
+        let told: Vec<Fault> = faults.struck().into_iter().map(|struck| struck.fault).collect();
+        assert_eq!(told, expected, "{added:?}");
+    }
+}
+
 /// A fault strikes the same requests, in the same way, whatever other rules and other requests there are.
 ///
 /// Contract: SI-01

@@ -62,44 +62,12 @@ impl Outcome for Fate {
     /// Of several ends the first counts.
     fn add(&mut self, fault: &Fault) -> bool {
         let end = match fault {
-            Fault::Delay(range) => {
-                self.before += range.start;
-                return true;
-            }
-            Fault::Slow(range) => {
-                self.after += range.start;
-                return true;
-            }
-            Fault::Behind(range) => {
-                self.behind = range.start;
-                return true;
-            }
-            Fault::Yield(turns) => {
-                self.turns = *turns;
-                return true;
-            }
-            Fault::Stale => {
-                self.stale = true;
-                return true;
-            }
-            Fault::Mutate => {
-                self.mutated = true;
-                return true;
-            }
             Fault::Lost => End::Lost,
             Fault::Reset => End::Reset,
             Fault::AnswerLost => End::AnswerLost,
             Fault::Refuse(refusal) => End::Refused(*refusal),
             Fault::ActAndRefuse(refusal) => End::ActedAndRefused(*refusal),
-            Fault::Reorder(_)
-            | Fault::Cut
-            | Fault::CutAt { .. }
-            | Fault::Stall
-            | Fault::Lag(_)
-            | Fault::BookmarkLost
-            | Fault::BookmarkOld
-            | Fault::EventLost
-            | Fault::EventTwice => return false,
+            other => return self.add_on_the_way(other),
         };
         let is_first = self.end.is_none();
         self.end.get_or_insert(end);
@@ -110,6 +78,22 @@ impl Outcome for Fate {
         // What does not arrive has no answer.
         let arrives = !matches!(self.end, Some(End::Lost | End::Reset | End::Refused(_)));
         arrives || !matches!(fault, Fault::Slow(_) | Fault::Behind(_) | Fault::Mutate)
+    }
+}
+
+impl Fate {
+    /// Adds what ends nothing; false for what is about pieces of a watch.
+    fn add_on_the_way(&mut self, fault: &Fault) -> bool {
+        match fault {
+            Fault::Delay(range) => self.before += range.start,
+            Fault::Slow(range) => self.after += range.start,
+            Fault::Stale => self.stale = true,
+            Fault::Mutate => self.mutated = true,
+            Fault::Behind(range) => self.behind = range.start,
+            Fault::Yield(turns) => self.turns = *turns,
+            _ => return false,
+        }
+        true
     }
 }
 

@@ -110,6 +110,12 @@ impl fmt::Display for Broken {
     }
 }
 
+/// The writes from one restore of the server to the next: of what was before, nothing has been. What was decided on it may still be
+/// carried out.
+fn epochs(seen: &[Seen]) -> impl Iterator<Item = &[Seen]> {
+    seen.chunk_by(|one, next| one.epoch == next.epoch)
+}
+
 /// What a watcher does not see.
 #[derive(Debug, Default)]
 pub struct Evidence {

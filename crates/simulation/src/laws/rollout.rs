@@ -15,7 +15,7 @@ use muster_objects::Timestamp;
 use muster_tree::Value;
 
 use super::sizes::Sizes;
-use super::{Broken, Evidence, Kind, Law, Seen};
+use super::{Broken, Evidence, Kind, Law, Seen, epochs};
 use crate::api::{condition, is_being_deleted, name, number};
 use crate::world::EPOCH_NANOS;
 
@@ -25,7 +25,7 @@ const MOST: &str = "/metadata/annotations/deployment.kubernetes.io~1max-replicas
 /// Checks a history of one Deployment. What was broken, each with the write that broke it.
 #[must_use]
 pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
-    Laws::check(seen, evidence)
+    epochs(seen).flat_map(|writes| Laws::of(writes, evidence).broken).collect()
 }
 
 /// The state of one Deployment, built up write by write.
@@ -65,24 +65,10 @@ struct Bounds {
 }
 
 impl<'s> Laws<'s> {
-    fn check(seen: &'s [Seen], evidence: &'s Evidence) -> Vec<Broken> {
-        let mut laws = Self::new(evidence);
-        let mut epoch = 0;
-        for write in seen {
-            if write.epoch > epoch {
-                // Nothing of before has been. What was decided on it may still be carried out.
-                epoch = write.epoch;
-                laws = Self { broken: laws.broken, restored: true, ..Self::new(evidence) };
-            }
-            laws.take(write);
-        }
-        laws.broken
-    }
-
-    fn new(evidence: &'s Evidence) -> Self {
-        Self {
+    fn of(writes: &'s [Seen], evidence: &'s Evidence) -> Self {
+        let mut laws = Self {
             evidence,
-            restored: false,
+            restored: writes.iter().any(|write| write.epoch > 0),
             recreates: false,
             deployment: None,
             generation: 0,
@@ -96,7 +82,9 @@ impl<'s> Laws<'s> {
             sizes: BTreeMap::new(),
             lost_of: BTreeMap::new(),
             broken: Vec::new(),
-        }
+        };
+        writes.iter().for_each(|write| laws.take(write));
+        laws
     }
 
     fn take(&mut self, write: &'s Seen) {

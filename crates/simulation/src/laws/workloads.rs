@@ -11,24 +11,14 @@ use muster_tree::Value;
 
 use super::rollout::is_active;
 use super::sizes::Sizes;
-use super::{Broken, Evidence, Kind, Law, Seen};
+use super::{Broken, Evidence, Kind, Law, Seen, epochs};
 use crate::api::{name, number};
 use crate::world::EPOCH_NANOS;
 
 /// Checks a history of workloads: no owner has a pod too many by a creation, nor one too few by a deletion of the controllers.
 #[must_use]
 pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
-    let mut laws = Laws::new(evidence);
-    let mut epoch = 0;
-    for write in seen {
-        if write.epoch > epoch {
-            // Nothing of before has been. What was decided on it may still be carried out.
-            epoch = write.epoch;
-            laws = Laws { broken: laws.broken, restored: true, ..Laws::new(evidence) };
-        }
-        laws.take(write);
-    }
-    laws.broken
+    epochs(seen).flat_map(|writes| Laws::of(writes, evidence).broken).collect()
 }
 
 /// Everything as of one write.
@@ -48,16 +38,18 @@ struct Laws<'s> {
 }
 
 impl<'s> Laws<'s> {
-    fn new(evidence: &'s Evidence) -> Self {
-        Self {
+    fn of(writes: &'s [Seen], evidence: &'s Evidence) -> Self {
+        let mut laws = Self {
             evidence,
-            restored: false,
+            restored: writes.iter().any(|write| write.epoch > 0),
             sizes: BTreeMap::new(),
             known: BTreeSet::new(),
             pods: BTreeMap::new(),
             lost: BTreeMap::new(),
             broken: Vec::new(),
-        }
+        };
+        writes.iter().for_each(|write| laws.take(write));
+        laws
     }
 
     fn take(&mut self, write: &'s Seen) {
@@ -132,5 +124,43 @@ impl<'s> Laws<'s> {
         let at = millis - EPOCH_NANOS / 1_000_000;
         let how = format!("{version} at {at} ms: {owner} {}: {how}", name(object));
         self.broken.push(Broken { law: Law::Count, version: *version, how });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_tree::json;
+
+    use super::*;
+
+    /// Generations come again after a restore, and mean another size.
+    ///
+    /// Contract: SI-02
+    #[test]
+    fn sizes_of_before_a_restore_do_not_count_after_it() {
+        let set = |generation: i64, replicas: i64| {
+            let meta = json!({"name": "set", "uid": "set", "generation": generation});
+            json!({"metadata": meta, "spec": {"replicas": replicas}, "status": {"observedGeneration": 1, "replicas": 0}})
+        };
+        let pod = |nth: usize| {
+            let owners = json!([{"uid": "set", "name": "set", "controller": true}]);
+            json!({"metadata": {"name": format!("p{nth}"), "uid": format!("p{nth}"), "ownerReferences": owners}})
+        };
+        let judged = |again: u64, told_from: i64| {
+            let first = [(0, Kind::ReplicaSet, set(1, 0)), (0, Kind::ReplicaSet, set(2, 1))];
+            let after = [(again, Kind::ReplicaSet, set(1, 0)), (again, Kind::ReplicaSet, set(2, 3))];
+            let pods = (0..4).map(|nth| (again, Kind::Pod, pod(nth)));
+            let all = first.into_iter().chain(after).chain(pods).zip(1..);
+            let seen: Vec<Seen> = all
+                .map(|((epoch, kind, object), version)| Seen { epoch, version, millis: 5, kind, gone: false, object })
+                .collect();
+            let evidence = Evidence { told_from, ..Evidence::default() };
+            check(&seen, &evidence).into_iter().map(|broken| broken.how).collect::<Vec<_>>()
+        };
+        let how = judged(1, 0);
+        assert!(how.len() == 1 && how[0].ends_with("4 pods, at most 3 were asked for"), "{how:?}");
+        // What was decided on what has not been is not judged before everything is told.
+        assert!(judged(1, 6).is_empty());
+        assert_eq!(judged(0, 0).len(), 3, "without a restore the generation has one size");
     }
 }
