@@ -6,8 +6,11 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use muster_simulation::case::{Act, Case, Figures, Operation, Played, Profile, Undone, play_alone, rollout_of};
+use muster_simulation::case::{
+    Act, Case, Figures, LONGEST_PAUSE, Operation, Played, Profile, Undone, play_alone, rollout_of,
+};
 use muster_simulation::laws::Broken;
+use muster_simulation::text;
 use muster_tree::{Value, json};
 use serde::Serialize;
 
@@ -234,12 +237,11 @@ fn served(mut needs: Vec<(String, Value)>) -> Result<Vec<(String, Value)>> {
 
 /// Rolls every Deployment of the files in as many histories as asked. Whether no law was broken.
 pub(super) fn roll(arguments: &Simulate) -> Result<bool> {
-    const LONGEST: Duration = Duration::from_secs(24 * 3600);
     for (option, found) in
         [("--pod-startup", arguments.pod_startup.range().end), ("--pod-shutdown", arguments.pod_shutdown)]
     {
-        if found > LONGEST {
-            bail!("{option}: found {found:?}, expected at most a day");
+        if found > LONGEST_PAUSE {
+            bail!("{option}: found {}, expected at most a day", text::written(found));
         }
     }
     let Manifests { deployments, needs } = Manifests::read(arguments)?;

@@ -135,7 +135,7 @@ pub enum CaseError {
 }
 
 /// Nothing stands still for longer, so that a history comes to its end.
-const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
 
 impl Case {
     /// Reads one.
