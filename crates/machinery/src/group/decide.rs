@@ -220,8 +220,13 @@ impl Group {
         Step::Write(Request::Create(record::shard_of(&lease, holder, generation, self.seconds, wall)))
     }
 
+    /// Whether this member is leaving and needs neither a shard nor the group any more.
+    pub(super) fn is_through(&self) -> bool {
+        self.leaving && self.silent && self.holds_nothing()
+    }
+
     /// Whether this member holds no shard, as far as is known.
-    pub(super) fn holds_nothing(&self) -> bool {
+    fn holds_nothing(&self) -> bool {
         let me = &self.config.election.identity;
         self.mine.is_empty() && self.view.shards.values().all(|seen| seen.holder() != me)
     }

@@ -14,7 +14,7 @@ use crate::election::Request;
 impl Group {
     /// Founds the group, renews its Lease, puts another cut in force, or gives the Lease back.
     pub(super) fn keep_group(&mut self, scene: &Scene) -> Vec<Step> {
-        if self.leaving && self.holds_nothing() {
+        if self.is_through() {
             return self.is_to_give_back().then(|| self.give_back(scene)).flatten().into_iter().collect();
         }
         if !scene.takes_part && !self.leaving {

@@ -157,6 +157,8 @@ pub struct Group {
     mine: BTreeMap<u32, Mine>,
     weights: Option<Weights>,
     leaving: bool,
+    /// Whether it writes nothing but Leases any more.
+    silent: bool,
     takeovers: u64,
 }
 
@@ -215,6 +217,7 @@ impl Group {
             mine: BTreeMap::new(),
             weights: None,
             leaving: false,
+            silent: false,
             takeovers: 0,
         })
     }
@@ -322,11 +325,16 @@ impl Group {
         self.leaving = true;
     }
 
-    /// Whether this member holds nothing any more after [`Group::leave`]: its own Lease can be released.
+    /// From here on this member writes nothing but Leases: what was fenced by the group's Lease alone is written too, and that
+    /// Lease may be given back.
+    pub fn silenced(&mut self) {
+        self.silent = true;
+    }
+
+    /// Whether this member holds nothing any more after [`Group::leave`] and [`Group::silenced`]: its own Lease can be released.
     #[must_use]
     pub fn has_left(&self) -> bool {
-        let released = self.leaving && self.fresh && self.holds_nothing();
-        released && self.is_announced() && !self.is_to_give_back()
+        self.is_through() && self.fresh && self.is_announced() && !self.is_to_give_back()
     }
 
     /// Until when writes may be sent for a shard, by the group's Lease and the shard's. This member's own Lease must
@@ -347,8 +355,7 @@ impl Group {
     #[must_use]
     pub fn is_to_look(&self) -> bool {
         let waits = self.mine.values().any(|mine| matches!(mine.state, State::Taken(..)));
-        let gives_back =
-            self.leaving && self.holds_nothing() && self.is_to_give_back() && self.is_alone() && !self.group_listed;
+        let gives_back = self.is_through() && self.is_to_give_back() && self.is_alone() && !self.group_listed;
         !self.fresh || waits || gives_back
     }
 

@@ -386,6 +386,9 @@ fn a_group_waits_for_a_single_leader_and_gives_the_lease_back_when_its_last_memb
     assert!(!player.group.has_left());
     player.turn(1_200);
     assert!(!player.group.has_left());
+    player.turn(1_250);
+    assert_eq!(player.shelf.leases["muster"].holder(), "group/blue", "its Events may still be sent");
+    player.group.silenced();
     player.turn(1_300);
     assert_eq!(player.shelf.leases["muster"].holder(), "");
     assert!(!player.group.has_left(), "nobody has seen that it is leaving");
@@ -407,6 +410,7 @@ fn of_members_that_leave_at_the_same_time_one_gives_the_lease_back() {
     ] {
         let mut player = Player::working();
         player.group.leave();
+        player.group.silenced();
         player.turn(1_100);
         player.group.closed(0);
         player.group.closed(1);

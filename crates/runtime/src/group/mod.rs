@@ -42,7 +42,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{
     sync::watch,
     task::JoinSet,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until},
 };
 
 pub use self::whose::{ELECTION_NAMESPACE, shard_of};
@@ -193,11 +193,14 @@ impl Member {
         let Self { context, writer, sender, elector, carrier, leases, options, seat, random } = self;
         let (stop_election, election_stopped) = shutdown::channel();
         let (stop_events, events_stopped) = shutdown::channel();
+        let (sent, all_sent) = shutdown::channel();
         let (bell, mut aside) = (Bell::default(), JoinSet::new());
         aside.spawn(of_the_same(bell.clone().run(leases.clone(), seat.clone())));
         let mut sending = JoinSet::new();
-        sending.spawn(of_the_same(sender.run(events_stopped)));
-        let timeout_of_end = options.shutdown_timeout;
+        sending.spawn(of_the_same(async move {
+            sender.run(events_stopped).await;
+            sent.stop();
+        }));
         let (events, mut leading) = (context.events.clone(), elector.leadership().leading());
         let mut work = Work {
             context,
@@ -212,6 +215,8 @@ impl Member {
             weighing: JoinSet::new(),
             announced: None,
             hurried: 0,
+            stop_events,
+            all_sent,
         };
         // Who cannot read the group's Leases does not join it.
         tokio::select! {
@@ -231,16 +236,6 @@ impl Member {
         if !left {
             tracing::warn!("not all shards could be released in time: they are left to the end of the lease");
             return Ok(());
-        }
-        stop_events.stop();
-        let flushed = async {
-            while sending.join_next().await.is_some_and(|ended| {
-                pass_on_panic(ended);
-                true
-            }) {}
-        };
-        if timeout(timeout_of_end, flushed).await.is_err() {
-            tracing::warn!("pending events were not sent in time and are given up");
         }
         stop_election.stop();
         of_election(electing.join_next().await)
@@ -272,6 +267,10 @@ struct Work {
     announced: Option<Option<String>>,
     /// How many looks in a row came sooner than by the clock.
     hurried: u32,
+    /// To send the Events that wait, and take no more.
+    stop_events: Trigger,
+    /// When that is done.
+    all_sent: Shutdown,
 }
 
 impl Work {
@@ -285,6 +284,7 @@ impl Work {
     /// Looks and does what follows, by turns. After `shutdown` it says whether everything was released.
     async fn run(&mut self, leading: &mut watch::Receiver<bool>, shutdown: &mut Shutdown) -> Result<bool, Lost> {
         let mut end: Option<Instant> = None;
+        let mut silent = false;
         loop {
             let begun = Instant::now();
             self.look().await;
@@ -297,6 +297,10 @@ impl Work {
                 }
                 self.is_current()?;
                 let next = self.next(begun);
+                let empty = end.is_some() && self.seat.open().is_empty();
+                if empty {
+                    self.stop_events.stop();
+                }
                 tokio::select! {
                     biased;
                     () = shutdown.stopped(), if end.is_none() => {
@@ -306,7 +310,21 @@ impl Work {
                         self.carry();
                         self.act().await;
                     }
-                    () = sleep_until(end.unwrap_or(next)), if end.is_some_and(|end| end < next) => return Ok(false),
+                    // They are fenced by the group's Lease, which the last member gives back.
+                    () = self.all_sent.stopped(), if empty && !silent => {
+                        silent = true;
+                        self.seat.group().silenced();
+                        self.act().await;
+                    }
+                    () = sleep_until(end.unwrap_or(next)), if end.is_some_and(|end| end < next) => {
+                        if !empty || silent {
+                            return Ok(false);
+                        }
+                        tracing::warn!("pending events were not sent in time and are given up");
+                        (silent, end) = (true, Some(Instant::now() + self.options.shutdown_timeout));
+                        self.seat.group().silenced();
+                        self.act().await;
+                    }
                     Some(ended) = self.managers.join_next() => {
                         self.closed(ended);
                         self.act().await;

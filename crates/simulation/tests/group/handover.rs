@@ -6,9 +6,10 @@ use std::time::Duration;
 use muster_runtime::manager::Options;
 use muster_simulation::candidate::Config;
 use muster_simulation::laws::{Watcher, writers};
-use muster_simulation::{Candidate, Fault, Faults, Rule};
+use muster_simulation::{Candidate, Fault, Faults, Rule, Verb};
+use muster_tree::{Value, json};
 
-use crate::common::{Api, Random, each, in_virtual_time, pass, seeds};
+use crate::common::{Api, EVENTS, Random, SETS, each, in_virtual_time, pass, seeds};
 use crate::judge;
 use crate::judge::verdict;
 use crate::town::{LEASES, MEMBERS, SINGLES, Town, millis, start, world};
@@ -133,6 +134,57 @@ async fn there_and_back(seed: u64) -> Vec<String> {
     };
     broken.extend(SINGLES.iter().filter(|who| !worked(who)).map(|who| format!("{who} has never worked")));
     drop(second);
+    world.stop().await;
+    broken
+}
+
+/// The last member of a group gives the group's Lease back, by which its Events are fenced. Those that wait are sent first.
+///
+/// Contract: SH-05, EV-04
+#[test]
+fn the_last_member_sends_its_events_before_the_groups_lease_goes() {
+    judge(&[1], &each(&[1], |seed| in_virtual_time(last_words(*seed))));
+}
+
+async fn last_words(seed: u64) -> Vec<String> {
+    // All are sent in the ten seconds that a member has for its end.
+    const REPLICAS: usize = 4;
+    let faults = Faults::seeded(seed);
+    // They are about one object, and are sent one after the other.
+    let slow = Fault::Delay(Duration::from_secs(1)..Duration::from_secs(2));
+    faults.add(Rule::always(slow).verbs(&[Verb::Create]).resources(&["events"]).of(MEMBERS[0]));
+    let world = world(seed, &faults).await;
+    let member = start(&world, MEMBERS[0], 1, 0);
+    let replicaset = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"},
+        "spec": {
+            "replicas": REPLICAS,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web"}]}},
+        },
+    });
+    let api = Api::of(&world);
+    assert_eq!(api.post(SETS, &replicaset).await.0, 201);
+    let made = |replicaset: &Value| replicaset["status"]["replicas"] == REPLICAS;
+    world.until(&format!("{SETS}/web"), Duration::from_secs(60), made).await.unwrap();
+    member.stop();
+    let mut broken = Vec::new();
+    broken.extend(member.ended().await.err().map(|lost| lost.to_string()));
+    let writes = world.history().since(0);
+    let last = |path: &str| writes.iter().rposition(|write| write.who == MEMBERS[0] && write.path.starts_with(path));
+    let told = api.list(EVENTS).await;
+    let told = told.iter().filter(|event| event["reason"] == "SuccessfulCreate").count();
+    if told != REPLICAS {
+        broken.push(format!("{told} Events of {REPLICAS} were sent"));
+    }
+    let (event, lease) = (last(EVENTS), last(&format!("{LEASES}/muster")));
+    if lease < event {
+        broken.push(format!("the group's Lease was given back by write {lease:?}, the last Event is {event:?}"));
+    }
+    let lease = api.get(&format!("{LEASES}/muster")).await.unwrap();
+    if !lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty() {
+        broken.push(format!("the group's Lease is still held: {lease}"));
+    }
     world.stop().await;
     broken
 }
