@@ -37,7 +37,7 @@ mod sieve;
 mod story;
 mod take_over;
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use muster_cluster::DelayRange;
@@ -180,10 +180,11 @@ impl Case {
     }
 
     fn check_sizes(&self) -> Result<(), CaseError> {
-        let within = |field, found: u64, most: u64, expected| match found {
-            found if (1..=most).contains(&found) => Ok(()),
+        let among = |field, found: u64, range: RangeInclusive<u64>, expected| match found {
+            found if range.contains(&found) => Ok(()),
             found => Err(CaseError::Range { field, found: found.to_string(), expected }),
         };
+        let within = |field, found, most, expected| among(field, found, 1..=most, expected);
         within("nodes", self.nodes.into(), 10_000, "1 to 10000")?;
         if let Some(managers) = &self.managers {
             within("managers.count", managers.count.into(), 64, "1 to 64")?;
@@ -192,7 +193,7 @@ impl Case {
         within("managers", self.most_managers().max(1), 64, "at most 64, with those that come in the place of others")?;
         for operation in &self.operations {
             if let Act::Nodes(count) = operation.act {
-                within("nodes", count.into(), 10_000, "1 to 10000")?;
+                among("nodes", count.into(), 0..=10_000, "0 to 10000")?;
             }
         }
         let clocks_apart = self.managers.as_ref().map_or(Duration::ZERO, |managers| managers.clocks_apart);
