@@ -8,7 +8,7 @@ use muster_objects::{DecodeError, Interner, Meta, Object, Pod, PodPhase};
 use serde_json::Value;
 
 /// A pod.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Seen {
     /// What the controllers read of it.
     pub(crate) pod: Arc<Pod>,

@@ -73,8 +73,8 @@ fn set_added(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl FnM
 }
 
 fn set_updated(old: &ReplicaSet, new: &ReplicaSet, deployments: &Cache<Deployment>, mut effect: impl FnMut(Effect)) {
-    // Equal versions mean a resync.
-    if old.meta.resource_version == new.meta.resource_version {
+    // A resync.
+    if old.meta.resource_version == new.meta.resource_version && old == new {
         return;
     }
     let changed_hands = old.meta.controller != new.meta.controller;

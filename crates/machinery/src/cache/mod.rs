@@ -34,7 +34,7 @@ use crate::hash::hash_of;
 use crate::work::look;
 
 /// A kind that can be cached, with its indexes.
-pub trait Cached: Object {
+pub trait Cached: Object + PartialEq {
     /// The indexes of this kind; `()` for none.
     type Indexes: Indexes<Self>;
 }
@@ -135,7 +135,8 @@ impl<T: Cached> Cache<T> {
         Self::default()
     }
 
-    /// Applies an added or modified object. `None` if the cache already holds this version of this object.
+    /// Applies an added or modified object. `None` if the cache already holds it. A version alone does not say so: a server that
+    /// was put back to an earlier state gives its versions again, to other states.
     pub fn apply(&mut self, object: T) -> Option<Change<T>> {
         self.saw(object.meta().resource_version);
         self.put(Arc::new(object))
@@ -275,8 +276,8 @@ impl<T: Cached> Cache<T> {
         let place = self.slots.get_mut(slot.at())?;
         let old = place.as_ref()?;
         let known = old.meta();
-        if known.uid == meta.uid && known.resource_version == meta.resource_version && known.resource_version.is_known()
-        {
+        let same = known.uid == meta.uid && known.resource_version == meta.resource_version;
+        if same && known.resource_version.is_known() && **old == *new {
             return None;
         }
         self.indexes.update(slot, old, &new);

@@ -65,6 +65,21 @@ fn shown(change: &Change<Pod>) -> String {
     }
 }
 
+/// A server that was put back to an earlier state gives its versions again, to other states of the same objects.
+///
+/// Contract: INF-03
+#[test]
+fn a_version_that_was_given_twice_is_another_state() {
+    let mut interner = Interner::new();
+    let mut cache = Cache::new();
+    let (before, after) = (words(1, 10), Words { labels: vec![("app", "web")], ..words(1, 10) });
+    cache.apply(pod(&before, &mut interner));
+    assert!(cache.apply(pod(&before, &mut interner)).is_none());
+    let changes = cache.replace(vec![pod(&after, &mut interner)], ResourceVersion(9));
+    assert_eq!(changes.iter().map(shown).collect::<Vec<_>>(), ["updated pod-1@10 to pod-1@10"]);
+    assert_eq!(cache.iter().next().unwrap().meta.labels.len(), 1);
+}
+
 /// Contract: INF-03
 #[test]
 fn every_event_reports_the_state_before() {
