@@ -148,6 +148,20 @@ impl EventSender {
     pub async fn run(self, shutdown: Shutdown) {
         futures::future::join_all(self.lanes.into_iter().map(|lane| lane.run(shutdown.clone()))).await;
     }
+
+    /// The same, but what is not sent so long after `shutdown` is given up.
+    pub async fn run_within(self, shutdown: Shutdown, limit: Duration) {
+        let mut stop = shutdown.clone();
+        let late = async move {
+            stop.stopped().await;
+            tokio::time::sleep(limit).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.run(shutdown) => {}
+            () = late => tracing::warn!("pending events were not sent in time and are given up"),
+        }
+    }
 }
 
 impl Lane {

@@ -308,7 +308,7 @@ impl Manager {
         let (stop_events, events_stop) = shutdown::channel();
         let mut sending = JoinSet::new();
         if let Some(sender) = sender {
-            sending.spawn(of_the_same(sender.run(events_stop)));
+            sending.spawn(of_the_same(sender.run_within(events_stop, options.shutdown_timeout)));
         }
 
         let mut working = JoinSet::new();
@@ -343,15 +343,12 @@ impl Manager {
             never = watch_over(&mut sending) => match never {},
         }
 
-        let finished = within(options.shutdown_timeout, ended(&mut working)).await;
-        if !finished {
+        if tokio::time::timeout(options.shutdown_timeout, ended(&mut working)).await.is_err() {
             tracing::warn!("syncs did not finish in time and are given up");
         }
         working.shutdown().await;
         stop_events.stop();
-        if !within(options.shutdown_timeout, ended(&mut sending)).await {
-            tracing::warn!("pending events were not sent in time and are given up");
-        }
+        ended(&mut sending).await;
         reading.shutdown().await;
     }
 }
@@ -382,8 +379,4 @@ async fn ended(tasks: &mut JoinSet<()>) {
     while let Some(ended) = tasks.join_next().await {
         pass_on_panic(ended);
     }
-}
-
-async fn within(timeout: Duration, work: impl Future<Output = ()>) -> bool {
-    tokio::time::timeout(timeout, work).await.is_ok()
 }

@@ -74,7 +74,7 @@ fn set_added(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl FnM
 
 fn set_updated(old: &ReplicaSet, new: &ReplicaSet, deployments: &Cache<Deployment>, mut effect: impl FnMut(Effect)) {
     // A resync.
-    if old.meta.resource_version == new.meta.resource_version && old == new {
+    if old == new {
         return;
     }
     let changed_hands = old.meta.controller != new.meta.controller;

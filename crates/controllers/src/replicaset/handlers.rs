@@ -163,7 +163,7 @@ pub fn pod_added<O: ReplicaOwner>(pod: &Pod, owners: &impl Owners<O>, mut effect
 /// A pod was updated, or is reported unchanged by a resync (RS-03).
 pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
     // A resync.
-    if old.meta.resource_version == new.meta.resource_version && old == new {
+    if old == new {
         return;
     }
     let relabelled = old.meta.labels != new.meta.labels;

@@ -77,6 +77,8 @@ fn a_set_queues_its_deployment() {
     assert_eq!(queued(&Change::Updated { old: set(|_| ()), new: set(newer) }, &all), ["web"]);
     assert_eq!(queued(&Change::Deleted { last: set(|_| ()), tombstone: true }, &all), ["web"]);
     assert_eq!(queued(&Change::Updated { old: set(|_| ()), new: set(|_| ()) }, &all), [""; 0], "a resync");
+    let restored = set(|json| json["status"]["replicas"] = json!(7));
+    assert_eq!(queued(&Change::Updated { old: set(|_| ()), new: restored }, &all), ["web"], "a version given twice");
     let another = |field: &'static str, value: &'static str| {
         set(move |json| json["metadata"]["ownerReferences"][0][field] = json!(value))
     };

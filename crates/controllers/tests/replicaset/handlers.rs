@@ -206,7 +206,11 @@ fn table_of_updated_pods() {
     let not_the_first = Effect::DeletionObserved { owner: key("web"), pod: key("p"), first: false };
     assert_eq!(dying_on, [vec![not_the_first], queued(&["web"])].concat(), "its deletion was seen before");
     let same = |pod: &Pod| effects(&Change::Updated { old: Arc::new(pod.clone()), new: Arc::new(pod.clone()) });
-    assert_eq!(same(&owned), [], "equal versions are a resync");
+    assert_eq!(same(&owned), [], "a resync");
+    let mut restored = owned.clone();
+    restored.ready = None;
+    let change = Change::Updated { old: Arc::new(owned.clone()), new: Arc::new(restored) };
+    assert_eq!(effects(&change), queued(&["web"]), "a version that was given twice");
     let mut dying = terminating(owned);
     dying.meta.labels = db();
     assert_eq!(same(&dying), [], "of a dying pod too");

@@ -135,7 +135,7 @@ impl<T: Cached> Cache<T> {
         Self::default()
     }
 
-    /// Applies an added or modified object. `None` if the cache already holds it. A version alone does not say so: a server that
+    /// Applies an added or modified object. `None` if the cache holds it already. A version alone does not say so: a server that
     /// was put back to an earlier state gives its versions again, to other states.
     pub fn apply(&mut self, object: T) -> Option<Change<T>> {
         self.saw(object.meta().resource_version);
@@ -275,9 +275,8 @@ impl<T: Cached> Cache<T> {
         };
         let place = self.slots.get_mut(slot.at())?;
         let old = place.as_ref()?;
-        let known = old.meta();
-        let same = known.uid == meta.uid && known.resource_version == meta.resource_version;
-        if same && known.resource_version.is_known() && **old == *new {
+        let known = old.meta().resource_version;
+        if known.is_known() && known == meta.resource_version && *old == new {
             return None;
         }
         self.indexes.update(slot, old, &new);

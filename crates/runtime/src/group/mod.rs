@@ -16,28 +16,18 @@
 mod bell;
 mod flights;
 mod leases;
+mod seat;
 mod weigh;
 mod whose;
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use muster_machinery::{
-    election::{Answer, Request, Term},
-    group::{Config, Group, GroupError, Holder, LEAVING, Shard, Step, Weights},
+    election::{Answer, Request},
+    group::{Config, Group, GroupError, LEAVING, Step, Weights},
 };
 use muster_objects::{HashRange, Pod};
-use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge},
-};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{
     sync::watch,
@@ -45,16 +35,17 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-pub use self::whose::{ELECTION_NAMESPACE, shard_of};
-use self::{bell::Bell, flights::Flights, leases::Leases};
+use self::{bell::Bell, flights::Flights, leases::Leases, seat::Open};
+pub use self::{
+    seat::{Found, Seat},
+    whose::{ELECTION_NAMESPACE, shard_of},
+};
 use crate::{
-    client::{Client, Fence},
-    clock::Clock,
+    client::Client,
     election::{Carrier, Elector, Leadership, Lost},
     events::{self, EventSender},
-    explain::Explainer,
     history::Recording,
-    informer::{Store, WatchedResource},
+    informer::WatchedResource,
     manager::{Manager, Options},
     metrics::Metrics,
     process::{of_the_same, pass_on_panic, watch_over},
@@ -84,57 +75,6 @@ pub struct Member {
     random: SmallRng,
 }
 
-/// What others in the process ask of a member, while it runs and after. Cloning shares it.
-#[derive(Clone)]
-pub struct Seat {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    group: Mutex<Group>,
-    /// Of the shards that are open.
-    open: Mutex<BTreeMap<u32, Open>>,
-    clock: Clock,
-    counts: Counts,
-}
-
-/// A shard that is open.
-struct Open {
-    explainer: Explainer,
-    /// How many of its controllers still wait for their caches.
-    unsynced: watch::Receiver<usize>,
-    pods: Option<Store<Pod>>,
-    stop: Trigger,
-}
-
-/// Who works for a namespace.
-#[derive(Clone, Debug)]
-pub enum Found {
-    /// This member: the handle to its controllers, and the shard.
-    Mine(Explainer, Shard),
-    /// Another member, by its identity.
-    Other(String),
-    /// Nobody at the moment.
-    Nobody,
-}
-
-/// The number of a shard, as a label.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Number {
-    shard: u32,
-}
-
-#[derive(Default)]
-struct Counts {
-    shards: Gauge,
-    /// One for each shard that this member works for.
-    held: Family<Number, Gauge>,
-    members: Gauge,
-    takeovers: Counter,
-    /// How many take-overs are counted already.
-    counted: AtomicI64,
-}
-
 impl Member {
     /// A member that reads and writes through `client`, and renews its Leases through `leases`, so that a burst of
     /// creates does not delay a renewal.
@@ -147,12 +87,9 @@ impl Member {
         let (clock, carrier) = (client.clock(), Carrier::default());
         let elector = Elector::new(group.election(), leases.clone(), random.random())?.carrying(&carrier);
         let metrics = Metrics::new(clock);
-        let counts = Counts::default();
-        counts.register(&metrics);
         elector.register(&metrics);
         let leases = Leases::new(leases, group.config());
-        let inner = Inner { group: Mutex::new(group), open: Mutex::default(), clock, counts };
-        let seat = Seat { inner: Arc::new(inner) };
+        let seat = Seat::new(group, clock, &metrics);
         let writer = client.fenced(seat.fence(elector.leadership()));
         let shared: Arc<dyn crate::writer::Writer> = Arc::new(writer.clone());
         let (events, sender) = events::channel(&shared, &metrics, clock);
@@ -196,9 +133,9 @@ impl Member {
         let (sent, all_sent) = shutdown::channel();
         let (bell, mut aside) = (Bell::default(), JoinSet::new());
         aside.spawn(of_the_same(bell.clone().run(leases.clone(), seat.clone())));
-        let mut sending = JoinSet::new();
+        let (mut sending, flush) = (JoinSet::new(), options.shutdown_timeout);
         sending.spawn(of_the_same(async move {
-            sender.run(events_stopped).await;
+            sender.run_within(events_stopped, flush).await;
             sent.stop();
         }));
         let (events, mut leading) = (context.events.clone(), elector.leadership().leading());
@@ -312,18 +249,12 @@ impl Work {
                     }
                     // They are fenced by the group's Lease, which the last member gives back.
                     () = self.all_sent.stopped(), if empty && !silent => {
-                        silent = true;
-                        self.seat.group().silenced();
-                        self.act().await;
-                    }
-                    () = sleep_until(end.unwrap_or(next)), if end.is_some_and(|end| end < next) => {
-                        if !empty || silent {
-                            return Ok(false);
-                        }
-                        tracing::warn!("pending events were not sent in time and are given up");
                         (silent, end) = (true, Some(Instant::now() + self.options.shutdown_timeout));
                         self.seat.group().silenced();
                         self.act().await;
+                    }
+                    () = sleep_until(end.unwrap_or(next)), if (silent || !empty) && end.is_some_and(|end| end < next) => {
+                        return Ok(false);
                     }
                     Some(ended) = self.managers.join_next() => {
                         self.closed(ended);
@@ -352,9 +283,9 @@ impl Work {
     /// When to look again, if nothing happens before.
     fn next(&mut self, begun: Instant) -> Instant {
         let group = self.seat.group();
-        let now = self.seat.inner.clock.moment();
+        let now = self.seat.clock().moment();
         let regular = begun + group.config().election.retry_period.mul_f64(1.0 + JITTER * self.random.random::<f64>());
-        let due = group.due(now).map(|due| self.seat.inner.clock.instant(due));
+        let due = group.due(now).map(|due| self.seat.clock().instant(due));
         let urgent = group.is_to_look().then(|| begun + SHORTEST_PAUSE * 2_u32.pow(self.hurried.min(6)));
         self.hurried = if urgent.is_some() { self.hurried + 1 } else { 0 };
         [due, urgent].into_iter().flatten().fold(regular, Instant::min).max(begun + SHORTEST_PAUSE)
@@ -362,7 +293,7 @@ impl Work {
 
     /// Lists the Leases; false if that failed.
     async fn look(&mut self) -> bool {
-        let clock = self.seat.inner.clock;
+        let clock = self.seat.clock();
         let sent = (clock.moment(), clock.now());
         let Some((leases, group, version)) = self.leases.list().await else { return false };
         self.seat.group().listed(leases, group, sent, clock.moment());
@@ -372,7 +303,7 @@ impl Work {
 
     /// Does what is to be done, until it needs another look.
     async fn act(&mut self) {
-        let clock = self.seat.inner.clock;
+        let clock = self.seat.clock();
         loop {
             let steps = self.seat.group().decide(clock.moment(), clock.now());
             let mut writes = Vec::new();
@@ -424,8 +355,7 @@ impl Work {
         let pods = works.then(|| manager.informers().of::<Pod>(&WatchedResource::pods()).store());
         let (stop, stopped) = shutdown::channel();
         let (explainer, unsynced) = (manager.explainer(), manager.unsynced());
-        seat.open().insert(shard, Open { explainer, unsynced, pods, stop });
-        seat.inner.counts.held.get_or_create(&Number { shard }).set(1);
+        seat.opened(shard, Open { explainer, unsynced, pods, stop });
         tracing::info!(shard, %range, "working for a shard");
         let doubt = seat.group().config().election.lease_duration;
         self.managers.spawn(of_the_same(async move {
@@ -437,10 +367,7 @@ impl Work {
 
     fn close(&mut self, shard: u32) {
         tracing::info!(shard, "closing a shard");
-        self.seat.inner.counts.held.remove(&Number { shard });
-        if let Some(open) = self.seat.open().get(&shard) {
-            open.stop.stop();
-        }
+        self.seat.close(shard);
     }
 
     fn closed(&mut self, ended: Result<u32, tokio::task::JoinError>) {
@@ -474,7 +401,7 @@ impl Work {
     fn is_current(&self) -> Result<(), Lost> {
         let group = self.seat.group();
         let longest = group.config().election.lease_duration;
-        let now = self.seat.inner.clock.moment();
+        let now = self.seat.clock().moment();
         if group.looked().is_some_and(|looked| now.saturating_since(looked) <= longest) {
             return Ok(());
         }
@@ -484,109 +411,6 @@ impl Work {
 
     fn pause(&mut self) -> Duration {
         self.seat.group().config().election.retry_period.mul_f64(1.0 + JITTER * self.random.random::<f64>())
-    }
-}
-
-impl Seat {
-    /// Who works for a namespace, as far as this member knows.
-    #[must_use]
-    pub fn find(&self, namespace: &str) -> Found {
-        let holder = self.group().holder_of(namespace);
-        match holder {
-            Holder::Mine(number) => {
-                let (group, member) = {
-                    let held = self.group();
-                    let config = held.config();
-                    (config.group.clone(), Some(config.election.identity.clone()))
-                };
-                let mine = |open: &Open| Found::Mine(open.explainer.clone(), Shard { group, number, member });
-                self.open().get(&number).map_or(Found::Nobody, mine)
-            }
-            Holder::Other(identity) => Found::Other(identity),
-            Holder::Nobody => Found::Nobody,
-        }
-    }
-
-    /// The shards that this member works for, in their order.
-    #[must_use]
-    pub fn shards(&self) -> Vec<u32> {
-        self.group().shards().collect()
-    }
-
-    /// The handles to the controllers of all shards that this member works for, in the order of the shards.
-    #[must_use]
-    pub fn explainers(&self) -> Vec<Explainer> {
-        self.open().values().map(|open| open.explainer.clone()).collect()
-    }
-
-    /// How many controllers of all its shards still wait for their caches, and one before it has seen the group's Leases, since
-    /// it may never see them; `None` where one has ended that nobody stopped.
-    #[must_use]
-    pub fn unsynced(&self) -> Option<usize> {
-        let one = |open: &Open| open.unsynced.has_changed().is_ok().then(|| *open.unsynced.borrow());
-        let waits = usize::from(self.group().looked().is_none());
-        let open = self.open();
-        let of_shards = open.values().map(|open| one(open).or(open.stop.subscribe().is_stopped().then_some(0)));
-        of_shards.chain([Some(waits)]).sum()
-    }
-
-    /// Whether a write may be sent by this member at all: by its own term and the group's.
-    fn fence(&self, leadership: Leadership) -> Fence {
-        let allows = self.allows(Group::term);
-        Arc::new(move || leadership.may_write() && allows())
-    }
-
-    /// Whether a write of this shard may be sent, as far as the shard is concerned.
-    fn fence_of(&self, shard: u32) -> Fence {
-        self.allows(move |group| group.permit(shard))
-    }
-
-    /// Whether this term of the group is not over. What is open writes through fences, so a fence must not keep the seat: then a
-    /// member that was killed would be kept for ever by its open shards.
-    fn allows(&self, term: impl Fn(&Group) -> Option<Term> + Send + Sync + 'static) -> Fence {
-        let inner = Arc::downgrade(&self.inner);
-        Arc::new(move || {
-            inner.upgrade().is_some_and(|inner| {
-                let seat = Self { inner };
-                let clock = seat.inner.clock;
-                let term = term(&seat.group());
-                term.is_some_and(|term| term.allows(clock.moment(), clock.now()))
-            })
-        })
-    }
-
-    /// Has the metrics show what is.
-    fn count(&self) {
-        let Inner { counts, clock, .. } = &*self.inner;
-        let group = self.group();
-        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        counts.shards.set(number(group.shards().count()));
-        counts.members.set(number(group.members(clock.moment())));
-        let takeovers = i64::try_from(group.takeovers()).unwrap_or(i64::MAX);
-        let before = counts.counted.swap(takeovers, Ordering::Relaxed);
-        counts.takeovers.inc_by(u64::try_from(takeovers - before).unwrap_or_default());
-    }
-
-    fn group(&self) -> MutexGuard<'_, Group> {
-        self.inner.group.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn open(&self) -> MutexGuard<'_, BTreeMap<u32, Open>> {
-        self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Counts {
-    fn register(&self, metrics: &Metrics) {
-        metrics.register(|registry| {
-            registry.register("muster_group_shards", "Shards that this member works for", self.shards.clone());
-            let held = "1 for each shard that this member works for, by its number in the cut in force";
-            registry.register("muster_group_shard_held", held, self.held.clone());
-            let members = "Members of the group, as far as this one knows";
-            registry.register("muster_group_members", members, self.members.clone());
-            let takeovers = "Shards that this member took from members that had gone silent";
-            registry.register("muster_group_takeovers", takeovers, self.takeovers.clone());
-        });
     }
 }
 

@@ -27,6 +27,19 @@ fn a_case_is_written_and_read_and_replayed_byte_for_byte() {
     assert!(!differ.contains(&true));
 }
 
+/// Whatever strikes in it: a restore has no nodes for a while.
+///
+/// Contract: SI-01
+#[test]
+fn a_case_of_every_weather_is_read_as_it_was_written() {
+    for weather in weather() {
+        let case = Profile::Rollouts.case(1, Some(&[weather]));
+        let yaml = case.written();
+        let read = Case::read(&yaml).unwrap_or_else(|error| panic!("{}: {error}\n{yaml}", weather.name));
+        assert_eq!(read, case, "{}", weather.name);
+    }
+}
+
 /// What has struck by chance, written down as one fault for each strike, gives the same history again. Without one of them, the
 /// others still strike what they struck before that one.
 ///
