@@ -188,7 +188,7 @@ fn may_be_available(set: &ReplicaSet) -> i64 {
 
 /// The available pods that a ReplicaSet certainly has once it has its size: a status from before the last scale-down
 /// counts pods that are about to be deleted. Those that are not ready are deleted first, and then any.
-fn available_within(set: &ReplicaSet) -> i64 {
+pub(super) fn available_within(set: &ReplicaSet) -> i64 {
     let status = &set.status;
     let to_go = i64::from(status.replicas) - i64::from(set.replicas);
     let not_ready = i64::from(status.replicas) - i64::from(status.ready_replicas.max(status.available_replicas));

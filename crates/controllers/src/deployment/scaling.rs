@@ -9,6 +9,7 @@ use muster_objects::{Deployment, ReplicaSet, Strategy};
 
 use super::bounds::Bounds;
 use super::revision::{desired_replicas, max_replicas};
+use super::rolling::available_within;
 use super::sets::{Sets, by_size_newer, by_size_older, is_reported, wanted};
 use super::update::{Refresh, SetUpdate};
 
@@ -26,7 +27,7 @@ pub fn is_scaling_event(deployment: &Deployment, sets: &Sets) -> bool {
 /// While the Deployment is paused no rollout waits for that, and nothing is written.
 #[must_use]
 pub fn scale(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
-    let updates = resize(deployment, sets);
+    let Some(updates) = resize(deployment, sets) else { return Vec::new() };
     if !updates.is_empty() || deployment.paused {
         return updates;
     }
@@ -38,21 +39,27 @@ fn is_stale(deployment: &Deployment, set: &ReplicaSet) -> bool {
     desired_replicas(set).is_some_and(|desired| desired != deployment.replicas)
 }
 
-fn resize(deployment: &Deployment, sets: &Sets) -> Vec<SetUpdate> {
+/// The updates of sizes; none at all where they wait for a report, after which it is a scaling event still.
+fn resize(deployment: &Deployment, sets: &Sets) -> Option<Vec<SetUpdate>> {
     if let Some(only) = active_or_latest(sets) {
-        return SetUpdate::scale(deployment, only, deployment.replicas, Refresh::WhenScaled).into_iter().collect();
+        return Some(
+            SetUpdate::scale(deployment, only, deployment.replicas, Refresh::WhenScaled).into_iter().collect(),
+        );
     }
     // For example when a ReplicaSet with pods is adopted after the rollout.
-    if sets.new.as_ref().is_some_and(|new| is_saturated(deployment, new)) {
+    if let Some(new) = sets.new.as_ref().filter(|new| is_saturated(deployment, new)) {
+        if !is_certain(new) {
+            return None;
+        }
         let old = sets.active_old();
-        return old.filter_map(|set| SetUpdate::scale(deployment, set, 0, Refresh::WhenScaled)).collect();
+        return Some(old.filter_map(|set| SetUpdate::scale(deployment, set, 0, Refresh::WhenScaled)).collect());
     }
     if !matches!(deployment.strategy, Strategy::RollingUpdate { .. }) {
-        return Vec::new();
+        return Some(Vec::new());
     }
     let shares = proportional(deployment, sets.active().cloned().collect());
     let update = |(set, size): (Arc<ReplicaSet>, i32)| SetUpdate::scale(deployment, &set, size, Refresh::Always);
-    shares.into_iter().filter_map(update).collect()
+    Some(shares.into_iter().filter_map(update).collect())
 }
 
 /// Another ReplicaSet than `this` that has, or may have, more pods than it wants after the `updates`: one whose status does
@@ -90,6 +97,13 @@ pub fn is_saturated(deployment: &Deployment, new: &ReplicaSet) -> bool {
     desired_replicas(new) == Some(deployment.replicas)
         && new.replicas == deployment.replicas
         && new.status.available_replicas == deployment.replicas
+}
+
+/// Whether the pods of a ReplicaSet that are said to be available stay: those of another size, or more pods than are to be, may be on
+/// their way out (B-19).
+#[must_use]
+pub fn is_certain(new: &ReplicaSet) -> bool {
+    is_reported(new) && available_within(new) >= i64::from(new.replicas)
 }
 
 /// The sizes of the `active` ReplicaSets that together are what the Deployment and its surge allow, in the order of the

@@ -59,6 +59,31 @@ fn a_saturated_new_set_takes_the_old_ones_down() {
     assert!(!is_saturated(&five, &unavailable));
 }
 
+/// What the new one says to be available may be of another size: it was scaled down and up again, and those pods go.
+///
+/// Contract: DEP-09, B-19
+#[test]
+fn nothing_old_goes_for_a_saturated_set_that_has_not_reported() {
+    let five = deployment(5, |_| ());
+    let saturated = |observed: i64, has: i32, ready: i32| {
+        set_with(3, "c", 5, |json| {
+            annotate(json, "deployment.kubernetes.io/desired-replicas", 5);
+            json["metadata"]["generation"] = json!(7);
+            json["status"] = json!({"observedGeneration": observed, "replicas": has, "readyReplicas": ready, "availableReplicas": 5});
+        })
+    };
+    // Of eight pods three are to go: those that are not ready, or else any.
+    for (new, waits) in [(saturated(6, 5, 5), true), (saturated(7, 8, 8), true), (saturated(7, 8, 5), false)] {
+        assert!(is_saturated(&five, &new));
+        let down: &[_] = if waits { &[] } else { &[("web-1", 2, 0)] };
+        assert_eq!(sizes(&scale(&five, &sets(Arc::clone(&new), [set(1, "a", 2)]))), down);
+        // It is a scaling event still, by what it was scaled for.
+        let stale = sets(new, [set_scaled_for(1, "a", 2, 9, 11)]);
+        assert!(is_scaling_event(&five, &stale));
+        assert_eq!(sizes(&scale(&five, &stale)), down);
+    }
+}
+
 /// Contract: DEP-09
 #[test]
 fn several_sets_share_the_change() {

@@ -89,6 +89,9 @@ pub(super) fn reasons(snapshot: &Snapshot, decision: &Decision, after: &Deployme
         Stage::Recreating => recreating(snapshot, decision, &mut why),
     }
     why.extend(growth_waits(snapshot, decision));
+    if matches!(decision.stage, Stage::Paused | Stage::Scaling) {
+        why.extend(old_ones_wait(decision));
+    }
     if matches!(decision.stage, Stage::Rolling | Stage::Recreating) {
         completion(deployment, decision, after, &mut why);
     }
@@ -105,6 +108,17 @@ pub(super) fn reasons(snapshot: &Snapshot, decision: &Decision, after: &Deployme
         ));
     }
     why
+}
+
+/// Why old ReplicaSets are not scaled to 0 beside a new one that says that all its pods are available.
+fn old_ones_wait(Decision { deployment, sets, .. }: &Decision) -> Option<Reason> {
+    let new = sets.new.as_ref().filter(|new| scaling::is_saturated(deployment, new) && !scaling::is_certain(new))?;
+    let cause = match is_reported(new) {
+        true => format!("{} has pods that are to be deleted first", new.meta.name),
+        false => unreported(new),
+    };
+    let waits = sets.active_old().next().is_some();
+    waits.then(|| Reason::new("DEP-09", format!("old ReplicaSets are to have no replicas and wait: {cause}")))
 }
 
 /// Which ReplicaSet would be scaled up, and waits for the pods of another.

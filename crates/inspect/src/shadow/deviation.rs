@@ -34,6 +34,11 @@ pub fn of_rollout(snapshot: &Snapshot) -> Vec<(Intent, &'static str)> {
         // Muster grows no ReplicaSet before the pods of others have gone that are to go.
         let row = if recreates { "B-20" } else { "B-18" };
         intents.extend(scaling::scale(deployment, &sets).iter().map(|update| (scaled(update), row)));
+        // Nor does it take the old ones to 0 before the new one has reported that all its pods are available.
+        if sets.new.as_ref().is_some_and(|new| scaling::is_saturated(deployment, new)) {
+            let down = |set: &Arc<ReplicaSet>| (Intent::ScaleReplicaSet { set: target(set), to: 0 }, "B-19");
+            intents.extend(sets.active_old().map(down));
+        }
     } else if rollback_to(deployment).is_some() {
         // Muster gives a new ReplicaSet no pods under Recreate, and otherwise only as many as the pods of the old ones
         // leave room for.

@@ -130,6 +130,25 @@ fn each_state_of_a_rollout_has_its_reason() {
             ],
         ),
         (
+            deployment(4, |json| json["spec"]["paused"] = json!(true)),
+            vec![
+                set(1, "a", 1),
+                set_with(2, NEW, 4, |json| {
+                    annotate(json, "deployment.kubernetes.io/desired-replicas", 4);
+                    json["status"]["replicas"] = json!(8);
+                    json["status"]["readyReplicas"] = json!(8);
+                }),
+            ],
+            "nothing: it is paused",
+            &[
+                ("DEP-02", "it is paused: its ReplicaSets follow its size and nothing else"),
+                (
+                    "DEP-09",
+                    "old ReplicaSets are to have no replicas and wait: web-2 has pods that are to be deleted first",
+                ),
+            ],
+        ),
+        (
             four(),
             vec![set_scaled_for(2, NEW, 3, 3, 4)],
             "scale web-2 up from 3 to 4",
