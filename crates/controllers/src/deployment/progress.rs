@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use muster_objects::{Condition, ConditionStatus, Deployment, DeploymentStatus, ReplicaSet, Timestamp};
+use muster_objects::{Condition, ConditionStatus, Deployment, DeploymentStatus, ReplicaSet, Strategy, Timestamp};
 
 use super::conditions::{PROGRESSING, condition, reason, remove, set};
 
@@ -135,7 +135,9 @@ pub fn estimate(deployment: &Deployment, status: &mut DeploymentStatus, new: Opt
         let message = format!("{subject} has successfully progressed.");
         let complete = condition(PROGRESSING, ConditionStatus::True, NEW_SET_AVAILABLE, message, now);
         set(&mut status.conditions, complete);
-    } else if is_progressing(deployment, status) {
+    } else if was_complete && is_rolling(deployment, new) || is_progressing(deployment, status) {
+        // Old pods beside a rollout that was complete are another rollout. Nothing else begins its deadline where the counts never
+        // show progress: its ReplicaSet was there before, and cannot have pods, or had them already (B-33).
         let message = format!("{subject} is progressing.");
         let mut progressing = condition(PROGRESSING, ConditionStatus::True, SET_UPDATED, message, now);
         // The one condition that is written even if only its time changes: the deadline runs from it.
@@ -149,4 +151,9 @@ pub fn estimate(deployment: &Deployment, status: &mut DeploymentStatus, new: Opt
         let timed_out = condition(PROGRESSING, ConditionStatus::False, TIMED_OUT, message, now);
         set(&mut status.conditions, timed_out);
     }
+}
+
+/// Whether old pods go as new ones come. While a Recreate takes the old ones down there is nothing new that could be late.
+fn is_rolling(deployment: &Deployment, new: Option<&ReplicaSet>) -> bool {
+    new.is_some() && matches!(deployment.strategy, Strategy::RollingUpdate { .. })
 }

@@ -9,7 +9,7 @@ use muster_controllers::deployment::requeue::{time_left, until_deadline};
 use muster_objects::{Condition, ConditionStatus, Deployment, DeploymentStatus};
 use serde_json::{Value, json};
 
-use crate::fixtures::{NOW, ago, deployment, set};
+use crate::fixtures::{NOW, ago, deployment, recreating, set};
 
 /// Replicas, updated, ready and available.
 fn counts([replicas, updated, ready, available]: [i32; 4]) -> DeploymentStatus {
@@ -144,6 +144,34 @@ fn progress_is_reported() {
         told(Some(progressing(ConditionStatus::True, "NewReplicaSetAvailable", 99)), [3, 0, 3, 3], [3, 1, 3, 3]),
         is("True ReplicaSetUpdated", text("is progressing."), 99, 0)
     );
+}
+
+/// The deadline of a rollout begins with it also where its counts never show progress: the ReplicaSet of a rollback was there before
+/// and cannot make pods, or its pods were counted before. Kubernetes says for ever that the rollout is complete.
+///
+/// Contract: B-33
+#[test]
+fn a_rollout_that_never_moves_times_out() {
+    let complete = || progressing(ConditionStatus::True, "NewReplicaSetAvailable", 999);
+    for (last, now) in [([3, 3, 3, 3], [3, 0, 3, 3]), ([4, 3, 3, 3], [4, 3, 3, 3])] {
+        let begins = told(Some(complete()), last, now).expect("a condition");
+        let word = "True ReplicaSetUpdated".to_owned();
+        assert_eq!(begins, (word, "ReplicaSet \"web-2\" is progressing.".to_owned(), 999, 0), "{now:?}");
+        let begun = Some(progressing(ConditionStatus::True, "ReplicaSetUpdated", 11));
+        let (word, message, ..) = told(begun, now, now).expect("a condition");
+        assert_eq!(
+            (&*word, &*message),
+            ("False ProgressDeadlineExceeded", "ReplicaSet \"web-2\" has timed out progressing.")
+        );
+    }
+    // A Recreate takes the old ones down first: nothing new could be late.
+    let recreates = Deployment { status: counts([3, 3, 3, 3]), ..recreating(3) };
+    let mut status = DeploymentStatus { conditions: vec![complete()], ..counts([3, 0, 3, 3]) };
+    estimate(&recreates, &mut status, Some(&*set(2, "b", 3)), NOW);
+    assert_eq!(&*status.conditions[0].reason, "NewReplicaSetAvailable");
+    // Pods that are lost later are no rollout.
+    let over = told(Some(complete()), [3, 3, 3, 3], [2, 2, 2, 2]).expect("a condition");
+    assert_eq!((&*over.0, over.2), ("True NewReplicaSetAvailable", 999));
 }
 
 /// Without a ReplicaSet the Deployment itself is named; without a deadline there is no condition.

@@ -14,7 +14,7 @@ use super::recorder::{Known, Recorded, reasons, record};
 use super::views::View;
 use crate::explain::Reason;
 use muster_controllers::deployment::conditions::{PROGRESSING, REPLICA_FAILURE};
-use muster_controllers::deployment::progress::SET_CREATE_ERROR;
+use muster_controllers::deployment::progress::{NEW_SET_AVAILABLE, SET_CREATE_ERROR, SET_UPDATED};
 use muster_controllers::deployment::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
 use muster_controllers::deployment::status::SYNC_ERROR;
 use muster_controllers::deployment::{DeploymentSync, Snapshot};
@@ -79,6 +79,14 @@ impl Compared for Snapshot {
             IntendedWrite::Status(field) if *field == format!("condition {REPLICA_FAILURE}") => {
                 let failure = Condition::find(&self.deployment.status.conditions, REPLICA_FAILURE)?;
                 (failure.reason == SYNC_ERROR).then_some("B-06")
+            }
+            IntendedWrite::Status(field) if *field == format!("condition {PROGRESSING}") => {
+                let progressing = Condition::find(&self.deployment.status.conditions, PROGRESSING)?;
+                let begins = |intent: &Intent| {
+                    matches!(intent, Intent::WriteStatus(fields) if matches!(&fields[..], [only] if only.name == *field
+                        && only.would.contains(SET_UPDATED)))
+                };
+                (progressing.reason == NEW_SET_AVAILABLE && intents.iter().any(begins)).then_some("B-33")
             }
             _ => None,
         }

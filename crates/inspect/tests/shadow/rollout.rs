@@ -217,3 +217,65 @@ fn an_old_one_deleted_before_its_pods_are_gone_is_a_row() {
     let [difference] = &stage.differences("delete-replicaset")[..] else { panic!("one difference") };
     assert_eq!(difference.row.as_deref(), Some("B-21"));
 }
+
+/// Contract: B-19
+#[test]
+fn taking_old_ones_down_for_a_status_of_another_size_is_a_row() {
+    for (observed, row) in [(0, Some("B-19")), (1, None)] {
+        let mut stage = Stage::open();
+        stage.set(set_of("i:1", 11, 1, 1, 1));
+        stage.set(with(set_of("i:2", 12, 2, 4, 4), "/status/observedGeneration", json!(observed)));
+        stage.deployment(with(deployment("i:2"), "/spec/paused", json!(true)));
+        stage.wait(1);
+        stage.set(set_of("i:1", 11, 1, 0, 1));
+        stage.written_by(11, "kube-controller-manager");
+        stage.wait(11);
+        let done = done_otherwise(&mut stage);
+        assert_eq!(done.as_ref().and_then(|difference| difference.row.as_deref()), row, "{done:?}");
+        assert_eq!(stage.agreed("scale-replicaset"), usize::from(row.is_none()));
+    }
+}
+
+/// The ReplicaSet of a rollback was there before and cannot make pods: its Deployment says for ever that it is complete. What else is
+/// not told is found, as that it is paused, or that it has made progress.
+///
+/// Contract: B-33
+#[test]
+fn a_rollout_whose_deadline_does_not_begin_is_a_row() {
+    let web = |stage: &Stage, paused: bool| {
+        let mut web = deployment("i:2");
+        web["metadata"]["annotations"] = json!({"deployment.kubernetes.io/revision": "2"});
+        web["spec"]["progressDeadlineSeconds"] = json!(600);
+        web["spec"]["paused"] = json!(paused);
+        let condition = |kind: &str, reason: &str, message: &str| {
+            json!({"type": kind, "status": "True", "reason": reason, "message": message, "lastUpdateTime": stage.ago(900),
+                "lastTransitionTime": stage.ago(900)})
+        };
+        let conditions = [
+            condition("Progressing", "NewReplicaSetAvailable", "ReplicaSet has successfully progressed."),
+            condition("Available", "MinimumReplicasAvailable", "Deployment has minimum availability."),
+        ];
+        web["status"] = json!({"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "availableReplicas": 3,
+            "unavailableReplicas": 2, "terminatingReplicas": 0, "conditions": conditions});
+        web
+    };
+    for (paused, has, would, row) in [
+        (false, 0, "ReplicaSetUpdated", Some("B-33")),
+        (true, 0, "DeploymentPaused", None),
+        (false, 1, "ReplicaSetUpdated", None),
+    ] {
+        let mut stage = Stage::open();
+        stage.set(set_of("i:1", 11, 1, 3, 3));
+        let mut new = set_of("i:2", 12, 2, 2, has);
+        (new["status"]["readyReplicas"], new["status"]["availableReplicas"]) = (json!(0), json!(0));
+        stage.set(new);
+        let web = web(&stage, paused);
+        stage.deployment(web);
+        stage.wait(30);
+        let told = stage.differences("status");
+        let found = told.iter().find(|difference| difference.would.starts_with("condition Progressing "));
+        let found = found.unwrap_or_else(|| panic!("{told:?}"));
+        assert!(found.would.contains(would), "{}", found.would);
+        assert_eq!(found.row.as_deref(), row, "{}", found.would);
+    }
+}
