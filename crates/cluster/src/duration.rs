@@ -60,13 +60,25 @@ impl From<Duration> for DelayRange {
     }
 }
 
-impl FromStr for DelayRange {
-    type Err = DurationError;
+/// What is wrong with a range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RangeError {
+    /// One of its ends is no duration.
+    #[error(transparent)]
+    Duration(#[from] DurationError),
+    /// The longer one comes first.
+    #[error("found {0:?}, expected the shorter duration first")]
+    Order(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, DurationError> {
-        match text.split_once("..") {
-            Some((min, max)) => Ok(Self::new(parse_duration(min)?, parse_duration(max)?)),
-            None => parse_duration(text).map(Self::from),
+impl FromStr for DelayRange {
+    type Err = RangeError;
+
+    fn from_str(text: &str) -> Result<Self, RangeError> {
+        let Some((min, max)) = text.split_once("..") else { return Ok(parse_duration(text)?.into()) };
+        match (parse_duration(min)?, parse_duration(max)?) {
+            (min, max) if min <= max => Ok(Self { min, max }),
+            _ => Err(RangeError::Order(text.to_owned())),
         }
     }
 }
@@ -125,6 +137,8 @@ mod tests {
         assert_eq!("200ms..800ms".parse(), Ok(DelayRange::new(Duration::from_millis(200), Duration::from_millis(800))));
         assert_eq!("3s".parse(), Ok(DelayRange::from(Duration::from_secs(3))));
         assert!("1s..".parse::<DelayRange>().is_err());
+        let swapped = "5s..1s".parse::<DelayRange>().expect_err("the longer one comes first").to_string();
+        assert_eq!(swapped, "found \"5s..1s\", expected the shorter duration first");
     }
 
     /// Contract: SIM-03

@@ -295,6 +295,7 @@ fn roll_one(
     };
     // The first by itself: what the server refuses in it, it refuses in all.
     let Drawn { seed, name: Name { weather, .. }, case, .. } = drawn(0);
+    case.check_sizes()?;
     let (case, played) = on_a_thread(move || play_alone(&case).map(|played| (case, played)))?;
     // What is not found is gone, as faults would have it.
     let refused = |(nth, why): &(usize, Undone)| match (&case.operations[*nth].act, why) {
@@ -405,14 +406,14 @@ impl fmt::Display for Findings {
 
 #[cfg(test)]
 mod tests {
-    use muster_simulation::laws::Law;
+    use muster_simulation::laws::{Law, Place};
 
     use super::*;
 
     #[test]
     fn a_history_of_which_nothing_is_left_but_a_panic_is_one_that_broke_a_law() {
         let mut tally = Tally::default();
-        let panic = Broken { law: Law::Panic, version: 0, how: "a sync".to_owned() };
+        let panic = Broken { law: Law::Panic, place: Place::End, how: "a sync".to_owned() };
         let played = Played { broken: vec![panic.clone()], ..Played::default() };
         tally.take((7, "none"), &Profile::Rollouts.case(7, None), played);
         assert_eq!((tally.histories, tally.found.len()), (1, 0));

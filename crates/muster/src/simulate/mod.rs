@@ -248,10 +248,13 @@ pub(crate) fn run(arguments: &Simulate) -> ExitCode {
     }
     let outcome = match &arguments.replay {
         Some(file) => replay(arguments, file),
-        None if arguments.small_worlds => small::run(arguments),
         None => {
             listen();
-            if arguments.manifests.is_empty() { simulate(arguments) } else { manifests::roll(arguments) }
+            match arguments.small_worlds {
+                true => small::run(arguments),
+                false if arguments.manifests.is_empty() => simulate(arguments),
+                false => manifests::roll(arguments),
+            }
         }
     };
     let signal = interrupted();

@@ -5,7 +5,7 @@ use muster_manager::arguments::{Output, say};
 use muster_simulation::small::{Enumerated, World, enumerate};
 use serde::Serialize;
 
-use super::{Progress, Simulate};
+use super::{Progress, Simulate, interrupted};
 
 /// What one world comes to.
 #[derive(Serialize)]
@@ -33,7 +33,10 @@ pub(super) fn run(arguments: &Simulate) -> Result<bool> {
         let named = world.to_string();
         let mut progress = Progress::new(arguments.most_states);
         let most = usize::try_from(arguments.most_states).unwrap_or(usize::MAX);
-        let found = enumerate(&world, most, &mut |states| progress.show(states as u64, &named));
+        let found = enumerate(&world, most, &mut |states| {
+            progress.show(states as u64, &named);
+            interrupted().is_none()
+        });
         drop(progress);
         holds &= found.broken.is_none();
         let row = Row::of(named, found);
@@ -41,6 +44,9 @@ pub(super) fn run(arguments: &Simulate) -> Result<bool> {
             say(&row.told())?;
         }
         rows.push(row);
+        if interrupted().is_some() {
+            break;
+        }
     }
     if !is_text {
         say(&(serde_json::to_string(&rows)? + "\n"))?;

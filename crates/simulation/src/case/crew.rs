@@ -88,19 +88,21 @@ impl<'w> Crew<'w> {
         self.running.iter().filter_map(|process| process.candidate.explainers().into_iter().next()).collect()
     }
 
-    /// Whether none of them has anything to do, and one is at work.
-    pub(super) fn is_idle(&self) -> bool {
+    /// Whether there is one manager only, without a Lease.
+    pub(super) fn is_of_one(&self) -> bool {
+        self.managers.is_none()
+    }
+
+    /// What each of those is doing that are at work, or the one that has no Lease.
+    pub(super) fn insides(&self) -> Vec<Inside> {
         let explainers = self.running.iter().flat_map(|process| process.candidate.explainers());
-        let mut insides = explainers.filter_map(|explainer| explainer.inside(Role::Unelected).ok()).peekable();
-        insides.peek().is_some() && insides.all(|inside| is_idle(&inside))
+        let all = explainers.chain([self.world.explainer().clone()]);
+        all.filter_map(|explainer| explainer.inside(Role::Unelected).ok()).collect()
     }
 
     /// Whether a key waits for its time in one of their queues, as one does that has failed.
     pub(super) fn waits(&self) -> bool {
-        let alone = self.world.explainer().inside(Role::Unelected).ok();
-        let explainers = self.running.iter().flat_map(|process| process.candidate.explainers());
-        let insides = explainers.filter_map(|explainer| explainer.inside(Role::Unelected).ok());
-        alone.into_iter().chain(insides).any(|inside| inside.queues.iter().any(|queue| queue.waiting > 0))
+        self.insides().iter().any(|inside| inside.queues.iter().any(|queue| queue.waiting > 0))
     }
 
     /// Waits until then, and lets others take the places of those that end meanwhile.
@@ -268,8 +270,8 @@ pub(super) const GIVES_UP: Duration = Duration::from_secs(10);
 /// Whoever says nothing for so long has lost its Lease, which lasts for 15 s.
 const LOST: Duration = Duration::from_secs(17);
 
-/// Whether nothing is queued, due, in work or expected.
-pub(super) fn is_idle(inside: &Inside) -> bool {
+/// Whether somebody is at work, and nothing is queued, due, in work or expected.
+pub(super) fn is_idle(insides: &[Inside]) -> bool {
     let idle = |queue: &Queue| queue.ready + queue.working + queue.waiting == 0;
-    inside.unmet == 0 && inside.queues.iter().all(idle)
+    !insides.is_empty() && insides.iter().all(|inside| inside.unmet == 0 && inside.queues.iter().all(idle))
 }

@@ -179,7 +179,11 @@ impl Case {
         started
     }
 
-    fn check_sizes(&self) -> Result<(), CaseError> {
+    /// Whether a history of it can be played on one machine.
+    ///
+    /// # Errors
+    /// Where a size or a duration is too small or too large.
+    pub fn check_sizes(&self) -> Result<(), CaseError> {
         let among = |field, found: u64, range: RangeInclusive<u64>, expected| match found {
             found if range.contains(&found) => Ok(()),
             found => Err(CaseError::Range { field, found: found.to_string(), expected }),
@@ -191,6 +195,10 @@ impl Case {
             within("managers.shards", managers.shards.unwrap_or(1).into(), 1_024, "1 to 1024")?;
         }
         within("managers", self.most_managers().max(1), 64, "at most 64, with those that come in the place of others")?;
+        // Every pod is held in memory, with all that becomes of it.
+        let replicas =
+            self.operations.iter().fold(0, |sum: u64, operation| sum.saturating_add(operation.act.replicas()));
+        among("replicas", replicas, 0..=10_000, "at most 10000, those of all operations together")?;
         for operation in &self.operations {
             if let Act::Nodes(count) = operation.act {
                 among("nodes", count.into(), 0..=10_000, "0 to 10000")?;

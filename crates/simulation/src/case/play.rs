@@ -108,10 +108,11 @@ pub enum PlayError {
 async fn play(case: &Case, most: usize) -> Result<Played, muster_runtime::client::ClientError> {
     let begun = Instant::now();
     let faults = Faults::seeded(case.seed);
-    case.faults.iter().for_each(|rule| faults.add(rule.clone()));
     // Undisturbed, nothing stands between the controllers and the server.
     let on_the_way = (!case.is_undisturbed()).then(|| faults.clone());
     let world = World::start(crate::Settings { faults: on_the_way, ..case.settings() }).await?;
+    // A world that is not there yet has no history that could be judged.
+    case.faults.iter().for_each(|rule| faults.add(rule.clone()));
     let watcher = Watcher::start(&world).await?;
     let played = tokio::select! {
         biased;
@@ -207,12 +208,13 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         // Long enough for statuses, Events and the history's end. An Event that had no answer is tried again 11 times,
         // 10 s apart.
         let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
-        if !comes_to_rest(world, watcher, &mut crew, events_end + case.news(), case.news()).await {
+        if !comes_to_rest(watcher, &mut crew, events_end + case.news(), case.news()).await {
             let before = world.history().len();
             crew.until(Instant::now() + Duration::from_secs(300)).await;
             let after = world.history().since(before);
             let still = after.iter().filter(|write| is_ours(write) && write.resource() != "leases");
-            broken.extend(still.map(|write| Broken::at_the_end(Law::Quiet, &format!("still writes: {write}"))));
+            broken.extend(still.map(|write| Broken::by_request(Law::Quiet, write, " though all is complete")));
+            broken.extend(restless(&mut crew).await);
         }
     }
     let writes = world.history().since(0);
@@ -221,10 +223,8 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
     let at_rest = end == Some(End::Complete) && good;
     broken.extend(laws::rest::check(&Rest::of(api, millis(world)).await, at_rest));
     if case.is_undisturbed() {
-        let conflicts = conflicts(&writes);
-        broken.extend(
-            conflicts.into_iter().map(|write| Broken::at_the_end(Law::Conflict, &format!("conflict: {write}"))),
-        );
+        let conflicts = conflicts(&writes).into_iter();
+        broken.extend(conflicts.map(|write| Broken::by_request(Law::Conflict, write, " conflicts")));
     }
 
     let strikes = faults.strikes() + done.times;
@@ -257,23 +257,19 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
 /// Waits until the controllers have seen everything, nothing is queued, due or expected, and no pod is on its way: then nothing is
 /// written any more, unless somebody does something. False where that has not come within this time. Of several managers none
 /// sees everything: they have when they have been told, after `news`.
-async fn comes_to_rest(
-    world: &World,
-    watcher: &Watcher,
-    crew: &mut Crew<'_>,
-    within: Duration,
-    news: Duration,
-) -> bool {
+async fn comes_to_rest(watcher: &Watcher, crew: &mut Crew<'_>, within: Duration, news: Duration) -> bool {
     const LOOK_EVERY: Duration = Duration::from_secs(1);
     let begun = Instant::now();
     let mut rests = false;
     // A key that has failed again and again is not done, and waits for its time (WQ-03).
     while begun.elapsed() < within || crew.waits() && begun.elapsed() < within.saturating_add(BACKOFF) {
         crew.until(Instant::now() + LOOK_EVERY).await;
-        let restful = match world.explainer().inside(Role::Unelected) {
-            Ok(alone) => is_idle(&alone) && watcher.is_all_seen(&alone.informers),
-            Err(_) => begun.elapsed() >= news && crew.is_idle() && watcher.is_all_seen(&[]),
+        let insides = crew.insides();
+        let is_told = match &insides[..] {
+            [alone] if crew.is_of_one() => watcher.is_all_seen(&alone.informers),
+            _ => begun.elapsed() >= news && watcher.is_all_seen(&[]),
         };
+        let restful = is_told && is_idle(&insides);
         // What an event has begun shows at the second look.
         if restful && rests {
             return true;
@@ -281,6 +277,26 @@ async fn comes_to_rest(
         rests = restful;
     }
     false
+}
+
+/// What the controllers still have to do, if at no moment of the next seconds that is nothing.
+async fn restless(crew: &mut Crew<'_>) -> Option<Broken> {
+    const LOOKS: usize = 10;
+    for _ in 0..LOOKS {
+        if is_idle(&crew.insides()) {
+            return None;
+        }
+        crew.until(Instant::now() + Duration::from_secs(1)).await;
+    }
+    let insides = crew.insides();
+    let unmet = insides.iter().flat_map(|inside| &inside.expectations);
+    let unmet = unmet.map(|owner| format!("{} {}/{} is expected", owner.kind, owner.namespace, owner.name));
+    let keys = insides.iter().flat_map(|inside| &inside.queues).flat_map(|queue| {
+        queue.keys.iter().map(|key| format!("{} {}/{} is {:?}", queue.kind, key.namespace, key.name, key.state))
+    });
+    let left: Vec<String> = unmet.chain(keys).collect();
+    let how = if left.is_empty() { "nobody is at work".to_owned() } else { left.join(", ") };
+    Some(Broken::at_the_end(Law::Rest, &format!("{how}, though all is complete")))
 }
 
 /// Has paused Deployments go on: they would have no end.
@@ -446,6 +462,39 @@ pub(super) fn is_manager(who: &str) -> bool {
 mod tests {
     use super::*;
     use crate::case::Profile;
+    use crate::faults::{Refusal, Rule, Verb};
+
+    /// A status that is refused for ever is tried again for ever: of that nothing is seen where all is as asked.
+    ///
+    /// Contract: SI-02
+    #[tokio::test(start_paused = true)]
+    async fn whoever_still_has_something_to_do_is_told() {
+        let case = Case { operations: Vec::new(), ..Profile::Rollouts.case(1, None) };
+        let refused =
+            Rule::always(Fault::Refuse(Refusal::InternalError)).verbs(&[Verb::Patch]).resources(&["replicasets"]);
+        for (rules, busy) in
+            [(vec![], None), (vec![refused.of(CONTROLLERS)], Some("ReplicaSet default/web is Waiting"))]
+        {
+            let faults = Faults::seeded(1);
+            rules.into_iter().for_each(|rule| faults.add(rule));
+            let world =
+                World::start(crate::Settings { faults: Some(faults), ..case.settings() }).await.expect("a world");
+            let labels = json!({"app": "web"});
+            let template =
+                json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+            let spec = json!({"replicas": 1, "selector": {"matchLabels": labels}, "template": template});
+            let set = json!({"metadata": {"name": "web"}, "spec": spec});
+            Api::of(&world).post("/apis/apps/v1/namespaces/default/replicasets", &set).await;
+            let mut crew = Crew::start(&world, &case);
+            crew.until(Instant::now() + Duration::from_secs(120)).await;
+            let told = restless(&mut crew).await;
+            assert_eq!(told.is_some(), busy.is_some(), "{told:?}");
+            if let (Some(told), Some(busy)) = (told, busy) {
+                assert!(told.law == Law::Rest && told.how.contains(busy), "{told}");
+            }
+            world.stop().await;
+        }
+    }
 
     /// Who sends one request after the other keeps virtual time from passing, so that no deadline ends it.
     #[tokio::test(start_paused = true)]

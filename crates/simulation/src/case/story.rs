@@ -8,7 +8,7 @@ use muster_inspect::history::History;
 
 use super::{Case, Played};
 use crate::faults::Struck;
-use crate::laws::timeline;
+use crate::laws::{self, timeline};
 use crate::text;
 use crate::world::EPOCH_NANOS;
 
@@ -51,7 +51,8 @@ pub fn story(case: &Case, played: &Played) -> String {
     for seen in &played.seen {
         let place = Place { millis: seen.millis - EPOCH_NANOS / 1_000_000, version: seen.version, decided: false };
         let mut text = format!("written  {}", timeline(std::slice::from_ref(seen)).trim_end());
-        let broken = || played.broken.iter().filter(|broken| broken.version == seen.version);
+        let here = laws::Place::Version { epoch: seen.epoch, version: seen.version };
+        let broken = || played.broken.iter().filter(|broken| broken.place == here);
         for broken in broken() {
             let _ = write!(text, "\n         BROKEN {broken}");
         }
@@ -64,6 +65,13 @@ pub fn story(case: &Case, played: &Played) -> String {
             let text = format!("decided  {} {}:{}", object.kind, object.name, sync.to_string().trim_end());
             (Place { millis, version, decided: true }, text, false)
         }));
+    }
+    for broken in &played.broken {
+        if let laws::Place::Moment(millis) = broken.place {
+            // After all that was seen by then.
+            let place = Place { millis: millis - EPOCH_NANOS / 1_000_000, version: u64::MAX, decided: true };
+            told.push((place, format!("BROKEN   {broken}"), true));
+        }
     }
     told.sort_by_key(|(place, ..)| *place);
     let mut all = String::new();
@@ -84,4 +92,50 @@ fn strike(struck: &Struck) -> String {
     let name = if target.name.is_empty() { String::new() } else { format!(" {}", target.name) };
     let time = fault.duration().map(|time| format!(" {}", text::written(time))).unwrap_or_default();
     format!("{}{time}: {who} {} {}{name} (number {nth})", fault.kind(), target.verb.word(), target.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_tree::json;
+
+    use super::*;
+    use crate::case::Profile;
+    use crate::laws::{Broken, Kind, Law, Place as At, Seen};
+
+    /// A version comes again after a restore, and is another write then; what a request breaks has its place by its time. Nothing after
+    /// that is told.
+    ///
+    /// Contract: SI-03
+    #[test]
+    fn a_story_ends_where_a_law_was_broken() {
+        let at = |seconds: i64| EPOCH_NANOS / 1_000_000 + seconds * 1_000;
+        let seen = |epoch, seconds, name: &str| {
+            let object = json!({"metadata": {"name": name}});
+            Seen { epoch, version: 7, millis: at(seconds), kind: Kind::Pod, gone: false, object }
+        };
+        let told = |place| {
+            let broken = vec![Broken { law: Law::Count, place, how: "one too many".to_owned() }];
+            let seen = vec![seen(0, 10, "first"), seen(1, 20, "second"), seen(2, 30, "third")];
+            let played = Played { seen, broken, lasted: Duration::from_secs(90), ..Played::default() };
+            let case = Case { operations: Vec::new(), ..Profile::Rollouts.case(1, None) };
+            story(&case, &played).lines().map(|line| line.split(": ").next().unwrap_or_default().to_owned()).collect()
+        };
+        let words = |lines: Vec<String>| -> Vec<(String, String)> {
+            let word = |line: &String| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                (
+                    words[0].to_owned(),
+                    words.iter().rev().find(|word| **word != "count").map_or("", |word| word).to_owned(),
+                )
+            };
+            lines.iter().map(word).collect()
+        };
+        let line = |at: &str, what: &str| (at.to_owned(), what.to_owned());
+        let by_version: Vec<String> = told(At::Version { epoch: 1, version: 7 });
+        assert_eq!(words(by_version), [line("10.000", "first"), line("20.000", "second"), line("BROKEN", "BROKEN")]);
+        let by_request = words(told(At::Moment(at(20))));
+        assert_eq!(by_request, [line("10.000", "first"), line("20.000", "second"), line("20.000", "BROKEN")]);
+        let at_the_end = words(told(At::End));
+        assert_eq!(at_the_end[2..], [line("30.000", "third"), line("90.000", "BROKEN")]);
+    }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::history::Write;
-use crate::laws::{self, Broken, Law};
+use crate::laws::{self, Broken, Law, Place};
 use crate::world::EPOCH_NANOS;
 
 /// When managers could take nothing. All times are virtual milliseconds since the Unix epoch.
@@ -42,7 +42,9 @@ impl Absences {
                 None => "nobody took all of its Leases".to_owned(),
             };
             let at = millis - EPOCH_NANOS / 1_000_000;
-            Some(Broken::at_the_end(Law::TakeOver, &format!("{name} was gone at {at} ms, and {how}")))
+            let how = format!("{name} was gone at {at} ms, and {how}");
+            // It shows when the last moment has passed.
+            Some(Broken { law: Law::TakeOver, place: Place::Moment(ends), how })
         });
         late.collect()
     }

@@ -72,14 +72,15 @@ impl Wait {
         (ON_THE_WAY..self.delay).contains(&(millis - self.since))
     }
 
-    fn broken(self, Seen { version, millis, object, .. }: &Seen) -> Broken {
+    fn broken(self, seen: &Seen) -> Broken {
+        let Seen { version, millis, object, .. } = seen;
         let (at, after) = (millis - EPOCH_NANOS / 1_000_000, millis - self.since);
         let how = format!(
             "{version} at {at} ms: {} is made {after} ms after a pod of its owner failed at once, and {} ms are to be waited",
             name(object),
             self.delay
         );
-        Broken { law: Law::BackOff, version: *version, how }
+        Broken::by(Law::BackOff, seen, how)
     }
 }
 
@@ -105,6 +106,7 @@ mod tests {
     use muster_tree::json;
 
     use super::*;
+    use crate::laws::Place;
 
     /// What becomes of pods of one owner, each at its time in milliseconds.
     fn seen(lives: &[(i64, u32, &str)]) -> Vec<Seen> {
@@ -165,8 +167,10 @@ mod tests {
         for (what, more, expected) in cases {
             let seen = seen(&[&two[..], more].concat());
             let broken = check(&seen);
-            let versions: Vec<u64> = broken.iter().map(|broken| broken.version).collect();
-            assert_eq!(versions, expected, "{what}: {broken:?}");
+            let places: Vec<Place> = broken.iter().map(|broken| broken.place).collect();
+            let expected: Vec<Place> =
+                expected.iter().map(|version| Place::Version { epoch: 0, version: *version }).collect();
+            assert_eq!(places, expected, "{what}: {broken:?}");
             assert!(broken.iter().all(|broken| broken.law == Law::BackOff), "{what}");
         }
     }

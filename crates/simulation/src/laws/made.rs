@@ -11,7 +11,6 @@ use muster_tree::{List, Value};
 use super::{Broken, Kind, Law, Seen};
 use crate::api::{controller, name};
 use crate::history::Write;
-use crate::world::EPOCH_NANOS;
 
 /// The label that tells a Deployment's ReplicaSets apart.
 const HASH: &str = "pod-template-hash";
@@ -56,9 +55,7 @@ pub fn check(writes: &[Write], seen: &[Seen], is_manager: impl Fn(&str) -> bool,
                 format!("and its {differs} is not what {} has", owner["name"].as_str().unwrap_or_default())
             }
         };
-        let at = write.millis - EPOCH_NANOS / 1_000_000;
-        let how = format!("at {at} ms: {} {} by {}, {how}", write.method, write.path, write.who);
-        broken.push(Broken::at_the_end(Law::Made, &how));
+        broken.push(Broken::by_request(Law::Made, write, &format!(", {how}")));
     }
     broken
 }

@@ -21,6 +21,7 @@ pub use watcher::{Kind, Seen, Watcher};
 use crate::api::name;
 use crate::faults::{Faults, Verb};
 use crate::history::Write;
+use crate::world::EPOCH_NANOS;
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +46,8 @@ pub enum Law {
     Ends,
     /// Once it is complete nothing is written.
     Quiet,
+    /// Once it is complete the controllers come to have nothing to do.
+    Rest,
     /// No two ReplicaSets have one template.
     Templates,
     /// At the end every status says what its pods are.
@@ -75,6 +78,7 @@ impl fmt::Display for Law {
             Self::Revision => "revision",
             Self::Ends => "ends",
             Self::Quiet => "quiet",
+            Self::Rest => "rest",
             Self::Templates => "templates",
             Self::Statuses => "statuses",
             Self::Past => "past",
@@ -86,21 +90,49 @@ impl fmt::Display for Law {
     }
 }
 
+/// Where in a history a law was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// By what became of an object.
+    Version {
+        /// How often the server had been restored: versions come again after that.
+        epoch: u64,
+        /// The object's resourceVersion.
+        version: u64,
+    },
+    /// By a request at this moment, or by what had not come until then: virtual milliseconds since the Unix epoch.
+    Moment(i64),
+    /// That shows when all is over.
+    End,
+}
+
 /// A law that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// Which.
     pub law: Law,
-    /// By which version of which object; 0 where that shows at the end only.
-    pub version: u64,
+    /// Where.
+    pub place: Place,
     /// How, for a person.
     pub how: String,
 }
 
 impl Broken {
+    /// One that what became of an object breaks.
+    fn by(law: Law, Seen { epoch, version, .. }: &Seen, how: String) -> Self {
+        Self { law, place: Place::Version { epoch: *epoch, version: *version }, how }
+    }
+
+    /// One that a request breaks, as `how` says.
+    pub(crate) fn by_request(law: Law, write: &Write, how: &str) -> Self {
+        let Write { millis, who, method, path, .. } = write;
+        let how = format!("at {} ms: {method} {path} by {who}{how}", millis - EPOCH_NANOS / 1_000_000);
+        Self { law, place: Place::Moment(*millis), how }
+    }
+
     /// One that shows when all is over.
     pub(crate) fn at_the_end(law: Law, how: &str) -> Self {
-        Self { law, version: 0, how: how.to_owned() }
+        Self { law, place: Place::End, how: how.to_owned() }
     }
 }
 

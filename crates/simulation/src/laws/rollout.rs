@@ -264,8 +264,6 @@ impl<'s> Laws<'s> {
         self.generation = generation;
         if changed || paused {
             self.note_excess(bounds);
-        }
-        if changed {
             self.bounds.push(bounds);
         }
     }
@@ -335,14 +333,14 @@ impl<'s> Laws<'s> {
     }
 
     fn break_law(&mut self, law: Law, write: &Seen, how: &str) {
-        let Seen { epoch: _, version, millis, kind, gone, object } = write;
+        let Seen { version, millis, kind, gone, object, .. } = write;
         if self.restored && *millis < self.evidence.told_from || !self.evidence.is_sure(*millis) {
             return;
         }
         let gone = if *gone { " (gone)" } else { "" };
         let how =
             format!("{version} at {} ms: {kind:?} {}{gone}: {how}", millis - EPOCH_NANOS / 1_000_000, name(object));
-        self.broken.push(Broken { law, version: *version, how });
+        self.broken.push(Broken::by(law, write, how));
     }
 }
 
@@ -399,6 +397,7 @@ mod tests {
     use muster_tree::json;
 
     use super::*;
+    use crate::laws::Place;
 
     /// Writes one after the other.
     struct Writes(Vec<Seen>);
@@ -505,7 +504,8 @@ mod tests {
             let broken = check(&writes.0, &evidence);
             let found: Vec<Law> = broken.iter().map(|broken| broken.law).collect();
             assert_eq!(found, laws, "case {at}: {broken:?}");
-            assert!(broken.iter().all(|broken| broken.version == writes.0.len() as u64), "case {at}: {broken:?}");
+            let last = Place::Version { epoch: 0, version: writes.0.len() as u64 };
+            assert!(broken.iter().all(|broken| broken.place == last), "case {at}: {broken:?}");
         }
     }
 }

@@ -123,7 +123,7 @@ impl<'s> Laws<'s> {
         let owner = &object["metadata"]["ownerReferences"][0]["name"];
         let at = millis - EPOCH_NANOS / 1_000_000;
         let how = format!("{version} at {at} ms: {owner} {}: {how}", name(object));
-        self.broken.push(Broken { law: Law::Count, version: *version, how });
+        self.broken.push(Broken::by(Law::Count, write, how));
     }
 }
 

@@ -11,7 +11,6 @@ use muster_objects::{HashRange, Lease};
 
 use super::{Broken, Law};
 use crate::history::Write;
-use crate::world::EPOCH_NANOS;
 
 /// The name of the Lease by which one leads, or the group does.
 pub const LEASE: &str = "muster";
@@ -101,9 +100,7 @@ impl Judge {
     }
 
     fn break_law(&mut self, write: &Write, how: &str) {
-        let at = write.millis - EPOCH_NANOS / 1_000_000;
-        let how = format!("at {at} ms: {} {} by {}: {how}", write.method, write.path, write.who);
-        self.verdict.broken.push(Broken::at_the_end(Law::Writer, &how));
+        self.verdict.broken.push(Broken::by_request(Law::Writer, write, &format!(": {how}")));
     }
 }
 

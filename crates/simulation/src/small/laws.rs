@@ -33,7 +33,7 @@ struct Bounds {
 
 /// What a write has made of a state, and the first law that it breaks. Pods go by the controllers' doing only.
 pub(super) fn judge(objects: &Objects, before: &State, after: &mut State) -> Option<Broken> {
-    let broken = |law: Law, how: String| Some(Broken { law, version: 0, how });
+    let broken = |law: Law, how: String| Some(Broken::at_the_end(law, &how));
     let deployment = objects.deployment(*after.deployments.now());
     let mut watched = std::mem::take(&mut after.watched);
     let mut found = None;
@@ -107,7 +107,7 @@ pub(super) fn at_the_end(objects: &Objects, state: &State) -> Option<Broken> {
         && count(pods, is_available) == wanted(objects, state)
         && pods.iter().all(is_available);
     let how = "nothing will happen any more, and it is not complete".to_owned();
-    (!is_good).then_some(Broken { law: Law::Ends, version: 0, how })
+    (!is_good).then(|| Broken::at_the_end(Law::Ends, &how))
 }
 
 impl Watched {

@@ -27,8 +27,8 @@ pub struct Enumerated {
     pub broken: Option<(Broken, String)>,
 }
 
-/// Comes to every state of a world, but to no more than `most`; `told` how many there are until now.
-pub fn enumerate(world: &World, most: usize, told: &mut dyn FnMut(usize)) -> Enumerated {
+/// Comes to every state of a world, but to no more than `most`; `told` how many there are until now, and says whether to go on.
+pub fn enumerate(world: &World, most: usize, told: &mut dyn FnMut(usize) -> bool) -> Enumerated {
     let mut found = Enumerated { states: 0, transitions: 0, deepest: 0, ends: 0, is_all: false, broken: None };
     let (mut play, first) = match Play::begin(*world) {
         Ok(begun) => begun,
@@ -80,8 +80,7 @@ pub fn enumerate(world: &World, most: usize, told: &mut dyn FnMut(usize)) -> Enu
             }
             good.push(number);
         }
-        told(ways.len());
-        if ways.len() >= most {
+        if !told(ways.len()) || ways.len() >= most {
             found.states = ways.len();
             return found;
         }
@@ -92,7 +91,7 @@ pub fn enumerate(world: &World, most: usize, told: &mut dyn FnMut(usize)) -> Enu
     let again = |number: u32| (Law::Quiet, "the controllers may write without an end", number);
     let first_broken = graph.dead_end(&good).map(dead).or_else(|| graph.writes_again(ways.len()).map(again));
     if let Some((law, how, number)) = first_broken {
-        found.broken = tell(&mut play, &ways, Broken { law, version: 0, how: how.to_owned() }, number, None);
+        found.broken = tell(&mut play, &ways, Broken::at_the_end(law, how), number, None);
     }
     found
 }

@@ -58,7 +58,7 @@ fn create_set(objects: &mut Objects, state: &mut State, call: Call, body: &Value
     let mut sets = *state.sets.now();
     let Some(there) = sets.get(at) else {
         let how = format!("a second ReplicaSet of a template is created: {}", body["metadata"]["name"]);
-        return Err(Broken { law: Law::Templates, version: 0, how });
+        return Err(Broken::at_the_end(Law::Templates, &how));
     };
     if there.is_there() {
         return Ok(Answer::Exists);

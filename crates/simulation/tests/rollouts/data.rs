@@ -88,6 +88,10 @@ fn a_file_that_is_no_case_is_told_what_is_wrong_with_it() {
         (case.replacen("at: 0s", "at: 1h", 1), "operations[1].at"),
         (case.clone() + "- {at: 9000h, do: compact}\n", "expected at most a year"),
         (case.clone() + "- {at: 100h, do: {nodes: 20000}}\n", "nodes: found 20000"),
+        (
+            case.clone() + "- {at: 100h, do: {scale: {deployment: web, replicas: 10001}}}\n",
+            "expected at most 10000, those of all operations together",
+        ),
         (case.clone() + "- {at: 100h, do: {freeze-manager: {manager: 0, for: 48h}}}\n", "for: found 172800s"),
         (case.clone() + "- {at: 100h, do: {scale: {deployment: web, replicas: 3, replica: 4}}}\n", "replica"),
         (
