@@ -31,7 +31,7 @@ use crate::apply::{Applied, apply};
 use crate::cli::{AuthorizationMode, Up};
 use crate::data::Data;
 use crate::embedded::{Embedded, Server, Settings, addresses};
-use crate::faults::door::Door;
+use crate::faults::endpoint::Endpoint;
 use crate::faults::plan::Plan;
 use crate::follow::Follow;
 use crate::page::{self, Local, Served, Shown};
@@ -114,7 +114,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     let endpoint = server.listen(listener, &tls, &live)?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
     let mut embedded = server.start(Some(authority)).await?;
-    Door::open(&disk, embedded.stage(), &live);
+    Endpoint::open(&disk, embedded.stage(), &live);
     display.serving(Serving {
         kubeconfig: std::path::absolute(&arguments.kubeconfig).context("--kubeconfig")?,
         url: endpoint.url.clone(),

@@ -30,8 +30,8 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::acts::Act;
-use crate::door::{Door, Needs, Verdict};
 use crate::live::{Hub, Viewer};
+use crate::sessions::{Needs, Sessions, Verdict};
 use crate::view::{Scene, View};
 
 /// How much a request may say.
@@ -50,7 +50,7 @@ pub(crate) struct Site {
 }
 
 struct Inner {
-    door: Door,
+    sessions: Sessions,
     hub: Hub,
     scene: Arc<Scene>,
     /// The views of each open stream, by their names.
@@ -69,8 +69,8 @@ struct Views {
 }
 
 impl Site {
-    pub(crate) fn new(door: Door, hub: Hub, scene: Arc<Scene>, stop: watch::Receiver<bool>) -> Self {
-        let inner = Inner { door, hub, scene, streams: Mutex::default(), next: AtomicU64::new(1), stop };
+    pub(crate) fn new(sessions: Sessions, hub: Hub, scene: Arc<Scene>, stop: watch::Receiver<bool>) -> Self {
+        let inner = Inner { sessions, hub, scene, streams: Mutex::default(), next: AtomicU64::new(1), stop };
         Self { inner: Arc::new(inner) }
     }
 }
@@ -96,7 +96,7 @@ impl Inner {
         let path = parts.uri.path();
         let told = matches!(path, "/live" | "/views" | "/act") || path.starts_with("/place/");
         let needs = if told { Needs::Key } else { Needs::Cookie };
-        match self.door.judge(&parts.method, &parts.uri, &parts.headers, needs) {
+        match self.sessions.judge(&parts.method, &parts.uri, &parts.headers, needs) {
             Verdict::Pass => {}
             Verdict::Enter(cookie, key) => return self.entered(&cookie, &key),
             Verdict::Refuse(status, why) => return refused(status, why, &parts.headers),
@@ -130,7 +130,7 @@ impl Inner {
     /// A page that keeps the key for its origin and goes on by itself: a redirect from a link of another site would not
     /// send the cookie.
     fn entered(&self, cookie: &str, key: &str) -> Response<Body> {
-        let to = self.door.first_view();
+        let to = self.sessions.first_view();
         let markup = html! {
             (DOCTYPE)
             html lang="en" {

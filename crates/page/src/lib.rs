@@ -12,13 +12,12 @@
 //! browser is sent the fragments that differ from those that it has. The page has watches of its own: it touches nothing
 //! of a controller's but what an [`Insight`] tells.
 //!
-//! It listens on loopback. Who opens its link once gets a cookie, and everybody else is refused: see `door.rs`.
+//! It listens on loopback. Who opens its link once gets a cookie, and everybody else is refused: see `sessions.rs`.
 
 #![warn(missing_docs)]
 
 mod acts;
 mod chart;
-mod door;
 mod feed;
 mod http;
 mod insight;
@@ -26,6 +25,7 @@ mod live;
 mod model;
 mod pods;
 mod rules;
+mod sessions;
 mod tour;
 mod view;
 
@@ -40,9 +40,9 @@ use tokio::task::JoinSet;
 
 pub use insight::{Insight, Stage, Unseen};
 
-use crate::door::Door;
 use crate::http::Site;
 use crate::live::Hub;
+use crate::sessions::Sessions;
 
 /// What a page is made of.
 pub struct Options {
@@ -88,8 +88,8 @@ impl Page {
         let stop = watch::Sender::new(false);
         let scene = Arc::new(view::Scene { client, model, insight, stage, reach, election, tour: Mutex::default() });
         let hub = Hub::new(Arc::clone(&scene));
-        let door = Door::new(address, tour, links);
-        let site = Site::new(door, hub, scene, stop.subscribe());
+        let sessions = Sessions::new(address, tour, links);
+        let site = Site::new(sessions, hub, scene, stop.subscribe());
         let handle = serve_service(listener, site, None, stop.clone())?;
         Ok(Self { handle, stop, _watches: watches })
     }

@@ -18,7 +18,7 @@ use crate::{
     client::Client,
     election::{Elector, Lost},
     explain::Explainer,
-    group::{Member, Seat},
+    group::{Member, MemberHandle},
     manager::{Manager, Options},
     process::Process,
     shutdown::{self, Shutdown},
@@ -30,7 +30,7 @@ pub struct Candidate {
     process: Process,
     leading: watch::Receiver<bool>,
     explainer: Explainer,
-    seat: Option<Seat>,
+    handle: Option<MemberHandle>,
 }
 
 /// The means to kill a [`Candidate`] that somebody else waits for.
@@ -73,7 +73,7 @@ impl Candidate {
             whole.freeze();
             ended
         });
-        Ok(Self { running, process, leading, explainer, seat: None })
+        Ok(Self { running, process, leading, explainer, handle: None })
     }
 
     /// Starts a member of a group that shares the cluster: any number of them work at the same time (SH-01). At
@@ -89,7 +89,7 @@ impl Candidate {
     ) -> Result<Self, GroupError> {
         let process = Process::default();
         let member = Member::new(client, client.clone(), config, options)?;
-        let (leading, seat) = (member.leadership().leading(), member.seat());
+        let (leading, handle) = (member.leadership().leading(), member.handle());
         let whole = process.clone();
         let running = process.spawn(async move {
             let ended = member.run(shutdown).await;
@@ -97,13 +97,13 @@ impl Candidate {
             whole.freeze();
             ended
         });
-        Ok(Self { running, process, leading, explainer: Explainer::default(), seat: Some(seat) })
+        Ok(Self { running, process, leading, explainer: Explainer::default(), handle: Some(handle) })
     }
 
     /// What a member of a group has; `None` for a candidate that stands alone.
     #[must_use]
-    pub fn seat(&self) -> Option<&Seat> {
-        self.seat.as_ref()
+    pub fn handle(&self) -> Option<&MemberHandle> {
+        self.handle.as_ref()
     }
 
     /// Whether it leads, or takes part in its group, as it changes.
@@ -113,7 +113,7 @@ impl Candidate {
     }
 
     /// A handle to ask its controllers what they think. Those of a member of a group are asked through its
-    /// [`Candidate::seat`].
+    /// [`Candidate::handle`].
     #[must_use]
     pub fn explainer(&self) -> Explainer {
         self.explainer.clone()

@@ -4,7 +4,7 @@ use muster_runtime::candidate;
 use muster_runtime::clock::Clock;
 use muster_runtime::election::Lost;
 use muster_runtime::explain::Explainer;
-use muster_runtime::group::Seat;
+use muster_runtime::group::MemberHandle;
 use muster_runtime::manager::Options;
 use muster_runtime::shutdown::{self, Trigger};
 
@@ -65,14 +65,14 @@ impl Candidate {
 
     /// What a member of a group has.
     #[must_use]
-    pub fn seat(&self) -> Option<&Seat> {
-        self.running.seat()
+    pub fn handle(&self) -> Option<&MemberHandle> {
+        self.running.handle()
     }
 
     /// To ask its controllers what they think: those of each of its shards, or all of one that stands alone.
     #[must_use]
     pub fn explainers(&self) -> Vec<Explainer> {
-        self.running.seat().map_or_else(|| vec![self.running.explainer()], Seat::explainers)
+        self.running.handle().map_or_else(|| vec![self.running.explainer()], MemberHandle::explainers)
     }
 
     /// SIGKILL: nothing more is sent. Requests on their way go on.

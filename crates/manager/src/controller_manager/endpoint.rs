@@ -2,7 +2,7 @@
 //!
 //! Whoever reaches the port may read them: they tell how the process is, and count what it does, without the name
 //! of any object in the cluster. `/explain` and `/inside` do name objects, and ask who wants to know:
-//! [`crate::explain::door`].
+//! [`crate::explain::authorizer`].
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 use super::certificate::certificate;
 use super::flags::Flags;
-use crate::explain::door::Door;
+use crate::explain::authorizer::Authorizer;
 use crate::explain::endpoint::{Caller, Explaining};
 
 /// What Prometheus' text is called in its newer form.
@@ -49,7 +49,7 @@ impl Endpoint {
         flags: &Flags,
         manager: &Manager,
         leadership: Option<Leadership>,
-        explaining: (Explaining, Door),
+        explaining: (Explaining, Authorizer),
         stopping: Shutdown,
     ) -> Result<Option<Self>> {
         let unsynced = manager.unsynced();
@@ -71,13 +71,13 @@ impl Endpoint {
         flags: &Flags,
         member: &Member,
         controllers: Vec<&'static str>,
-        explaining: (Explaining, Door),
+        explaining: (Explaining, Authorizer),
         stopping: Shutdown,
     ) -> Result<Option<Self>> {
-        let seat = member.seat();
+        let handle = member.handle();
         let health = Health {
             controllers,
-            unsynced: Box::new(move || seat.unsynced()),
+            unsynced: Box::new(move || handle.unsynced()),
             leadership: Some(member.leadership()),
             stopping,
             metrics: member.metrics(),
@@ -92,7 +92,7 @@ impl Endpoint {
     pub(crate) fn open_for_shadow(
         flags: &Flags,
         shadow: &Shadow,
-        explaining: (Explaining, Door),
+        explaining: (Explaining, Authorizer),
         stopping: Shutdown,
     ) -> Result<Option<Self>> {
         let (unsynced, metrics) = (shadow.unsynced(), shadow.metrics());
@@ -101,7 +101,7 @@ impl Endpoint {
         Self::open_with(flags, health, explaining)
     }
 
-    fn open_with(flags: &Flags, health: Health, explaining: (Explaining, Door)) -> Result<Option<Self>> {
+    fn open_with(flags: &Flags, health: Health, explaining: (Explaining, Authorizer)) -> Result<Option<Self>> {
         if flags.secure_port == 0 {
             return Ok(None);
         }
@@ -242,7 +242,7 @@ fn response(status: StatusCode, content_type: &'static str, body: String) -> Res
 #[derive(Clone)]
 struct Service {
     health: Arc<Health>,
-    explaining: (Explaining, Door),
+    explaining: (Explaining, Authorizer),
 }
 
 impl<B> tower::Service<Request<B>> for Service {
@@ -262,8 +262,8 @@ impl<B> tower::Service<Request<B>> for Service {
             if !Explaining::answers(path) {
                 return Ok(health.answer(&head.method, path, query));
             }
-            let (explaining, door) = explaining;
-            let caller = Caller::Bearer(&door, head.headers.get(header::AUTHORIZATION));
+            let (explaining, authorizer) = explaining;
+            let caller = Caller::Bearer(&authorizer, head.headers.get(header::AUTHORIZATION));
             Ok(explaining.answer(caller, &head.method, path, query).await.map(Full::new))
         }
         .boxed()

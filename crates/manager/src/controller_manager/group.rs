@@ -9,7 +9,7 @@ use muster_runtime::shutdown;
 use super::endpoint::Endpoint;
 use super::flags::Flags;
 use super::{another, identity, lost};
-use crate::explain::door::Door;
+use crate::explain::authorizer::Authorizer;
 use crate::explain::endpoint::Explaining;
 use crate::signals::Signals;
 
@@ -22,7 +22,7 @@ pub(super) async fn run(
     client: &Client,
     agent: &str,
     options: Options,
-    door: Door,
+    authorizer: Authorizer,
     signals: &mut Signals,
 ) -> Result<()> {
     if !flags.leader_elect {
@@ -35,7 +35,7 @@ pub(super) async fn run(
     let member = Member::new(client, client.beside(&leases), config, options).context("--shards, --group")?;
     tracing::info!(identity, "a member of a group");
     let (stop, stopped) = shutdown::channel();
-    let explaining = (Explaining::of_member(member.seat()), door);
+    let explaining = (Explaining::of_member(member.handle()), authorizer);
     let endpoint = Endpoint::open_for_member(flags, &member, controllers, explaining, stopped.clone())?;
     let mut running = tokio::spawn(member.run(stopped));
     tokio::select! {

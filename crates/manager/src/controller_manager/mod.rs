@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::explain::door::Door;
+use crate::explain::authorizer::Authorizer;
 use crate::explain::endpoint::Explaining;
 use crate::explain::teller;
 use crate::signals::Signals;
@@ -76,10 +76,10 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
     };
     let client = Client::connect(&config, &client_options).map_err(whole)?;
     if flags.shadow.is_on() {
-        return crate::shadow::run(flags, &client, Door::new(&config), &options, &mut signals).await;
+        return crate::shadow::run(flags, &client, Authorizer::new(&config), &options, &mut signals).await;
     }
     if flags.shards.is_some() {
-        return group::run(flags, &client, agent, options, Door::new(&config), &mut signals).await;
+        return group::run(flags, &client, agent, options, Authorizer::new(&config), &mut signals).await;
     }
     let elector = if flags.leader_elect { Some(elector(flags, &client, agent)?) } else { None };
 
@@ -95,7 +95,8 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
         elector.register(&manager.metrics());
     }
     let (stop, stopped) = shutdown::channel();
-    let explaining = (Explaining::new(teller::alone(manager.explainer(), leadership.as_ref())), Door::new(&config));
+    let explaining =
+        (Explaining::new(teller::alone(manager.explainer(), leadership.as_ref())), Authorizer::new(&config));
     let endpoint = Endpoint::open(flags, &manager, leadership.clone(), explaining, stopped.clone())?;
 
     let (stop_election, election_stopped) = shutdown::channel();

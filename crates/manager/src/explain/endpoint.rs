@@ -2,7 +2,7 @@
 //! `?history=true` what it did, at most `&since=SECONDS` ago. `/inside`: what it is doing now. A shadow tells
 //! the history only.
 //!
-//! They name objects, so that not everybody who reaches the port may ask: [`Door`] has the API server decide. Below
+//! They name objects, so that not everybody who reaches the port may ask: [`Authorizer`] has the API server decide. Below
 //! `/muster` of an embedded server they are answered too, which lets nobody but its masters come so far. A few questions
 //! are answered at a time and the rest refused, so that nobody's curiosity is in the way of a sync.
 
@@ -17,18 +17,18 @@ use muster_objects::meta::ObjectKey;
 use muster_objects::names::is_dns1123_subdomain;
 use muster_runtime::client::ApiError;
 use muster_runtime::explain::{Explainer, Kind, NotExplained};
-use muster_runtime::group::{Found, Seat};
+use muster_runtime::group::{Found, MemberHandle};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::door::{Door, refusal};
+use super::authorizer::{Authorizer, refusal};
 use super::teller::Teller;
 use crate::shadow::Kept;
 
 /// How many questions are answered at a time.
 const AT_A_TIME: usize = 4;
 /// How many callers the API server is asked about at a time.
-const AT_THE_DOOR: usize = 16;
+const MOST_CALLERS: usize = 16;
 /// How many places of an order of deletion are told.
 const MOST_PLACES: usize = 1_000;
 
@@ -47,7 +47,7 @@ enum Known {
     /// The managers of a process.
     Manager(Teller),
     /// A member of a group, which knows who has what.
-    Member(Seat),
+    Member(MemberHandle),
     /// What a shadow keeps.
     Shadow(Kept),
 }
@@ -55,8 +55,8 @@ enum Known {
 /// Who asks.
 #[derive(Clone, Copy)]
 pub enum Caller<'a> {
-    /// The bearer of this header, who may know what the door lets them.
-    Bearer(&'a Door, Option<&'a HeaderValue>),
+    /// The bearer of this header, who may know what the authorizer lets them.
+    Bearer(&'a Authorizer, Option<&'a HeaderValue>),
     /// Somebody who may do anything, as the embedded server has found.
     Master,
 }
@@ -68,8 +68,8 @@ impl Explaining {
     }
 
     /// Answers out of the shards that a member has.
-    pub(crate) fn of_member(seat: Seat) -> Self {
-        Self::out_of(Known::Member(seat))
+    pub(crate) fn of_member(handle: MemberHandle) -> Self {
+        Self::out_of(Known::Member(handle))
     }
 
     /// Answers out of what a shadow keeps.
@@ -78,7 +78,7 @@ impl Explaining {
     }
 
     fn out_of(known: Known) -> Self {
-        Self { known, turns: Arc::new(Semaphore::new(AT_A_TIME)), callers: Arc::new(Semaphore::new(AT_THE_DOOR)) }
+        Self { known, turns: Arc::new(Semaphore::new(AT_A_TIME)), callers: Arc::new(Semaphore::new(MOST_CALLERS)) }
     }
 
     /// Whether requests of this path are answered here.
@@ -101,10 +101,10 @@ impl Explaining {
         let question = Question::of(path, query).map_err(|refused| *refused)?;
         let busy =
             |what: &str| refusal(429, "TooManyRequests", format!("{what} are being answered, try again in a moment"));
-        if let Caller::Bearer(door, authorization) = caller {
+        if let Caller::Bearer(authorizer, authorization) = caller {
             let asks = self.callers.try_acquire();
-            let _asks = asks.map_err(|_| busy(&format!("the questions of {AT_THE_DOOR} callers")))?;
-            door.pass(authorization, question.object().map(|(kind, key)| (*kind, key))).await?;
+            let _asks = asks.map_err(|_| busy(&format!("the questions of {MOST_CALLERS} callers")))?;
+            authorizer.pass(authorization, question.object().map(|(kind, key)| (*kind, key))).await?;
         }
         let _turn = self.turns.try_acquire().map_err(|_| busy(&format!("{AT_A_TIME} questions")))?;
         let json = match &self.known {
@@ -112,7 +112,7 @@ impl Explaining {
                 let leading = teller().ok_or_else(|| unavailable("no manager leads at the moment"))?;
                 by_manager(&leading.0, (leading.1, None), &question).map_err(|refused| *refused)?
             }
-            Known::Member(seat) => by_member(seat, &question).map_err(|refused| *refused)?,
+            Known::Member(handle) => by_member(handle, &question).map_err(|refused| *refused)?,
             Known::Shadow(kept) => {
                 by_shadow(kept, &question).await.map_err(|error| refusal(404, "NotFound", error.to_string()))?
             }
@@ -144,12 +144,12 @@ fn by_manager(
     })
 }
 
-fn by_member(seat: &Seat, question: &Question) -> Result<Json, Box<ApiError>> {
+fn by_member(handle: &MemberHandle, question: &Question) -> Result<Json, Box<ApiError>> {
     let Some((_, key)) = question.object() else {
-        let inside = Explainer::inside_of(&seat.explainers(), Role::Member);
+        let inside = Explainer::inside_of(&handle.explainers(), Role::Member);
         return Ok(serde_json::to_vec(&inside.map_err(|error| Box::new(not_explained(&error)))?));
     };
-    match seat.find(&key.namespace) {
+    match handle.find(&key.namespace) {
         Found::Mine(explainer, shard) => by_manager(&explainer, (Role::Member, Some(shard)), question),
         Found::Other(identity) => {
             let said =

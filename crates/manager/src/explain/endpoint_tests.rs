@@ -25,9 +25,9 @@ fn everybody() -> Client {
     Client::in_process(server, &Options::default())
 }
 
-/// A door that lets everybody pass.
-fn open() -> Door {
-    Door::deciding(|_| Ok(everybody()))
+/// An authorizer that lets everybody pass.
+fn open() -> Authorizer {
+    Authorizer::deciding(|_| Ok(everybody()))
 }
 
 fn told(response: &Response<Bytes>) -> (u16, Value) {
@@ -35,9 +35,9 @@ fn told(response: &Response<Bytes>) -> (u16, Value) {
     (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap())
 }
 
-async fn asked(explaining: &Explaining, door: &Door, method: Method, path: &str) -> (u16, Value) {
+async fn asked(explaining: &Explaining, authorizer: &Authorizer, method: Method, path: &str) -> (u16, Value) {
     let token = HeaderValue::from_static("Bearer token");
-    told(&explaining.answer(Caller::Bearer(door, Some(&token)), &method, path, "").await)
+    told(&explaining.answer(Caller::Bearer(authorizer, Some(&token)), &method, path, "").await)
 }
 
 const WEB: &str = "/explain/replicasets/shop/web";
@@ -157,23 +157,23 @@ async fn too_many_at_a_time_are_sent_away() {
     let never = tower::service_fn(|_: Request<Full<Bytes>>| {
         std::future::pending::<Result<Response<Full<Bytes>>, Infallible>>()
     });
-    let door = Door::deciding(move |_| Ok(Client::in_process(never, &Options::default())));
+    let authorizer = Authorizer::deciding(move |_| Ok(Client::in_process(never, &Options::default())));
     let explaining = explaining();
     let mut waiting = Vec::new();
-    for _ in 0..AT_THE_DOOR {
-        let asking = asked(&explaining, &door, Method::GET, WEB);
+    for _ in 0..MOST_CALLERS {
+        let asking = asked(&explaining, &authorizer, Method::GET, WEB);
         let mut asking = Box::pin(asking);
         assert!(futures::poll!(&mut asking).is_pending(), "the API server does not decide");
         waiting.push(asking);
     }
     for path in [WEB, "/inside"] {
-        let (code, status) = asked(&explaining, &door, Method::GET, path).await;
+        let (code, status) = asked(&explaining, &authorizer, Method::GET, path).await;
         assert_eq!((code, &status["reason"]), (429, &json!("TooManyRequests")));
     }
     // Those who are not known yet take no turn from those who are.
     let answer = explaining.answer(Caller::Master, &Method::GET, WEB, "").await;
     assert_ne!(told(&answer).0, 429);
     drop(waiting);
-    let mut asking = Box::pin(asked(&explaining, &door, Method::GET, "/inside"));
+    let mut asking = Box::pin(asked(&explaining, &authorizer, Method::GET, "/inside"));
     assert!(futures::poll!(&mut asking).is_pending(), "whoever goes away leaves his turn to others");
 }

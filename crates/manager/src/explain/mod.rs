@@ -7,12 +7,12 @@
 //!       |                                          |            ^
 //!       |                                          |            +--- GET /muster/explain/... of muster up
 //!       |                                          |                          ^
-//!       |                                          +--> door: may the caller read that? the API server says
+//!       |                                          +--> authorizer: may the caller read that? the API server says
 //!       +----- --history, --inside and no --manager --------------------------+
 //! ```
 
 mod arguments;
-pub mod door;
+pub mod authorizer;
 pub mod endpoint;
 pub mod manager;
 pub mod target;

@@ -19,7 +19,7 @@ use muster_runtime::shutdown;
 
 use crate::controller_manager::endpoint::Endpoint;
 use crate::controller_manager::flags::Flags;
-use crate::explain::door::Door;
+use crate::explain::authorizer::Authorizer;
 use crate::explain::endpoint::Explaining;
 use crate::signals::Signals;
 pub(crate) use flags::ShadowFlags;
@@ -40,7 +40,7 @@ pub enum ShadowCommand {
 pub(crate) async fn run(
     flags: &Flags,
     client: &Client,
-    door: Door,
+    authorizer: Authorizer,
     options: &Options,
     signals: &mut Signals,
 ) -> Result<()> {
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     };
     let shadow = Shadow::new(client, shadow_options);
     let (stop, stopped) = shutdown::channel();
-    let explaining = (Explaining::of_shadow(kept.clone()), door);
+    let explaining = (Explaining::of_shadow(kept.clone()), authorizer);
     let endpoint = Endpoint::open_for_shadow(flags, &shadow, explaining, stopped.clone())?;
     let sink = move |lines: &[Line]| {
         kept.keep(lines);

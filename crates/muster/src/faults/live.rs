@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::plan::{Deed, Plan, Step, Wrong};
+use super::plan::{Incident, Plan, Step, Wrong};
 
 /// How many strikes can be asked for, the newest.
 const KEPT: usize = 10_000;
@@ -101,7 +101,7 @@ impl LiveFaults {
     /// Where the plan asks for what is not possible here.
     pub(crate) fn take_up(&self, plan: Plan) -> Result<()> {
         plan.check()?;
-        if self.0.on_disk && plan.operations.iter().any(|step| step.deed == Deed::Restore) {
+        if self.0.on_disk && plan.operations.iter().any(|step| step.incident == Incident::Restore) {
             bail!(
                 "operations: found restore, which is not possible with --data-dir: what is on a disk does not go back"
             );
@@ -132,19 +132,19 @@ impl LiveFaults {
             if state.cleared != cleared {
                 return;
             }
-            self.do_now(step.deed, &mut state);
+            self.do_now(step.incident, &mut state);
             drop(state);
             let Some(every) = step.every else { return };
             due += every;
         }
     }
 
-    fn do_now(&self, deed: Deed, state: &mut State) {
+    fn do_now(&self, incident: Incident, state: &mut State) {
         let storage = &self.0.server.registry().storage;
-        match deed {
-            Deed::Compact => storage.compact(),
-            Deed::Remember => state.remembered = Some(storage.version()),
-            Deed::Restore => {
+        match incident {
+            Incident::Compact => storage.compact(),
+            Incident::Remember => state.remembered = Some(storage.version()),
+            Incident::Restore => {
                 let Some(version) = state.remembered else {
                     return tracing::warn!("not restored: no version was remembered");
                 };
@@ -156,10 +156,10 @@ impl LiveFaults {
                     );
                 }
             }
-            Deed::ServerAway => self.0.faults.go_away(),
-            Deed::ServerBack => self.0.faults.come_back(),
+            Incident::ServerAway => self.0.faults.go_away(),
+            Incident::ServerBack => self.0.faults.come_back(),
         }
-        tracing::info!(?deed, "happened by a plan of faults");
+        tracing::info!(?incident, "happened by a plan of faults");
     }
 
     /// Takes all faults away: what was late comes at once, and what hangs ends as by a connection that breaks. What has struck is still told.

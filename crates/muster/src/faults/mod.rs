@@ -2,12 +2,12 @@
 //! for whoever comes over HTTP, by plans.
 //!
 //! ```text
-//!   muster faults ==POST /muster/faults/...==> door --+
+//!   muster faults ==POST /muster/faults/...==> endpoint --+
 //!   a part of the process ----------------------------+--> Stage --> Watches: the managers' watches, held and cut
 //!                                                               \--> Managers: which of them leads, and its kill
 //! ```
 
-pub(crate) mod door;
+pub(crate) mod endpoint;
 pub(crate) mod front;
 pub(crate) mod live;
 pub(crate) mod plan;
@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 pub(crate) use self::resource::Resource;
 pub(crate) use self::stage::{HoldTime, Seen, Stage};
 pub(crate) use self::watches::{Watched, Watches};
-use door::{Cut, Hold};
+use endpoint::{Cut, Hold};
 use live::SeenFaults;
 
 #[cfg(test)]
@@ -231,7 +231,7 @@ fn print_presets(name: Option<&str>) -> Result<()> {
 async fn ask(kubeconfig: &Path, path: &str, body: Option<Value>) -> Result<Value> {
     let config = configuration(Some(kubeconfig)).await.map_err(|error| anyhow!("{error}"))?;
     let client = Client::connect(&config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
-    let path = format!("/muster/{}{path}", door::NAME);
+    let path = format!("/muster/{}{path}", endpoint::NAME);
     let answer = match body {
         Some(body) => client.post(&path, Bytes::from(body.to_string())).await,
         None => client.get(&path).await,

@@ -49,13 +49,13 @@ pub(crate) struct Step {
     pub(crate) every: Option<Duration>,
     /// What.
     #[serde(rename = "do")]
-    pub(crate) deed: Deed,
+    pub(crate) incident: Incident,
 }
 
 /// What happens to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Deed {
+pub(crate) enum Incident {
     /// It forgets its history: versions to resume from are too old.
     Compact,
     /// It notes its present version.

@@ -9,7 +9,7 @@ use muster_objects::Timestamp;
 use muster_runtime::client::{Encoding, Form, PatchType};
 use tokio::time::{Instant, sleep};
 
-use super::door::Door;
+use super::endpoint::Endpoint;
 use super::live::LiveFaults;
 use super::*;
 use crate::embedded::{Embedded, Settings};
@@ -120,7 +120,7 @@ async fn what_happens_while_a_watch_is_cut_is_seen_after_it() {
 async fn the_door_says_what_it_expects() {
     let cluster = cluster().await;
     let server = ApiServer::new(ServerOptions::seeded(1, Timestamp::from_seconds(1_767_225_600)));
-    let door = Door::of(cluster.stage(), &LiveFaults::new(&server, 1, false));
+    let endpoint = Endpoint::of(cluster.stage(), &LiveFaults::new(&server, 1, false));
     for (method, rest, body, code, said) in [
         ("GET", "", "", 200, r#""identity":"muster-1","leading":true"#),
         ("POST", "", "", 405, "POST is not allowed here, only GET"),
@@ -163,7 +163,7 @@ async fn the_door_says_what_it_expects() {
             query: String::new(),
             body: Bytes::from(body),
         };
-        let answer = door.answer(asked).await;
+        let answer = endpoint.answer(asked).await;
         let text = String::from_utf8_lossy(answer.body()).into_owned();
         assert_eq!(answer.status(), code, "{method} {rest:?} {body}: {text}");
         assert!(text.contains(said), "{method} {rest:?} {body}: {text}");

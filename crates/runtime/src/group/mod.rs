@@ -1,8 +1,8 @@
 //! A member of a group of managers that share a cluster (SH-01 to SH-06).
 //!
 //! ```text
-//!   Elector ──renews──> member Lease            Bell ──watches──> Leases of the group
-//!      │ term                                     │ rings: look at once
+//!   Elector ──renews──> member Lease            LeaseWatch ──watches──> Leases of the group
+//!      │ term                                     │ changed: look at once
 //!      v                                          v
 //!   fence ──> Client of all writes      Member ──lists──> Group (the rules) ──> writes of Leases
 //!                │                                                │ open, close
@@ -13,10 +13,10 @@
 //! shard that is open. All Managers of a process count and record in one place, send their Events through one queue,
 //! and write over one connection, whose socket asks for the member's term and the group's.
 
-mod bell;
 mod flights;
+mod handle;
+mod lease_watch;
 mod leases;
-mod seat;
 mod weigh;
 mod whose;
 
@@ -35,9 +35,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use self::{bell::Bell, flights::Flights, leases::Leases, seat::Open};
+use self::{flights::Flights, handle::Open, lease_watch::LeaseWatch, leases::Leases};
 pub use self::{
-    seat::{Found, Seat},
+    handle::{Found, MemberHandle},
     whose::{ELECTION_NAMESPACE, shard_of},
 };
 use crate::{
@@ -71,7 +71,7 @@ pub struct Member {
     carrier: Carrier,
     leases: Leases,
     options: Options,
-    seat: Seat,
+    handle: MemberHandle,
     random: SmallRng,
 }
 
@@ -89,13 +89,13 @@ impl Member {
         let metrics = Metrics::new(clock);
         elector.register(&metrics);
         let leases = Leases::new(leases, group.config());
-        let seat = Seat::new(group, clock, &metrics);
-        let writer = client.fenced(seat.fence(elector.leadership()));
+        let handle = MemberHandle::new(group, clock, &metrics);
+        let writer = client.fenced(handle.fence(elector.leadership()));
         let shared: Arc<dyn crate::writer::Writer> = Arc::new(writer.clone());
         let (events, sender) = events::channel(&shared, &metrics, clock);
         let recording = Recording::new(options.history_bytes, clock);
         let context = Context { client: client.shared_watches(), writer: shared, events, metrics, recording };
-        Ok(Self { context, writer, sender, elector, carrier, leases, options, seat, random })
+        Ok(Self { context, writer, sender, elector, carrier, leases, options, handle, random })
     }
 
     /// What follows from the Lease of this member: its health, and whether it takes part.
@@ -112,8 +112,8 @@ impl Member {
 
     /// A handle to ask who works for what.
     #[must_use]
-    pub fn seat(&self) -> Seat {
-        self.seat.clone()
+    pub fn handle(&self) -> MemberHandle {
+        self.handle.clone()
     }
 
     /// Takes part until `shutdown`, and then to an orderly end: its shards go to others, each after its last write was
@@ -127,12 +127,12 @@ impl Member {
     /// # Panics
     /// If one of its tasks does, as [`Manager::run`].
     pub async fn run(self, mut shutdown: Shutdown) -> Result<(), Lost> {
-        let Self { context, writer, sender, elector, carrier, leases, options, seat, random } = self;
+        let Self { context, writer, sender, elector, carrier, leases, options, handle, random } = self;
         let (stop_election, election_stopped) = shutdown::channel();
         let (stop_events, events_stopped) = shutdown::channel();
         let (sent, all_sent) = shutdown::channel();
-        let (bell, mut aside) = (Bell::default(), JoinSet::new());
-        aside.spawn(of_the_same(bell.clone().run(leases.clone(), seat.clone())));
+        let (lease_watch, mut aside) = (LeaseWatch::default(), JoinSet::new());
+        aside.spawn(of_the_same(lease_watch.clone().run(leases.clone(), handle.clone())));
         let (mut sending, flush) = (JoinSet::new(), options.shutdown_timeout);
         sending.spawn(of_the_same(async move {
             sender.run_within(events_stopped, flush).await;
@@ -145,9 +145,9 @@ impl Member {
             carrier,
             leases,
             options,
-            seat,
+            handle,
             random,
-            bell,
+            lease_watch,
             managers: JoinSet::new(),
             weighing: JoinSet::new(),
             announced: None,
@@ -194,9 +194,9 @@ struct Work {
     carrier: Carrier,
     leases: Leases,
     options: Options,
-    seat: Seat,
+    handle: MemberHandle,
     random: SmallRng,
-    bell: Bell,
+    lease_watch: LeaseWatch,
     /// Each ends with its shard, when all its writes are answered.
     managers: JoinSet<u32>,
     weighing: JoinSet<Option<Weights>>,
@@ -228,13 +228,13 @@ impl Work {
             self.act().await;
             self.carry();
             let next = loop {
-                self.seat.count();
-                if end.is_some() && self.seat.group().has_left() {
+                self.handle.count();
+                if end.is_some() && self.handle.group().has_left() {
                     return Ok(true);
                 }
                 self.is_current()?;
                 let next = self.next(begun);
-                let empty = end.is_some() && self.seat.open().is_empty();
+                let empty = end.is_some() && self.handle.open().is_empty();
                 if empty {
                     self.stop_events.stop();
                 }
@@ -243,14 +243,14 @@ impl Work {
                     () = shutdown.stopped(), if end.is_none() => {
                         tracing::info!("leaving the group");
                         end = Some(Instant::now() + self.options.shutdown_timeout);
-                        self.seat.group().leave();
+                        self.handle.group().leave();
                         self.carry();
                         self.act().await;
                     }
                     // They are fenced by the group's Lease, which the last member gives back.
                     () = self.all_sent.stopped(), if empty && !silent => {
                         (silent, end) = (true, Some(Instant::now() + self.options.shutdown_timeout));
-                        self.seat.group().silenced();
+                        self.handle.group().silenced();
                         self.act().await;
                     }
                     () = sleep_until(end.unwrap_or(next)), if (silent || !empty) && end.is_some_and(|end| end < next) => {
@@ -263,7 +263,7 @@ impl Work {
                     Some(weighed) = self.weighing.join_next() => {
                         match weighed {
                             Ok(Some(weights)) => {
-                                self.seat.group().weighed(weights);
+                                self.handle.group().weighed(weights);
                                 self.act().await;
                             }
                             Ok(None) => {}
@@ -272,7 +272,7 @@ impl Work {
                     }
                     // Its own Lease is there: what it may do now waits for no other news.
                     Ok(()) = leading.changed() => break begun + SHORTEST_PAUSE,
-                    () = self.bell.rung() => break begun + SHORTEST_PAUSE,
+                    () = self.lease_watch.changed() => break begun + SHORTEST_PAUSE,
                     () = sleep_until(next) => break next,
                 }
             };
@@ -282,10 +282,10 @@ impl Work {
 
     /// When to look again, if nothing happens before.
     fn next(&mut self, begun: Instant) -> Instant {
-        let group = self.seat.group();
-        let now = self.seat.clock().moment();
+        let group = self.handle.group();
+        let now = self.handle.clock().moment();
         let regular = begun + group.config().election.retry_period.mul_f64(1.0 + JITTER * self.random.random::<f64>());
-        let due = group.due(now).map(|due| self.seat.clock().instant(due));
+        let due = group.due(now).map(|due| self.handle.clock().instant(due));
         let urgent = group.is_to_look().then(|| begun + SHORTEST_PAUSE * 2_u32.pow(self.hurried.min(6)));
         self.hurried = if urgent.is_some() { self.hurried + 1 } else { 0 };
         [due, urgent].into_iter().flatten().fold(regular, Instant::min).max(begun + SHORTEST_PAUSE)
@@ -293,19 +293,19 @@ impl Work {
 
     /// Lists the Leases; false if that failed.
     async fn look(&mut self) -> bool {
-        let clock = self.seat.clock();
+        let clock = self.handle.clock();
         let sent = (clock.moment(), clock.now());
         let Some((leases, group, version)) = self.leases.list().await else { return false };
-        self.seat.group().listed(leases, group, sent, clock.moment());
-        self.bell.listen_from(version);
+        self.handle.group().listed(leases, group, sent, clock.moment());
+        self.lease_watch.listen_from(version);
         true
     }
 
     /// Does what is to be done, until it needs another look.
     async fn act(&mut self) {
-        let clock = self.seat.clock();
+        let clock = self.handle.clock();
         loop {
-            let steps = self.seat.group().decide(clock.moment(), clock.now());
+            let steps = self.handle.group().decide(clock.moment(), clock.now());
             let mut writes = Vec::new();
             for step in steps {
                 match step {
@@ -329,7 +329,7 @@ impl Work {
                 (leases.write(&write).await, sent)
             }));
             let written = written.await;
-            let mut group = self.seat.group();
+            let mut group = self.handle.group();
             for ((name, answer), sent) in written {
                 match answer {
                     Some(Answer::NotFound) => group.deleted(&name),
@@ -340,8 +340,8 @@ impl Work {
     }
 
     fn open(&mut self, shard: u32, range: HashRange) {
-        let Self { context, options, seat, .. } = self;
-        let flights = Arc::new(Flights::new(self.writer.fenced(seat.fence_of(shard))));
+        let Self { context, options, handle, .. } = self;
+        let flights = Arc::new(Flights::new(self.writer.fenced(handle.fence_of(shard))));
         let context = Context { writer: Arc::clone(&flights) as _, ..context.clone() };
         let options = Options {
             range: Some(range),
@@ -355,9 +355,9 @@ impl Work {
         let pods = works.then(|| manager.informers().of::<Pod>(&WatchedResource::pods()).store());
         let (stop, stopped) = shutdown::channel();
         let (explainer, unsynced) = (manager.explainer(), manager.unsynced());
-        seat.opened(shard, Open { explainer, unsynced, pods, stop });
+        handle.opened(shard, Open { explainer, unsynced, pods, stop });
         tracing::info!(shard, %range, "working for a shard");
-        let doubt = seat.group().config().election.lease_duration;
+        let doubt = handle.group().config().election.lease_duration;
         self.managers.spawn(of_the_same(async move {
             manager.run(stopped).await;
             flights.landed(doubt).await;
@@ -367,14 +367,14 @@ impl Work {
 
     fn close(&mut self, shard: u32) {
         tracing::info!(shard, "closing a shard");
-        self.seat.close(shard);
+        self.handle.close(shard);
     }
 
     fn closed(&mut self, ended: Result<u32, tokio::task::JoinError>) {
         match ended {
             Ok(shard) => {
-                self.seat.open().remove(&shard);
-                self.seat.group().closed(shard);
+                self.handle.open().remove(&shard);
+                self.handle.group().closed(shard);
             }
             Err(error) => pass_on_panic(Err(error)),
         }
@@ -383,11 +383,12 @@ impl Work {
     /// Has this member's Lease carry what there is to say, at once where others wait for it.
     fn carry(&mut self) {
         let counts: Vec<u64> = {
-            let open = self.seat.open();
+            let open = self.handle.open();
             let pods = open.values().filter_map(|open| open.pods.as_ref());
             pods.map(|pods| u64::try_from(pods.read().len()).unwrap_or(u64::MAX)).collect()
         };
-        let carried = self.seat.group().carried(counts.iter().sum(), counts.iter().copied().max().unwrap_or_default());
+        let carried =
+            self.handle.group().carried(counts.iter().sum(), counts.iter().copied().max().unwrap_or_default());
         let leaving = carried.annotations.get(LEAVING).cloned();
         self.carrier.set(carried);
         if self.announced != leaving {
@@ -399,9 +400,9 @@ impl Work {
     /// # Errors
     /// If the group's Leases have not been read for the Lease's time: others may have what this member had.
     fn is_current(&self) -> Result<(), Lost> {
-        let group = self.seat.group();
+        let group = self.handle.group();
         let longest = group.config().election.lease_duration;
-        let now = self.seat.clock().moment();
+        let now = self.handle.clock().moment();
         if group.looked().is_some_and(|looked| now.saturating_since(looked) <= longest) {
             return Ok(());
         }
@@ -410,7 +411,7 @@ impl Work {
     }
 
     fn pause(&mut self) -> Duration {
-        self.seat.group().config().election.retry_period.mul_f64(1.0 + JITTER * self.random.random::<f64>())
+        self.handle.group().config().election.retry_period.mul_f64(1.0 + JITTER * self.random.random::<f64>())
     }
 }
 
@@ -428,9 +429,9 @@ mod tests {
         let config = Config { election, group: "blue".to_owned(), shards: 2 };
         let (client, _server) = server();
         let member = Member::new(&client, client.clone(), config, Options::default()).unwrap();
-        let (seat, clock) = (member.seat(), client.clock());
-        assert_eq!(seat.unsynced(), Some(1));
-        seat.group().listed(Vec::new(), None, (clock.moment(), clock.now()), clock.moment());
-        assert_eq!(seat.unsynced(), Some(0));
+        let (handle, clock) = (member.handle(), client.clock());
+        assert_eq!(handle.unsynced(), Some(1));
+        handle.group().listed(Vec::new(), None, (clock.moment(), clock.now()), clock.moment());
+        assert_eq!(handle.unsynced(), Some(0));
     }
 }

@@ -25,12 +25,12 @@
 //! The seed is that of names, delays and jitter, and of the chance of the faults that have any. What an operation picks it
 //! says by a number of its own, so that leaving out one leaves the others as they were.
 
-mod crew;
 mod draw;
 mod figures;
 mod operation;
 mod panics;
 mod play;
+mod processes;
 mod settled;
 mod shrink;
 mod sieve;
@@ -46,12 +46,12 @@ use muster_runtime::yaml;
 use muster_tree::Value;
 use serde::{Deserialize, Serialize};
 
-use crew::GIVES_UP;
-pub use crew::Managers;
 pub use draw::{Profile, rollout_of};
 pub use figures::Figures;
 pub use operation::{Act, Operation, Pause, Target, Undone, Workload};
 pub use play::{End, PlayError, Played, play_alone};
+use processes::GIVES_UP;
+pub use processes::Managers;
 pub use shrink::{Shrunk, shrink};
 pub use sieve::{Sieve, Sieved};
 pub use story::story;
@@ -348,7 +348,7 @@ impl Case {
         let mut manager = Options::default();
         manager.min_resync_period = self.resync.unwrap_or(manager.min_resync_period);
         if self.managers.is_some() {
-            // They are the crew.
+            // The processes are the managers.
             manager.controllers = [].into();
         }
         Settings {

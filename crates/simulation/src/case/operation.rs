@@ -5,7 +5,7 @@ use std::time::Duration;
 use muster_tree::{Value, json};
 use serde::{Deserialize, Serialize};
 
-use super::crew::Crew;
+use super::processes::Processes;
 use crate::api::{Answered, Api, DEPLOYMENTS, NODES, PODS, SETS, is_being_deleted, name, number, owner, segment};
 use crate::faults::Faults;
 use crate::laws::{Done, Watcher};
@@ -219,7 +219,7 @@ pub(super) struct Scene<'w> {
     pub(super) world: &'w World,
     pub(super) watcher: &'w Watcher,
     pub(super) faults: &'w Faults,
-    pub(super) crew: Crew<'w>,
+    pub(super) processes: Processes<'w>,
     /// The version to restore.
     pub(super) remembered: Option<u64>,
     pub(super) done: Done,
@@ -303,11 +303,11 @@ impl Scene<'_> {
             Act::ServerBack => self.faults.come_back(),
             Act::Resize { set, replicas } => return self.resize(api, *set, *replicas).await,
             Act::OtherPod { set, owned } => return self.other_pod(api, *set, *owned).await,
-            Act::KillManager(which) => return self.crew.kill(*which).ok_or_else(no_manager),
-            Act::StopManager(which) => return self.crew.stop(*which).ok_or_else(no_manager),
-            Act::FreezeManager(pause) => return self.crew.freeze(pause).ok_or_else(no_manager),
-            Act::CutOffManager(pause) => return self.crew.cut_off(pause, self.faults).ok_or_else(no_manager),
-            Act::Managers(count) => return self.crew.number(*count).ok_or_else(no_manager),
+            Act::KillManager(which) => return self.processes.kill(*which).ok_or_else(no_manager),
+            Act::StopManager(which) => return self.processes.stop(*which).ok_or_else(no_manager),
+            Act::FreezeManager(pause) => return self.processes.freeze(pause).ok_or_else(no_manager),
+            Act::CutOffManager(pause) => return self.processes.cut_off(pause, self.faults).ok_or_else(no_manager),
+            Act::Managers(count) => return self.processes.number(*count).ok_or_else(no_manager),
         }
         Ok(())
     }

@@ -10,8 +10,8 @@ use muster_runtime::explain::{Explainer, Kind};
 use muster_tree::{Value, json};
 use tokio::time::Instant;
 
-use super::crew::{Crew, is_idle};
 use super::operation::{Scene, Undone, heal_nodes};
+use super::processes::{Processes, is_idle};
 use super::settled::{BACKOFF, settled};
 use super::{Act, Case, panics};
 use crate::api::{Api, DEPLOYMENTS, PODS, condition, is_being_deleted, name, number};
@@ -154,27 +154,33 @@ fn without_an_end(most: usize, begun: Instant, world: &World, watcher: &Watcher,
 
 /// Plays a case in its world, and judges it; what has struck is still to be added.
 async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: &Watcher, faults: &Faults) -> Played {
-    let mut scene =
-        Scene { world, watcher, faults, crew: Crew::start(world, case), remembered: None, done: Done::default() };
+    let mut scene = Scene {
+        world,
+        watcher,
+        faults,
+        processes: Processes::start(world, case),
+        remembered: None,
+        done: Done::default(),
+    };
     let mut undone = Vec::new();
     for (nth, operation) in case.operations.iter().enumerate() {
-        scene.crew.until(begun + operation.at).await;
+        scene.processes.until(begun + operation.at).await;
         undone.extend(scene.act(&operation.act).await.err().map(|why| (nth, why)));
     }
-    let Scene { done, mut crew, .. } = scene;
+    let Scene { done, mut processes, .. } = scene;
     let rollout = deployment_of(case).filter(|_| case.is_rollout());
     if not_created(case, &undone).is_some() || rollout.is_none() && !case.has_workloads() {
-        drop(crew);
+        drop(processes);
         let (writes, strikes) = (world.history().since(0), faults.strikes());
         return Played { writes, strikes, undone, lasted: begun.elapsed(), ..Played::default() };
     }
-    crew.until(begun + case.faults_end()).await;
+    processes.until(begun + case.faults_end()).await;
     // Those of managers that were cut off come behind those of the case.
     let met: Vec<_> = faults.met().into_iter().take(case.faults.len()).collect();
     let stays_behind = case.faults.iter().zip(&met).any(|(rule, met)| rule.fault.is_behind() && met.struck > 0);
     let idle = met.iter().enumerate().filter(|(_, met)| met.struck == 0).map(|(nth, met)| (nth, met.times)).collect();
     faults.end();
-    crew.heal();
+    processes.heal();
     let api = Api::of(world);
     // A case that was cut short still comes to its end.
     world.set_nodes(case.nodes);
@@ -187,12 +193,12 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
     };
 
     if case.loses_events() {
-        crew.until(Instant::now() + case.news()).await;
+        processes.until(Instant::now() + case.news()).await;
     }
     resume(api).await;
     let (end, mut broken) = match &rollout {
         Some(web) => rollout_ends(world, watcher, case, web).await,
-        None => match settled(api, &mut crew, case.settles_within()).await {
+        None => match settled(api, &mut processes, case.settles_within()).await {
             Ok(()) => (Some(End::Complete), Vec::new()),
             // As of a rollout: nobody may know what was lost.
             Err(_) if case.is_restored() => (None, Vec::new()),
@@ -208,18 +214,18 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         // Long enough for statuses, Events and the history's end. An Event that had no answer is tried again 11 times,
         // 10 s apart.
         let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
-        if !comes_to_rest(watcher, &mut crew, events_end + case.news(), case.news()).await {
+        if !comes_to_rest(watcher, &mut processes, events_end + case.news(), case.news()).await {
             let before = world.history().len();
-            crew.until(Instant::now() + Duration::from_secs(300)).await;
+            processes.until(Instant::now() + Duration::from_secs(300)).await;
             let after = world.history().since(before);
             let still = after.iter().filter(|write| is_ours(write) && write.resource() != "leases");
             broken.extend(still.map(|write| Broken::by_request(Law::Quiet, write, " though all is complete")));
-            broken.extend(restless(&mut crew).await);
+            broken.extend(restless(&mut processes).await);
         }
     }
     let writes = world.history().since(0);
-    let explainers = if case.managers.is_some() { crew.explainers() } else { vec![world.explainer().clone()] };
-    let absences = crew.end();
+    let explainers = if case.managers.is_some() { processes.explainers() } else { vec![world.explainer().clone()] };
+    let absences = processes.end();
     let at_rest = end == Some(End::Complete) && good;
     broken.extend(laws::rest::check(&Rest::of(api, millis(world)).await, at_rest));
     if case.is_undisturbed() {
@@ -257,16 +263,16 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
 /// Waits until the controllers have seen everything, nothing is queued, due or expected, and no pod is on its way: then nothing is
 /// written any more, unless somebody does something. False where that has not come within this time. Of several managers none
 /// sees everything: they have when they have been told, after `news`.
-async fn comes_to_rest(watcher: &Watcher, crew: &mut Crew<'_>, within: Duration, news: Duration) -> bool {
+async fn comes_to_rest(watcher: &Watcher, processes: &mut Processes<'_>, within: Duration, news: Duration) -> bool {
     const LOOK_EVERY: Duration = Duration::from_secs(1);
     let begun = Instant::now();
     let mut rests = false;
     // A key that has failed again and again is not done, and waits for its time (WQ-03).
-    while begun.elapsed() < within || crew.waits() && begun.elapsed() < within.saturating_add(BACKOFF) {
-        crew.until(Instant::now() + LOOK_EVERY).await;
-        let insides = crew.insides();
+    while begun.elapsed() < within || processes.waits() && begun.elapsed() < within.saturating_add(BACKOFF) {
+        processes.until(Instant::now() + LOOK_EVERY).await;
+        let insides = processes.insides();
         let is_told = match &insides[..] {
-            [alone] if crew.is_of_one() => watcher.is_all_seen(&alone.informers),
+            [alone] if processes.is_of_one() => watcher.is_all_seen(&alone.informers),
             _ => begun.elapsed() >= news && watcher.is_all_seen(&[]),
         };
         let restful = is_told && is_idle(&insides);
@@ -280,15 +286,15 @@ async fn comes_to_rest(watcher: &Watcher, crew: &mut Crew<'_>, within: Duration,
 }
 
 /// What the controllers still have to do, if at no moment of the next seconds that is nothing.
-async fn restless(crew: &mut Crew<'_>) -> Option<Broken> {
+async fn restless(processes: &mut Processes<'_>) -> Option<Broken> {
     const LOOKS: usize = 10;
     for _ in 0..LOOKS {
-        if is_idle(&crew.insides()) {
+        if is_idle(&processes.insides()) {
             return None;
         }
-        crew.until(Instant::now() + Duration::from_secs(1)).await;
+        processes.until(Instant::now() + Duration::from_secs(1)).await;
     }
-    let insides = crew.insides();
+    let insides = processes.insides();
     let unmet = insides.iter().flat_map(|inside| &inside.expectations);
     let unmet = unmet.map(|owner| format!("{} {}/{} is expected", owner.kind, owner.namespace, owner.name));
     let keys = insides.iter().flat_map(|inside| &inside.queues).flat_map(|queue| {
@@ -485,9 +491,9 @@ mod tests {
             let spec = json!({"replicas": 1, "selector": {"matchLabels": labels}, "template": template});
             let set = json!({"metadata": {"name": "web"}, "spec": spec});
             Api::of(&world).post("/apis/apps/v1/namespaces/default/replicasets", &set).await;
-            let mut crew = Crew::start(&world, &case);
-            crew.until(Instant::now() + Duration::from_secs(120)).await;
-            let told = restless(&mut crew).await;
+            let mut processes = Processes::start(&world, &case);
+            processes.until(Instant::now() + Duration::from_secs(120)).await;
+            let told = restless(&mut processes).await;
             assert_eq!(told.is_some(), busy.is_some(), "{told:?}");
             if let (Some(told), Some(busy)) = (told, busy) {
                 assert!(told.law == Law::Rest && told.how.contains(busy), "{told}");

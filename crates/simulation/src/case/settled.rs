@@ -5,7 +5,7 @@ use std::time::Duration;
 use muster_tree::Value;
 use tokio::time::Instant;
 
-use super::crew::Crew;
+use super::processes::Processes;
 use crate::api::{Api, condition, name, number};
 use crate::laws::rollout::is_active;
 
@@ -22,7 +22,7 @@ pub(super) const BACKOFF: Duration = Duration::from_secs(1_000);
 const STARTS: Duration = Duration::from_secs(30);
 
 /// Waits until everything is as asked, or says what is not. As long as a key waits for its time it may still come to be.
-pub(super) async fn settled(api: Api<'_>, crew: &mut Crew<'_>, within: Duration) -> Result<(), String> {
+pub(super) async fn settled(api: Api<'_>, processes: &mut Processes<'_>, within: Duration) -> Result<(), String> {
     let begun = Instant::now();
     let mut waited = begun;
     let is_late = |workload: &&Value| {
@@ -43,7 +43,7 @@ pub(super) async fn settled(api: Api<'_>, crew: &mut Crew<'_>, within: Duration)
             if differs.is_empty() {
                 return Ok(());
             }
-            if begun.elapsed() < within.saturating_add(BACKOFF) && crew.waits() {
+            if begun.elapsed() < within.saturating_add(BACKOFF) && processes.waits() {
                 waited = Instant::now();
             }
             if let Some(late) = differs.into_iter().find(is_late).filter(|_| waited.elapsed() > STARTS) {
@@ -58,7 +58,7 @@ pub(super) async fn settled(api: Api<'_>, crew: &mut Crew<'_>, within: Duration)
                 ));
             }
         }
-        crew.until(Instant::now() + LOOK_EVERY).await;
+        processes.until(Instant::now() + LOOK_EVERY).await;
     }
 }
 

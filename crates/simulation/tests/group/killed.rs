@@ -35,7 +35,7 @@ fn nothing_is_kept_of_a_member_that_was_killed_with_its_shards_open() {
         let election = Config::new("kube-system", "manager", "one".to_owned());
         let config = group::Config { election, group: "all".to_owned(), shards: 4 };
         let member = Candidate::start_in_group(&client, config, Options::default(), stopped).unwrap();
-        while member.seat().unwrap().explainers().len() < 4 {
+        while member.handle().unwrap().explainers().len() < 4 {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert!(Arc::strong_count(&alive) > 1);

@@ -23,14 +23,14 @@ const LONGEST_TOKEN: usize = 16 * 1024;
 /// Makes a client of one token and no other credentials.
 type Connect = Arc<dyn Fn(&str) -> Result<Client, ClientError> + Send + Sync>;
 
-/// The door to what a manager knows.
+/// Asks the API server who may be told what a manager knows.
 #[derive(Clone)]
-pub struct Door {
+pub struct Authorizer {
     connect: Connect,
 }
 
-impl Door {
-    /// A door at which the API server that `config` names decides. Of `config` only the way there is used.
+impl Authorizer {
+    /// One that asks the API server that `config` names. Of `config` only the way there is used.
     pub(crate) fn new(config: &kube::Config) -> Self {
         let mut way = config.clone();
         way.auth_info = AuthInfo::default();
@@ -42,7 +42,7 @@ impl Door {
         })
     }
 
-    /// A door at which the server decides that `connect` leads to.
+    /// One that asks the server that `connect` leads to.
     pub(crate) fn deciding(connect: impl Fn(&str) -> Result<Client, ClientError> + Send + Sync + 'static) -> Self {
         Self { connect: Arc::new(connect) }
     }
@@ -105,5 +105,5 @@ pub fn refusal(code: u16, reason: &str, message: impl Into<String>) -> ApiError 
 }
 
 #[cfg(test)]
-#[path = "door_tests.rs"]
+#[path = "authorizer_tests.rs"]
 mod tests;

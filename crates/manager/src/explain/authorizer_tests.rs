@@ -1,4 +1,4 @@
-//! The door against API servers of the tests' making.
+//! The authorizer against API servers of the tests' making.
 
 use std::convert::Infallible;
 use std::sync::Mutex;
@@ -48,30 +48,30 @@ impl<B> tower::Service<Request<B>> for Server {
     }
 }
 
-/// A door, and what its server was asked.
-fn door(answer: Answer) -> (Door, Asked) {
+/// An authorizer, and what its server was asked.
+fn authorizer(answer: Answer) -> (Authorizer, Asked) {
     let asked = Asked::default();
     let seen = Arc::clone(&asked);
-    let door = Door::deciding(move |token| {
+    let authorizer = Authorizer::deciding(move |token| {
         let server = Server { answer, asked: Arc::clone(&seen), token: token.to_owned() };
         Ok(Client::in_process(server, &Options::default()))
     });
-    (door, asked)
+    (authorizer, asked)
 }
 
 /// Whether the bearer may know what is known of an object of this kind, or else of all.
-async fn pass(door: &Door, header: Option<&str>, kind: impl Into<Option<Kind>>) -> Result<(), ApiError> {
+async fn pass(authorizer: &Authorizer, header: Option<&str>, kind: impl Into<Option<Kind>>) -> Result<(), ApiError> {
     let header = header.map(|text| HeaderValue::from_str(text).expect("a header"));
     let key = ObjectKey::new("shop", "web");
-    door.pass(header.as_ref(), kind.into().map(|kind| (kind, &key))).await
+    authorizer.pass(header.as_ref(), kind.into().map(|kind| (kind, &key))).await
 }
 
 #[tokio::test]
 async fn the_api_server_is_asked_with_the_callers_token_for_what_is_told() {
-    let (door, asked) = door(|_| 200);
-    pass(&door, Some("Bearer one"), Kind::ReplicaSet).await.unwrap();
-    pass(&door, Some("bearer  two"), Kind::Deployment).await.unwrap();
-    pass(&door, Some("bearer three"), None).await.unwrap();
+    let (authorizer, asked) = authorizer(|_| 200);
+    pass(&authorizer, Some("Bearer one"), Kind::ReplicaSet).await.unwrap();
+    pass(&authorizer, Some("bearer  two"), Kind::Deployment).await.unwrap();
+    pass(&authorizer, Some("bearer three"), None).await.unwrap();
     let asked = asked.lock().unwrap();
     let asked: Vec<(&str, &str)> = asked.iter().map(|(token, path)| (&**token, &**path)).collect();
     assert_eq!(
@@ -92,11 +92,11 @@ async fn the_api_server_is_asked_with_the_callers_token_for_what_is_told() {
 
 #[tokio::test]
 async fn without_a_token_nobody_is_asked() {
-    let (door, asked) = door(|_| 200);
+    let (authorizer, asked) = authorizer(|_| 200);
     let long = format!("Bearer {}", "x".repeat(LONGEST_TOKEN + 1));
     for header in [None, Some("Basic dTpw"), Some("Bearer"), Some("Bearer "), Some("Bearer a b"), Some(&*long)] {
         for kind in [Some(Kind::ReplicaSet), None] {
-            let refused = pass(&door, header, kind).await.unwrap_err();
+            let refused = pass(&authorizer, header, kind).await.unwrap_err();
             assert_eq!((refused.code, &*refused.reason), (401, "Unauthorized"));
         }
     }
@@ -112,8 +112,8 @@ async fn what_the_api_server_refuses_is_refused_in_its_words() {
         (|path| if path.contains("/replicasets?") { 403 } else { 200 }, 403),
     ];
     for (answer, code) in answers {
-        let (door, _) = door(answer);
-        let refused = pass(&door, Some("Bearer token"), Kind::Deployment).await.unwrap_err();
+        let (authorizer, _) = authorizer(answer);
+        let refused = pass(&authorizer, Some("Bearer token"), Kind::Deployment).await.unwrap_err();
         assert_eq!((refused.code, refused.message), (code, format!("said {code}")));
     }
 }
@@ -128,8 +128,8 @@ async fn of_all_objects_nobody_knows_who_may_not_list_every_kind() {
         |path| if path.contains("/pods?") { 403 } else { 200 },
     ];
     for answer in answers {
-        let (door, _) = door(answer);
-        let refused = pass(&door, Some("Bearer token"), None).await.unwrap_err();
+        let (authorizer, _) = authorizer(answer);
+        let refused = pass(&authorizer, Some("Bearer token"), None).await.unwrap_err();
         assert_eq!((refused.code, &*refused.message), (403, "said 403"));
     }
 }
@@ -137,15 +137,15 @@ async fn of_all_objects_nobody_knows_who_may_not_list_every_kind() {
 #[tokio::test]
 async fn an_api_server_that_cannot_be_reached_lets_nobody_pass() {
     let config = kube::Config::new("https://127.0.0.1:1".parse().unwrap());
-    let refused = pass(&Door::new(&config), Some("Bearer secret"), Kind::ReplicaSet).await.unwrap_err();
+    let refused = pass(&Authorizer::new(&config), Some("Bearer secret"), Kind::ReplicaSet).await.unwrap_err();
     assert_eq!((refused.code, refused.message.contains("secret")), (503, false));
 }
 
 #[tokio::test]
 async fn a_token_that_is_no_header_is_refused_and_not_told() {
-    let door = Door::deciding(|_| {
+    let authorizer = Authorizer::deciding(|_| {
         Err(ClientError::Configuration { what: "authentication".into(), source: "secret is no header".into() })
     });
-    let refused = pass(&door, Some("Bearer secret"), Kind::ReplicaSet).await.unwrap_err();
+    let refused = pass(&authorizer, Some("Bearer secret"), Kind::ReplicaSet).await.unwrap_err();
     assert_eq!((refused.code, refused.message.contains("secret")), (401, false));
 }

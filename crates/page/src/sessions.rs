@@ -23,7 +23,7 @@ const KEY: header::HeaderName = header::HeaderName::from_static("x-muster-key");
 const MOST_SESSIONS: usize = 1_000;
 
 /// Decides who may see the page.
-pub(crate) struct Door {
+pub(crate) struct Sessions {
     address: SocketAddr,
     tour: bool,
     links: Box<dyn Fn(&str) + Send + Sync>,
@@ -65,13 +65,13 @@ pub(crate) enum Verdict {
     Refuse(u16, &'static str),
 }
 
-impl Door {
-    /// A door of a page at this address. Its first link is told at once.
+impl Sessions {
+    /// Those of a page at this address. Its first link is told at once.
     pub(crate) fn new(address: SocketAddr, tour: bool, links: Box<dyn Fn(&str) + Send + Sync>) -> Self {
         let keys = Mutex::new(Keys { token: secret(), sessions: Vec::new() });
-        let door = Self { address, tour, links, keys };
-        door.tell();
-        door
+        let sessions = Self { address, tour, links, keys };
+        sessions.tell();
+        sessions
     }
 
     /// Where a browser goes after the link.
@@ -185,27 +185,28 @@ mod tests {
     type Links = Arc<Mutex<Vec<String>>>;
     type Headers<'a> = &'a [(&'a str, &'a str)];
 
-    fn door() -> (Door, Links) {
+    fn sessions() -> (Sessions, Links) {
         let links: Links = Arc::default();
         let told = Arc::clone(&links);
         let tell = move |link: &str| told.lock().unwrap().push(link.to_owned());
-        (Door::new("127.0.0.1:4000".parse().unwrap(), false, Box::new(tell)), links)
+        (Sessions::new("127.0.0.1:4000".parse().unwrap(), false, Box::new(tell)), links)
     }
 
-    fn judge(door: &Door, method: &Method, target: &str, headers: Headers<'_>) -> Verdict {
+    fn judge(sessions: &Sessions, method: &Method, target: &str, headers: Headers<'_>) -> Verdict {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(header::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
-        door.judge(method, &target.parse().unwrap(), &map, Needs::Cookie)
+        sessions.judge(method, &target.parse().unwrap(), &map, Needs::Cookie)
     }
 
     fn path(links: &Links) -> String {
         links.lock().unwrap().last().unwrap().strip_prefix("http://127.0.0.1:4000").unwrap().to_owned()
     }
 
-    fn enter(door: &Door, links: &Links) -> String {
-        let Verdict::Enter(cookie, _) = judge(door, &Method::GET, &path(links), &[("host", "127.0.0.1:4000")]) else {
+    fn enter(sessions: &Sessions, links: &Links) -> String {
+        let Verdict::Enter(cookie, _) = judge(sessions, &Method::GET, &path(links), &[("host", "127.0.0.1:4000")])
+        else {
             panic!("the link does not work");
         };
         assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
@@ -215,16 +216,16 @@ mod tests {
     /// Contract: PG-01
     #[test]
     fn a_link_works_once_and_the_next_one_is_told() {
-        let (door, links) = door();
+        let (sessions, links) = sessions();
         let first = path(&links);
-        enter(&door, &links);
+        enter(&sessions, &links);
         assert_eq!(links.lock().unwrap().len(), 2);
-        let again = judge(&door, &Method::GET, &first, &[("host", "127.0.0.1:4000")]);
+        let again = judge(&sessions, &Method::GET, &first, &[("host", "127.0.0.1:4000")]);
         assert!(matches!(again, Verdict::Refuse(401, _)), "{again:?}");
         // The second one does not end the first one's session.
-        let (one, two) = (enter(&door, &links), enter(&door, &links));
+        let (one, two) = (enter(&sessions, &links), enter(&sessions, &links));
         for cookie in [&*one, &*two] {
-            let seen = judge(&door, &Method::GET, "/", &[("host", "127.0.0.1:4000"), ("cookie", cookie)]);
+            let seen = judge(&sessions, &Method::GET, "/", &[("host", "127.0.0.1:4000"), ("cookie", cookie)]);
             assert_eq!(seen, Verdict::Pass);
         }
     }
@@ -232,8 +233,8 @@ mod tests {
     /// Contract: PG-01
     #[test]
     fn only_the_page_itself_is_answered() {
-        let (door, links) = door();
-        let cookie = enter(&door, &links);
+        let (sessions, links) = sessions();
+        let cookie = enter(&sessions, &links);
         let cookie = &*cookie;
         let other = format!("{cookie}x");
         let get = &Method::GET;
@@ -268,7 +269,7 @@ mod tests {
             (post, &[host, ("cookie", cookie), ("origin", "http://127.0.0.1:4000.evil.example")], 403),
         ];
         for (method, headers, expected) in cases {
-            let found = match judge(&door, method, "/", headers) {
+            let found = match judge(&sessions, method, "/", headers) {
                 Verdict::Pass => 200,
                 Verdict::Refuse(status, _) => status,
                 Verdict::Enter(..) => 303,
@@ -280,10 +281,12 @@ mod tests {
     /// Contract: PG-01
     #[test]
     fn a_cookie_that_another_port_was_shown_opens_nothing() {
-        let (door, links) = door();
+        let (sessions, links) = sessions();
         let host = ("host", "127.0.0.1:4000");
-        let Verdict::Enter(set, key) = judge(&door, &Method::GET, &path(&links), &[host]) else { panic!("no session") };
-        let Verdict::Enter(_, another) = judge(&door, &Method::GET, &path(&links), &[host]) else {
+        let Verdict::Enter(set, key) = judge(&sessions, &Method::GET, &path(&links), &[host]) else {
+            panic!("no session")
+        };
+        let Verdict::Enter(_, another) = judge(&sessions, &Method::GET, &path(&links), &[host]) else {
             panic!("no session")
         };
         let cookie = ("cookie", set.split(';').next().unwrap());
@@ -292,7 +295,7 @@ mod tests {
             for (name, value) in headers {
                 map.append(header::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
             }
-            door.judge(&Method::GET, &target.parse().unwrap(), &map, Needs::Key)
+            sessions.judge(&Method::GET, &target.parse().unwrap(), &map, Needs::Key)
         };
         assert_eq!(verdict("/live", &[host, cookie, ("x-muster-key", &key)]), Verdict::Pass);
         assert_eq!(verdict(&format!("/live?watch=true&key={key}"), &[host, cookie]), Verdict::Pass);

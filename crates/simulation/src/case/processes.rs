@@ -43,7 +43,7 @@ static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| (1..=64).map(|nth| format
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The managers that run; none where a case has one without a Lease.
-pub(super) struct Crew<'w> {
+pub(super) struct Processes<'w> {
     world: &'w World,
     managers: Option<&'w Managers>,
     /// Their shortest time between two resyncs, where it is not the usual one.
@@ -64,7 +64,7 @@ struct Process {
     thaws: Option<Instant>,
 }
 
-impl<'w> Crew<'w> {
+impl<'w> Processes<'w> {
     /// Starts them, a while apart.
     pub(super) fn start(world: &'w World, case: &'w Case) -> Self {
         let managers = case.managers.as_ref();
@@ -72,10 +72,10 @@ impl<'w> Crew<'w> {
         let draw = Draw::seeded(case.seed ^ 0xc0_c0e5);
         let resync = case.resync;
         let (running, absences) = (Vec::new(), Absences::default());
-        let mut crew = Self { world, managers, resync, draw, wanted, started: 0, running, absences };
-        crew.absences.wanted.push((crew.millis(), wanted));
-        crew.fill();
-        crew
+        let mut processes = Self { world, managers, resync, draw, wanted, started: 0, running, absences };
+        processes.absences.wanted.push((processes.millis(), wanted));
+        processes.fill();
+        processes
     }
 
     /// Ends them, and tells when they could take nothing.

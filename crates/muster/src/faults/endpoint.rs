@@ -20,7 +20,7 @@ use futures::future::{self, BoxFuture};
 use http::{Method, Response, StatusCode};
 use muster_apiserver::ApiServer;
 use muster_apiserver::http::muster::{Asked, Extension};
-use muster_manager::explain::door::refusal;
+use muster_manager::explain::authorizer::refusal;
 use muster_manager::explain::endpoint::{response, status};
 use muster_runtime::client::ApiError;
 use serde::de::DeserializeOwned;
@@ -36,7 +36,7 @@ use super::stage::{HoldTime, Seen, Stage};
 pub(super) const NAME: &str = "faults";
 
 /// What answers.
-pub(crate) struct Door {
+pub(crate) struct Endpoint {
     stage: Stage,
     live: LiveFaults,
 }
@@ -57,7 +57,7 @@ pub(super) struct Cut {
     pub(super) resource: Option<String>,
 }
 
-impl Door {
+impl Endpoint {
     /// To this stage, and to these faults.
     pub(super) fn of(stage: &Stage, live: &LiveFaults) -> Self {
         Self { stage: stage.clone(), live: live.clone() }
@@ -109,7 +109,7 @@ impl Door {
     }
 }
 
-impl Extension for Door {
+impl Extension for Endpoint {
     fn answer(&self, asked: Asked) -> BoxFuture<'_, Response<Bytes>> {
         let answer = match self.done(&asked) {
             Ok(json) => response(StatusCode::OK, Bytes::from(json.to_string())),

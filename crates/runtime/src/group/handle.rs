@@ -27,7 +27,7 @@ use crate::{
 
 /// What others in the process ask of a member, while it runs and after. Cloning shares it.
 #[derive(Clone)]
-pub struct Seat {
+pub struct MemberHandle {
     inner: Arc<Inner>,
 }
 
@@ -76,7 +76,7 @@ struct Counts {
     counted: AtomicI64,
 }
 
-impl Seat {
+impl MemberHandle {
     pub(super) fn new(group: Group, clock: Clock, metrics: &Metrics) -> Self {
         let counts = Counts::default();
         counts.register(metrics);
@@ -155,15 +155,15 @@ impl Seat {
         self.allows(move |group| group.permit(shard))
     }
 
-    /// Whether this term of the group is not over. What is open writes through fences, so a fence must not keep the seat: then a
+    /// Whether this term of the group is not over. What is open writes through fences, so a fence must not keep the handle: then a
     /// member that was killed would be kept for ever by its open shards.
     fn allows(&self, term: impl Fn(&Group) -> Option<Term> + Send + Sync + 'static) -> Fence {
         let inner = Arc::downgrade(&self.inner);
         Arc::new(move || {
             inner.upgrade().is_some_and(|inner| {
-                let seat = Self { inner };
-                let clock = seat.inner.clock;
-                let term = term(&seat.group());
+                let handle = Self { inner };
+                let clock = handle.inner.clock;
+                let term = term(&handle.group());
                 term.is_some_and(|term| term.allows(clock.moment(), clock.now()))
             })
         })

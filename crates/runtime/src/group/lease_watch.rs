@@ -11,7 +11,7 @@ use muster_objects::Lease;
 use serde::Deserialize;
 use tokio::sync::Notify;
 
-use super::{Seat, leases::Leases};
+use super::{MemberHandle, leases::Leases};
 
 /// How long to wait after a watch has ended.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -20,13 +20,13 @@ const LONGEST: Duration = Duration::from_secs(330);
 
 /// Cloning shares it.
 #[derive(Clone, Default)]
-pub(super) struct Bell {
+pub(super) struct LeaseWatch {
     inner: Arc<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
-    rings: Notify,
+    changes: Notify,
     /// The version of the last list.
     version: Mutex<Option<String>>,
     listed: Notify,
@@ -39,10 +39,10 @@ struct Event {
     object: Lease,
 }
 
-impl Bell {
+impl LeaseWatch {
     /// Waits until there is something to look at.
-    pub(super) async fn rung(&self) {
-        self.inner.rings.notified().await;
+    pub(super) async fn changed(&self) {
+        self.inner.changes.notified().await;
     }
 
     /// There was a list of that version: a watch goes on from there.
@@ -52,7 +52,7 @@ impl Bell {
     }
 
     /// Watches, one watch after another, each from the version of a list that came after the end of the one before.
-    pub(super) async fn run(self, leases: Leases, seat: Seat) {
+    pub(super) async fn run(self, leases: Leases, handle: MemberHandle) {
         loop {
             let version = self.inner.version.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(version) = version else {
@@ -60,12 +60,12 @@ impl Bell {
                 continue;
             };
             // However it ends, the next list says what it has not.
-            let _ = tokio::time::timeout(LONGEST, self.follow(&leases, &seat, &version)).await;
+            let _ = tokio::time::timeout(LONGEST, self.follow(&leases, &handle, &version)).await;
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    async fn follow(&self, leases: &Leases, seat: &Seat, version: &str) {
+    async fn follow(&self, leases: &Leases, handle: &MemberHandle, version: &str) {
         let mut frames = match leases.watch(version).await {
             Ok(frames) => frames,
             Err(error) => return tracing::debug!(%error, "the leases of the group cannot be watched"),
@@ -73,8 +73,8 @@ impl Bell {
         while let Some(Ok(frame)) = frames.next().await {
             let Ok(event) = serde_json::from_slice::<Event>(&frame) else { return };
             match event.kind.as_str() {
-                "ADDED" | "MODIFIED" if !seat.group().is_news(&event.object) => {}
-                "ADDED" | "MODIFIED" | "DELETED" => self.inner.rings.notify_one(),
+                "ADDED" | "MODIFIED" if !handle.group().is_news(&event.object) => {}
+                "ADDED" | "MODIFIED" | "DELETED" => self.inner.changes.notify_one(),
                 _ => return,
             }
         }
