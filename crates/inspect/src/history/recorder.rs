@@ -252,6 +252,14 @@ impl Recorder {
         self.keys.get_mut(&(kind, key.clone()))
     }
 
+    /// The keys of these namespaces are another manager's from now on: here nothing waits for anything any more. What has ended is kept.
+    pub fn left(&mut self, is_left: impl Fn(&str) -> bool) {
+        for (_, known) in self.keys.iter_mut().filter(|((_, key), _)| is_left(&key.namespace)) {
+            *known = Key { run: known.run.take(), ..Key::default() };
+        }
+        self.keys.retain(|_, key| !key.is_idle());
+    }
+
     /// Keeps a sync that has ended: a quiet one with those before it that were the same.
     fn keep(&mut self, subject: Subject<'_>, flight: Flight) {
         let quiet = flight.is_quiet();

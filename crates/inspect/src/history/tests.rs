@@ -211,3 +211,21 @@ fn a_panic_and_a_sync_that_nobody_woke_are_told_too() {
     assert!(history.syncs[0].woken.is_empty());
     assert_eq!(told.recorder.look(("Pod", &told.key), at(30)).told(None, SOURCE, wall(30)).syncs, []);
 }
+
+/// Another manager works for the namespace now: what a key waited for here is over, and what it did is kept.
+///
+/// Contract: FR-01
+#[test]
+fn what_was_left_to_another_waits_for_nothing() {
+    let behind = || Account::behind(Resource::PODS, ResourceVersion(8), ResourceVersion(5), Remedy::Woken);
+    for (namespace, waits) in [("default", 0), ("other", 1)] {
+        let mut told = Told::new(1 << 20);
+        told.woken(pod("a", 4), 300);
+        told.sync(300, behind(), &[], (300, Ended::PutOff));
+        assert_eq!(told.recorder.waits(SET, [], 9, at(310)).count, 1);
+        told.recorder.left(|name| name == namespace);
+        assert_eq!(told.recorder.waits(SET, [], 9, at(320)).count, waits);
+        let history = told.told(330);
+        assert_eq!((history.syncs.len(), history.waiting.is_some()), (1, waits == 1));
+    }
+}

@@ -13,7 +13,7 @@ use muster_machinery::{
     election::Term,
     group::{Group, Holder, Shard},
 };
-use muster_objects::Pod;
+use muster_objects::{HashRange, Pod};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
@@ -41,6 +41,7 @@ struct Inner {
 
 /// A shard that is open.
 pub(super) struct Open {
+    pub(super) range: HashRange,
     pub(super) explainer: Explainer,
     /// How many of its controllers still wait for their caches.
     pub(super) unsynced: watch::Receiver<usize>,
@@ -99,6 +100,18 @@ impl MemberHandle {
         self.inner.counts.held.remove(&Number { shard });
         if let Some(open) = self.open().get(&shard) {
             open.stop.stop();
+        }
+    }
+
+    /// What worked for a shard has ended. Says which namespaces this process works for no more: after a cut another of its shards
+    /// may have some of them.
+    pub(super) fn closed(&self, shard: u32) -> impl Fn(&str) -> bool + use<> {
+        let mut open = self.open();
+        let closed = open.remove(&shard).map(|closed| closed.range);
+        let others: Vec<HashRange> = open.values().map(|open| open.range).collect();
+        move |namespace: &str| {
+            let has = |range: &HashRange| range.has_namespace(namespace);
+            closed.as_ref().is_some_and(has) && !others.iter().any(has)
         }
     }
 

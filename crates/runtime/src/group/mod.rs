@@ -355,7 +355,7 @@ impl Work {
         let pods = works.then(|| manager.informers().of::<Pod>(&WatchedResource::pods()).store());
         let (stop, stopped) = shutdown::channel();
         let (explainer, unsynced) = (manager.explainer(), manager.unsynced());
-        handle.opened(shard, Open { explainer, unsynced, pods, stop });
+        handle.opened(shard, Open { range, explainer, unsynced, pods, stop });
         tracing::info!(shard, %range, "working for a shard");
         let doubt = handle.group().config().election.lease_duration;
         self.managers.spawn(of_the_same(async move {
@@ -373,7 +373,8 @@ impl Work {
     fn closed(&mut self, ended: Result<u32, tokio::task::JoinError>) {
         match ended {
             Ok(shard) => {
-                self.handle.open().remove(&shard);
+                let left = self.handle.closed(shard);
+                self.context.recording.with(|recorder, _| recorder.left(left));
                 self.handle.group().closed(shard);
             }
             Err(error) => pass_on_panic(Err(error)),

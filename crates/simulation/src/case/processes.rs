@@ -95,9 +95,9 @@ impl<'w> Processes<'w> {
 
     /// What each of those is doing that are at work, or the one that has no Lease.
     pub(super) fn insides(&self) -> Vec<Inside> {
-        let explainers = self.running.iter().flat_map(|process| process.candidate.explainers());
-        let all = explainers.chain([self.world.explainer().clone()]);
-        all.filter_map(|explainer| explainer.inside(Role::Unelected).ok()).collect()
+        let processes = self.running.iter().map(|process| process.candidate.explainers());
+        let all = processes.chain([vec![self.world.explainer().clone()]]);
+        all.filter_map(|explainers| Explainer::inside_of(&explainers, Role::Unelected).ok()).collect()
     }
 
     /// Whether a key waits for its time in one of their queues, as one does that has failed.
