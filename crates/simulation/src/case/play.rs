@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use muster_inspect::explain::Role;
 use muster_inspect::history::History;
+use muster_inspect::inside;
 use muster_objects::ObjectKey;
 use muster_runtime::explain::{Explainer, Kind};
 use muster_tree::{Value, json};
@@ -214,6 +215,8 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         // Long enough for statuses, Events and the history's end. An Event that had no answer is tried again 11 times,
         // 10 s apart.
         let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
+        // A pod may have come in the place of another since the rollout was complete.
+        let events_end = events_end.saturating_add(longest_min_ready(api).await);
         if !comes_to_rest(watcher, &mut processes, events_end + case.news(), case.news()).await {
             let before = world.history().len();
             processes.until(Instant::now() + Duration::from_secs(300)).await;
@@ -285,24 +288,40 @@ async fn comes_to_rest(watcher: &Watcher, processes: &mut Processes<'_>, within:
     false
 }
 
-/// What the controllers still have to do, if at no moment of the next seconds that is nothing.
+/// The longest `minReadySeconds` of a Deployment.
+async fn longest_min_ready(api: Api<'_>) -> Duration {
+    let deployments = api.list("/apis/apps/v1/deployments").await;
+    let seconds = deployments.iter().map(|deployment| number(deployment, "/spec/minReadySeconds")).max();
+    Duration::from_secs(seconds.unwrap_or_default().try_into().unwrap_or_default())
+}
+
+/// What the controllers still have to do, if at no moment of the next seconds that is nothing. A key that is due later has nothing to do
+/// until then: the deadline of a rollout stays in the queue when that is complete.
 async fn restless(processes: &mut Processes<'_>) -> Option<Broken> {
-    const LOOKS: usize = 10;
+    const LOOKS: usize = 12;
+    const SOON: Duration = Duration::from_secs(10);
+    let mut left = Vec::new();
     for _ in 0..LOOKS {
-        if is_idle(&processes.insides()) {
+        let insides = processes.insides();
+        let unmet = insides.iter().flat_map(|inside| &inside.expectations);
+        let unmet = unmet.map(|owner| format!("{} {}/{} is expected", owner.kind, owner.namespace, owner.name));
+        let keys = insides.iter().flat_map(|inside| &inside.queues).flat_map(|queue| {
+            let busy = queue.keys.iter().filter(|key| key.on.is_some() || key.due.is_none_or(|due| due <= SOON));
+            busy.map(|key| {
+                let inside::Key { namespace, name, state, on, due, retries, .. } = key;
+                format!(
+                    "{} {namespace}/{name} is {state:?} (on {on:?}, due in {due:?}, failed {retries} times)",
+                    queue.kind
+                )
+            })
+        });
+        left = unmet.chain(keys).collect();
+        if left.is_empty() {
             return None;
         }
         processes.until(Instant::now() + Duration::from_secs(1)).await;
     }
-    let insides = processes.insides();
-    let unmet = insides.iter().flat_map(|inside| &inside.expectations);
-    let unmet = unmet.map(|owner| format!("{} {}/{} is expected", owner.kind, owner.namespace, owner.name));
-    let keys = insides.iter().flat_map(|inside| &inside.queues).flat_map(|queue| {
-        queue.keys.iter().map(|key| format!("{} {}/{} is {:?}", queue.kind, key.namespace, key.name, key.state))
-    });
-    let left: Vec<String> = unmet.chain(keys).collect();
-    let how = if left.is_empty() { "nobody is at work".to_owned() } else { left.join(", ") };
-    Some(Broken::at_the_end(Law::Rest, &format!("{how}, though all is complete")))
+    Some(Broken::at_the_end(Law::Rest, &format!("{}, though all is complete", left.join(", "))))
 }
 
 /// Has paused Deployments go on: they would have no end.
