@@ -225,6 +225,8 @@ fn every_event_of_a_history_is_disturbed() {
 fn arguments_that_are_wrong_are_told_with_what_was_expected() {
     let folder = TempDir::new().expect("a folder");
     std::fs::write(folder.path().join("typo.yaml"), "seed: 1\nfoo: 2\noperations: []\n").expect("a file");
+    let large = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: large}\nspec: {replicas: 2147483647}\n";
+    std::fs::write(folder.path().join("large.yaml"), large).expect("a file");
     for (arguments, said) in [
         (&["--faults", "rain"][..], &["found \"rain\"", "slow-watches", "node-loss"][..]),
         (&["--cases", "0"], &["--cases", "1.."]),
@@ -240,6 +242,14 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
         (&["--cases", "1", "--stale", "2"], &["--cases", "--stale"]),
         (&["--small-worlds", "--most-states", "0"], &["--most-states", "1.."]),
         (&["--manifests", "none.yaml", "--pod-shutdown", "30h"], &["--pod-shutdown: found ", "expected at most a day"]),
+        (
+            &["--manifests", "none.yaml", "--pod-startup", "5s..1s"],
+            &["--pod-startup", "expected the shorter duration first"],
+        ),
+        (
+            &["--manifests", "large.yaml"],
+            &["Deployment \"large\"", "found 2147483647 replicas, expected at most 10000"],
+        ),
         (&["--manifests", "none.yaml"], &["none.yaml"]),
         (&["--manifests", "none.yaml", "--rollout", "undo"], &["found \"undo\"", "image=IMAGE"]),
         (&["--replay", "none.yaml"], &["none.yaml", "No such file"]),

@@ -119,6 +119,11 @@ pub enum CaseError {
     /// An operation is too far away.
     #[error("operations[{0}].at: found {1:?}, expected at most a year")]
     Late(usize, Duration),
+    /// An operation asks for too many pods.
+    #[error(
+        "operations[{0}]: found {1} replicas, expected at most {MOST_REPLICAS}: each is held in memory, with all that becomes of it"
+    )]
+    Replicas(usize, u64),
     /// A number or a duration is too small or too large.
     #[error("{field}: found {found}, expected {expected}")]
     Range {
@@ -133,6 +138,9 @@ pub enum CaseError {
     #[error("faults[{0}].{1}")]
     Fault(usize, String),
 }
+
+/// The most pods that one operation asks for.
+const MOST_REPLICAS: u64 = 10_000;
 
 /// Nothing stands still for longer, so that a history comes to its end.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
@@ -195,10 +203,10 @@ impl Case {
             within("managers.shards", managers.shards.unwrap_or(1).into(), 1_024, "1 to 1024")?;
         }
         within("managers", self.most_managers().max(1), 64, "at most 64, with those that come in the place of others")?;
-        // Every pod is held in memory, with all that becomes of it.
-        let replicas =
-            self.operations.iter().fold(0, |sum: u64, operation| sum.saturating_add(operation.act.replicas()));
-        among("replicas", replicas, 0..=10_000, "at most 10000, those of all operations together")?;
+        let replicas = self.operations.iter().map(|operation| operation.act.replicas());
+        if let Some((at, found)) = replicas.enumerate().find(|(_, found)| *found > MOST_REPLICAS) {
+            return Err(CaseError::Replicas(at, found));
+        }
         for operation in &self.operations {
             if let Act::Nodes(count) = operation.act {
                 among("nodes", count.into(), 0..=10_000, "0 to 10000")?;
@@ -340,7 +348,10 @@ impl Case {
             _ => None,
         });
         let nodes: u64 = nodes.chain([self.nodes]).map(u64::from).max().unwrap_or_default();
-        let most = pods.saturating_mul(FOR_A_POD).saturating_add(FOR_ALL).saturating_add(nodes * FOR_A_NODE);
+        // Each shard has a Lease as a node has one.
+        let shards = self.managers.as_ref().and_then(|managers| managers.shards).map_or(0, u64::from);
+        let leases = (nodes + shards) * FOR_A_NODE;
+        let most = pods.saturating_mul(FOR_A_POD).saturating_add(FOR_ALL).saturating_add(leases);
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 

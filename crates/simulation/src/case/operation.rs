@@ -195,7 +195,10 @@ impl Act {
 
     /// How many pods it asks for.
     pub(super) fn replicas(&self) -> u64 {
-        let asked = |object: &Value| object["spec"]["replicas"].as_u64();
+        // YAML has numbers such as 1e3, which the server takes for what they are.
+        let whole = |number: f64| if number < 0.0 { 0 } else { number as u64 };
+        let number = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(whole));
+        let asked = |object: &Value| number(&object["spec"]["replicas"]);
         match self {
             Self::Create(object) => asked(object).unwrap_or(1),
             Self::Patch(target) => asked(&target.merge).unwrap_or_default(),

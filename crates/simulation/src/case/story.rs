@@ -74,12 +74,19 @@ pub fn story(case: &Case, played: &Played) -> String {
         }
     }
     told.sort_by_key(|(place, ..)| *place);
-    let mut all = String::new();
+    let (mut all, mut broken_at) = (String::new(), None);
     for (place, said, breaks) in &told {
-        let _ = writeln!(all, "{:>10.3} s  {said}", place.millis as f64 / 1e3);
-        if *breaks {
-            return all;
+        // What else is broken at the same moment is told too.
+        if broken_at.is_some_and(|at| at != place.millis) {
+            break;
         }
+        if broken_at.is_none() || *breaks {
+            let _ = writeln!(all, "{:>10.3} s  {said}", place.millis as f64 / 1e3);
+        }
+        broken_at = broken_at.or(breaks.then_some(place.millis));
+    }
+    if broken_at.is_some() {
+        return all;
     }
     for broken in &played.broken {
         let _ = writeln!(all, "{:>10.3} s  BROKEN {broken}", played.lasted.as_secs_f64());
@@ -114,9 +121,12 @@ mod tests {
             Seen { epoch, version: 7, millis: at(seconds), kind: Kind::Pod, gone: false, object }
         };
         let told = |place| {
-            let broken = vec![Broken { law: Law::Count, place, how: "one too many".to_owned() }];
+            let later = (place != At::End).then_some(At::Moment(at(25)));
+            let places = [place, place].into_iter().chain(later);
+            let broken = places.map(|place| Broken { law: Law::Count, place, how: "one too many".to_owned() });
             let seen = vec![seen(0, 10, "first"), seen(1, 20, "second"), seen(2, 30, "third")];
-            let played = Played { seen, broken, lasted: Duration::from_secs(90), ..Played::default() };
+            let played =
+                Played { seen, broken: broken.collect(), lasted: Duration::from_secs(90), ..Played::default() };
             let case = Case { operations: Vec::new(), ..Profile::Rollouts.case(1, None) };
             story(&case, &played).lines().map(|line| line.split(": ").next().unwrap_or_default().to_owned()).collect()
         };
@@ -131,11 +141,16 @@ mod tests {
             lines.iter().map(word).collect()
         };
         let line = |at: &str, what: &str| (at.to_owned(), what.to_owned());
+        let [first, second] = [line("10.000", "first"), line("20.000", "second")];
         let by_version: Vec<String> = told(At::Version { epoch: 1, version: 7 });
-        assert_eq!(words(by_version), [line("10.000", "first"), line("20.000", "second"), line("BROKEN", "BROKEN")]);
+        let marked = line("BROKEN", "BROKEN");
+        assert_eq!(words(by_version), [first.clone(), second.clone(), marked.clone(), marked]);
+        // All that is broken at that moment, and nothing after it.
         let by_request = words(told(At::Moment(at(20))));
-        assert_eq!(by_request, [line("10.000", "first"), line("20.000", "second"), line("20.000", "BROKEN")]);
+        let broken = line("20.000", "BROKEN");
+        assert_eq!(by_request, [first.clone(), second.clone(), broken.clone(), broken]);
         let at_the_end = words(told(At::End));
-        assert_eq!(at_the_end[2..], [line("30.000", "third"), line("90.000", "BROKEN")]);
+        let broken = line("90.000", "BROKEN");
+        assert_eq!(at_the_end, [first, second, line("30.000", "third"), broken.clone(), broken]);
     }
 }

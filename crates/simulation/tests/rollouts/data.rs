@@ -90,7 +90,7 @@ fn a_file_that_is_no_case_is_told_what_is_wrong_with_it() {
         (case.clone() + "- {at: 100h, do: {nodes: 20000}}\n", "nodes: found 20000"),
         (
             case.clone() + "- {at: 100h, do: {scale: {deployment: web, replicas: 10001}}}\n",
-            "expected at most 10000, those of all operations together",
+            "operations[11]: found 10001 replicas, expected at most 10000",
         ),
         (case.clone() + "- {at: 100h, do: {freeze-manager: {manager: 0, for: 48h}}}\n", "for: found 172800s"),
         (case.clone() + "- {at: 100h, do: {scale: {deployment: web, replicas: 3, replica: 4}}}\n", "replica"),
