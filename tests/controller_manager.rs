@@ -109,7 +109,7 @@ fn a_leader_that_was_frozen_past_its_lease_ends_itself() {
     assert_eq!(first.ends().code(), Some(1), "{}", first.log());
     assert!(first.log().contains("error: the lease kube-system/muster-controller-manager is lost"), "{}", first.log());
     wait_for_ready(&cluster, 6);
-    assert_eq!(pods(&cluster), 6);
+    wait_for("6 pods, and none that is terminating", || (pods(&cluster) == 6).then_some(()));
     second.signal("-TERM");
     assert_eq!(second.ends().code(), Some(0), "{}", second.log());
 }
