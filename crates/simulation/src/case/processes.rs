@@ -1,6 +1,6 @@
 //! The managers of a case that has several, each a process that can be killed and frozen.
 
-use std::sync::LazyLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use muster_inspect::explain::Role;
@@ -36,8 +36,18 @@ pub struct Managers {
     pub clocks_apart: Duration,
 }
 
-/// Those that there can be, each once. The part up to the slash is whom rules for `controllers` are about.
-static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| (1..=64).map(|nth| format!("{CONTROLLERS}/{nth}")).collect());
+/// The name of the one that is started after so many, the same in every case. The part up to the slash is whom rules for `controllers`
+/// are about.
+fn name_after(started: usize) -> &'static str {
+    // Whoever writes is known by a name that outlives the case: each is made once.
+    static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    while names.len() <= started {
+        let name = format!("{CONTROLLERS}/{}", names.len() + 1);
+        names.push(name.leak());
+    }
+    names[started]
+}
 
 /// How often it is looked whether one of them has ended.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -152,7 +162,7 @@ impl<'w> Processes<'w> {
 
     fn fill(&mut self) {
         while self.running.len() < self.wanted {
-            let Some(name) = NAMES.get(self.started) else { return };
+            let name = name_after(self.started);
             self.started += 1;
             let Some(process) = self.managers.and_then(|managers| self.process(name, managers)) else { return };
             self.running.push(process);
