@@ -1,7 +1,8 @@
 //! `muster simulate`, as it is started from a shell.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -297,4 +298,36 @@ fn small_worlds_are_counted() {
     assert!(worlds.iter().all(|world| (300..400).contains(&states(world))), "{worlds:#?}");
     let refused = simulate(folder.path(), &["--small-worlds", "--cases", "3"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+}
+
+/// Ctrl-C ends it with what there is by then, and says that this is not all.
+///
+/// Contract: SI-04, SI-05
+#[test]
+fn what_was_played_until_a_signal_is_told() {
+    let folder = TempDir::new().expect("a folder");
+    for arguments in [&["--cases", "1000000"][..], &["--small-worlds"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+        command.current_dir(folder.path()).arg("simulate").args(arguments).args(["--output", "json"]);
+        command.env_remove("RUST_LOG").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        // It listens for signals before it has something to tell.
+        let mut told = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut first = String::new();
+        told.read_line(&mut first).expect("progress");
+        let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(kill.expect("kill runs").success());
+        let mut rest = String::new();
+        told.read_to_string(&mut rest).expect("what it says");
+        let ended = child.wait_with_output().expect("it ends");
+        assert_eq!(ended.status.code(), Some(130), "{first}{rest}");
+        assert!(rest.contains("interrupted: this is what was played until then"), "{first}{rest}");
+        let report: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+        match report.as_array() {
+            Some(worlds) => {
+                assert!(worlds.last().is_some_and(|last| last["states"].as_u64() > Some(0)), "{report}");
+            }
+            None => assert!((1..1_000_000).contains(&report["histories"].as_u64().unwrap_or_default()), "{report}"),
+        }
+    }
 }
