@@ -36,7 +36,7 @@ pub enum End {
 pub struct Played {
     /// How the rollout of the last template ended, or whether all workloads came to be as asked; none where they did not.
     pub end: Option<End>,
-    /// The laws that were broken.
+    /// The laws that were broken, the first one first.
     pub broken: Vec<Broken>,
     /// What became of the objects, in the order in which it was written.
     pub seen: Vec<Seen>,
@@ -217,14 +217,7 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         let events_end = Duration::from_secs(if case.is_undisturbed() { 30 } else { 180 });
         // A pod may have come in the place of another since the rollout was complete.
         let events_end = events_end.saturating_add(longest_min_ready(api).await);
-        if !comes_to_rest(watcher, &mut processes, events_end + case.news(), case.news()).await {
-            let before = world.history().len();
-            processes.until(Instant::now() + Duration::from_secs(300)).await;
-            let after = world.history().since(before);
-            let still = after.iter().filter(|write| is_ours(write) && write.resource() != "leases");
-            broken.extend(still.map(|write| Broken::by_request(Law::Quiet, write, " though all is complete")));
-            broken.extend(restless(&mut processes).await);
-        }
+        broken.extend(unrest(world, watcher, &mut processes, events_end + case.news(), case.news()).await);
     }
     let writes = world.history().since(0);
     let explainers = if case.managers.is_some() { processes.explainers() } else { vec![world.explainer().clone()] };
@@ -257,10 +250,31 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
             broken.extend(absences.not_taken_over(patience, &writes));
         }
     }
+    let broken = laws::in_order(broken);
     let lasted = begun.elapsed();
     let decided = decided(&explainers, &seen);
     let rules = rules(&decided);
     Played { end, broken, seen, decided, rules, writes, struck: Vec::new(), strikes, idle, undone, lasted, changes }
+}
+
+/// What the controllers still write or have to do though all is complete, if they do not come to rest within this time.
+async fn unrest(
+    world: &World,
+    watcher: &Watcher,
+    processes: &mut Processes<'_>,
+    within: Duration,
+    news: Duration,
+) -> Vec<Broken> {
+    if comes_to_rest(watcher, processes, within, news).await {
+        return Vec::new();
+    }
+    let before = world.history().len();
+    processes.until(Instant::now() + Duration::from_secs(300)).await;
+    let after = world.history().since(before);
+    let still = after.iter().filter(|write| is_ours(write) && write.resource() != "leases");
+    let written =
+        still.map(|write| Broken::by_request(Law::Quiet, write, " though all is complete")).collect::<Vec<_>>();
+    written.into_iter().chain(restless(processes).await).collect()
 }
 
 /// Waits until the controllers have seen everything, nothing is queued, due or expected, and no pod is on its way: then nothing is
@@ -509,14 +523,20 @@ mod tests {
                 json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
             let spec = json!({"replicas": 1, "selector": {"matchLabels": labels}, "template": template});
             let set = json!({"metadata": {"name": "web"}, "spec": spec});
+            let watcher = Watcher::start(&world).await.expect("a watcher");
             Api::of(&world).post("/apis/apps/v1/namespaces/default/replicasets", &set).await;
             let mut processes = Processes::start(&world, &case);
-            processes.until(Instant::now() + Duration::from_secs(120)).await;
-            let told = restless(&mut processes).await;
-            assert_eq!(told.is_some(), busy.is_some(), "{told:?}");
-            if let (Some(told), Some(busy)) = (told, busy) {
-                assert!(told.law == Law::Rest && told.how.contains(busy), "{told}");
+            let told = unrest(&world, &watcher, &mut processes, Duration::from_secs(120), Duration::ZERO).await;
+            match busy {
+                None => assert_eq!(told, []),
+                // Whoever is refused writes nothing.
+                Some(busy) => {
+                    let [told] = &told[..] else { panic!("{told:?}") };
+                    assert!(told.law == Law::Rest && told.how.contains(busy), "{told}");
+                }
             }
+            // The server stops once nobody watches any more.
+            let _ = watcher.end();
             world.stop().await;
         }
     }

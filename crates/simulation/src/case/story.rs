@@ -8,7 +8,7 @@ use muster_inspect::history::History;
 
 use super::{Case, Played};
 use crate::faults::Struck;
-use crate::laws::{self, timeline};
+use crate::laws::{self, Seen, timeline};
 use crate::text;
 use crate::world::EPOCH_NANOS;
 
@@ -17,6 +17,8 @@ use crate::world::EPOCH_NANOS;
 struct Place {
     /// Virtual milliseconds since the beginning.
     millis: i64,
+    /// How often the server had been restored.
+    epoch: u64,
     /// The version that it wrote, or the newest that it had seen; 0 for what has none, which comes first.
     version: u64,
     /// Whether it decided on that version, and did not write it.
@@ -30,7 +32,7 @@ pub fn story(case: &Case, played: &Played) -> String {
     let mut told: Vec<(Place, String, bool)> = Vec::new();
     let without_version = |at: Duration| {
         let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
-        Place { millis, version: 0, decided: false }
+        Place { millis, epoch: 0, version: 0, decided: false }
     };
     for (nth, met) in &played.idle {
         let why = match met {
@@ -49,9 +51,10 @@ pub fn story(case: &Case, played: &Played) -> String {
         told.push((without_version(struck.at), format!("struck   {}", strike(struck)), false));
     }
     for seen in &played.seen {
-        let place = Place { millis: seen.millis - EPOCH_NANOS / 1_000_000, version: seen.version, decided: false };
+        let Seen { epoch, version, .. } = *seen;
+        let place = Place { millis: seen.millis - EPOCH_NANOS / 1_000_000, epoch, version, decided: false };
         let mut text = format!("written  {}", timeline(std::slice::from_ref(seen)).trim_end());
-        let here = laws::Place::Version { epoch: seen.epoch, version: seen.version };
+        let here = laws::Place::of(seen);
         let broken = || played.broken.iter().filter(|broken| broken.place == here);
         for broken in broken() {
             let _ = write!(text, "\n         BROKEN {broken}");
@@ -63,13 +66,17 @@ pub fn story(case: &Case, played: &Played) -> String {
             let version = sync.saw.iter().map(|saw| saw.version).max().unwrap_or_default();
             let millis = (sync.at.as_nanos() - EPOCH_NANOS) / 1_000_000;
             let text = format!("decided  {} {}:{}", object.kind, object.name, sync.to_string().trim_end());
-            (Place { millis, version, decided: true }, text, false)
+            // What was decided in the moment of a restore may be of either side, and is told before it.
+            let before = played.seen.partition_point(|seen| seen.millis < millis + EPOCH_NANOS / 1_000_000);
+            let epoch = before.checked_sub(1).map_or(0, |last| played.seen[last].epoch);
+            (Place { millis, epoch, version, decided: true }, text, false)
         }));
     }
     for broken in &played.broken {
         if let laws::Place::Moment(millis) = broken.place {
             // After all that was seen by then.
-            let place = Place { millis: millis - EPOCH_NANOS / 1_000_000, version: u64::MAX, decided: true };
+            let millis = millis - EPOCH_NANOS / 1_000_000;
+            let place = Place { millis, epoch: u64::MAX, version: u64::MAX, decided: true };
             told.push((place, format!("BROKEN   {broken}"), true));
         }
     }
@@ -142,7 +149,7 @@ mod tests {
         };
         let line = |at: &str, what: &str| (at.to_owned(), what.to_owned());
         let [first, second] = [line("10.000", "first"), line("20.000", "second")];
-        let by_version: Vec<String> = told(At::Version { epoch: 1, version: 7 });
+        let by_version: Vec<String> = told(At::Version { millis: at(20), epoch: 1, version: 7 });
         let marked = line("BROKEN", "BROKEN");
         assert_eq!(words(by_version), [first.clone(), second.clone(), marked.clone(), marked]);
         // All that is broken at that moment, and nothing after it.

@@ -168,8 +168,8 @@ mod tests {
             let seen = seen(&[&two[..], more].concat());
             let broken = check(&seen);
             let places: Vec<Place> = broken.iter().map(|broken| broken.place).collect();
-            let expected: Vec<Place> =
-                expected.iter().map(|version| Place::Version { epoch: 0, version: *version }).collect();
+            let of_version = |version: &u64| seen.iter().find(|seen| seen.version == *version).map(Place::of);
+            let expected: Vec<Place> = expected.iter().filter_map(of_version).collect();
             assert_eq!(places, expected, "{what}: {broken:?}");
             assert!(broken.iter().all(|broken| broken.law == Law::BackOff), "{what}");
         }

@@ -95,6 +95,8 @@ impl fmt::Display for Law {
 pub enum Place {
     /// By what became of an object.
     Version {
+        /// When it was written: virtual milliseconds since the Unix epoch.
+        millis: i64,
         /// How often the server had been restored: versions come again after that.
         epoch: u64,
         /// The object's resourceVersion.
@@ -104,6 +106,22 @@ pub enum Place {
     Moment(i64),
     /// That shows when all is over.
     End,
+}
+
+impl Place {
+    /// Where this was written.
+    pub(crate) fn of(&Seen { millis, epoch, version, .. }: &Seen) -> Self {
+        Self::Version { millis, epoch, version }
+    }
+
+    /// What sorts places by what was first; of one moment, a request comes after all that was written.
+    fn order(&self) -> (i64, u64, u64) {
+        match *self {
+            Self::Version { millis, epoch, version } => (millis, epoch, version),
+            Self::Moment(millis) => (millis, u64::MAX, u64::MAX),
+            Self::End => (i64::MAX, u64::MAX, u64::MAX),
+        }
+    }
 }
 
 /// A law that was broken.
@@ -119,8 +137,8 @@ pub struct Broken {
 
 impl Broken {
     /// One that what became of an object breaks.
-    fn by(law: Law, Seen { epoch, version, .. }: &Seen, how: String) -> Self {
-        Self { law, place: Place::Version { epoch: *epoch, version: *version }, how }
+    fn by(law: Law, seen: &Seen, how: String) -> Self {
+        Self { law, place: Place::of(seen), how }
     }
 
     /// One that a request breaks, as `how` says.
@@ -134,6 +152,12 @@ impl Broken {
     pub(crate) fn at_the_end(law: Law, how: &str) -> Self {
         Self { law, place: Place::End, how: how.to_owned() }
     }
+}
+
+/// The first one first; of one place, as they were judged.
+pub(crate) fn in_order(mut broken: Vec<Broken>) -> Vec<Broken> {
+    broken.sort_by_key(|broken| broken.place.order());
+    broken
 }
 
 impl fmt::Display for Broken {
@@ -218,4 +242,28 @@ pub struct Done {
     pub sets: BTreeSet<u64>,
     /// Pods that others made.
     pub pods: BTreeSet<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract: SI-03
+    #[test]
+    fn what_was_broken_first_is_told_first() {
+        let version = |millis, epoch, version| Place::Version { millis, epoch, version };
+        // Versions come again after a restore.
+        let sorted = [
+            version(5, 0, 8),
+            version(5, 0, 9),
+            version(5, 1, 7),
+            Place::Moment(5),
+            version(6, 1, 2),
+            Place::Moment(7),
+            Place::End,
+        ];
+        let broken = |place| Broken { law: Law::Count, place, how: String::new() };
+        let told = in_order(sorted.iter().rev().map(|place| broken(*place)).collect());
+        assert_eq!(told, sorted.map(broken));
+    }
 }
