@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use muster_controllers::deployment::DeploymentSync;
 use muster_controllers::plan::{ClaimPlan, Plan, Resource, SyncSteps};
+use muster_controllers::replicaset::decide::claimed_pods;
 use muster_controllers::replicaset::{Expected, ReplicaOwner, ReplicaSync};
 use muster_machinery::Remedy;
 use muster_objects::meta::ResourceVersion;
@@ -75,8 +76,10 @@ impl<O: ReplicaOwner> Accountable for ReplicaSync<O> {
     fn account(&self, plan: Option<&Plan>, _: Timestamp) -> Account {
         let (snapshot, claims) = self.seen();
         let Some(plan) = plan else {
-            // Said without counting the pods again: that nothing is done says how many there are.
+            // Mostly said without counting the pods again: that nothing is done says how many there are.
             let memory = &snapshot.memory;
+            let wanted = snapshot.owner.replicas();
+            let is_missing = || claimed_pods(snapshot, claims).len() < usize::try_from(wanted).unwrap_or_default();
             return match (memory.expected, memory.creations_wait) {
                 (Expected::Pending { expires_in }, _) => {
                     let text = format!("events of the last round are still to come; given up in {}", short(expires_in));
@@ -86,13 +89,14 @@ impl<O: ReplicaOwner> Accountable for ReplicaSync<O> {
                 _ if snapshot.owner.meta().is_being_deleted() => {
                     Account::of("leave the pods as they are", vec![Reason::new("RS-14", "it is being deleted")])
                 }
-                (Expected::Settled, Some(wait)) => {
+                // Whoever is to make no pod waits for nothing.
+                (Expected::Settled, Some(wait)) if is_missing() => {
                     let text = format!("the last pods came to nothing at once: creations wait {}", short(wait));
                     let why = vec![Reason::new("B-08", text)];
                     Account { blocked: Some(On::Creations), ..Account::of("leave the pods as they are", why) }
                 }
-                (Expected::Settled, None) => {
-                    let text = format!("all {} wanted pods are there", snapshot.owner.replicas());
+                (Expected::Settled, _) => {
+                    let text = format!("all {wanted} wanted pods are there");
                     Account::of("leave the pods as they are", vec![Reason::new("RS-09", text)])
                 }
             };
