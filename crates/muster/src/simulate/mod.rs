@@ -29,7 +29,7 @@ use muster_cluster::DelayRange;
 use muster_manager::arguments::{Output, say};
 use muster_manager::program;
 use muster_runtime::duration::parse_duration;
-use muster_simulation::case::{self, Case, PlayError, Played, Sieve, play_alone, shrink, story};
+use muster_simulation::case::{self, Case, PlayError, Played, Shrunk, Sieve, play_alone, shrink, story};
 use muster_simulation::faults::LONGEST;
 use muster_simulation::laws::Law;
 use muster_simulation::weather::{self, Weather};
@@ -140,7 +140,7 @@ pub(crate) struct Simulate {
     #[arg(long, conflicts_with_all = ["faults", "manifests", "replay", "small_worlds"])]
     sieve: bool,
 
-    /// Make the first case that breaks each law as small as can be
+    /// Make the first case that breaks each law as small as can be; Ctrl-C ends that with what there is by then
     #[arg(long, conflicts_with = "manifests")]
     shrink: bool,
 
@@ -347,10 +347,10 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
         report.broke(*seed, file, broken);
         let shrinks = arguments.shrink && interrupted().is_none();
         if let Some(law) = broken.first().map(|broken| broken.law).filter(|law| shrinks && laws.insert(*law)) {
-            let (smaller, told) = shrunk(case, law)?;
+            let smaller = shrunk(case, law)?;
             let file = file.with_file_name(format!("{}-shrunk.yaml", stem_of(file)));
-            unwritten = write(&file, &smaller.written()).err().or(unwritten.take());
-            report.shrunk(&file, told);
+            unwritten = write(&file, &smaller.case.written()).err().or(unwritten.take());
+            report.shrunk(&file, smaller);
         }
     }
     print(arguments.output, &report)?;
@@ -504,19 +504,27 @@ fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
     if let Some(first) = played.broken.first() {
         report.broke(case.seed, file, &played.broken);
         if arguments.shrink {
-            let (smaller, story) = shrunk(&case, first.law)?;
-            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-            let file = arguments.save.join(format!("{stem}-shrunk.yaml"));
-            write(&file, &smaller.written())?;
-            report.shrunk(&file, story);
+            listen();
+            let smaller = shrunk(&case, first.law)?;
+            let file = arguments.save.join(format!("{}-shrunk.yaml", stem_of(file)));
+            write(&file, &smaller.case.written())?;
+            report.shrunk(&file, smaller);
         }
     }
     print(arguments.output, &report)?;
     Ok(played.broken.is_empty())
 }
 
-/// The smallest case that breaks this law as this one does, and its story.
-fn shrunk(case: &Case, law: Law) -> Result<(Case, String)> {
+/// A case that was made smaller.
+struct Smaller {
+    case: Case,
+    story: String,
+    /// Whether nothing more can be taken away from it.
+    smallest: bool,
+}
+
+/// The smallest case that breaks this law as this one does, or the smallest that was found until a signal.
+fn shrunk(case: &Case, law: Law) -> Result<Smaller> {
     let case = case.clone();
     on_a_thread(move || {
         let mut progress = Progress::new(TRIES as u64);
@@ -528,12 +536,12 @@ fn shrunk(case: &Case, law: Law) -> Result<(Case, String)> {
                 smaller.faults.len()
             );
             progress.show(tried as u64, &what);
+            interrupted().is_none()
         };
         let breaks = |played: &Played| played.broken.iter().any(|broken| broken.law == law);
         let found = shrink(&case, &breaks, TRIES, &mut told)?;
-        Ok(found.map(|shrunk| (story(&shrunk.case, &shrunk.played), shrunk.case)))
+        Ok(found.map(|Shrunk { case, played, smallest, .. }| Smaller { story: story(&case, &played), case, smallest }))
     })?
-    .map(|(told, case)| (case, told))
     .context("the case breaks a law only sometimes, which is an error of this program")
 }
 

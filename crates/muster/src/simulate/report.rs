@@ -10,6 +10,8 @@ use muster_simulation::case::{End, Played};
 use muster_simulation::laws::Broken;
 use serde::Serialize;
 
+use super::Smaller;
+
 /// What a history is called.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Name {
@@ -101,6 +103,9 @@ pub(super) struct Broke {
     case: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     shrunk: Option<String>,
+    /// Whether nothing more can be taken away from that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    smallest: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     story: Option<String>,
 }
@@ -109,7 +114,7 @@ impl Broke {
     /// In this history, which was written into a file.
     pub(super) fn of(seed: u64, file: &Path, broken: &[Broken]) -> Self {
         let laws = broken.iter().map(ToString::to_string).collect();
-        Self { seed, laws, case: file.display().to_string(), shrunk: None, story: None }
+        Self { seed, laws, case: file.display().to_string(), shrunk: None, smallest: None, story: None }
     }
 }
 
@@ -118,13 +123,14 @@ impl fmt::Display for Broke {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// How many of the broken laws of one history are printed.
         const LAWS: usize = 5;
-        let Self { seed, laws, case, shrunk, story } = self;
+        let Self { seed, laws, case, shrunk, smallest, story } = self;
         writeln!(f, "seed {seed} broke {} laws: {case}", laws.len())?;
         for law in laws.iter().take(LAWS) {
             writeln!(f, "  {law}")?;
         }
         if let (Some(shrunk), Some(story)) = (shrunk, story) {
-            writeln!(f, "  as small as can be: {shrunk}\n\n{story}")?;
+            let size = if *smallest == Some(false) { "smaller, where it was cut short" } else { "as small as can be" };
+            writeln!(f, "  {size}: {shrunk}\n\n{story}")?;
         }
         Ok(())
     }
@@ -184,9 +190,9 @@ impl Report {
     }
 
     /// The last of them was made smaller.
-    pub(super) fn shrunk(&mut self, file: &Path, story: String) {
+    pub(super) fn shrunk(&mut self, file: &Path, Smaller { story, smallest, .. }: Smaller) {
         if let Some(last) = self.broken.last_mut() {
-            (last.shrunk, last.story) = (Some(file.display().to_string()), Some(story));
+            (last.shrunk, last.story, last.smallest) = (Some(file.display().to_string()), Some(story), Some(smallest));
         }
     }
 

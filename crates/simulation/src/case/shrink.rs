@@ -17,11 +17,13 @@ pub struct Shrunk {
     pub played: Played,
     /// How many cases were played for it.
     pub tried: usize,
+    /// Whether nothing more can be taken away from it.
+    pub smallest: bool,
 }
 
 /// Leaves out operations and faults, then makes times shorter and sizes smaller, for as long as what is played is `bad`, until
-/// nothing more can be taken away or `most` cases were played. `told` hears of each smaller one. None where the case itself is
-/// not bad.
+/// nothing more can be taken away, `most` cases were played, or `goes_on` says no, which hears of the smallest one and of how many were
+/// played after each. None where the case itself is not bad.
 ///
 /// # Errors
 /// As [`play_alone`].
@@ -29,25 +31,27 @@ pub fn shrink(
     case: &Case,
     bad: &dyn Fn(&Played) -> bool,
     most: usize,
-    told: &mut dyn FnMut(&Case, usize),
+    goes_on: &mut dyn FnMut(&Case, usize) -> bool,
 ) -> Result<Option<Shrunk>, PlayError> {
     let played = play_alone(case)?;
     if !bad(&played) {
         return Ok(None);
     }
-    let mut search = Search { bad, most, tried: 1, best: case.clone(), played, told };
+    let mut search = Search { bad, most, tried: 1, over: false, best: case.clone(), played, goes_on };
     search.shrink()?;
-    let Search { best, played, tried, .. } = search;
-    Ok(Some(Shrunk { case: best, played, tried }))
+    let Search { best, played, tried, over, .. } = search;
+    Ok(Some(Shrunk { case: best, played, tried, smallest: !over }))
 }
 
 struct Search<'t> {
     bad: &'t dyn Fn(&Played) -> bool,
     most: usize,
     tried: usize,
+    /// Whether no more cases are to be played.
+    over: bool,
     best: Case,
     played: Played,
-    told: &'t mut dyn FnMut(&Case, usize),
+    goes_on: &'t mut dyn FnMut(&Case, usize) -> bool,
 }
 
 impl Search<'_> {
@@ -63,7 +67,7 @@ impl Search<'_> {
             self.shorten()?;
             self.lessen()?;
             self.leave_out()?;
-            if self.best == before || self.tried >= self.most {
+            if self.best == before || self.over {
                 return Ok(());
             }
         }
@@ -71,7 +75,11 @@ impl Search<'_> {
 
     /// Takes this one if it is bad too.
     fn accept(&mut self, case: Case) -> Result<bool, PlayError> {
-        if self.tried >= self.most || case == self.best {
+        if case == self.best {
+            return Ok(false);
+        }
+        self.over = self.over || self.tried >= self.most || !(self.goes_on)(&self.best, self.tried);
+        if self.over {
             return Ok(false);
         }
         self.tried += 1;
@@ -79,7 +87,6 @@ impl Search<'_> {
         let smaller = (self.bad)(&played);
         if smaller {
             (self.best, self.played) = (case, played);
-            (self.told)(&self.best, self.tried);
         }
         Ok(smaller)
     }
