@@ -282,8 +282,10 @@ impl<'s> Laws<'s> {
     fn settle(&mut self, deployment: &Value, total: i64, available: i64) {
         let newest = self.newest();
         let observed = number(deployment, "/status/observedGeneration") >= newest.generation;
-        // What is available and not reported yet, no controller can keep.
-        let known = available.min(number(deployment, "/status/availableReplicas"));
+        // What is available and not reported yet, no controller can keep. The Deployment's status may be from before pods went that
+        // its ReplicaSets tell of no more.
+        let told: i64 = self.sets.values().map(|set| number(set, "/status/availableReplicas")).sum();
+        let known = available.min(told).min(number(deployment, "/status/availableReplicas"));
         let kept = total.max(self.wanted()) <= newest.most;
         if observed && kept && known >= newest.least && self.is_at_rest() {
             self.bounds = vec![newest];
