@@ -421,13 +421,19 @@ mod tests {
         }
 
         fn set(&mut self, name: &str, replicas: i64, revision: i64) {
+            self.set_with(name, replicas, revision, replicas);
+        }
+
+        /// Its status says that so many pods are available.
+        fn set_with(&mut self, name: &str, replicas: i64, revision: i64, available: i64) {
             let generation = self.0.len() + 1;
             let object = json!({
                 "metadata": {
                     "name": name, "uid": name, "generation": generation, "labels": {"pod-template-hash": name},
                     "annotations": {"deployment.kubernetes.io/revision": revision.to_string()},
                 },
-                "spec": {"replicas": replicas}, "status": {"observedGeneration": generation, "replicas": replicas},
+                "spec": {"replicas": replicas},
+                "status": {"observedGeneration": generation, "replicas": replicas, "availableReplicas": available},
             });
             self.write(Kind::ReplicaSet, object, false);
         }
@@ -508,6 +514,30 @@ mod tests {
             assert_eq!(found, laws, "case {at}: {broken:?}");
             let last = writes.0.last().map(Place::of);
             assert!(broken.iter().all(|broken| Some(broken.place) == last), "case {at}: {broken:?}");
+        }
+    }
+
+    /// A pod that is available and that no ReplicaSet has told of cannot be kept, whatever the Deployment's status says.
+    ///
+    /// Contract: SI-02
+    #[test]
+    fn what_is_available_counts_once_a_replicaset_has_told_of_it() {
+        let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
+        let deleted_by_controllers = ["a1", "a2"].map(ToOwned::to_owned).into();
+        let evidence = Evidence { deleted_by_controllers, ..Evidence::default() };
+        for (told, laws) in [(3, &[Law::Availability][..]), (1, &[])] {
+            let mut writes = Writes(Vec::new());
+            writes.deployment(&rolling, 3);
+            writes.set_with("a", 3, 1, told);
+            for pod in ["a1", "a2", "a3"] {
+                writes.pod(pod, false);
+            }
+            writes.deployment(&rolling, 3);
+            writes.set_with("a", 1, 1, told);
+            writes.pod("a1", true);
+            writes.pod("a2", true);
+            let broken = check(&writes.0, &evidence);
+            assert_eq!(broken.iter().map(|broken| broken.law).collect::<Vec<_>>(), laws, "{told} told of: {broken:?}");
         }
     }
 }
