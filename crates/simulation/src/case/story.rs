@@ -160,4 +160,18 @@ mod tests {
         let broken = line("90.000", "BROKEN");
         assert_eq!(at_the_end, [first, second, line("30.000", "third"), broken.clone(), broken]);
     }
+
+    /// Contract: SI-03
+    #[test]
+    fn what_was_before_a_restore_is_told_before_what_came_after_it() {
+        let millis = EPOCH_NANOS / 1_000_000 + 1_000;
+        let seen = |epoch, version, name: &str| {
+            let object = json!({"metadata": {"name": name}});
+            Seen { epoch, version, millis, kind: Kind::Pod, gone: false, object }
+        };
+        let played = Played { seen: vec![seen(0, 9, "before"), seen(1, 7, "after")], ..Played::default() };
+        let case = Case { operations: Vec::new(), ..Profile::Rollouts.case(1, None) };
+        let told = story(&case, &played);
+        assert!(told.find("Pod before") < told.find("Pod after") && told.contains("Pod before"), "{told}");
+    }
 }

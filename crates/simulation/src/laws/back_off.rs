@@ -167,9 +167,9 @@ mod tests {
         for (what, more, expected) in cases {
             let seen = seen(&[&two[..], more].concat());
             let broken = check(&seen);
-            let places: Vec<Place> = broken.iter().map(|broken| broken.place).collect();
+            let places: Vec<_> = broken.iter().map(|broken| Some(broken.place)).collect();
             let of_version = |version: &u64| seen.iter().find(|seen| seen.version == *version).map(Place::of);
-            let expected: Vec<Place> = expected.iter().filter_map(of_version).collect();
+            let expected: Vec<_> = expected.iter().map(of_version).collect();
             assert_eq!(places, expected, "{what}: {broken:?}");
             assert!(broken.iter().all(|broken| broken.law == Law::BackOff), "{what}");
         }
