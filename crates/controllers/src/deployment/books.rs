@@ -1,6 +1,6 @@
 //! Books: what the controller remembers of every Deployment between syncs.
 //!
-//! This is only which versions the caches must reach before the next sync ([`Consistency`]). Every write to a
+//! This is mostly which versions the caches must reach before the next sync ([`Consistency`]). Every write to a
 //! Deployment or to one of its ReplicaSets is recorded, and a sync that would read something older is deferred until
 //! the caches have caught up (RS-19, B-17). A sync therefore never conflicts with the one before, and never misses a
 //! ReplicaSet that the one before created.
@@ -8,6 +8,7 @@
 //! There are no expectations, unlike in the ReplicaSet controller: the name of a ReplicaSet follows from its template,
 //! so the server refuses to create it twice.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muster_machinery::Consistency;
@@ -28,6 +29,8 @@ pub struct Books {
     record: Consistency<Resource>,
     /// When each Deployment was last written for.
     pauses: Pauses,
+    /// Deployments whose new ReplicaSet somebody else has deleted: they may be being deleted themselves.
+    lost: BTreeSet<ObjectKey>,
 }
 
 /// How a sync of a Deployment begins.
@@ -44,7 +47,8 @@ impl Books {
     /// later syncs.
     #[must_use]
     pub fn only(&self, owner: &ObjectKey) -> Self {
-        Self { record: self.record.only(owner), pauses: self.pauses.only(owner) }
+        let lost = self.lost.get(owner).cloned().into_iter().collect();
+        Self { record: self.record.only(owner), pauses: self.pauses.only(owner), lost }
     }
 
     /// The versions written.
@@ -60,6 +64,15 @@ impl Books {
             Effect::Forget { owner, uid } => {
                 self.record.clear(&owner, Some(&uid));
                 self.pauses.forget(&owner);
+                self.lost.remove(&owner);
+                None
+            }
+            Effect::New { owner, gone: true } => {
+                self.lost.insert(owner);
+                None
+            }
+            Effect::New { owner, gone: false } => {
+                self.lost.remove(&owner);
                 None
             }
             Effect::Overlap { .. } => None,
@@ -90,10 +103,15 @@ impl Books {
         let Some(deployment) = deployments.get(key) else {
             self.record.clear(key, None);
             self.pauses.forget(key);
+            self.lost.remove(key);
             return Begin::Gone;
         };
         match Snapshot::take(Arc::clone(deployment), sets, pods, failures) {
-            Ok(snapshot) => Begin::Ready(Snapshot { counts_wait: self.pauses.wait(key), ..snapshot }),
+            Ok(snapshot) => Begin::Ready(Snapshot {
+                counts_wait: self.pauses.wait(key),
+                confirm: self.lost.contains(key),
+                ..snapshot
+            }),
             Err(error) => Begin::InvalidSelector(error),
         }
     }

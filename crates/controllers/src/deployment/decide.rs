@@ -31,6 +31,8 @@ pub struct Decision {
     pub sets: Sets,
     /// The ReplicaSet to create.
     pub create: Option<NewSet>,
+    /// Whether the Deployment is read before that ([`Snapshot::confirm`]).
+    pub confirm: bool,
     /// ReplicaSets to scale or update, in the order of the writes.
     pub updates: Vec<SetUpdate>,
     /// Whether the first of them is no scaling: it gives the new ReplicaSet annotations or `minReadySeconds` of its
@@ -95,8 +97,8 @@ pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
         Stage::Recreating => stages::recreate(snapshot, sets),
         Stage::Stuck => stages::fail_for_its_strategy(deployment, sets),
     };
-    let deployment = Arc::clone(deployment);
-    Decision { deployment, stage, sets, create, updates, upkeep, waiting, delete, own_steps, reporting }
+    let (deployment, confirm) = (Arc::clone(deployment), snapshot.confirm && create.is_some());
+    Decision { deployment, stage, sets, create, confirm, updates, upkeep, waiting, delete, own_steps, reporting }
 }
 
 fn stage(snapshot: &Snapshot, sets: &Sets) -> Stage {
@@ -152,7 +154,7 @@ impl Decision {
     /// The writes in order, with the status and the requeue if every one succeeds.
     #[must_use]
     pub fn plan(&self, now: Timestamp) -> Plan {
-        let mut plan = Plan::nothing(as_planned(&self.deployment));
+        let mut plan = Plan { confirm_owner: self.confirm, ..Plan::nothing(as_planned(&self.deployment)) };
         if let Some(new) = &self.create {
             if !new.hash_is_exact {
                 plan.remarks.push(Remark::InexactHash);

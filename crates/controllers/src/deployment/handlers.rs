@@ -9,6 +9,8 @@ use muster_machinery::cache::{Cache, Change};
 use muster_objects::meta::{ControllerRef, ObjectKey, Uid};
 use muster_objects::{Deployment, Object, Pod, PodPhase, ReplicaSet, Strategy};
 
+use super::sets::has_template_of;
+
 /// An effect of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -20,6 +22,13 @@ pub enum Effect {
         owner: ObjectKey,
         /// The uid of the deleted one; a new Deployment of the name may already have written.
         uid: Uid,
+    },
+    /// The ReplicaSet of the Deployment's template went, or another one of the Deployment is there since.
+    New {
+        /// The Deployment.
+        owner: ObjectKey,
+        /// Whether it went: nobody but others deletes it, and the Deployment may be being deleted itself (B-23).
+        gone: bool,
     },
     /// Several Deployments select this orphan: a mistake of their author, to be logged.
     Overlap {
@@ -61,13 +70,19 @@ pub fn replica_set_changed(
     }
 }
 
-fn set_added(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl FnMut(Effect)) {
+fn set_added(set: &ReplicaSet, deployments: &Cache<Deployment>, mut effect: impl FnMut(Effect)) {
     // After a restart a ReplicaSet may first be seen when it is already being deleted.
     if set.meta.is_being_deleted() {
         return set_deleted(set, deployments, effect);
     }
     match &set.meta.controller {
-        Some(reference) => enqueue(resolve(set, reference, deployments), effect),
+        Some(reference) => {
+            let deployment = resolve(set, reference, deployments);
+            if let Some(deployment) = deployment {
+                effect(Effect::New { owner: deployment.meta.key(), gone: false });
+            }
+            enqueue(deployment, effect);
+        }
         None => enqueue_selecting(set, deployments, effect),
     }
 }
@@ -89,10 +104,12 @@ fn set_updated(old: &ReplicaSet, new: &ReplicaSet, deployments: &Cache<Deploymen
 }
 
 /// A ReplicaSet was deleted, is being deleted, or was missing in a relist.
-fn set_deleted(set: &ReplicaSet, deployments: &Cache<Deployment>, effect: impl FnMut(Effect)) {
-    if let Some(reference) = &set.meta.controller {
-        enqueue(resolve(set, reference, deployments), effect);
+fn set_deleted(set: &ReplicaSet, deployments: &Cache<Deployment>, mut effect: impl FnMut(Effect)) {
+    let deployment = set.meta.controller.as_ref().and_then(|reference| resolve(set, reference, deployments));
+    if let Some(deployment) = deployment.filter(|deployment| has_template_of(set, deployment)) {
+        effect(Effect::New { owner: deployment.meta.key(), gone: true });
     }
+    enqueue(deployment, effect);
 }
 
 /// What the pods' cache saw: a Recreate Deployment may go on where the last pod of one of its ReplicaSets went, or

@@ -64,6 +64,12 @@ pub fn with_equal_template<'a>(
     sets.iter().filter(move |set| wanted.equals_ignoring_hash(&Template::new(set.template.raw())))
 }
 
+/// Whether the ReplicaSet has the Deployment's template, in the same sense.
+#[must_use]
+pub fn has_template_of(set: &ReplicaSet, deployment: &Deployment) -> bool {
+    Template::new(deployment.template.raw()).equals_ignoring_hash(&Template::new(set.template.raw()))
+}
+
 /// Whether the ReplicaSet's `spec.replicas` is not 0.
 #[must_use]
 pub fn is_active(set: &ReplicaSet) -> bool {

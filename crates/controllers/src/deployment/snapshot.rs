@@ -26,6 +26,9 @@ pub struct Snapshot {
     pub pods: Vec<Arc<Pod>>,
     /// How long changed counts may be deferred, because something was written a moment ago.
     pub counts_wait: CountsWait,
+    /// Whether the Deployment is to be read before a ReplicaSet is created: the one of its template went, and the cache may not
+    /// show yet that the Deployment itself is being deleted (B-23).
+    pub confirm: bool,
     /// How many syncs of this Deployment have failed in a row (B-06).
     pub failures: u32,
 }
@@ -61,6 +64,7 @@ impl Snapshot {
     pub fn of(deployment: Arc<Deployment>, selector: Selector, mut sets: Vec<Arc<ReplicaSet>>) -> Self {
         sets.sort_by(|a, b| by_age(a, b));
         let current = with_equal_template(&deployment, &sets).map(|set| set.meta.uid.clone()).collect();
-        Self { deployment, selector, sets, current, pods: Vec::new(), counts_wait: CountsWait::default(), failures: 0 }
+        let counts_wait = CountsWait::default();
+        Self { deployment, selector, sets, current, pods: Vec::new(), counts_wait, confirm: false, failures: 0 }
     }
 }

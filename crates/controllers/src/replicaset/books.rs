@@ -55,7 +55,7 @@ pub struct Books {
     /// Owners whose last creations were refused because their namespace is being deleted: the next ones are delayed
     /// too. Such a refusal causes neither an event nor an error, so every deleted pod would cause another attempt.
     refused: BTreeSet<ObjectKey>,
-    /// Owners with pods that somebody else deleted: the owners may be being deleted themselves.
+    /// Owners with pods that somebody else deleted, seen or unseen: the owners may be being deleted themselves.
     unasked: BTreeSet<ObjectKey>,
     /// Those of them whose sync was told to confirm the owner, and that has not ended yet.
     confirming: BTreeSet<ObjectKey>,
@@ -187,6 +187,7 @@ impl Books {
                 return Begin::Stale { resource, wrote, read, remedy };
             }
             Some(Freshness::CaughtUp) if !self.unproved.contains(key) => {
+                self.came_and_went(key);
                 self.expectations.settle(key);
             }
             Some(Freshness::CaughtUp | Freshness::Unrecorded) | None => {}
@@ -287,8 +288,8 @@ impl Books {
         if outcome.not_needed > 0 {
             self.refused.insert(owner.key.clone());
         }
-        if !outcome.unconfirmed {
-            self.confirming.remove(&owner.key);
+        if self.confirming.remove(&owner.key) && outcome.unconfirmed {
+            self.unasked.insert(owner.key.clone());
         }
         if outcome.no_longer_owned > 0 {
             *self.left.entry(owner.key.clone()).or_default() += 1;
@@ -314,8 +315,17 @@ impl Books {
         self.record.as_ref()?.next_deadline()
     }
 
+    /// Pods that were created, and that will not be seen any more, were deleted by somebody else.
+    fn came_and_went(&mut self, key: &ObjectKey) {
+        let (unseen, _) = self.expectations.pending(key);
+        if unseen > 0 {
+            self.unasked.insert(key.clone());
+        }
+    }
+
     fn expected(&mut self, key: &ObjectKey, now: Moment) -> Expected {
         if self.expectations.satisfied(key, now) {
+            self.came_and_went(key);
             self.unproved.remove(key);
             return Expected::Settled;
         }

@@ -74,6 +74,34 @@ fn effects_name_the_key_to_queue_and_close_the_books() {
     assert_eq!(books.note(Effect::Overlap { set: key(), owners: vec![key()] }), None);
 }
 
+/// Contract: B-23
+#[test]
+fn a_deployment_whose_new_set_went_is_confirmed() {
+    let mut caches = Caches::of(deployment(1, |_| ()));
+    let mut books = Books::new();
+    let confirms = |books: &mut Books, caches: &Caches| match caches.begin(books, Moment::ORIGIN) {
+        Begin::Ready(snapshot) => snapshot.confirm,
+        other => panic!("it may begin, but: {other:?}"),
+    };
+    let new = |gone| Effect::New { owner: key(), gone };
+    assert!(!confirms(&mut books, &caches));
+    assert_eq!(books.note(new(true)), None);
+    assert!(confirms(&mut books, &caches) && confirms(&mut books, &caches), "until another is there");
+    assert!(
+        confirms(&mut books.only(&key()), &caches) && !confirms(&mut books.only(&ObjectKey::new("a", "b")), &caches)
+    );
+    assert_eq!(books.note(new(false)), None);
+    assert!(!confirms(&mut books, &caches));
+    books.note(new(true));
+    books.note(Effect::Forget { owner: key(), uid: uid(1) });
+    assert!(!confirms(&mut books, &caches), "one of that name is another");
+    books.note(new(true));
+    caches.deployments.delete_key(&key());
+    assert!(matches!(caches.begin(&mut books, Moment::ORIGIN), Begin::Gone));
+    caches.deployments.apply(deployment(1, |_| ()));
+    assert!(!confirms(&mut books, &caches));
+}
+
 /// Contract: DEP-02
 #[test]
 fn a_deployment_that_is_gone_or_unreadable_is_not_synced() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_controllers::deployment::{Reporting, decide, decide_claims, preview};
+use muster_controllers::deployment::{Reporting, Snapshot, decide, decide_claims, preview};
 use muster_controllers::plan::{ClaimOutcome, Step};
 use muster_objects::{Deployment, PodPhase, ReplicaSet};
 use serde_json::{Value, json};
@@ -49,6 +49,21 @@ fn sets_are_claimed() {
     assert!(plan.needs_permission());
     let deleted = deployment(3, |json| json["metadata"]["deletionTimestamp"] = json!(ago(5)));
     assert!(decide_claims(&snapshot(deleted, all)).is_empty(), "nothing changes hands any more");
+}
+
+/// Before a ReplicaSet is created in the place of one that went, and before nothing else.
+///
+/// Contract: B-23
+#[test]
+fn a_deployment_is_confirmed_before_its_set_is_created_again() {
+    let confirms = |sets: Vec<Arc<ReplicaSet>>, confirm| {
+        let snapshot = Snapshot { confirm, ..snapshot(deployment(3, |_| ()), sets) };
+        let (_, plan) = preview(&snapshot, NOW);
+        plan.confirm_owner
+    };
+    assert!(confirms(vec![], true));
+    assert!(!confirms(vec![], false));
+    assert!(!confirms(vec![set(1, "nginx:1", 0)], true), "it is there, and is scaled");
 }
 
 /// What could not be adopted is not counted; what was is.

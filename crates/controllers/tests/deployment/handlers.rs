@@ -87,6 +87,37 @@ fn a_set_queues_its_deployment() {
     assert_eq!(queued(&Change::Added(another("name", "gone")), &all), [""; 0]);
 }
 
+/// Nobody but others deletes the ReplicaSet of the Deployment's template.
+///
+/// Contract: B-23
+#[test]
+fn the_end_of_the_new_set_is_told_until_another_is_there() {
+    let all = two();
+    let told = |change: &Change<ReplicaSet>| {
+        let mut told = Vec::new();
+        replica_set_changed(change, &all, |effect| {
+            if let Effect::New { owner, gone } = effect {
+                told.push((owner.name.to_string(), gone));
+            }
+        });
+        told
+    };
+    let image = |image: &'static str| move |json: &mut Value| *json = set_json(1, image, 1);
+    let deleted = |json: &mut Value| json["metadata"]["deletionTimestamp"] = json!(ago(5));
+    let new = || set(image("nginx:1"));
+    let leaving = set(|json| {
+        image("nginx:1")(json);
+        deleted(json);
+    });
+    let gone = ("web".to_owned(), true);
+    assert_eq!(told(&Change::Deleted { last: new(), tombstone: false }), std::slice::from_ref(&gone));
+    assert_eq!(told(&Change::Added(leaving)), [gone], "first seen on its way out");
+    assert_eq!(told(&Change::Deleted { last: set(image("nginx:0")), tombstone: false }), [], "an old one: history");
+    assert_eq!(told(&Change::Deleted { last: set(orphaned), tombstone: false }), []);
+    assert_eq!(told(&Change::Added(new())), [("web".to_owned(), false)]);
+    assert_eq!(told(&Change::Updated { old: new(), new: set(newer) }), []);
+}
+
 /// Contract: DEP-01
 #[test]
 fn an_orphan_queues_every_deployment_that_selects_it() {

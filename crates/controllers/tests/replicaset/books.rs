@@ -460,7 +460,11 @@ fn an_owner_is_confirmed_before_pods_that_others_deleted_are_replaced() {
     controller.books.lower_creations(&owner, 1);
     assert!(controller.snapshot().memory.confirm);
     controller.books.round_ended(&owner, &Outcome { unconfirmed: true, ..Outcome::default() });
-    assert!(controller.snapshot().memory.confirm);
+    controller.books.status_is_up_to_date(&key());
+    assert!(
+        controller.snapshot().memory.confirm,
+        "the owner was gone, and is to be read again while the cache shows it"
+    );
     controller.books.status_is_up_to_date(&key());
     assert!(!controller.snapshot().memory.confirm, "nothing was to be created");
     goes(&mut controller, "web-2", true);
@@ -514,4 +518,34 @@ fn pods_are_not_left_without_end() {
     assert!(!controller.snapshot().memory.spares);
     controller.books.round_ended(&owner, &Outcome { deleted: 1, ..Outcome::default() });
     assert!(controller.snapshot().memory.spares);
+}
+
+/// A pod that was created and deleted while the watch was broken is never seen: the cache is past both.
+///
+/// Contract: B-23, B-01, EX-02
+#[test]
+fn an_owner_is_confirmed_before_pods_that_came_and_went_unseen_are_replaced() {
+    let creates = |controller: &mut Controller| {
+        let owner = controller.snapshot().owner.as_planned();
+        controller.books.expect(&owner, &Expectation::Creations(2), controller.now);
+        owner
+    };
+    let mut controller = Controller::new(replica_set(3), pods(3));
+    let owner = creates(&mut controller);
+    let newest = controller.pods.newest();
+    controller.books.wrote(&owner, Resource::PODS, newest);
+    controller.note(Effect::CreationObserved(key()));
+    assert!(controller.snapshot().memory.confirm, "one of two");
+    controller.books.round_ended(&owner, &Outcome::default());
+    creates(&mut controller);
+    controller.books.wrote(&owner, Resource::PODS, newest);
+    for _ in 0..2 {
+        controller.note(Effect::CreationObserved(key()));
+    }
+    assert!(!controller.snapshot().memory.confirm, "both were seen");
+    // Without a record of what was written the wait ends after five minutes.
+    creates(&mut controller);
+    controller.books.round_ended(&owner, &Outcome { created: 2, ..Outcome::default() });
+    controller.pass(301);
+    assert!(controller.snapshot().memory.confirm);
 }
