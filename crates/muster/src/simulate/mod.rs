@@ -169,7 +169,9 @@ enum Profile {
     Scaling,
     /// Several managers, with one leader or with shards, that die, freeze, are cut off, and come and go
     Failover,
-    /// Of four two rollouts, one of scaling and one of failover
+    /// Workloads that are deleted with what they own, before it or without it, and made again meanwhile
+    Deletions,
+    /// Of eight four rollouts, two of failover, one of scaling and one of deletions
     Everything,
 }
 
@@ -235,6 +237,7 @@ impl From<Profile> for case::Profile {
             Profile::Rollouts => Self::Rollouts,
             Profile::Scaling => Self::Scaling,
             Profile::Failover => Self::Failover,
+            Profile::Deletions => Self::Deletions,
             Profile::Everything => Self::Everything,
         }
     }

@@ -48,7 +48,7 @@ use serde::{Deserialize, Serialize};
 
 pub use draw::{Profile, rollout_of};
 pub use figures::Figures;
-pub use operation::{Act, Operation, Pause, Target, Undone, Workload};
+pub use operation::{Act, Doomed, DoomedSet, Operation, Pause, Propagation, Target, Undone, Workload};
 pub use play::{End, PlayError, Played, play_alone};
 use processes::GIVES_UP;
 pub use processes::Managers;
@@ -240,14 +240,23 @@ impl Case {
         serde_saphyr::to_string(self).expect("a case has a form in YAML")
     }
 
-    /// Whether it is about one Deployment, in the namespace `default` and with a name, and one manager has it: then the laws of
-    /// rollouts are judged, and else those of workloads.
+    /// Whether it is about one Deployment, in the namespace `default` and with a name, that stays, and one manager has it: then the laws
+    /// of rollouts are judged, and else those of workloads.
     #[must_use]
     pub fn is_rollout(&self) -> bool {
         let mut workloads = self.workloads();
         let (Some(only), None) = (workloads.next(), workloads.next()) else { return false };
         let in_default = matches!(only["metadata"]["namespace"].as_str(), None | Some("" | "default"));
-        self.managers.is_none() && only["kind"] == "Deployment" && in_default && !name(only).is_empty()
+        self.managers.is_none()
+            && !self.deletes()
+            && only["kind"] == "Deployment"
+            && in_default
+            && !name(only).is_empty()
+    }
+
+    /// Whether a workload is deleted.
+    fn deletes(&self) -> bool {
+        self.operations.iter().any(|operation| matches!(operation.act, Act::Delete(_) | Act::DeleteSet(_)))
     }
 
     /// Whether anything is created that has pods.
@@ -259,7 +268,9 @@ impl Case {
     fn workloads(&self) -> impl Iterator<Item = &Value> {
         const WORKLOADS: [&str; 3] = ["Deployment", "ReplicaSet", "ReplicationController"];
         self.operations.iter().filter_map(|operation| match &operation.act {
-            Act::Create(object) => Some(object).filter(|one| WORKLOADS.iter().any(|kind| one["kind"] == *kind)),
+            Act::Create(object) | Act::Apply(object) => {
+                Some(object).filter(|one| WORKLOADS.iter().any(|kind| one["kind"] == *kind))
+            }
             _ => None,
         })
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use muster_runtime::client::PatchType;
 use muster_tree::{Value, json};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,9 @@ use crate::faults::Faults;
 use crate::laws::{Done, Watcher};
 use crate::text;
 use crate::world::World;
+
+/// The finalizer of a ReplicaSet that is held.
+const HOLD: &str = "muster.dev/hold";
 
 /// One thing that is done at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,8 +34,14 @@ pub struct Operation {
 pub enum Act {
     /// An object is created. The first Deployment is what the case is about.
     Create(Value),
+    /// An object is created, or, where it is there, gets this as a merge patch, also while it is being deleted.
+    Apply(Value),
     /// A workload gets a merge patch.
     Patch(Target),
+    /// A workload is deleted.
+    Delete(Doomed),
+    /// One of the ReplicaSets is deleted.
+    DeleteSet(DoomedSet),
     /// A Deployment is scaled by its subresource `scale`, as by an autoscaler.
     Scale {
         /// Its name.
@@ -127,6 +137,67 @@ pub struct Target {
     pub merge: Value,
 }
 
+/// A workload that is deleted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Doomed {
+    /// Of which kind it is: a Deployment unless it is said.
+    #[serde(default, skip_serializing_if = "Workload::is_deployment")]
+    pub kind: Workload,
+    /// Its namespace: `default` unless it is said.
+    #[serde(default = "default_namespace", skip_serializing_if = "is_default_namespace")]
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What becomes of what it owns: goes after it unless it is said.
+    #[serde(default, skip_serializing_if = "Propagation::is_background")]
+    pub propagation: Propagation,
+}
+
+/// A ReplicaSet that is deleted, whichever there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DoomedSet {
+    /// Which.
+    pub set: u64,
+    /// What becomes of its pods: they go after it unless it is said.
+    #[serde(default, skip_serializing_if = "Propagation::is_background")]
+    pub propagation: Propagation,
+    /// Whether it gets a finalizer first that nobody takes away, so that it is being deleted for ever.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub held: bool,
+}
+
+/// What becomes of what a deleted object owns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Propagation {
+    /// It goes after its owner.
+    #[default]
+    Background,
+    /// It goes before its owner.
+    Foreground,
+    /// It stays, and is nobody's.
+    Orphan,
+}
+
+impl Propagation {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+    fn is_background(&self) -> bool {
+        *self == Self::Background
+    }
+
+    /// The options of a deletion that say so.
+    fn options(self) -> Value {
+        json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": format!("{self:?}")})
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 /// What has pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Workload {
@@ -143,6 +214,16 @@ impl Workload {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
     fn is_deployment(&self) -> bool {
         *self == Self::Deployment
+    }
+
+    /// The path of one.
+    fn path(self, namespace: &str, name: &str) -> String {
+        let (namespace, name) = (segment(namespace), segment(name));
+        match self {
+            Self::Deployment => format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"),
+            Self::ReplicaSet => format!("/apis/apps/v1/namespaces/{namespace}/replicasets/{name}"),
+            Self::ReplicationController => format!("/api/v1/namespaces/{namespace}/replicationcontrollers/{name}"),
+        }
     }
 }
 
@@ -165,18 +246,6 @@ impl Target {
     pub(super) fn is_of_set(&self) -> bool {
         self.kind == Workload::ReplicaSet
     }
-
-    fn path(&self) -> String {
-        let Self { kind, namespace, name, merge: _ } = self;
-        let (namespace, name) = (segment(namespace), segment(name));
-        match kind {
-            Workload::Deployment => format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"),
-            Workload::ReplicaSet => format!("/apis/apps/v1/namespaces/{namespace}/replicasets/{name}"),
-            Workload::ReplicationController => {
-                format!("/api/v1/namespaces/{namespace}/replicationcontrollers/{name}")
-            }
-        }
-    }
 }
 
 impl Act {
@@ -184,7 +253,8 @@ impl Act {
     #[must_use]
     pub fn is_incident(&self) -> bool {
         match self {
-            Self::Create(_) | Self::Patch(_) | Self::DeletePod(_) | Self::FailPod { .. } => false,
+            Self::Create(_) | Self::Apply(_) | Self::Patch(_) | Self::DeletePod(_) | Self::FailPod { .. } => false,
+            Self::Delete(_) | Self::DeleteSet(_) => false,
             Self::TaintNode(_) | Self::HealNodes | Self::PatchPod { .. } | Self::ReplaceSet(_) => false,
             Self::Scale { .. } | Self::Nodes(_) | Self::Compact | Self::Remember | Self::Restore => true,
             Self::ServerAway | Self::ServerBack | Self::Resize { .. } | Self::OtherPod { .. } => true,
@@ -200,7 +270,7 @@ impl Act {
         let number = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(whole));
         let asked = |object: &Value| number(&object["spec"]["replicas"]);
         match self {
-            Self::Create(object) => asked(object).unwrap_or(1),
+            Self::Create(object) | Self::Apply(object) => asked(object).unwrap_or(1),
             Self::Patch(target) => asked(&target.merge).unwrap_or_default(),
             Self::Scale { replicas, .. } => *replicas,
             Self::Resize { replicas, .. } => replicas.unwrap_or_default(),
@@ -256,15 +326,28 @@ impl Scene<'_> {
         let api = Api::of(self.world);
         self.done.times += u64::from(act.is_incident());
         match act {
-            Act::Create(object) => {
-                let Some(path) = self.world.collection_of(object) else {
-                    return Err(Undone::NoKind(format!("{} of {}", object["kind"], object["apiVersion"])));
+            Act::Create(object) => return self.create(api, object).await,
+            Act::Apply(object) => {
+                let collection = self.collection_of(object)?;
+                return match api.merge(&format!("{collection}/{}", segment(name(object))), object).await {
+                    (404, _) => self.create(api, object).await,
+                    answer => taken(&answer),
                 };
-                // A typo in a file would leave its figures wrong without a word.
-                return taken(&api.post(&format!("{path}?fieldValidation=Strict"), object).await);
+            }
+            Act::Delete(Doomed { kind, namespace, name, propagation }) => {
+                return taken(&api.delete(&kind.path(namespace, name), Some(&propagation.options())).await);
+            }
+            Act::DeleteSet(DoomedSet { set, propagation, held }) => {
+                let path = format!("{SETS}/{}", name(&some_set(api, *set).await?));
+                if *held {
+                    let hold = json!({"metadata": {"finalizers": [HOLD]}});
+                    taken(&api.patch(&path, PatchType::StrategicMerge, &hold).await)?;
+                }
+                return taken(&api.delete(&path, Some(&propagation.options())).await);
             }
             Act::Patch(target) => {
-                let answer = api.merge(&target.path(), &target.merge).await;
+                let Target { kind, namespace, name, merge } = target;
+                let answer = api.merge(&kind.path(namespace, name), merge).await;
                 taken(&answer)?;
                 if target.is_of_set() {
                     self.done.sets.extend(version_of(&answer.1));
@@ -313,6 +396,17 @@ impl Scene<'_> {
             Act::Managers(count) => return self.processes.number(*count).ok_or_else(no_manager),
         }
         Ok(())
+    }
+
+    fn collection_of(&self, object: &Value) -> Result<String, Undone> {
+        let none = || Undone::NoKind(format!("{} of {}", object["kind"], object["apiVersion"]));
+        self.world.collection_of(object).ok_or_else(none)
+    }
+
+    async fn create(&self, api: Api<'_>, object: &Value) -> Result<(), Undone> {
+        // A typo in a file would leave its figures wrong without a word.
+        let path = format!("{}?fieldValidation=Strict", self.collection_of(object)?);
+        taken(&api.post(&path, object).await)
     }
 
     async fn resize(&mut self, api: Api<'_>, set: u64, replicas: Option<u64>) -> Result<(), Undone> {
@@ -367,8 +461,7 @@ async fn replace_set(api: Api<'_>, which: u64) -> Result<(), Undone> {
     let mut sets = api.list(SETS).await;
     sets.retain(|set| !is_being_deleted(set) && owner(set).is_none());
     let old = pick(&sets, which).ok_or(Undone::Absent("no ReplicaSet without a Deployment"))?;
-    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Orphan"});
-    api.delete(&format!("{SETS}/{}", name(old)), Some(&options)).await;
+    api.delete(&format!("{SETS}/{}", name(old)), Some(&Propagation::Orphan.options())).await;
     let next = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
         // Versions are the server's: no other has this name.

@@ -15,7 +15,7 @@ use super::operation::{Scene, Undone, heal_nodes};
 use super::processes::{Processes, is_idle};
 use super::settled::{BACKOFF, settled};
 use super::{Act, Case, panics};
-use crate::api::{Api, DEPLOYMENTS, PODS, condition, is_being_deleted, name, number};
+use crate::api::{Api, DEPLOYMENTS, PODS, condition, controller, is_being_deleted, name, number};
 use crate::faults::{Fault, Faults, Struck};
 use crate::history::Write;
 use crate::laws::rest::Rest;
@@ -224,15 +224,14 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
     let absences = processes.end();
     let at_rest = end == Some(End::Complete) && good;
     broken.extend(laws::rest::check(&Rest::of(api, millis(world)).await, at_rest));
-    if case.is_undisturbed() {
-        let conflicts = conflicts(&writes).into_iter();
-        broken.extend(conflicts.map(|write| Broken::by_request(Law::Conflict, write, " conflicts")));
-    }
-
     let strikes = faults.strikes() + done.times;
     let evidence =
         Evidence { done, told_from, unsure_from: unsure_from(faults), ..Evidence::of(&writes, faults, &is_manager) };
     let seen = watcher.end();
+    if case.is_undisturbed() {
+        let conflicts = conflicts(&writes, &seen).into_iter();
+        broken.extend(conflicts.map(|write| Broken::by_request(Law::Conflict, write, " conflicts")));
+    }
     broken.extend(match &rollout {
         Some(_) => laws::rollout::check(&seen, &evidence),
         None => laws::workloads::check(&seen, &evidence),
@@ -473,15 +472,24 @@ fn end(web: &Value, good: bool) -> Option<End> {
 }
 
 /// The writes of the controllers that were refused with 409, but for the deletion of a pod that somebody else has written within the
-/// last second: it is read, and deleted or left (B-02).
-fn conflicts(writes: &[Write]) -> Vec<&Write> {
+/// last second: it is read, and deleted or left (B-02); and for the creation of a ReplicaSet whose name another owner's has (DEP-05).
+fn conflicts<'w>(writes: &'w [Write], seen: &[Seen]) -> Vec<&'w Write> {
     let is_of =
         |pod: &str, path: &str| path.strip_prefix(pod).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_taken = |refused: &Write| {
+        let made = refused.made.as_deref().and_then(|body| serde_json::from_slice(body).ok());
+        let Some(set): Option<Value> = made.filter(|_| refused.resource() == "replicasets") else { return false };
+        let owner = |set: &Value| controller(set).map(|owner| owner["uid"].clone());
+        let earlier = seen.iter().rev().filter(|seen| seen.millis <= refused.millis);
+        let mut holders =
+            earlier.filter(|seen| seen.kind == laws::Kind::ReplicaSet && name(&seen.object) == name(&set));
+        holders.next().is_some_and(|holder| owner(&holder.object) != owner(&set))
+    };
     let excused = |at: usize, refused: &Write| {
         let deletes = refused.method == http::Method::DELETE && refused.resource() == "pods";
         let earlier = writes[..at].iter().rev().take_while(|write| write.millis + 1_000 >= refused.millis);
         let last = earlier.filter(|write| write.status < 300).find(|write| is_of(&refused.path, &write.path));
-        deletes && last.is_some_and(|last| !is_manager(last.who))
+        deletes && last.is_some_and(|last| !is_manager(last.who)) || is_taken(refused)
     };
     let refused = writes.iter().enumerate().filter(|(_, write)| is_manager(write.who) && write.status == 409);
     refused.filter(|(at, write)| !excused(*at, write)).map(|(_, write)| write).collect()

@@ -6,7 +6,8 @@ use muster_tree::Value;
 use tokio::time::Instant;
 
 use super::processes::Processes;
-use crate::api::{Api, condition, name, number};
+use crate::api::{Api, condition, is_being_deleted, name, number};
+use crate::laws::rest::is_of;
 use crate::laws::rollout::is_active;
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -34,6 +35,10 @@ pub(super) async fn settled(api: Api<'_>, processes: &mut Processes<'_>, within:
         for path in ["/apis/apps/v1/replicasets", "/api/v1/replicationcontrollers", "/apis/apps/v1/deployments"] {
             workloads.extend(api.list(path).await);
         }
+        let (held, mut workloads): (Vec<Value>, Vec<Value>) = workloads.into_iter().partition(is_held);
+        // One whose ReplicaSet never goes does not come to its end.
+        let has_held = |workload: &Value| held.iter().any(|held| is_of(held, workload));
+        workloads.retain(|workload| !has_held(workload));
         let unsaid: Vec<&Value> = workloads.iter().filter(|workload| !says_so(workload)).collect();
         // Pods are many: it is looked whether it is true once it is said.
         if unsaid.is_empty() || unsaid.iter().any(is_late) {
@@ -62,10 +67,21 @@ pub(super) async fn settled(api: Api<'_>, processes: &mut Processes<'_>, within:
     }
 }
 
+/// Whether it is being deleted for as long as somebody else wants.
+fn is_held(workload: &Value) -> bool {
+    let finalizers = workload["metadata"]["finalizers"].as_array();
+    let others = |finalizer: &Value| *finalizer != "foregroundDeletion" && *finalizer != "orphan";
+    is_being_deleted(workload) && finalizers.is_some_and(|all| all.iter().any(others))
+}
+
 /// Whether a workload says that it has what it asks for.
 fn says_so(workload: &Value) -> bool {
     let wanted = number(workload, "/spec/replicas");
     let told = |field: &str| number(workload, &format!("/status/{field}"));
+    // It goes, and what it asked for with it.
+    if is_being_deleted(workload) {
+        return false;
+    }
     let observed = workload["status"]["observedGeneration"] == workload["metadata"]["generation"];
     let counts =
         observed && ["replicas", "readyReplicas", "availableReplicas"].iter().all(|field| told(field) == wanted);

@@ -219,7 +219,7 @@ impl Search<'_> {
         for field in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds", "strategy"] {
             let mut case = self.best.clone();
             for operation in &mut case.operations {
-                if let Act::Create(object) = &mut operation.act
+                if let Act::Create(object) | Act::Apply(object) = &mut operation.act
                     && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
                 {
                     spec.remove(field);
@@ -243,7 +243,7 @@ fn remove(object: &mut Value, pointer: &str) {
 /// Where an operation says how many replicas there are to be.
 fn replicas_of(act: &mut Act) -> Option<&mut Value> {
     match act {
-        Act::Create(object) => object.pointer_mut("/spec/replicas"),
+        Act::Create(object) | Act::Apply(object) => object.pointer_mut("/spec/replicas"),
         Act::Patch(target) => target.merge.pointer_mut("/spec/replicas"),
         _ => None,
     }

@@ -34,6 +34,8 @@ pub enum Law {
     Availability,
     /// A ReplicaSet's controller never makes a pod too many, nor takes one too many.
     Count,
+    /// An owner that is being deleted gets no pod in the place of another.
+    Replaced,
     /// What the controllers make is as its owner has it.
     Made,
     /// Where pods fail at once, no others are made for longer and longer.
@@ -72,6 +74,7 @@ impl fmt::Display for Law {
             Self::Surge => "surge",
             Self::Availability => "availability",
             Self::Count => "count",
+            Self::Replaced => "replaced",
             Self::Made => "made",
             Self::BackOff => "back-off",
             Self::Recreate => "recreate",

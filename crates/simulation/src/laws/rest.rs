@@ -103,9 +103,11 @@ impl Rest {
         let template = template(deployment);
         let newest: Vec<&Value> = sets.iter().copied().filter(|set| self::template(set) == template).collect();
         let mut counts = self.counts(sets);
-        let (replicas, available) = (counts[0].1, counts[2].1);
+        // One that is being deleted wants pods and gets none.
+        let wanted: i64 = sets.iter().map(|set| number(set, "/spec/replicas")).sum();
+        let available = counts[2].1;
         counts.push(("updatedReplicas", self.counts(&newest)[0].1));
-        counts.push(("unavailableReplicas", (replicas - available).max(0)));
+        counts.push(("unavailableReplicas", (wanted - available).max(0)));
         counts
     }
 
@@ -135,13 +137,13 @@ impl Rest {
 }
 
 /// Whether it is another's, as its controller.
-fn is_of(object: &Value, owner: &Value) -> bool {
+pub(crate) fn is_of(object: &Value, owner: &Value) -> bool {
     controller(object).is_some_and(|controller| controller["uid"] == owner["metadata"]["uid"])
 }
 
-/// Whether it is nobody's, and has the labels by which a Deployment would find it.
+/// Whether it is nobody's and stays, and has the labels by which a Deployment would find it.
 fn is_left_of(set: &Value, deployment: &Value) -> bool {
-    let alone = !set["metadata"]["ownerReferences"].is_array();
+    let alone = !set["metadata"]["ownerReferences"].is_array() && !is_being_deleted(set);
     let (labels, wanted) = (&set["metadata"]["labels"], deployment["spec"]["selector"]["matchLabels"].as_object());
     let same_namespace = set["metadata"]["namespace"] == deployment["metadata"]["namespace"];
     alone && same_namespace && wanted.is_some_and(|wanted| wanted.iter().all(|(key, value)| labels[key] == *value))

@@ -4,6 +4,9 @@
 //! of the sizes that its controller may be looking at, by the generation that its status answers to: once that has
 //! come, exactly what is asked. What nobody can know is counted apart, owner by owner: a pod that was created without
 //! an answer, while it is there, and a pod that others took, or that was deleted without an answer.
+//!
+//! From an owner that is being deleted pods are taken by the collector. What was decided before that was seen may still be carried
+//! out; but none of those is replaced (B-23).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +15,11 @@ use muster_tree::Value;
 use super::rollout::is_active;
 use super::sizes::Sizes;
 use super::{Broken, Evidence, Kind, Law, Seen, epochs};
-use crate::api::{name, number};
+use crate::api::{is_being_deleted, name, number};
 use crate::world::EPOCH_NANOS;
 
-/// Checks a history of workloads: no owner has a pod too many by a creation, nor one too few by a deletion of the controllers.
+/// Checks a history of workloads: no owner has a pod too many by a creation, nor one too few by a deletion of the controllers, and
+/// one that is being deleted gets no pods in the place of others.
 #[must_use]
 pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
     epochs(seen).flat_map(|writes| Laws::of(writes, evidence).broken).collect()
@@ -34,6 +38,9 @@ struct Laws<'s> {
     pods: BTreeMap<&'s str, &'s str>,
     /// Pods that each owner lost by nothing that the controllers did.
     lost: BTreeMap<&'s str, i64>,
+    /// How many pods may still be made for each owner that is being deleted, or is gone: as many as it was short of then, and as the
+    /// controllers have deleted since.
+    ending: BTreeMap<&'s str, i64>,
     broken: Vec<Broken>,
 }
 
@@ -46,6 +53,7 @@ impl<'s> Laws<'s> {
             known: BTreeSet::new(),
             pods: BTreeMap::new(),
             lost: BTreeMap::new(),
+            ending: BTreeMap::new(),
             broken: Vec::new(),
         };
         writes.iter().for_each(|write| laws.take(write));
@@ -56,7 +64,12 @@ impl<'s> Laws<'s> {
         let object = &write.object;
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         if write.kind != Kind::Pod {
-            self.sizes.entry(uid).or_default().note(|pointer| number(object, pointer));
+            let sizes = self.sizes.entry(uid).or_default();
+            sizes.note(|pointer| number(object, pointer));
+            let most = sizes.most();
+            if (write.gone || is_being_deleted(object)) && !self.ending.contains_key(uid) {
+                self.ending.insert(uid, (most + self.unknown(uid) - self.count(uid)).max(0));
+            }
             if write.millis >= self.evidence.told_from {
                 self.settle(object, uid);
             }
@@ -79,7 +92,18 @@ impl<'s> Laws<'s> {
             let is_made = added && !self.evidence.done.pods.contains(name(object));
             let most = self.sizes.get(owner).map_or(0, Sizes::most) + self.unknown(owner);
             if is_made && count > most {
-                self.break_law(write, &format!("{count} pods, at most {most} were asked for"));
+                self.break_law(Law::Count, write, &format!("{count} pods, at most {most} were asked for"));
+            }
+            let is_known = !self.evidence.created_unanswered.contains(name(object));
+            if let Some(room) = self.ending.get_mut(owner).filter(|_| is_made && is_known) {
+                *room -= 1;
+                if *room < 0 {
+                    self.break_law(
+                        Law::Replaced,
+                        write,
+                        "made in the place of one that went, for an owner that is being deleted",
+                    );
+                }
             }
         }
         let Some(before) = before else { return };
@@ -87,11 +111,18 @@ impl<'s> Laws<'s> {
             *self.lost.entry(before).or_default() += 1;
             return;
         }
+        if let Some(room) = self.ending.get_mut(before) {
+            *room += 1;
+        }
         let count = self.count(before);
         let least = self.sizes.get(before).map_or(0, Sizes::least);
         let lost = self.lost.get(before).copied().unwrap_or_default();
         if count + lost < least {
-            self.break_law(write, &format!("{count} pods are left ({lost} lost), at least {least} were asked for"));
+            self.break_law(
+                Law::Count,
+                write,
+                &format!("{count} pods are left ({lost} lost), at least {least} were asked for"),
+            );
         }
     }
 
@@ -115,7 +146,7 @@ impl<'s> Laws<'s> {
         i64::try_from(self.pods.values().filter(|each| **each == owner).count()).unwrap_or(i64::MAX)
     }
 
-    fn break_law(&mut self, write: &Seen, how: &str) {
+    fn break_law(&mut self, law: Law, write: &Seen, how: &str) {
         let Seen { version, millis, object, .. } = write;
         if self.restored && *millis < self.evidence.told_from || !self.evidence.is_sure(*millis) {
             return;
@@ -123,7 +154,7 @@ impl<'s> Laws<'s> {
         let owner = &object["metadata"]["ownerReferences"][0]["name"];
         let at = millis - EPOCH_NANOS / 1_000_000;
         let how = format!("{version} at {at} ms: {owner} {}: {how}", name(object));
-        self.broken.push(Broken::by(Law::Count, write, how));
+        self.broken.push(Broken::by(law, write, how));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Cases from seeds: random rollouts, and what people, machines and bad weather do to them.
 
+mod deletions;
 mod failover;
 mod rollout;
 mod scaling;
@@ -28,7 +29,9 @@ pub enum Profile {
     Scaling,
     /// Deployments in several namespaces, and several managers that die, freeze, are cut off, and come and go.
     Failover,
-    /// Of four cases two rollouts, one of scaling, and one of failover.
+    /// Workloads that are deleted with what they own, before it or without it, and made again meanwhile.
+    Deletions,
+    /// Of eight cases four rollouts, two of failover, and one of each other.
     Everything,
 }
 
@@ -41,13 +44,14 @@ impl Profile {
             Self::Rollouts | Self::Everything => rollout::rollout(seed),
             Self::Scaling => scaling::scaling(seed),
             Self::Failover => failover::failover(seed),
+            Self::Deletions => deletions::deletions(seed),
         };
         if let Some(weather) = weather {
             let deployment = if profile == Self::Scaling { scaling::SITE } else { WEB };
             strike(&mut case, (deployment, Duration::ZERO), self.chosen(seed, weather));
         }
         let mut case = with(case, users);
-        if profile == Self::Scaling && case.news() > BELIEVED {
+        if matches!(profile, Self::Scaling | Self::Deletions) && case.news() > BELIEVED {
             scaling::without_classic(&mut case);
         }
         case
@@ -66,9 +70,10 @@ impl Profile {
     /// Which of the others a seed has.
     #[must_use]
     pub fn of(self, seed: u64) -> Self {
-        match (self, seed % 4) {
+        match (self, seed % 8) {
             (Self::Everything, 1) => Self::Scaling,
-            (Self::Everything, 3) => Self::Failover,
+            (Self::Everything, 5) => Self::Deletions,
+            (Self::Everything, 3 | 7) => Self::Failover,
             (Self::Everything, _) => Self::Rollouts,
             (one, _) => one,
         }
@@ -81,6 +86,7 @@ impl Profile {
             Self::Rollouts => "rollouts",
             Self::Scaling => "scaling",
             Self::Failover => "failover",
+            Self::Deletions => "deletions",
             Self::Everything => "everything",
         }
     }
@@ -93,13 +99,14 @@ impl Profile {
         // Those that share the seeds have each kind of weather in turn too.
         let turn = match (self, profile) {
             (Self::Everything, Self::Rollouts) => seed / 2,
-            (Self::Everything, _) => seed / 4,
+            (Self::Everything, Self::Failover) => seed / 4,
+            (Self::Everything, _) => seed / 8,
             _ => seed,
         };
         let judged = |weather: &&Weather| match (profile, weather.how) {
             (Self::Rollouts | Self::Everything, _) => true,
             (_, How::Incident(Incident::Restore | Incident::SecondWriter)) => false,
-            (Self::Scaling, _) | (Self::Failover, How::Controllers(_) | How::Away) => true,
+            (Self::Scaling | Self::Deletions, _) | (Self::Failover, How::Controllers(_) | How::Away) => true,
             (Self::Failover, _) => false,
         };
         let kept: Vec<Weather> = weather.iter().filter(judged).copied().collect();

@@ -6,12 +6,12 @@ use muster_tree::{Value, json};
 
 use super::PICKS;
 use crate::api::Random;
-use crate::case::{Act, Case, Operation, Target, Workload};
+use crate::case::{Act, Case, Doomed, Operation, Target, Workload};
 
 /// The Deployment.
 pub(super) const SITE: &str = "site";
 /// The ReplicationController.
-const CLASSIC: &str = "classic";
+pub(super) const CLASSIC: &str = "classic";
 
 /// A case without faults and operations, and those of its users.
 pub(super) fn scaling(seed: u64) -> (Case, Vec<Operation>) {
@@ -42,8 +42,8 @@ pub(super) fn scaling(seed: u64) -> (Case, Vec<Operation>) {
 /// again (EX-02). So there is none where watches fall silent for longer.
 pub(super) fn without_classic(case: &mut Case) {
     case.operations.retain(|operation| match &operation.act {
-        Act::Create(object) => object["kind"] != "ReplicationController",
-        Act::Patch(target) => target.kind != Workload::ReplicationController,
+        Act::Create(object) | Act::Apply(object) => object["kind"] != "ReplicationController",
+        Act::Patch(Target { kind, .. }) | Act::Delete(Doomed { kind, .. }) => *kind != Workload::ReplicationController,
         _ => true,
     });
 }
