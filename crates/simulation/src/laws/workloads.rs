@@ -194,4 +194,52 @@ mod tests {
         assert!(judged(1, 6).is_empty());
         assert_eq!(judged(0, 0).len(), 3, "without a restore the generation has one size");
     }
+
+    /// Its deletion may be unknown for a while: what it was short of by then is made; and what its controller took since. Nothing else.
+    ///
+    /// Contract: SI-02, B-23
+    #[test]
+    fn an_owner_that_is_being_deleted_gets_nothing_in_the_place_of_what_went() {
+        let set = |deleted: bool, replicas: i64| {
+            let mut meta = json!({"name": "set", "uid": "set", "generation": 1});
+            if deleted {
+                meta["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            }
+            (Kind::ReplicaSet, false, json!({"metadata": meta, "spec": {"replicas": replicas}}))
+        };
+        let pod = |name: &str, gone: bool| {
+            let owners = json!([{"uid": "set", "name": "set", "controller": true}]);
+            (Kind::Pod, gone, json!({"metadata": {"name": name, "uid": name, "ownerReferences": owners}}))
+        };
+        let judged = |writes: &[(Kind, bool, Value)], evidence: &Evidence| {
+            let seen: Vec<Seen> = writes
+                .iter()
+                .zip(1..)
+                .map(|((kind, gone, object), version)| {
+                    let object = object.clone();
+                    Seen { epoch: 0, version, millis: 5, kind: *kind, gone: *gone, object }
+                })
+                .collect();
+            check(&seen, evidence).into_iter().map(|broken| broken.law).collect::<Vec<_>>()
+        };
+        let nobody = Evidence::default();
+        let begun = [set(false, 2), pod("a", false), pod("b", false)];
+        let deleted = [&begun[..], &[set(true, 2), pod("a", true)]].concat();
+        let gone = [&begun[..], &[(Kind::ReplicaSet, true, set(false, 2).2), pod("a", true)]].concat();
+        let again = [pod("c", false)];
+        assert_eq!(judged(&[&begun[..], &[pod("a", true)], &again].concat(), &nobody), []);
+        assert_eq!(judged(&[&deleted[..], &again].concat(), &nobody), [Law::Replaced]);
+        assert_eq!(judged(&[&gone[..], &again].concat(), &nobody), [Law::Replaced]);
+        // It was short of one when its deletion began.
+        let short = [&begun[..2], &[set(true, 2), pod("a", true)]].concat();
+        assert_eq!(judged(&[&short[..], &again].concat(), &nobody), []);
+        assert_eq!(judged(&[&short[..], &again, &[pod("d", false)]].concat(), &nobody), [Law::Replaced]);
+        // Its controller took one.
+        let taken = Evidence { deleted_by_controllers: ["a".to_owned()].into(), ..Evidence::default() };
+        let smaller = [&[set(false, 1)], &begun[1..], &[set(true, 1), pod("a", true)], &again[..]].concat();
+        assert_eq!(judged(&smaller, &taken), [Law::Count, Law::Count], "one too many before, and after");
+        // What had no answer, or is others', counts apart.
+        let unknown = Evidence { created_unanswered: ["c".to_owned()].into(), ..Evidence::default() };
+        assert_eq!(judged(&[&deleted[..], &again].concat(), &unknown), []);
+    }
 }

@@ -1,6 +1,6 @@
 //! Each fault by itself, and all kinds at once, on workloads of each kind.
 
-use muster_simulation::case::{Played, Profile, play_alone};
+use muster_simulation::case::{Case, End, Played, Profile, play_alone};
 use muster_simulation::faults::Fault;
 use muster_simulation::weather::{ALL, OTHERS, SILENCE, Weather};
 
@@ -28,6 +28,27 @@ fn each_fault_by_itself_does_no_harm() {
     }
     let broken: Vec<Vec<String>> = cases.iter().zip(&told).map(|((one, _), told)| broken(one.name, told)).collect();
     judge(&cases.iter().map(|(_, seed)| *seed).collect::<Vec<_>>(), &broken);
+}
+
+/// Workloads that are deleted, and made again while that goes on, are in the end as they were last asked, what was theirs is gone or
+/// is somebody's again, and none of it was replaced meanwhile. Without faults no write is refused for having been overtaken.
+///
+/// Contract: B-23, DEP-05, DEP-12, RS-05 to RS-07, EX-06
+#[test]
+fn workloads_that_are_deleted_and_made_again_are_as_asked() {
+    let mut cases: Vec<Case> = seeds(10).into_iter().map(|seed| Profile::Deletions.case(seed, None)).collect();
+    let all = ALL.iter().chain([&SILENCE]).chain(OTHERS).copied();
+    let weather: Vec<Weather> = all.filter(|one| is_judged(*one)).collect();
+    cases.extend(seeds(60).into_iter().map(|seed| Profile::Deletions.case(seed, Some(&weather))));
+    let told = each(&cases, |case| play_alone(case).expect("a world"));
+    let ended = told.iter().filter(|told| told.end == Some(End::Complete)).count();
+    assert_eq!(ended, cases.len());
+    let deletions = told.iter().flat_map(|told| &told.writes).filter(|write| write.method == "DELETE");
+    assert!(deletions.count() > cases.len() * 10);
+    judge(
+        &cases.iter().map(|case| case.seed).collect::<Vec<_>>(),
+        &told.iter().map(|told| broken("deletions", told)).collect::<Vec<_>>(),
+    );
 }
 
 /// Under any combination of faults, no pod is created or deleted that should not be, and soon after their end the

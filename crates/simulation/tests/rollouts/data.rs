@@ -27,13 +27,16 @@ fn a_case_is_written_and_read_and_replayed_byte_for_byte() {
     assert!(!differ.contains(&true));
 }
 
-/// Whatever strikes in it: a restore has no nodes for a while.
+/// Of every profile, and whatever strikes in it: a restore has no nodes for a while.
 ///
 /// Contract: SI-01
 #[test]
 fn a_case_of_every_weather_is_read_as_it_was_written() {
-    for weather in weather() {
-        let case = Profile::Rollouts.case(1, Some(&[weather]));
+    let profiles = [Profile::Rollouts, Profile::Scaling, Profile::Deletions, Profile::Failover];
+    for (profile, weather) in
+        profiles.into_iter().flat_map(|profile| weather().into_iter().map(move |one| (profile, one)))
+    {
+        let case = profile.case(1, Some(&[weather]));
         let yaml = case.written();
         let read = Case::read(&yaml).unwrap_or_else(|error| panic!("{}: {error}\n{yaml}", weather.name));
         assert_eq!(read, case, "{}", weather.name);
