@@ -259,6 +259,12 @@ impl Case {
         self.operations.iter().any(|operation| matches!(operation.act, Act::Delete(_) | Act::DeleteSet(_)))
     }
 
+    /// Whether what a workload owns is left behind.
+    fn orphans(&self) -> bool {
+        let orphans = |act: &Act| matches!(act, Act::Delete(doomed) if doomed.propagation == Propagation::Orphan);
+        self.operations.iter().any(|operation| orphans(&operation.act))
+    }
+
     /// Whether anything is created that has pods.
     fn has_workloads(&self) -> bool {
         self.workloads().next().is_some()

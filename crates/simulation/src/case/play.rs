@@ -223,7 +223,8 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
     let explainers = if case.managers.is_some() { processes.explainers() } else { vec![world.explainer().clone()] };
     let absences = processes.end();
     let at_rest = end == Some(End::Complete) && good;
-    broken.extend(laws::rest::check(&Rest::of(api, millis(world)).await, at_rest));
+    let unseen = case.orphans() && !case.is_undisturbed();
+    broken.extend(laws::rest::check(&Rest::of(api, millis(world), unseen).await, at_rest));
     let strikes = faults.strikes() + done.times;
     let evidence =
         Evidence { done, told_from, unsure_from: unsure_from(faults), ..Evidence::of(&writes, faults, &is_manager) };
