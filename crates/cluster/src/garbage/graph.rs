@@ -368,10 +368,11 @@ impl Graph {
         if !node.being_deleted {
             return;
         }
-        let began = |now: bool, before: bool| now && !(was_deleted && before);
-        if began(node.finalizers.orphan, old.orphan) {
+        // Somebody may have asked for something else since it was last seen, and then for this again: what was begun has found the
+        // finalizer gone then.
+        if node.finalizers.orphan {
             self.to_orphan.push_back(uid.clone());
-        } else if began(node.finalizers.foreground, old.foreground) {
+        } else if node.finalizers.foreground && !(was_deleted && old.foreground) {
             node.deleting_dependents = true;
             self.to_delete.extend(node.dependents.iter().cloned());
             self.to_delete.push_back(uid.clone());
