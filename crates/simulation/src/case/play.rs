@@ -235,7 +235,7 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
     }
     broken.extend(match &rollout {
         Some(_) => laws::rollout::check(&seen, &evidence),
-        None => laws::workloads::check(&seen, &evidence),
+        None => [laws::workloads::check(&seen, &evidence), laws::recreate::check(&seen, &evidence)].concat(),
     });
     broken.extend(laws::made::check(&writes, &seen, is_manager, case.is_undisturbed()));
     if case.is_undisturbed() && case.managers.is_none() {

@@ -2,6 +2,7 @@
 
 pub mod back_off;
 pub mod made;
+pub mod recreate;
 pub(crate) mod rest;
 pub mod rollout;
 pub mod sizes;

@@ -362,7 +362,7 @@ fn owner_uid(pod: &Value) -> Option<&str> {
     pod["metadata"]["ownerReferences"][0]["uid"].as_str()
 }
 
-fn is_over(pod: &Value) -> bool {
+pub(super) fn is_over(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 

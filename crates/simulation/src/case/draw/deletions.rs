@@ -90,9 +90,12 @@ impl Plot {
                 self.add(Act::DeleteSet(DoomedSet { set, propagation, held: false }));
             }
             6 => {
-                self.image = self.random.below(4);
-                let merge = json!({"spec": {"template": template_of(WEB, self.image)}});
-                self.add(Act::Patch(Target::deployment(WEB, merge)));
+                self.roll();
+                // What was begun is not seen yet.
+                if self.random.once_in(2) {
+                    self.wait(2_000);
+                    self.roll();
+                }
             }
             7 => {
                 let workload = self.one();
@@ -108,6 +111,12 @@ impl Plot {
                 self.add(Act::DeletePod(pod));
             }
         }
+    }
+
+    fn roll(&mut self) {
+        self.image = self.random.below(4);
+        let merge = json!({"spec": {"template": template_of(WEB, self.image)}});
+        self.add(Act::Patch(Target::deployment(WEB, merge)));
     }
 
     /// Deletes it, and after a while makes it again.
