@@ -46,7 +46,7 @@ fn every_profile_is_played_and_told_apart() {
     let played = simulate(folder.path(), &["--profile", "everything", "--cases", "8", "--output", "json"]);
     assert_eq!(played.status.code(), Some(0), "{}{}", text(&played.stdout), text(&played.stderr));
     let report: Value = serde_json::from_slice(&played.stdout).expect("JSON");
-    for (profile, histories) in [("rollouts", 4), ("scaling", 2), ("failover", 2)] {
+    for (profile, histories) in [("rollouts", 4), ("scaling", 1), ("deletions", 1), ("failover", 2)] {
         assert_eq!(report["profiles"][profile]["histories"], histories, "{report}");
     }
 }
