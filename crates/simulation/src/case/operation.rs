@@ -16,6 +16,9 @@ use crate::world::World;
 /// The finalizer of a ReplicaSet that is held.
 const HOLD: &str = "muster.dev/hold";
 
+/// A typo in a file would leave its figures wrong without a word.
+const STRICT: &str = "?fieldValidation=Strict";
+
 /// One thing that is done at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -328,8 +331,8 @@ impl Scene<'_> {
         match act {
             Act::Create(object) => return self.create(api, object).await,
             Act::Apply(object) => {
-                let collection = self.collection_of(object)?;
-                return match api.merge(&format!("{collection}/{}", segment(name(object))), object).await {
+                let path = format!("{}/{}{STRICT}", self.collection_of(object)?, segment(name(object)));
+                return match api.merge(&path, object).await {
                     (404, _) => self.create(api, object).await,
                     answer => taken(&answer),
                 };
@@ -404,8 +407,7 @@ impl Scene<'_> {
     }
 
     async fn create(&self, api: Api<'_>, object: &Value) -> Result<(), Undone> {
-        // A typo in a file would leave its figures wrong without a word.
-        let path = format!("{}?fieldValidation=Strict", self.collection_of(object)?);
+        let path = format!("{}{STRICT}", self.collection_of(object)?);
         taken(&api.post(&path, object).await)
     }
 

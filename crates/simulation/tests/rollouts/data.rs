@@ -163,7 +163,9 @@ fn a_story_tells_what_was_not_done_and_which_faults_struck_nothing() {
         + "- {at: 1s, do: {scale: {deployment: web, replicas: 2}}}\n\
         - {at: 1s, do: {scale: {deployment: we b?, replicas: 2}}}\n\
         - {at: 2s, do: {patch: {name: wbe, merge: {spec: {replicas: 3}}}}}\n\
-        - {at: 3s, do: restore}\n- {at: 4s, do: {kill-manager: 0}}\n";
+        - {at: 3s, do: restore}\n- {at: 4s, do: {kill-manager: 0}}\n\
+        - {at: 5s, do: {apply: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replica: 3}}}}\n\
+        - {at: 6s, do: {delete: {name: wbe, propagation: foreground}}}\n";
     let faults = "faults:\n- {fault: reset, client: controllers, resources: [pod]}\n\
         - {fault: reset, client: controllers, resources: [pods], verbs: [create], from: 50s, until: 51s}\n";
     let case = Case::read(&(operations + faults)).expect("a case");
@@ -177,6 +179,8 @@ fn a_story_tells_what_was_not_done_and_which_faults_struck_nothing() {
         r#"not done {"scale":{"deployment":"we b?","replicas":2}}: deployments.apps "we b?" not found"#,
         r#"not done "restore": there is no version to restore"#,
         r#"not done {"kill-manager":0}: there is no manager that has a Lease"#,
+        r#"unknown field "spec.replica""#,
+        r#"not done {"delete":{"name":"wbe","propagation":"foreground"}}: deployments.apps "wbe" not found"#,
     ] {
         assert!(story.contains(said), "{said}:\n{story}");
     }
