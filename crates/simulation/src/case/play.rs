@@ -226,17 +226,23 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
     let unseen = case.orphans() && !case.is_undisturbed();
     broken.extend(laws::rest::check(&Rest::of(api, millis(world), unseen).await, at_rest));
     let strikes = faults.strikes() + done.times;
-    let evidence =
-        Evidence { done, told_from, unsure_from: unsure_from(faults), ..Evidence::of(&writes, faults, &is_manager) };
+    let evidence = Evidence {
+        done,
+        told_from,
+        unsure_from: unsure_from(faults),
+        disturbed_from: disturbed_from(case, faults),
+        ..Evidence::of(&writes, faults, &is_manager)
+    };
     let seen = watcher.end();
     if case.is_undisturbed() {
         let conflicts = conflicts(&writes, &seen).into_iter();
         broken.extend(conflicts.map(|write| Broken::by_request(Law::Conflict, write, " conflicts")));
     }
     broken.extend(match &rollout {
-        Some(_) => laws::rollout::check(&seen, &evidence),
+        Some(_) => [laws::rollout::check(&seen, &evidence), laws::step::check(&seen, &evidence)].concat(),
         None => [laws::workloads::check(&seen, &evidence), laws::recreate::check(&seen, &evidence)].concat(),
     });
+    broken.extend(laws::own::check(&seen, &evidence));
     broken.extend(laws::made::check(&writes, &seen, is_manager, case.is_undisturbed()));
     if case.is_undisturbed() && case.managers.is_none() {
         broken.extend(laws::back_off::check(&seen));
@@ -393,8 +399,20 @@ fn rules(decided: &[History]) -> BTreeMap<String, u64> {
 
 /// When an event first did not come.
 fn unsure_from(faults: &Faults) -> Option<i64> {
-    let lost = faults.struck().into_iter().find(|struck| struck.fault == Fault::EventLost)?;
-    Some(EPOCH_NANOS / 1_000_000 + i64::try_from(lost.at.as_millis()).unwrap_or(i64::MAX))
+    faults.struck().into_iter().find(|struck| struck.fault == Fault::EventLost).map(|lost| since_epoch(lost.at))
+}
+
+/// When a fault first struck the controllers, or the server was away, or others began to write what the controllers do.
+fn disturbed_from(case: &Case, faults: &Faults) -> Option<i64> {
+    let struck = faults.struck().into_iter().find(|struck| is_manager(&struck.who)).map(|struck| struck.at);
+    let disturbs =
+        |act: &Act| matches!(act, Act::ServerAway | Act::Restore | Act::Resize { .. } | Act::OtherPod { .. });
+    let operation = case.operations.iter().find(|operation| disturbs(&operation.act)).map(|operation| operation.at);
+    struck.into_iter().chain(operation).min().map(since_epoch)
+}
+
+fn since_epoch(at: Duration) -> i64 {
+    EPOCH_NANOS / 1_000_000 + i64::try_from(at.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn millis(world: &World) -> i64 {

@@ -2,10 +2,12 @@
 
 pub mod back_off;
 pub mod made;
+pub mod own;
 pub mod recreate;
 pub(crate) mod rest;
 pub mod rollout;
 pub mod sizes;
+pub mod step;
 mod timeline;
 mod watcher;
 pub mod workloads;
@@ -37,6 +39,8 @@ pub enum Law {
     Count,
     /// An owner that is being deleted gets no pod in the place of another.
     Replaced,
+    /// The controllers delete no pod that has no owner, or that its owner does not select.
+    Own,
     /// What the controllers make is as its owner has it.
     Made,
     /// Where pods fail at once, no others are made for longer and longer.
@@ -45,6 +49,8 @@ pub enum Law {
     Recreate,
     /// Revisions only rise.
     Revision,
+    /// A rolling update goes on where its bounds allow it.
+    Step,
     /// A rollout ends: complete where its template is good, or at its deadline.
     Ends,
     /// Once it is complete nothing is written.
@@ -76,10 +82,12 @@ impl fmt::Display for Law {
             Self::Availability => "availability",
             Self::Count => "count",
             Self::Replaced => "replaced",
+            Self::Own => "own",
             Self::Made => "made",
             Self::BackOff => "back-off",
             Self::Recreate => "recreate",
             Self::Revision => "revision",
+            Self::Step => "step",
             Self::Ends => "ends",
             Self::Quiet => "quiet",
             Self::Rest => "rest",
@@ -191,6 +199,8 @@ pub struct Evidence {
     pub told_from: i64,
     /// From when on they were not told of something, without a sign of it: from then until `told_from` they may do what they must not.
     pub unsure_from: Option<i64>,
+    /// From when on something kept them from being told or from acting, or others did what is theirs to do.
+    pub disturbed_from: Option<i64>,
 }
 
 impl Evidence {

@@ -153,7 +153,7 @@ fn is_left_of(set: &Value, deployment: &Value) -> bool {
 }
 
 /// The template without the label that a ReplicaSet adds.
-fn template(workload: &Value) -> Value {
+pub(super) fn template(workload: &Value) -> Value {
     let mut template = workload["spec"]["template"].clone();
     if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
         labels.remove("pod-template-hash");

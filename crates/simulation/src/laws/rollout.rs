@@ -246,18 +246,9 @@ impl<'s> Laws<'s> {
     /// The bounds of the Deployment as it now is.
     fn note_bounds(&mut self, deployment: &Value) {
         let spec = &deployment["spec"];
-        let replicas = number(spec, "/replicas");
         let generation = number(deployment, "/metadata/generation");
-        let (mut surge, mut unavailable) = (0, replicas);
-        if spec["strategy"]["type"] == "RollingUpdate" {
-            let rolling = &spec["strategy"]["rollingUpdate"];
-            surge = pods_of(&rolling["maxSurge"], replicas, true);
-            unavailable = pods_of(&rolling["maxUnavailable"], replicas, false);
-            if surge == 0 && unavailable == 0 {
-                unavailable = 1;
-            }
-        }
-        let bounds = Bounds { generation, most: replicas + surge, least: (replicas - unavailable).max(0) };
+        let (most, least) = bounds(spec);
+        let bounds = Bounds { generation, most, least };
         let last = self.newest();
         let changed = (last.most, last.least) != (bounds.most, bounds.least);
         let paused = spec["paused"] == true && generation > self.generation;
@@ -354,11 +345,11 @@ fn put<'s>(objects: &mut BTreeMap<&'s str, &'s Value>, write: &'s Seen) {
     }
 }
 
-fn uid(object: &Value) -> &str {
+pub(super) fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap_or_default()
 }
 
-fn owner_uid(pod: &Value) -> Option<&str> {
+pub(super) fn owner_uid(pod: &Value) -> Option<&str> {
     pod["metadata"]["ownerReferences"][0]["uid"].as_str()
 }
 
@@ -382,6 +373,21 @@ fn hash(pod: &Value) -> Option<&str> {
     pod["metadata"]["labels"]["pod-template-hash"].as_str()
 }
 
+/// The most pods that a Deployment may have, and the fewest that are to be available.
+pub(super) fn bounds(spec: &Value) -> (i64, i64) {
+    let replicas = number(spec, "/replicas");
+    let (mut surge, mut unavailable) = (0, replicas);
+    if spec["strategy"]["type"] == "RollingUpdate" {
+        let rolling = &spec["strategy"]["rollingUpdate"];
+        surge = pods_of(&rolling["maxSurge"], replicas, true);
+        unavailable = pods_of(&rolling["maxUnavailable"], replicas, false);
+        if surge == 0 && unavailable == 0 {
+            unavailable = 1;
+        }
+    }
+    (replicas + surge, (replicas - unavailable).max(0))
+}
+
 /// A bound in pods: a number, or a percentage of the replicas.
 fn pods_of(bound: &Value, replicas: i64, up: bool) -> i64 {
     let Some(percent) = bound.as_str() else { return bound.as_i64().unwrap_or_default() };
@@ -390,7 +396,7 @@ fn pods_of(bound: &Value, replicas: i64, up: bool) -> i64 {
     if up { (hundredths + 99) / 100 } else { hundredths / 100 }
 }
 
-fn count_of(items: usize) -> i64 {
+pub(super) fn count_of(items: usize) -> i64 {
     i64::try_from(items).unwrap_or(i64::MAX)
 }
 
