@@ -10,6 +10,7 @@ use crate::world::{CLUSTER, CONTROLLERS as MANAGER};
 /// What controllers write workloads by; their Events are another matter.
 const WRITES: &[Verb] = &[Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
 const WORKLOADS: &[&str] = &["pods", "replicasets", "replicationcontrollers", "deployments"];
+const OWNERS: &[&str] = &["replicasets", "replicationcontrollers", "deployments"];
 
 /// One kind.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +128,8 @@ pub const ALL: &[Weather] = &[
     ),
     Weather::new("cut-watches", "watches are cut", How::Controllers(|| all(Fault::Cut))),
     Weather::new("slow-watches", "watches are behind", How::Controllers(|| all(Fault::Lag(millis(0..10_000))))),
+    Weather::new("slow-pod-watches", "watches of pods are behind", How::Controllers(|| behind(&["pods"]))),
+    Weather::new("slow-owner-watches", "watches of what has pods are behind", How::Controllers(|| behind(OWNERS))),
     Weather::new(
         "slow-watches-lost-answers",
         "watches are behind, and connections break after",
@@ -222,6 +225,11 @@ fn all(fault: Fault) -> Vec<Rule> {
 
 fn writes(fault: Fault) -> Vec<Rule> {
     vec![Rule::always(fault).verbs(WRITES).resources(WORKLOADS)]
+}
+
+/// Each kind has a watch of its own: what one shows, another may not show yet.
+fn behind(resources: &[&str]) -> Vec<Rule> {
+    vec![Rule::always(Fault::Lag(millis(0..10_000))).verbs(&[Verb::Watch]).resources(resources)]
 }
 
 fn events(fault: Fault) -> Vec<Rule> {

@@ -25,7 +25,7 @@ pub(super) fn deletions(seed: u64) -> (Case, Vec<Operation>) {
         operations: Vec::new(),
         faults: Vec::new(),
     };
-    let recreate = random.once_in(3);
+    let recreate = random.once_in(2);
     let mut plot = Plot { random, recreate, image: 0, now: Duration::ZERO, operations: Vec::new() };
     for workload in [Workload::Deployment, Workload::ReplicaSet, Workload::ReplicationController] {
         let object = plot.object(workload);
@@ -75,6 +75,7 @@ impl Plot {
             0..=3 => {
                 let propagation = self.propagation();
                 self.again(Workload::Deployment, propagation);
+                self.roll_on();
             }
             // The Deployment finds what it has left on its way out, and the name of its ReplicaSet taken.
             4 | 11 => {
@@ -91,11 +92,7 @@ impl Plot {
             }
             6 => {
                 self.roll();
-                // What was begun is not seen yet.
-                if self.random.once_in(2) {
-                    self.wait(2_000);
-                    self.roll();
-                }
+                self.roll_on();
             }
             7 => {
                 let workload = self.one();
@@ -117,6 +114,14 @@ impl Plot {
         self.image = self.random.below(4);
         let merge = json!({"spec": {"template": template_of(WEB, self.image)}});
         self.add(Act::Patch(Target::deployment(WEB, merge)));
+    }
+
+    /// Now and then before what was begun is seen.
+    fn roll_on(&mut self) {
+        while self.random.once_in(2) {
+            self.wait(3_000);
+            self.roll();
+        }
     }
 
     /// Deletes it, and after a while makes it again.

@@ -92,8 +92,8 @@ impl Profile {
     }
 
     /// What a seed has of this weather: what the laws of its profile can judge. Those of workloads know of no earlier versions;
-    /// and several managers have no say in what nodes and others do. Every other time these get slow requests and watches only,
-    /// so that it can be judged how soon one takes over from another.
+    /// and several managers have no say in what nodes and others do. Every other time they get slow requests and watches only, so
+    /// that it can be judged how soon one takes over from another, and so do deletions, for which it matters most who is told late.
     fn chosen(self, seed: u64, weather: &[Weather]) -> Chosen {
         let profile = self.of(seed);
         // Those that share the seeds have each kind of weather in turn too.
@@ -110,7 +110,7 @@ impl Profile {
             (Self::Failover, _) => false,
         };
         let kept: Vec<Weather> = weather.iter().filter(judged).copied().collect();
-        if profile == Self::Failover && turn.is_multiple_of(2) {
+        if matches!(profile, Self::Failover | Self::Deletions) && turn.is_multiple_of(2) {
             let slow = |weather: &&Weather| {
                 let rules = weather.rules(1);
                 !rules.is_empty() && rules.iter().all(|rule| rule.fault.is_slow())

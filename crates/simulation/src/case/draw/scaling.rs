@@ -33,7 +33,14 @@ pub(super) fn scaling(seed: u64) -> (Case, Vec<Operation>) {
     while now < ends {
         let most = *random.pick(&[100, 3_000, 20_000]);
         now += Duration::from_millis(random.below(most));
-        operations.push((now, disturbance(&mut random)).into());
+        let act = disturbance(&mut random);
+        let takes_out = matches!(act, Act::PatchPod { .. });
+        operations.push((now, act).into());
+        // Most of the others go too, before it is seen that this one is taken out.
+        if takes_out && random.once_in(2) {
+            now += Duration::from_millis(random.below(3_000));
+            operations.push((now, shrink(&mut random)).into());
+        }
     }
     (case, operations)
 }
@@ -80,9 +87,6 @@ fn founded(random: &mut Random) -> Vec<Value> {
 /// Something that people do.
 fn disturbance(random: &mut Random) -> Act {
     let replicas = json!({"spec": {"replicas": random.below(25)}});
-    let patch = |kind, name: &str, merge| {
-        Act::Patch(Target { kind, name: name.to_owned(), ..Target::deployment(String::new(), merge) })
-    };
     match random.below(8) {
         0 | 1 => patch(Workload::ReplicaSet, if random.once_in(2) { "web" } else { "api" }, replicas),
         2 => patch(Workload::ReplicationController, CLASSIC, replicas),
@@ -100,6 +104,20 @@ fn disturbance(random: &mut Random) -> Act {
         }
         _ => Act::ReplaceSet(random.below(PICKS)),
     }
+}
+
+/// One of those whose pods may be given to another is left with few pods or none.
+fn shrink(random: &mut Random) -> Act {
+    let (kind, name) = *random.pick(&[
+        (Workload::ReplicaSet, "web"),
+        (Workload::ReplicaSet, "api"),
+        (Workload::ReplicationController, CLASSIC),
+    ]);
+    patch(kind, name, json!({"spec": {"replicas": random.below(3)}}))
+}
+
+fn patch(kind: Workload, name: &str, merge: Value) -> Act {
+    Act::Patch(Target { kind, ..Target::deployment(name, merge) })
 }
 
 pub(super) fn template(app: &str, image: u64) -> Value {
