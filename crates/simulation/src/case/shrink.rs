@@ -1,5 +1,6 @@
 //! Makes a case smaller for as long as something is true of it, such as that it breaks a law.
 
+use std::panic::resume_unwind;
 use std::time::Duration;
 
 use muster_tree::{Value, json};
@@ -73,22 +74,40 @@ impl Search<'_> {
         }
     }
 
-    /// Takes this one if it is bad too.
-    fn accept(&mut self, case: Case) -> Result<bool, PlayError> {
-        if case == self.best {
-            return Ok(false);
+    /// Takes the first of these cases that is bad too: which one it was. As many are played at once as there are cores, and judged in
+    /// their order, so that what is found does not depend on how many these are.
+    fn accept(&mut self, count: usize, smaller: impl Fn(&Case, usize) -> Case) -> Result<Option<usize>, PlayError> {
+        let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut next = 0..count;
+        loop {
+            let others = next.by_ref().map(|nth| (nth, smaller(&self.best, nth)));
+            let batch: Vec<(usize, Case)> = others.filter(|(_, case)| *case != self.best).take(at_once).collect();
+            if batch.is_empty() || self.over {
+                return Ok(None);
+            }
+            let played = play_all(&batch)?;
+            for ((nth, case), played) in batch.into_iter().zip(played) {
+                self.over = self.tried >= self.most || !(self.goes_on)(&self.best, self.tried);
+                if self.over {
+                    return Ok(None);
+                }
+                self.tried += 1;
+                let played = played?;
+                if (self.bad)(&played) {
+                    (self.best, self.played) = (case, played);
+                    return Ok(Some(nth));
+                }
+            }
         }
-        self.over = self.over || self.tried >= self.most || !(self.goes_on)(&self.best, self.tried);
-        if self.over {
-            return Ok(false);
+    }
+
+    /// Takes each of these changes with which the case is still bad.
+    fn accept_each(&mut self, changes: &[&dyn Fn(&mut Case)]) -> Result<(), PlayError> {
+        let mut done = 0;
+        while let Some(nth) = self.accept(changes.len() - done, |best, nth| changed(best, changes[done + nth]))? {
+            done += nth + 1;
         }
-        self.tried += 1;
-        let played = play_alone(&case)?;
-        let smaller = (self.bad)(&played);
-        if smaller {
-            (self.best, self.played) = (case, played);
-        }
-        Ok(smaller)
+        Ok(())
     }
 
     /// Fewer operations, and fewer faults.
@@ -110,12 +129,14 @@ impl Search<'_> {
         let mut width = count(&self.best);
         while width > 0 {
             let mut start = 0;
-            while start < count(&self.best) {
-                let mut smaller = self.best.clone();
-                remove(&mut smaller, start..(start + width).min(count(&self.best)));
-                if !self.accept(smaller)? {
-                    start += width;
-                }
+            loop {
+                let ranges = count(&self.best).saturating_sub(start).div_ceil(width);
+                let left_out = |best: &Case, nth| {
+                    let from = start + nth * width;
+                    changed(best, |case| remove(case, from..(from + width).min(count(best))))
+                };
+                let Some(nth) = self.accept(ranges, left_out)? else { break };
+                start += nth * width;
             }
             width /= 2;
         }
@@ -125,27 +146,22 @@ impl Search<'_> {
     /// In place of rules that strike by chance: what they have struck.
     fn name_strikes(&mut self) -> Result<(), PlayError> {
         let until = Some(self.best.faults_end());
-        let faults = self.played.struck.iter().map(|struck| Rule { until, ..struck.rule() }).collect();
-        self.accept(Case { faults, ..self.best.clone() }).map(drop)
+        let faults: Vec<Rule> = self.played.struck.iter().map(|struck| Rule { until, ..struck.rule() }).collect();
+        self.accept_each(&[&|case| case.faults.clone_from(&faults)])
     }
 
     /// Faults that strike an earlier request, or whichever object's it is: what they depend on can then be left out.
     fn sooner(&mut self) -> Result<(), PlayError> {
         for at in 0..self.best.faults.len() {
             while let Some(nth) = self.best.faults[at].nth {
-                let Rule { name, .. } = &self.best.faults[at];
-                let (named, any) = (name.clone(), None);
-                let easier = [(any, 1), (named.clone(), 1), (named.clone(), nth / 2), (named, nth.saturating_sub(1))];
-                let mut found = false;
-                for (name, nth) in easier.into_iter().filter(|(_, nth)| *nth > 0) {
-                    let mut case = self.best.clone();
-                    (case.faults[at].name, case.faults[at].nth) = (name, Some(nth));
-                    found = self.accept(case)?;
-                    if found {
-                        break;
-                    }
-                }
-                if !found {
+                let name = self.best.faults[at].name.clone();
+                let easier = [(None, 1), (name.clone(), 1), (name.clone(), nth / 2), (name, nth.saturating_sub(1))];
+                let easier: Vec<_> = easier.into_iter().filter(|(_, nth)| *nth > 0).collect();
+                let struck = |best: &Case, way: usize| {
+                    let (name, nth) = easier[way].clone();
+                    changed(best, |case| (case.faults[at].name, case.faults[at].nth) = (name, Some(nth)))
+                };
+                if self.accept(easier.len(), struck)?.is_none() {
                     break;
                 }
             }
@@ -155,32 +171,26 @@ impl Search<'_> {
 
     /// Shorter times: of pods, between operations, and of faults.
     fn shorten(&mut self) -> Result<(), PlayError> {
-        self.accept(Case { pod_startup: Duration::ZERO..Duration::ZERO, ..self.best.clone() })?;
-        self.accept(Case { pod_shutdown: Duration::ZERO, ..self.best.clone() })?;
+        self.accept_each(&[&|case| case.pod_startup = Duration::ZERO..Duration::ZERO, &|case| {
+            case.pod_shutdown = Duration::ZERO;
+        }])?;
         for at in 1..self.best.operations.len() {
             let gap = self.best.operations[at].at.saturating_sub(self.best.operations[at - 1].at);
-            for less in [gap, whole_seconds(gap), whole_millis(gap / 2)] {
-                let mut earlier = self.best.clone();
-                earlier.operations[at..].iter_mut().for_each(|later| later.at = later.at.saturating_sub(less));
-                if self.accept(earlier)? {
-                    break;
-                }
-            }
+            let less = [gap, whole_seconds(gap), whole_millis(gap / 2)];
+            self.accept(less.len(), |best, way| {
+                changed(best, |case| {
+                    case.operations[at..].iter_mut().for_each(|later| later.at = later.at.saturating_sub(less[way]));
+                })
+            })?;
         }
         for at in 0..self.best.faults.len() {
             let Some(longest) = self.best.faults[at].fault.duration() else { continue };
-            for shorter in
-                [Duration::from_millis(1), Duration::from_secs(1), rounded(longest), whole_millis(longest / 2)]
-            {
-                if shorter >= longest {
-                    continue;
-                }
-                let mut quicker = self.best.clone();
-                quicker.faults[at].fault = quicker.faults[at].fault.lasting(shorter);
-                if self.accept(quicker)? {
-                    break;
-                }
-            }
+            let shorter =
+                [Duration::from_millis(1), Duration::from_secs(1), rounded(longest), whole_millis(longest / 2)];
+            let shorter: Vec<Duration> = shorter.into_iter().filter(|shorter| *shorter < longest).collect();
+            self.accept(shorter.len(), |best, way| {
+                changed(best, |case| case.faults[at].fault = case.faults[at].fault.lasting(shorter[way]))
+            })?;
         }
         Ok(())
     }
@@ -189,46 +199,66 @@ impl Search<'_> {
     fn lessen(&mut self) -> Result<(), PlayError> {
         for at in 0..self.best.operations.len() {
             while let Some(replicas) = replicas_of(&mut self.best.operations[at].act).and_then(|found| found.as_u64()) {
-                let mut smaller = None;
-                for fewer in [replicas / 2, replicas.saturating_sub(1)] {
-                    let mut case = self.best.clone();
-                    if let Some(found) = replicas_of(&mut case.operations[at].act) {
-                        *found = json!(fewer);
-                    }
-                    if fewer < replicas && self.accept(case)? {
-                        smaller = Some(fewer);
-                        break;
-                    }
-                }
-                if smaller.is_none() {
+                let fewer = [replicas / 2, replicas.saturating_sub(1)];
+                let scaled = |best: &Case, way: usize| {
+                    changed(best, |case| {
+                        replicas_of(&mut case.operations[at].act)
+                            .into_iter()
+                            .for_each(|found| *found = json!(fewer[way]));
+                    })
+                };
+                if self.accept(fewer.len(), scaled)?.is_none() {
                     break;
                 }
             }
         }
         // What a patch changes besides.
-        for at in 0..self.best.operations.len() {
-            for pointer in ["/spec/template/metadata", "/spec/template", "/spec/strategy", "/spec/paused", "/metadata"]
-            {
-                let mut case = self.best.clone();
-                if let Act::Patch(target) = &mut case.operations[at].act {
-                    remove(&mut target.merge, pointer);
+        const PATCHED: [&str; 5] =
+            ["/spec/template/metadata", "/spec/template", "/spec/strategy", "/spec/paused", "/metadata"];
+        let patches = (0..self.best.operations.len()).flat_map(|at| PATCHED.map(|pointer| (at, pointer)));
+        let patches: Vec<_> = patches
+            .map(|(at, pointer)| {
+                move |case: &mut Case| {
+                    if let Act::Patch(target) = &mut case.operations[at].act {
+                        remove(&mut target.merge, pointer);
+                    }
                 }
-                self.accept(case)?;
-            }
-        }
-        for field in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds", "strategy"] {
-            let mut case = self.best.clone();
-            for operation in &mut case.operations {
-                if let Act::Create(object) | Act::Apply(object) = &mut operation.act
-                    && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
-                {
-                    spec.remove(field);
+            })
+            .collect();
+        self.accept_each(&dynamic(&patches))?;
+        let fields = ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds", "strategy"].map(|field| {
+            move |case: &mut Case| {
+                for operation in &mut case.operations {
+                    if let Act::Create(object) | Act::Apply(object) = &mut operation.act {
+                        remove(object, &format!("/spec/{field}"));
+                    }
                 }
             }
-            self.accept(case)?;
-        }
-        Ok(())
+        });
+        self.accept_each(&dynamic(&fields))
     }
+}
+
+fn dynamic<F: Fn(&mut Case)>(changes: &[F]) -> Vec<&dyn Fn(&mut Case)> {
+    changes.iter().map(|change| change as &dyn Fn(&mut Case)).collect()
+}
+
+fn changed(case: &Case, change: impl FnOnce(&mut Case)) -> Case {
+    let mut case = case.clone();
+    change(&mut case);
+    case
+}
+
+/// Plays each on a thread of its own.
+fn play_all(cases: &[(usize, Case)]) -> Result<Vec<Result<Played, PlayError>>, PlayError> {
+    /// Enough for a world.
+    const STACK: usize = 16 << 20;
+    std::thread::scope(|scope| {
+        let thread = || std::thread::Builder::new().stack_size(STACK);
+        let threads = cases.iter().map(|(_, case)| thread().spawn_scoped(scope, || play_alone(case)));
+        let threads: Vec<_> = threads.collect::<Result<_, _>>()?;
+        Ok(threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect())
+    })
 }
 
 /// Takes a field out of an object.
