@@ -59,7 +59,7 @@ pub use story::story;
 use crate::api::name;
 use crate::faults::{Fault, LONGEST, Rule};
 use crate::text;
-use crate::world::Settings;
+use crate::world::{CLUSTER, Settings};
 
 /// Settings, operations and faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -301,6 +301,13 @@ impl Case {
     #[must_use]
     pub fn loses_events(&self) -> bool {
         self.faults.iter().any(|rule| rule.fault == Fault::EventLost)
+    }
+
+    /// Whether the server answers the controllers at once whenever they ask: only watches are late, and what is sent by others.
+    fn answers_at_once(&self) -> bool {
+        let mut rules = self.faults.iter();
+        let incidents = self.operations.iter().any(|operation| operation.act.is_incident());
+        !incidents && rules.all(|rule| matches!(rule.fault, Fault::Lag(_)) || rule.client.as_deref() == Some(CLUSTER))
     }
 
     /// When the last of the faults is over, since the beginning.

@@ -243,6 +243,9 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         None => [laws::workloads::check(&seen, &evidence), laws::recreate::check(&seen, &evidence)].concat(),
     });
     broken.extend(laws::own::check(&seen, &evidence));
+    if case.answers_at_once() {
+        broken.extend(laws::own::check_adoptions(&seen));
+    }
     broken.extend(laws::made::check(&writes, &seen, is_manager, case.is_undisturbed()));
     if case.is_undisturbed() && case.managers.is_none() {
         broken.extend(laws::back_off::check(&seen));

@@ -39,7 +39,8 @@ pub enum Law {
     Count,
     /// An owner that is being deleted gets no pod in the place of another.
     Replaced,
-    /// The controllers delete no pod that has no owner, or that its owner does not select.
+    /// The controllers delete no pod that has no owner, or that its owner does not select, and adopt none for an owner that is being
+    /// deleted.
     Own,
     /// What the controllers make is as its owner has it.
     Made,

@@ -1,5 +1,5 @@
 //! The controllers delete no pod that is not theirs to delete (B-02): one that was released, or that somebody has given other labels
-//! than its owner selects.
+//! than its owner selects. And they adopt nothing for an owner that is on its way out (RS-07).
 
 use std::collections::BTreeMap;
 
@@ -46,6 +46,34 @@ pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
     broken
 }
 
+/// Checks that nothing is adopted for an owner that is being deleted, where requests take no time: that is asked of the server right
+/// before (RS-07, DEP-13). What such an owner has goes with it, though it was to be left.
+#[must_use]
+pub fn check_adoptions(seen: &[Seen]) -> Vec<Broken> {
+    /// How long a sync takes from its question to its last adoption.
+    const ON_THE_WAY: i64 = 100;
+    let mut ending: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut owned: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    let mut broken = Vec::new();
+    for write in seen {
+        let object = &write.object;
+        if write.gone || is_being_deleted(object) {
+            ending.entry(uid(object)).or_insert(write.millis);
+        }
+        let owner = owner_uid(object);
+        // What is created for an owner is judged by other laws.
+        let Some(None) = owned.insert(uid(object), owner) else { continue };
+        let over = owner.and_then(|owner| ending.get(owner)).filter(|ended| *ended + ON_THE_WAY <= write.millis);
+        if over.is_some() {
+            let at = write.millis - EPOCH_NANOS / 1_000_000;
+            let what = name(object);
+            let how = format!("{} at {at} ms: {what} is adopted for an owner that is being deleted", write.version);
+            broken.push(Broken::by(Law::Own, write, how));
+        }
+    }
+    broken
+}
+
 /// Whether the labels that a selector names are those of the pod. What else it asks is not looked at.
 fn selects(owner: &Value, pod: &Value) -> bool {
     let selector = &owner["spec"]["selector"];
@@ -84,6 +112,37 @@ mod tests {
 
     fn gone((kind, _, object): (Kind, bool, Value)) -> (Kind, bool, Value) {
         (kind, true, object)
+    }
+
+    /// Contract: SI-02, RS-07
+    #[test]
+    fn nothing_is_adopted_for_an_owner_that_is_being_deleted() {
+        let going = |(kind, gone, mut object): (Kind, bool, Value)| {
+            object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            (kind, gone, object)
+        };
+        let set = || owner(Kind::ReplicaSet);
+        let (orphan, adopted) = (pod("web", "", false), pod("web", "web", false));
+        for (writes, found) in [
+            (vec![(0, set()), (0, orphan.clone()), (5, adopted.clone())], 0),
+            (vec![(0, set()), (0, orphan.clone()), (1, going(set())), (101, adopted.clone())], 1),
+            (vec![(0, set()), (0, orphan.clone()), (1, gone(set())), (101, adopted.clone())], 1),
+            (vec![(0, set()), (0, orphan.clone()), (1, going(set())), (100, adopted.clone())], 0),
+            (vec![(0, set()), (0, orphan), (0, adopted.clone()), (1, going(set())), (101, adopted.clone())], 0),
+            (vec![(0, set()), (1, going(set())), (101, adopted)], 0),
+        ] {
+            let seen = writes.into_iter().zip(1..).map(|((millis, (kind, gone, object)), version)| Seen {
+                epoch: 0,
+                version,
+                millis,
+                kind,
+                gone,
+                object,
+            });
+            let broken = check_adoptions(&seen.collect::<Vec<_>>());
+            assert_eq!(broken.len(), found, "{broken:?}");
+            assert!(broken.iter().all(|broken| broken.law == Law::Own));
+        }
     }
 
     /// Contract: SI-02, B-02
