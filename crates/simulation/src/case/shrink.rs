@@ -34,17 +34,30 @@ pub fn shrink(
     most: usize,
     goes_on: &mut dyn FnMut(&Case, usize) -> bool,
 ) -> Result<Option<Shrunk>, PlayError> {
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+    shrink_by(at_once, case, bad, most, goes_on)
+}
+
+/// As [`shrink`], by playing so many cases at once.
+fn shrink_by(
+    at_once: usize,
+    case: &Case,
+    bad: &dyn Fn(&Played) -> bool,
+    most: usize,
+    goes_on: &mut dyn FnMut(&Case, usize) -> bool,
+) -> Result<Option<Shrunk>, PlayError> {
     let played = play_alone(case)?;
     if !bad(&played) {
         return Ok(None);
     }
-    let mut search = Search { bad, most, tried: 1, over: false, best: case.clone(), played, goes_on };
+    let mut search = Search { at_once, bad, most, tried: 1, over: false, best: case.clone(), played, goes_on };
     search.shrink()?;
     let Search { best, played, tried, over, .. } = search;
     Ok(Some(Shrunk { case: best, played, tried, smallest: !over }))
 }
 
 struct Search<'t> {
+    at_once: usize,
     bad: &'t dyn Fn(&Played) -> bool,
     most: usize,
     tried: usize,
@@ -77,11 +90,11 @@ impl Search<'_> {
     /// Takes the first of these cases that is bad too: which one it was. As many are played at once as there are cores, and judged in
     /// their order, so that what is found does not depend on how many these are.
     fn accept(&mut self, count: usize, smaller: impl Fn(&Case, usize) -> Case) -> Result<Option<usize>, PlayError> {
-        let at_once = std::thread::available_parallelism().map_or(1, usize::from);
         let mut next = 0..count;
         loop {
             let others = next.by_ref().map(|nth| (nth, smaller(&self.best, nth)));
-            let batch: Vec<(usize, Case)> = others.filter(|(_, case)| *case != self.best).take(at_once).collect();
+            let batch: Vec<(usize, Case)> = others.filter(|(_, case)| *case != self.best).take(self.at_once).collect();
+            self.over = self.over || !batch.is_empty() && self.tried >= self.most;
             if batch.is_empty() || self.over {
                 return Ok(None);
             }
@@ -290,4 +303,34 @@ fn whole_millis(duration: Duration) -> Duration {
 /// In whole seconds, where there are any.
 fn rounded(duration: Duration) -> Duration {
     if duration.as_secs() > 0 { whole_seconds(duration) } else { duration }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Profile;
+    use crate::weather::Weather;
+
+    /// Contract: SI-03
+    #[test]
+    fn what_is_found_does_not_depend_on_the_number_of_cores() {
+        let slow = Weather::named("slow-watches").expect("weather");
+        let mut case = Profile::Rollouts.case(1, Some(&[slow]));
+        case.operations.truncate(3);
+        let bad = |played: &Played| played.writes.iter().any(|write| write.path.contains("replicasets"));
+        for (patience, is_smallest) in [(6, false), (100, true)] {
+            let [alone, two, five] = [1, 2, 5].map(|at_once| {
+                let mut heard = Vec::new();
+                let mut goes_on = |case: &Case, tried: usize| {
+                    heard.push((case.clone(), tried));
+                    tried < patience
+                };
+                let shrunk = shrink_by(at_once, &case, &bad, 1_000, &mut goes_on).expect("a world").expect("it is so");
+                (shrunk.case, shrunk.tried, shrunk.smallest, heard)
+            });
+            assert!(alone.0 != case && alone.1 >= 6 && alone.2 == is_smallest, "{} were tried", alone.1);
+            assert_eq!(alone, two);
+            assert_eq!(alone, five);
+        }
+    }
 }

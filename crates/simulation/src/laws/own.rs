@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use muster_tree::{Map, Value};
 
-use super::rollout::{owner_uid, uid};
+use super::rollout::uid;
 use super::{Broken, Evidence, Kind, Law, Seen};
-use crate::api::{is_being_deleted, name};
+use crate::api::{controller, is_being_deleted, name};
 use crate::world::EPOCH_NANOS;
 
 /// Checks all deletions of pods that were the controllers' and were answered; nothing where the server was restored.
@@ -16,13 +16,14 @@ pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
     if seen.iter().any(|write| write.epoch > 0) {
         return Vec::new();
     }
-    let mut owners: BTreeMap<&str, &Value> = BTreeMap::new();
+    // The selector of a ReplicationController may change.
+    let mut owners: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     let mut pods: BTreeMap<&str, &Value> = BTreeMap::new();
     let mut broken = Vec::new();
     for write in seen {
         let object = &write.object;
         if write.kind != Kind::Pod {
-            owners.insert(uid(object), object);
+            owners.entry(uid(object)).or_default().push(object);
             continue;
         }
         // As it was when it was deleted.
@@ -33,11 +34,11 @@ pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
         if !is_deleted || !evidence.deleted_by_controllers.contains(name(object)) {
             continue;
         }
-        let owner = owner_uid(before).and_then(|owner| owners.get(owner));
+        let owner = owner(before).and_then(|owner| owners.get(owner));
         let why = match owner {
-            None => "none of the workloads owns it".to_owned(),
-            Some(owner) if selects(owner, before) => continue,
-            Some(owner) => format!("{} does not select its labels", name(owner)),
+            None => "none of the workloads owns it",
+            Some(owner) if owner.iter().any(|owner| selects(owner, before)) => continue,
+            Some(_) => "its owner does not select its labels",
         };
         let at = write.millis - EPOCH_NANOS / 1_000_000;
         let how = format!("{} at {at} ms: {} is deleted by the controllers, and {why}", write.version, name(before));
@@ -60,7 +61,7 @@ pub fn check_adoptions(seen: &[Seen]) -> Vec<Broken> {
         if write.gone || is_being_deleted(object) {
             ending.entry(uid(object)).or_insert(write.millis);
         }
-        let owner = owner_uid(object);
+        let owner = owner(object);
         // What is created for an owner is judged by other laws.
         let Some(None) = owned.insert(uid(object), owner) else { continue };
         let over = owner.and_then(|owner| ending.get(owner)).filter(|ended| *ended + ON_THE_WAY <= write.millis);
@@ -72,6 +73,11 @@ pub fn check_adoptions(seen: &[Seen]) -> Vec<Broken> {
         }
     }
     broken
+}
+
+/// The uid of its controller.
+fn owner(object: &Value) -> Option<&str> {
+    controller(object)?["uid"].as_str()
 }
 
 /// Whether the labels that a selector names are those of the pod. What else it asks is not looked at.
@@ -89,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    fn owner(kind: Kind) -> (Kind, bool, Value) {
+    fn workload(kind: Kind) -> (Kind, bool, Value) {
         let labels = json!({"app": "web"});
         let (kind_name, selector) = match kind {
             Kind::ReplicationController => ("ReplicationController", labels),
@@ -121,7 +127,7 @@ mod tests {
             object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
             (kind, gone, object)
         };
-        let set = || owner(Kind::ReplicaSet);
+        let set = || workload(Kind::ReplicaSet);
         let (orphan, adopted) = (pod("web", "", false), pod("web", "web", false));
         for (writes, found) in [
             (vec![(0, set()), (0, orphan.clone()), (5, adopted.clone())], 0),
@@ -160,7 +166,7 @@ mod tests {
                 (vec![pod("web", "web", false), pod("web", "web", true), pod("api", "", true)], 0),
                 (vec![pod("web", "web", false), pod("api", "", false)], 0),
             ] {
-                let seen = [owner(kind)]
+                let seen = [workload(kind)]
                     .into_iter()
                     .chain(writes)
                     .zip(1..)

@@ -3,6 +3,7 @@
 //! Judged until the first fault strikes the controllers, and by what is on the server: what they know of it a moment later.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use muster_tree::Value;
 
@@ -23,18 +24,18 @@ pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
     for pair in seen.windows(2) {
         let [write, next] = pair else { continue };
         state.take(write);
-        if next.millis - write.millis < WITHIN {
+        // Nothing was written and nothing had struck until then.
+        let end = evidence.disturbed_from.map_or(next.millis, |from| next.millis.min(from - 1));
+        if end - write.millis < WITHIN {
             continue;
         }
-        let until = write.millis + WITHIN;
-        if evidence.disturbed_from.is_some_and(|from| from <= until) {
-            break;
-        }
         // More pods become available as time passes.
-        let left = state.may_go_on(next.millis - WITHIN).or_else(|| state.may_clean_up(until));
-        broken.extend(left.map(|left| {
-            let how = format!("at {} ms {left}, and for 2 s nothing is written", until - EPOCH_NANOS / 1_000_000);
-            Broken { law: Law::Step, place: Place::Moment(until), how }
+        let (from, until) = (write.millis, write.millis + WITHIN);
+        let left = state.may_go_on(end - WITHIN).map(|left| (left, end));
+        let left = left.or_else(|| state.may_clean_up(from..until).map(|left| (left, until)));
+        broken.extend(left.map(|(left, by)| {
+            let how = format!("at {} ms {left}, and for 2 s nothing is written", by - EPOCH_NANOS / 1_000_000);
+            Broken { law: Law::Step, place: Place::Moment(by), how }
         }));
     }
     broken
@@ -55,7 +56,13 @@ struct Update<'s> {
     replicas: i64,
     most: i64,
     least: i64,
-    min_ready: i64,
+}
+
+impl<'s> Update<'s> {
+    /// The old ReplicaSets that still want pods.
+    fn shrinkable(&self) -> impl Iterator<Item = &'s Value> {
+        self.old.iter().copied().filter(|set| size(set) > 0)
+    }
 }
 
 impl<'s> State<'s> {
@@ -88,8 +95,7 @@ impl<'s> State<'s> {
         let (new, old): (Vec<&Value>, Vec<&Value>) = owned.partition(|set| template(set) == wanted);
         let replicas = number(spec, "/replicas");
         let (most, least) = bounds(spec);
-        let old = old.into_iter().filter(|set| size(set) > 0).collect();
-        Some(Update { new: new.first()?, old, replicas, most, least, min_ready: number(spec, "/minReadySeconds") })
+        Some(Update { new: new.first()?, old, replicas, most, least })
     }
 
     /// How many of its pods are there and as this asks.
@@ -99,8 +105,8 @@ impl<'s> State<'s> {
     }
 
     /// How many of its pods are available and stay when it has its size.
-    fn available(&self, set: &Value, min_ready: i64, now: i64) -> i64 {
-        let available = self.count(set, |pod| is_available(pod, min_ready, now));
+    fn available(&self, set: &Value, now: i64) -> i64 {
+        let available = self.count(set, |pod| is_available(pod, min_ready(set), now));
         let to_go = (self.count(set, |_| true) - size(set)).max(0);
         (available - to_go).max(0)
     }
@@ -108,7 +114,7 @@ impl<'s> State<'s> {
     /// A step that the bounds allow, whichever pods the old ReplicaSets lose.
     fn may_go_on(&self, now: i64) -> Option<String> {
         let update = self.update()?;
-        let Update { new, ref old, replicas, most, least, min_ready } = update;
+        let Update { new, ref old, replicas, most, least } = update;
         let taken: i64 = old.iter().map(|set| size(set).max(self.count(set, |_| true))).sum();
         if size(new) > replicas || size(new) < replicas && taken + size(new) < most {
             return Some(format!(
@@ -117,8 +123,8 @@ impl<'s> State<'s> {
                 size(new)
             ));
         }
-        let available: i64 = old.iter().chain([&new]).map(|set| self.available(set, min_ready, now)).sum();
-        let shrinks = old.first().filter(|_| available > least && self.most_down(&update, now) > 0)?;
+        let available: i64 = old.iter().chain([&new]).map(|set| self.available(set, now)).sum();
+        let shrinks = update.shrinkable().next().filter(|_| available > least && self.most_down(&update, now) > 0)?;
         Some(format!(
             "{} has {} replicas, where {available} pods are available of {least}",
             name(shrinks),
@@ -126,26 +132,31 @@ impl<'s> State<'s> {
         ))
     }
 
-    /// Old replicas that can go and that are of no use.
-    fn may_clean_up(&self, now: i64) -> Option<String> {
+    /// Old replicas that can go, and that are of no use all this time.
+    fn may_clean_up(&self, time: Range<i64>) -> Option<String> {
         let update = self.update()?;
-        if self.most_down(&update, now) <= 0 {
+        if self.most_down(&update, time.start) <= 0 {
             return None;
         }
-        let is_of_no_use = |set: &&&Value| self.count(set, |pod| is_available(pod, update.min_ready, now)) == 0;
-        let set = update.old.iter().find(is_of_no_use)?;
+        let is_of_no_use = |set: &&Value| self.count(set, |pod| is_available(pod, min_ready(set), time.end)) == 0;
+        let set = update.shrinkable().find(is_of_no_use)?;
         Some(format!("{} has {} replicas, of which none is available", name(set), size(set)))
     }
 
     /// The most replicas by which the old ReplicaSets may shrink: what is beyond the minimum, but for new pods that are not available.
-    fn most_down(&self, Update { new, old, least, min_ready, .. }: &Update<'_>, now: i64) -> i64 {
+    fn most_down(&self, Update { new, old, least, .. }: &Update<'_>, now: i64) -> i64 {
         let total: i64 = old.iter().chain([new]).map(|set| size(set)).sum();
-        total - least - (size(new) - self.available(new, *min_ready, now))
+        total - least - (size(new) - self.available(new, now))
     }
 }
 
 fn size(set: &Value) -> i64 {
     number(set, "/spec/replicas")
+}
+
+/// By what a ReplicaSet tells of available pods: an old one keeps what its Deployment had.
+fn min_ready(set: &Value) -> i64 {
+    number(set, "/spec/minReadySeconds")
 }
 
 #[cfg(test)]
@@ -157,13 +168,14 @@ mod tests {
     /// The strategy, how many pods each ReplicaSet wants (the second is the new one), and how many each has: available, and others.
     struct Step {
         strategy: Value,
+        min_ready: i64,
         wants: [i64; 2],
         has: [(i64, i64); 2],
     }
 
     fn step(wants: [i64; 2], has: [(i64, i64); 2]) -> Step {
         let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}});
-        Step { strategy: rolling, wants, has }
+        Step { strategy: rolling, min_ready: 0, wants, has }
     }
 
     /// What has been written of 4 replicas, all in the first second, and one write `after` so many milliseconds.
@@ -183,7 +195,7 @@ mod tests {
             }),
         )];
         for ((set, wants), (available, others)) in ["old", "new"].into_iter().zip(step.wants).zip(step.has) {
-            let spec = json!({"replicas": wants, "template": template(set)});
+            let spec = json!({"replicas": wants, "template": template(set), "minReadySeconds": step.min_ready});
             objects.push(owned(Kind::ReplicaSet, set, "web", json!({"spec": spec})));
             for pod in 0..available + others {
                 let ready = if pod < available { "True" } else { "False" };
@@ -239,6 +251,14 @@ mod tests {
         assert_eq!(broken(&seen(&begun(), false, WITHIN), Some(over + 1)).len(), 1);
         assert!(broken(&seen(&begun(), false, WITHIN), Some(over)).is_empty(), "a fault has struck");
         assert!(broken(&seen(&begun(), false, WITHIN - 1), None).is_empty(), "it goes on");
+        // New pods become available after 7 s, and from then on an old one can be spared.
+        let bakes = || Step { min_ready: 7, ..step([1, 4], [(0, 1), (4, 0)]) };
+        let told = |after, disturbed| broken(&seen(&bakes(), false, after), disturbed).len();
+        assert_eq!([told(7_999, None), told(8_000, None)], [0, 1]);
+        let struck = |after: i64| Some(EPOCH_NANOS / 1_000_000 + 1_000 + after);
+        assert_eq!([told(20_000, struck(8_000)), told(20_000, struck(8_001))], [0, 1], "a fault has struck by then");
+        // An old one that is to have no pods has some for as long as these cannot be deleted.
+        assert!(broken(&seen(&step([0, 3], [(2, 0), (3, 0)]), false, WITHIN), None).is_empty());
         assert!(broken(&seen(&begun(), true, WITHIN), None).is_empty(), "it is paused");
         let recreate = Step { strategy: json!({"type": "Recreate"}), ..begun() };
         assert!(broken(&seen(&recreate, false, WITHIN), None).is_empty(), "it is no rolling update");

@@ -110,12 +110,13 @@ impl Profile {
             (Self::Failover, _) => false,
         };
         let kept: Vec<Weather> = weather.iter().filter(judged).copied().collect();
-        if matches!(profile, Self::Failover | Self::Deletions) && turn.is_multiple_of(2) {
-            let slow = |weather: &&Weather| {
-                let rules = weather.rules(1);
-                !rules.is_empty() && rules.iter().all(|rule| rule.fault.is_slow())
-            };
-            let slow: Vec<Weather> = kept.iter().filter(slow).copied().collect();
+        let slow = |weather: &&Weather| {
+            let rules = weather.rules(1);
+            !rules.is_empty() && rules.iter().all(|rule| rule.fault.is_slow())
+        };
+        let slow: Vec<Weather> = kept.iter().filter(slow).copied().collect();
+        let is_slow = matches!(profile, Self::Failover | Self::Deletions) && turn.is_multiple_of(2);
+        if is_slow && !slow.is_empty() {
             return nth_of(turn / 2, slow);
         }
         nth_of(turn, kept)

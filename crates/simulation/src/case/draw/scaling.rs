@@ -36,7 +36,7 @@ pub(super) fn scaling(seed: u64) -> (Case, Vec<Operation>) {
         let act = disturbance(&mut random);
         let takes_out = matches!(act, Act::PatchPod { .. });
         operations.push((now, act).into());
-        // Most of the others go too, before it is seen that this one is taken out.
+        // Most of the others go too, perhaps before it is seen that this one is taken out.
         if takes_out && random.once_in(2) {
             now += Duration::from_millis(random.below(3_000));
             operations.push((now, shrink(&mut random)).into());
