@@ -81,7 +81,7 @@ impl Search<'_> {
             self.shorten()?;
             self.lessen()?;
             self.leave_out()?;
-            if self.best == before || self.over {
+            if self.over || self.best == before && !self.leave_out_two()? {
                 return Ok(());
             }
         }
@@ -154,6 +154,27 @@ impl Search<'_> {
             width /= 2;
         }
         Ok(())
+    }
+
+    /// Two operations or faults at once, where there are few: one may be needed only because of the other. Whether there were such.
+    fn leave_out_two(&mut self) -> Result<bool, PlayError> {
+        const FEW: usize = 12;
+        // The first operation stays.
+        let operations = self.best.operations.len().saturating_sub(1);
+        let all = operations + self.best.faults.len();
+        if all > FEW {
+            return Ok(false);
+        }
+        let pairs: Vec<(usize, usize)> = (0..all).flat_map(|one| (0..one).map(move |other| (one, other))).collect();
+        let without = |case: &mut Case, nth: usize| match nth.checked_sub(operations) {
+            Some(fault) => drop(case.faults.remove(fault)),
+            None => drop(case.operations.remove(nth + 1)),
+        };
+        // The later one first, so that the other keeps its place.
+        let left_out = |best: &Case, nth: usize| {
+            changed(best, |case| [pairs[nth].0, pairs[nth].1].into_iter().for_each(|nth| without(case, nth)))
+        };
+        Ok(self.accept(pairs.len(), left_out)?.is_some())
     }
 
     /// In place of rules that strike by chance: what they have struck.
