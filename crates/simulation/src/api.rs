@@ -122,6 +122,12 @@ pub fn controller(object: &Value) -> Option<&Value> {
     object["metadata"]["ownerReferences"].as_array()?.iter().find(|owner| owner["controller"] == true)
 }
 
+/// The uid of its controller.
+#[must_use]
+pub fn owner_uid(object: &Value) -> Option<&str> {
+    controller(object)?["uid"].as_str()
+}
+
 /// The name of an object.
 #[must_use]
 pub fn name(object: &Value) -> &str {

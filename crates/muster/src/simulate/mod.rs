@@ -9,12 +9,12 @@
 //! What goes to standard output is the same for the same arguments, and how fast it went to standard error.
 
 mod manifests;
+mod progress;
 mod report;
 mod small;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use muster_cluster::DelayRange;
 use muster_manager::arguments::{Output, say};
 use muster_manager::program;
@@ -37,6 +36,7 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::manifests::Rollout;
+use self::progress::Progress;
 use self::report::{Found, Name, Report};
 use crate::usage;
 
@@ -72,8 +72,6 @@ It exits 0 where no law was broken, 1 where one was, and 2 where the arguments o
 
 /// How many cases are played to make one smaller.
 const TRIES: usize = 2_000;
-/// How often a line is printed where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// What `muster simulate` takes.
 #[derive(Debug, Args)]
@@ -557,46 +555,4 @@ fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, PlayError> + 
 
 fn write(file: &Path, text: &str) -> Result<()> {
     std::fs::write(file, text).with_context(|| format!("{}: cannot be written", file.display()))
-}
-
-/// What is shown meanwhile: a bar on a terminal, a line now and then elsewhere.
-struct Progress {
-    bar: Option<ProgressBar>,
-    /// How much there is to do; none where it is for as long as there is time.
-    all: Option<u64>,
-    last: Instant,
-}
-
-impl Progress {
-    fn new(all: u64) -> Self {
-        let all = Some(all).filter(|all| *all < u64::MAX / 2);
-        let bar = io::stderr().is_terminal().then(|| {
-            let (bar, style) = match all {
-                Some(all) => (ProgressBar::new(all), "{bar:30} {pos}/{len} {msg} (about {eta} more)"),
-                None => (ProgressBar::no_length(), "{spinner} {pos} {msg} ({elapsed})"),
-            };
-            bar.with_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
-        Self { bar, all, last: Instant::now() }
-    }
-
-    fn show(&mut self, done: u64, what: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_position(done);
-            bar.set_message(what.to_owned());
-        } else if self.last.elapsed() >= LINE_EVERY {
-            self.last = Instant::now();
-            let of = self.all.map(|all| format!(" of {all}:")).unwrap_or_default();
-            // Standard error may be closed.
-            let _ = writeln!(io::stderr(), "{done}{of} {what}");
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
 }

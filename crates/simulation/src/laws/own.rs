@@ -7,7 +7,7 @@ use muster_tree::{Map, Value};
 
 use super::rollout::uid;
 use super::{Broken, Evidence, Kind, Law, Seen};
-use crate::api::{controller, is_being_deleted, name};
+use crate::api::{is_being_deleted, name, owner_uid};
 use crate::world::EPOCH_NANOS;
 
 /// Checks all deletions of pods that were the controllers' and were answered; nothing where the server was restored.
@@ -34,10 +34,9 @@ pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
         if !is_deleted || !evidence.deleted_by_controllers.contains(name(object)) {
             continue;
         }
-        let owner = owner(before).and_then(|owner| owners.get(owner));
-        let why = match owner {
+        let why = match owner_uid(before).and_then(|owner| owners.get(owner)) {
             None => "none of the workloads owns it",
-            Some(owner) if owner.iter().any(|owner| selects(owner, before)) => continue,
+            Some(versions) if versions.iter().any(|owner| selects(owner, before)) => continue,
             Some(_) => "its owner does not select its labels",
         };
         let at = write.millis - EPOCH_NANOS / 1_000_000;
@@ -61,7 +60,7 @@ pub fn check_adoptions(seen: &[Seen]) -> Vec<Broken> {
         if write.gone || is_being_deleted(object) {
             ending.entry(uid(object)).or_insert(write.millis);
         }
-        let owner = owner(object);
+        let owner = owner_uid(object);
         // What is created for an owner is judged by other laws.
         let Some(None) = owned.insert(uid(object), owner) else { continue };
         let over = owner.and_then(|owner| ending.get(owner)).filter(|ended| *ended + ON_THE_WAY <= write.millis);
@@ -73,11 +72,6 @@ pub fn check_adoptions(seen: &[Seen]) -> Vec<Broken> {
         }
     }
     broken
-}
-
-/// The uid of its controller.
-fn owner(object: &Value) -> Option<&str> {
-    controller(object)?["uid"].as_str()
 }
 
 /// Whether the labels that a selector names are those of the pod. What else it asks is not looked at.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::rollout::is_over;
 use super::{Broken, Evidence, Kind, Law, Seen};
-use crate::api::{controller, name};
+use crate::api::{controller, name, owner_uid};
 use crate::world::EPOCH_NANOS;
 
 /// Checks every Deployment whose strategy is Recreate from its beginning to its end; nothing where the server was restored.
@@ -34,7 +34,7 @@ fn judged<'s>(seen: &'s [Seen], evidence: &Evidence) -> BTreeSet<&'s str> {
         evidence.sets_unanswered.contains(&write.version) || evidence.done.sets.contains(&write.version)
     };
     for write in of(Kind::ReplicaSet).filter(is_unknown) {
-        if let Some(owner) = owner(write) {
+        if let Some(owner) = owner_uid(&write.object) {
             judged.remove(owner);
         }
     }
@@ -58,7 +58,7 @@ impl<'s> Laws<'s> {
         match write.kind {
             Kind::ReplicaSet => {
                 let is_new = self.known.insert(uid(write));
-                let owner = owner(write).filter(|owner| !write.gone && self.judged.contains(owner));
+                let owner = owner_uid(&write.object).filter(|owner| !write.gone && self.judged.contains(owner));
                 match owner {
                     Some(owner) if is_new => {
                         self.sets.insert(uid(write), owner);
@@ -79,7 +79,7 @@ impl<'s> Laws<'s> {
         let pod = name(&write.object);
         let is_unknown = created_unanswered.contains(pod) || done.pods.contains(pod);
         let runs = !write.gone && !is_over(&write.object) && !is_unknown;
-        let Some(set) = owner(write).filter(|_| runs) else {
+        let Some(set) = owner_uid(&write.object).filter(|_| runs) else {
             self.pods.remove(pod);
             return;
         };
@@ -100,11 +100,6 @@ impl<'s> Laws<'s> {
 
 fn uid(write: &Seen) -> &str {
     write.object["metadata"]["uid"].as_str().unwrap_or_default()
-}
-
-/// The uid of its controller.
-fn owner(write: &Seen) -> Option<&str> {
-    controller(&write.object)?["uid"].as_str()
 }
 
 #[cfg(test)]

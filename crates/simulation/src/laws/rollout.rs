@@ -16,7 +16,7 @@ use muster_tree::Value;
 
 use super::sizes::Sizes;
 use super::{Broken, Evidence, Kind, Law, Seen, epochs};
-use crate::api::{condition, is_being_deleted, name, number};
+use crate::api::{condition, is_being_deleted, name, number, owner_uid};
 use crate::world::EPOCH_NANOS;
 
 const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
@@ -347,10 +347,6 @@ fn put<'s>(objects: &mut BTreeMap<&'s str, &'s Value>, write: &'s Seen) {
 
 pub(super) fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap_or_default()
-}
-
-pub(super) fn owner_uid(pod: &Value) -> Option<&str> {
-    pod["metadata"]["ownerReferences"][0]["uid"].as_str()
 }
 
 pub(super) fn is_over(pod: &Value) -> bool {

@@ -8,9 +8,9 @@ use std::ops::Range;
 use muster_tree::Value;
 
 use super::rest::template;
-use super::rollout::{bounds, count_of, is_active, is_available, owner_uid, uid};
+use super::rollout::{bounds, count_of, is_active, is_available, uid};
 use super::{Broken, Evidence, Kind, Law, Place, Seen};
-use crate::api::{is_being_deleted, name, number};
+use crate::api::{is_being_deleted, name, number, owner_uid};
 use crate::world::EPOCH_NANOS;
 
 /// By then every step is done: counts wait a second at the most (RS-17), and requests take no time.

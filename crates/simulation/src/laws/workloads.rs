@@ -15,7 +15,7 @@ use muster_tree::Value;
 use super::rollout::is_active;
 use super::sizes::Sizes;
 use super::{Broken, Evidence, Kind, Law, Seen, epochs};
-use crate::api::{is_being_deleted, name, number};
+use crate::api::{is_being_deleted, name, number, owner_uid};
 use crate::world::EPOCH_NANOS;
 
 /// Checks a history of workloads: no owner has a pod too many by a creation, nor one too few by a deletion of the controllers, and
@@ -76,7 +76,7 @@ impl<'s> Laws<'s> {
             return;
         }
         let added = self.known.insert(uid);
-        let owner = object["metadata"]["ownerReferences"][0]["uid"].as_str();
+        let owner = owner_uid(object);
         let active = !write.gone && is_active(object);
         let owner = owner.filter(|_| active);
         let before = match owner {
