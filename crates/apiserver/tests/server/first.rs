@@ -1,9 +1,8 @@
 //! What a server has from its start, and what it keeps up by itself.
 
-mod support;
-
 use serde_json::{Value, json};
-use support::Server;
+
+use crate::support::{self, Server};
 
 const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const CLASSES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";

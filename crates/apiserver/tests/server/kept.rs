@@ -1,8 +1,6 @@
 //! A server whose commits are written to a disk, from outside: what it answers while the disk waits, refuses and is read
 //! again.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -15,7 +13,8 @@ use muster_apiserver::snapshot::Snapshot;
 use muster_apiserver::storage::disk::{Change, Disk, Group, Stored, WriteError};
 use muster_apiserver::{ApiServer, Kept, Options};
 use serde_json::{Value, json};
-use support::Server;
+
+use crate::support::Server;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

@@ -1,9 +1,8 @@
 //! What becomes of objects of kinds that came at run time, from outside.
 
-mod support;
-
 use serde_json::{Value, json};
-use support::{Answer, Server, start};
+
+use crate::support::{Answer, Server, start};
 
 const PAINTS: &str = "/apis/example.com/v1/namespaces/default/paints";
 

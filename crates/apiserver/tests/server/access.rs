@@ -1,7 +1,5 @@
 //! Who gets in, what is answered about the server itself, and what a bad client can do to it.
 
-mod support;
-
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -15,9 +13,10 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use support::{listen, options, start, start_with};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::{listen, options, start, start_with};
 
 /// Contract: API-01
 #[tokio::test]

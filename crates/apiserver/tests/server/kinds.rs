@@ -12,7 +12,7 @@ use muster_apiserver::schema::{Format, Validation, decode};
 use muster_tree::{Value, json};
 
 fn vectors() -> Vec<Value> {
-    let all: Value = serde_json::from_str(include_str!("vectors/pods.json")).expect("the vectors are JSON");
+    let all: Value = serde_json::from_str(include_str!("../vectors/pods.json")).expect("the vectors are JSON");
     all["pods"].as_array().expect("a list").to_vec()
 }
 
@@ -130,7 +130,7 @@ fn changed(old: &Object, patch: &Value, part: Part) -> Object {
 /// Contract: API-06, API-15, API-17
 #[test]
 fn what_of_a_pod_may_change() {
-    let all: Value = serde_json::from_str(include_str!("vectors/pod-changes.json")).expect("the vectors are JSON");
+    let all: Value = serde_json::from_str(include_str!("../vectors/pod-changes.json")).expect("the vectors are JSON");
     let mut seen = 0;
     for vector in all["pods"].as_array().expect("a list") {
         let mut old = admitted(&vector["pod"]);
@@ -205,7 +205,7 @@ fn compare(kind: &dyn Kind, object: &Object, warnings: &[String], wrong: Vec<Val
 /// Contract: API-06, API-14, API-15, API-16, API-17
 #[test]
 fn what_the_other_kinds_become() {
-    let all: Value = serde_json::from_str(include_str!("vectors/kinds.json")).expect("the vectors are JSON");
+    let all: Value = serde_json::from_str(include_str!("../vectors/kinds.json")).expect("the vectors are JSON");
     let mut seen = 0;
     for group in all["kinds"].as_array().expect("a list") {
         let kind = kind(group["kind"].as_str().expect("a name"));

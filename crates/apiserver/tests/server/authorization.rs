@@ -1,7 +1,5 @@
 //! Who may do what, by the roles and bindings that are stored.
 
-mod support;
-
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +11,8 @@ use muster_apiserver::access::authorizer::Mode;
 use muster_apiserver::http::LARGEST_BODY;
 use muster_apiserver::http::muster::{Asked, Extension};
 use serde_json::{Value, json};
-use support::{Server, options, start, start_with};
+
+use crate::support::{Server, options, start, start_with};
 
 const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
 const BOB: (&str, &str) = ("Impersonate-User", "bob");
@@ -23,7 +22,7 @@ const BOB: (&str, &str) = ("Impersonate-User", "bob");
 /// Contract: API-31
 #[tokio::test(start_paused = true)]
 async fn the_first_roles_and_bindings_are_the_references() {
-    let expected: Value = serde_json::from_str(include_str!("vectors/bootstrap-policy.json")).expect("JSON");
+    let expected: Value = serde_json::from_str(include_str!("../vectors/bootstrap-policy.json")).expect("JSON");
     let server = start();
     for (plural, expected) in expected.as_object().expect("kinds") {
         let list = server.get(&format!("{GROUP}/{plural}")).await.json();

@@ -1,10 +1,9 @@
 //! What the labels `pod-security.kubernetes.io/…` of a namespace forbid, from outside. The texts are kube-apiserver 1.36.2's.
 
-mod support;
-
 use muster_apiserver::admission::plugins::Plugin;
 use serde_json::{Value, json};
-use support::{Answer, Server, options, start, start_with};
+
+use crate::support::{self, Answer, Server, options, start, start_with};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const PODS: &str = "/api/v1/namespaces/team/pods";

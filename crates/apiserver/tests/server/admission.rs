@@ -1,7 +1,5 @@
 //! Webhooks and admission policies, from outside: a server, a client, and webhooks on the loopback.
 
-mod support;
-
 use std::sync::Once;
 
 use muster_apiserver::admission::{Admission, at_once};
@@ -11,9 +9,12 @@ use muster_apiserver::registry::update::Update;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::webhook::hosts::ServiceHost;
 use serde_json::{Value, json};
-use support::webhook::{Reply, Webhook, allow, bundle, configuration, deny, patch};
-use support::{Answer, Server, start};
 use tokio::net::TcpListener;
+
+use crate::support::{
+    self, Answer, Server, start,
+    webhook::{Reply, Webhook, allow, bundle, configuration, deny, patch},
+};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";

@@ -1,11 +1,10 @@
 //! Kinds that come and go with CustomResourceDefinitions, from outside.
 
-mod support;
-
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::Server;
+
+use crate::support::{self, Server};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const PAINTS: &str = "/apis/example.com/v1/namespaces/default/paints";

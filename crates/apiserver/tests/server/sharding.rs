@@ -1,12 +1,11 @@
 //! Lists and watches of a shard: ranges of the hash of a uid or a namespace (KEP-5866).
 
-mod support;
-
 use muster_objects::HashRange;
 use muster_objects::shard::hash;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use support::{Server, start};
+
+use crate::support::{self, Server, start};
 
 const MAPS: &str = "/api/v1/configmaps";
 const HALF: u64 = 1 << 63;

@@ -1,9 +1,8 @@
 //! What is refused before it comes to an object's own rules, and in which words.
 
-mod support;
-
 use serde_json::{Value, json};
-use support::{Answer, Server, start};
+
+use crate::support::{Answer, Server, start};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";

@@ -1,10 +1,8 @@
 //! The OpenAPI documents, as clients ask for them.
 
-mod support;
-
 use serde_json::{Value, json};
 
-use support::start;
+use crate::support::start;
 
 /// The fields of a protobuf message that have a length, by their numbers.
 fn fields(mut message: &[u8]) -> Vec<(u64, &[u8])> {

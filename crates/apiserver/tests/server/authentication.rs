@@ -1,7 +1,5 @@
 //! Who asks, by certificates, by the tokens of service accounts and by those of a file.
 
-mod support;
-
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +18,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use support::{Answer, Server, options, start, start_with};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::{Answer, Server, options, start, start_with};
 
 const CORE: &str = "/api/v1/namespaces/default";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";

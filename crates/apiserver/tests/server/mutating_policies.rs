@@ -1,12 +1,13 @@
 //! Mutating admission policies, from outside.
 
-mod support;
-
 use std::slice;
 
 use serde_json::{Value, json};
-use support::webhook::{Webhook, configuration, patch};
-use support::{Answer, Server, start};
+
+use crate::support::{
+    Answer, Server, start,
+    webhook::{Webhook, configuration, patch},
+};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -40,7 +41,7 @@ fn with(mut value: Value, fields: &Value) -> Value {
 
 impl Server {
     /// A policy about the writes of ConfigMaps, where the fields of its spec do not say otherwise, with a binding.
-    async fn policy(&self, name: &str, mutations: &[Value], spec: &Value, binding: &Value) {
+    async fn mutating_policy(&self, name: &str, mutations: &[Value], spec: &Value, binding: &Value) {
         let all = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]);
         let own = json!({
             "matchConstraints": {"resourceRules": all}, "mutations": mutations, "reinvocationPolicy": "Never",
@@ -160,7 +161,7 @@ async fn mutations_make_of_a_write_what_they_say() {
             json!({"k": "v", "y": "2"}),
         ),
     ] {
-        server.policy("p", &mutations, &spec, &json!({})).await;
+        server.mutating_policy("p", &mutations, &spec, &json!({})).await;
         let answer = server.try_config_map().await;
         assert_eq!((answer.status, &answer.json()["data"]), (201, &data), "{mutations:?}: {}", answer.json());
         server.forget("p").await;
@@ -206,13 +207,13 @@ async fn mutations_that_fail_refuse_the_write() {
             "JSONPath valueExpression evaluated to a type that could not marshal to JSON: type conversion error from 'Quantity' to '*structpb.Value'".to_owned(),
         ),
     ] {
-        server.policy("p", slice::from_ref(&mutation), &json!({}), &json!({})).await;
+        server.mutating_policy("p", slice::from_ref(&mutation), &json!({}), &json!({})).await;
         let answer = server.try_config_map().await;
         assert_eq!(message(&answer), (403, format!("{denied}{expected}")), "{mutation}");
         assert_eq!(answer.json()["reason"], "Invalid");
         assert_eq!(answer.json()["details"]["causes"], json!([{"message": format!("{denied}{expected}")}]));
         server.forget("p").await;
-        server.policy("p", slice::from_ref(&mutation), &json!({"failurePolicy": "Ignore"}), &json!({})).await;
+        server.mutating_policy("p", slice::from_ref(&mutation), &json!({"failurePolicy": "Ignore"}), &json!({})).await;
         let answer = server.try_config_map().await;
         assert_eq!((answer.status, &answer.json()["data"]), (201, &json!({"k": "v"})), "{mutation}");
         server.forget("p").await;
@@ -225,7 +226,7 @@ async fn mutations_that_fail_refuse_the_write() {
             "json: cannot unmarshal string into Go struct field ConfigMap.data of type map[string]string",
         ),
     ] {
-        server.policy("p", &[patch_of(expression)], &json!({"failurePolicy": "Ignore"}), &json!({})).await;
+        server.mutating_policy("p", &[patch_of(expression)], &json!({"failurePolicy": "Ignore"}), &json!({})).await;
         let expected = format!("Internal error occurred: {expected}");
         assert_eq!(message(&server.try_config_map().await), (500, expected), "{expression}");
         server.forget("p").await;
@@ -250,7 +251,7 @@ async fn lists_of_a_pod_are_merged_by_their_keys() {
         containers: object.spec.containers.map(c, Object.spec.containers{name: c.name, image: 'mirror/' + c.image}),
         initContainers: [Object.spec.initContainers{name: 'mesh', image: 'proxy', restartPolicy: 'Always'}],
     }}";
-    server.policy("p", &[configuration_of(expression)], &only("pods"), &json!({})).await;
+    server.mutating_policy("p", &[configuration_of(expression)], &only("pods"), &json!({})).await;
     let answer = server.post(PODS, &pod).await.json();
     assert_eq!(answer["spec"]["containers"][0]["image"], "mirror/i");
     assert_eq!(answer["spec"]["containers"][0]["terminationMessagePath"], "/dev/termination-log");
@@ -282,14 +283,14 @@ async fn parameters_are_taken_one_after_the_other() {
         (by(json!({"name": "none", "parameterNotFoundAction": "Allow"})), Value::Null, ""),
         (by(json!({"name": "none"})), Value::Null, missing),
     ] {
-        server.policy("p", slice::from_ref(&add), &spec, &binding).await;
+        server.mutating_policy("p", slice::from_ref(&add), &spec, &binding).await;
         let answer = server.try_config_map().await;
         assert_eq!(message(&answer).1, error, "{binding}");
         assert_eq!(answer.json()["data"]["seen"], seen, "{binding}");
         server.forget("p").await;
     }
     let spec = json!({"paramKind": {"apiVersion": "example.com/v1", "kind": "None"}});
-    server.policy("p", &[add], &spec, &by(json!({"name": "a"}))).await;
+    server.mutating_policy("p", &[add], &spec, &by(json!({"name": "a"}))).await;
     let unknown = "policy \"p\" denied request: failed to configure policy: failed to find resource referenced by paramKind: 'example.com/v1, Kind=None'";
     assert_eq!(message(&server.try_config_map().await), (403, unknown.to_owned()));
 }
@@ -299,7 +300,7 @@ async fn parameters_are_taken_one_after_the_other() {
 async fn policies_come_before_webhooks_and_see_again_what_others_changed() {
     let server = start();
     for (name, again) in [("a", "IfNeeded"), ("b", "Never"), ("c", "IfNeeded")] {
-        server.policy(name, &[counting(name)], &json!({"reinvocationPolicy": again}), &json!({})).await;
+        server.mutating_policy(name, &[counting(name)], &json!({"reinvocationPolicy": again}), &json!({})).await;
     }
     let answer = server.try_config_map().await.json();
     assert_eq!(answer["data"]["seen"], "abcac");
@@ -314,7 +315,7 @@ async fn policies_come_before_webhooks_and_see_again_what_others_changed() {
     .await;
     let hook = configuration("Mutating", "w", &webhook.client_config(), &json!({"reinvocationPolicy": "IfNeeded"}));
     assert_eq!(server.post(&format!("{GROUP}/mutatingwebhookconfigurations"), &hook).await.status, 201);
-    server.policy("a", &[counting("a")], &json!({"reinvocationPolicy": "IfNeeded"}), &json!({})).await;
+    server.mutating_policy("a", &[counting("a")], &json!({"reinvocationPolicy": "IfNeeded"}), &json!({})).await;
     let answer = server.try_config_map().await.json();
     assert_eq!(answer["data"]["seen"], "awaw", "the policy, the webhook, and both again");
 }
@@ -346,12 +347,14 @@ async fn custom_objects_are_changed_too() {
         (patch_of("[JSONPatch{op: 'remove', path: '/spec/size'}]"), json!({"size": 7})),
         (patch_of("[JSONPatch{op: 'add', path: '/spec/nope', value: 1}]"), json!({"size": 1})),
     ] {
-        server.policy("p", slice::from_ref(&mutation), &json!({}), &json!({})).await;
+        server.mutating_policy("p", slice::from_ref(&mutation), &json!({}), &json!({})).await;
         let answer = server.post(paints, &paint).await;
         assert_eq!((answer.status, &answer.json()["spec"]), (201, &spec), "{mutation}: {}", answer.json());
         server.forget("p").await;
     }
-    server.policy("p", &[configuration_of("Object{spec: Object.spec{size: 'x'}}")], &json!({}), &json!({})).await;
+    server
+        .mutating_policy("p", &[configuration_of("Object{spec: Object.spec{size: 'x'}}")], &json!({}), &json!({}))
+        .await;
     let expected = "policy 'p' with binding 'p' denied request: error applying patch: failed to convert patch object to typed object: .spec.size: expected numeric (int or float), got string";
     assert_eq!(message(&server.post(paints, &paint).await), (403, expected.to_owned()));
     server.forget("p").await;
@@ -383,13 +386,18 @@ async fn a_scale_has_no_type_to_be_merged_by() {
         {"operations": ["UPDATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments/scale"]},
     ]}});
     server
-        .policy("p", &[patch_of("[JSONPatch{op: 'replace', path: '/spec/replicas', value: 7}]")], &only, &json!({}))
+        .mutating_policy(
+            "p",
+            &[patch_of("[JSONPatch{op: 'replace', path: '/spec/replicas', value: 7}]")],
+            &only,
+            &json!({}),
+        )
         .await;
     let scale = json!({"spec": {"replicas": 5}});
     let answer = server.merge(&format!("{deployments}/d/scale"), &scale).await;
     assert_eq!((answer.status, &answer.json()["spec"]["replicas"]), (200, &json!(7)));
     server.forget("p").await;
-    server.policy("p", &[configuration_of("Object{spec: Object.spec{replicas: 7}}")], &only, &json!({})).await;
+    server.mutating_policy("p", &[configuration_of("Object{spec: Object.spec{replicas: 7}}")], &only, &json!({})).await;
     let expected = "policy 'p' with binding 'p' denied request: error applying patch: failed to convert patch object to typed object: no corresponding type for autoscaling/v1, Kind=Scale";
     assert_eq!(message(&server.merge(&format!("{deployments}/d/scale"), &scale).await), (403, expected.to_owned()));
 }

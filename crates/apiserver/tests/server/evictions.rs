@@ -1,11 +1,10 @@
 //! Evictions at the same time: a budget is spent once.
 
-mod support;
-
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use support::listen;
+
+use crate::support::listen;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";

@@ -1,11 +1,10 @@
 //! What a Service is given, and what another one can have after it.
 
-mod support;
-
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use support::{Server, start};
+
+use crate::support::{Server, start};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 

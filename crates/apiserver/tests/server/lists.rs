@@ -1,9 +1,8 @@
 //! Lists: pages, versions, tables, and what cannot be listed any more.
 
-mod support;
-
 use serde_json::{Value, json};
-use support::{forgetful, start, start_with, version};
+
+use crate::support::{forgetful, start, start_with, version};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 

@@ -1,12 +1,11 @@
 //! Requests whose bodies are protobuf, as kubectl and client-go send them.
 
-mod support;
-
 use muster_apiserver::codec::to_protobuf;
 use muster_apiserver::kinds;
 use muster_apiserver::model::api_version;
 use serde_json::{Value, json};
-use support::{Answer, Server, start};
+
+use crate::support::{Answer, Server, start};
 
 const HEADERS: [(&str, &str); 1] = [("Content-Type", "application/vnd.kubernetes.protobuf")];
 
@@ -27,7 +26,7 @@ fn lasting(answer: &Answer) -> Value {
 /// Contract: API-05
 #[tokio::test(start_paused = true)]
 async fn every_kind_is_created_from_protobuf_as_from_json() {
-    let vectors: Value = serde_json::from_str(include_str!("vectors/kinds.json")).expect("the vectors are JSON");
+    let vectors: Value = serde_json::from_str(include_str!("../vectors/kinds.json")).expect("the vectors are JSON");
     let server = start();
     for group in vectors["kinds"].as_array().expect("a list") {
         let kinds = kinds::all();

@@ -2,21 +2,20 @@
 //!
 //! Uids, versions, times and random parts of names are put into a common form first.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use muster_apiserver::Options;
 use muster_apiserver::access::authentication::token_file;
 use serde_json::{Map, Value, json};
-use support::Server;
+
+use crate::support::{self, Server};
 
 /// Contract: API-03, API-05, API-06, API-07, API-08, API-09, API-10, API-11, API-12, API-14, API-15, API-18
 #[tokio::test(start_paused = true)]
 async fn answers_are_the_reference_servers() {
     let compared = replay(
-        include_str!("vectors/wire.json"),
+        include_str!("../vectors/wire.json"),
         &["discovery", "replicaset-crud", "patches", "deployment", "pods", "watch", "options"],
     );
     assert_eq!(compared.await, 155, "every recorded request was compared");
@@ -26,17 +25,17 @@ async fn answers_are_the_reference_servers() {
 #[tokio::test(start_paused = true)]
 async fn workloads_are_written_as_on_the_reference_server() {
     let groups = ["autoscaling", "rollout", "replicationcontroller", "services"];
-    let compared = replay(include_str!("vectors/workloads.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/workloads.json"), &groups).await;
     assert_eq!(compared, 267, "every recorded request was compared");
 }
 
 /// Contract: API-13
 #[tokio::test(start_paused = true)]
 async fn apply_is_the_reference_servers() {
-    let compared = replay(include_str!("vectors/wire.json"), &["apply"]).await;
+    let compared = replay(include_str!("../vectors/wire.json"), &["apply"]).await;
     assert_eq!(compared, 15, "every recorded request was compared");
     let groups = ["apply-fields", "apply-lists", "apply-errors", "apply-last"];
-    let compared = replay(include_str!("vectors/apply.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/apply.json"), &groups).await;
     assert_eq!(compared, 199, "every recorded request was compared");
 }
 
@@ -44,7 +43,7 @@ async fn apply_is_the_reference_servers() {
 #[tokio::test(start_paused = true)]
 async fn every_kind_is_the_reference_servers() {
     let groups = ["workload-kinds", "batch-kinds", "deletes", "pod-deletes"];
-    let compared = replay(include_str!("vectors/wire-kinds.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/wire-kinds.json"), &groups).await;
     assert_eq!(compared, 179, "every recorded request was compared");
 }
 
@@ -54,7 +53,7 @@ async fn workload_kinds_and_what_ends_their_pods_are_the_reference_servers() {
     let kinds = ["statefulsets", "daemonsets", "controllerrevisions", "jobs", "job-status", "cronjobs", "statuses"];
     let pods = ["disruption-budgets", "evictions", "ephemeral", "resize", "deletes", "pod-deletes", "discovery"];
     let groups = [kinds, pods].concat();
-    let compared = replay(include_str!("vectors/stored-kinds.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/stored-kinds.json"), &groups).await;
     assert_eq!(compared, 691, "every recorded request was compared");
 }
 
@@ -62,10 +61,10 @@ async fn workload_kinds_and_what_ends_their_pods_are_the_reference_servers() {
 #[tokio::test(start_paused = true)]
 async fn access_is_the_reference_servers() {
     let groups = ["impersonation", "roles", "escalation", "tokens", "reviews", "signing"];
-    let compared = replay(include_str!("vectors/access.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/access.json"), &groups).await;
     assert_eq!(compared, 436, "every recorded request was compared");
     let groups = ["rbac", "rbac-escalation", "access-reviews", "auth", "certificates"];
-    let compared = replay(include_str!("vectors/wire-kinds.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/wire-kinds.json"), &groups).await;
     assert_eq!(compared, 168, "every recorded request was compared");
 }
 
@@ -74,7 +73,7 @@ async fn access_is_the_reference_servers() {
 async fn custom_kinds_are_the_reference_servers() {
     let groups =
         ["crd", "crd-validation", "custom-objects", "custom-apply", "custom-schema", "custom-rules", "custom-versions"];
-    let compared = replay(include_str!("vectors/wire-kinds.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/wire-kinds.json"), &groups).await;
     assert_eq!(compared, 251, "every recorded request was compared");
 }
 
@@ -82,10 +81,10 @@ async fn custom_kinds_are_the_reference_servers() {
 #[tokio::test(start_paused = true)]
 async fn classes_volumes_and_network_kinds_are_the_reference_servers() {
     let groups = ["network-kinds", "storage-kinds", "more-kinds", "limit-range"];
-    let compared = replay(include_str!("vectors/wire-kinds.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/wire-kinds.json"), &groups).await;
     assert_eq!(compared, 158, "every recorded request was compared");
     let groups = ["limits", "priority", "runtime", "storage", "ingress", "misc", "applied", "fields"];
-    let compared = replay(include_str!("vectors/classes-and-volumes.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/classes-and-volumes.json"), &groups).await;
     assert_eq!(compared, 659, "every recorded request was compared");
 }
 
@@ -93,7 +92,7 @@ async fn classes_volumes_and_network_kinds_are_the_reference_servers() {
 #[tokio::test(start_paused = true)]
 async fn quotas_refuse_in_the_reference_servers_words() {
     let groups = ["quota-a", "quota-b", "quota-misc"];
-    let compared = replay(include_str!("vectors/classes-and-volumes.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/classes-and-volumes.json"), &groups).await;
     assert_eq!(compared, 47, "every recorded request was compared");
 }
 
@@ -105,7 +104,7 @@ async fn requests_near_the_recorded_ones_are_answered_as_by_the_reference_server
     let metadata = ["metadata-told-twice", "jobs-near", "autoscalers-near", "quota-near", "secrets-near"];
     let kinds = ["definitions-near", "volumes-near", "services-near", "more-near"];
     let groups = [&metadata[..], &kinds[..]].concat();
-    let compared = replay(include_str!("vectors/near-requests.json"), &groups).await;
+    let compared = replay(include_str!("../vectors/near-requests.json"), &groups).await;
     assert_eq!(compared, 106, "every recorded request was compared");
 }
 

@@ -1,9 +1,8 @@
 //! Workloads as the reference writes them, where its own types show through.
 
-mod support;
-
 use serde_json::{Value, json};
-use support::start;
+
+use crate::support::start;
 
 const DAEMONS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";

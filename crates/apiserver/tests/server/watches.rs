@@ -1,11 +1,10 @@
 //! Watches: order, selectors, bookmarks, beginnings and ends.
 
-mod support;
-
 use std::time::Duration;
 
 use serde_json::json;
-use support::{forgetful, start, start_with, version};
+
+use crate::support::{forgetful, start, start_with, version};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 

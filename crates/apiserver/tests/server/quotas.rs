@@ -1,11 +1,10 @@
 //! Quotas from outside: what is refused, by whomever and however often it is asked for.
 
-mod support;
-
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::Server;
+
+use crate::support::{self, Server};
 
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 const PODS: &str = "/api/v1/namespaces/default/pods";

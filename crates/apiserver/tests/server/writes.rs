@@ -1,9 +1,8 @@
 //! Writes: versions, conflicts, dry runs, names, generations, deletion, namespaces.
 
-mod support;
-
 use serde_json::{Value, json};
-use support::{Server, start, version};
+
+use crate::support::{Server, start, version};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
