@@ -13,7 +13,7 @@ use crate::controller_manager::{Ignored, arguments};
 
 /// The stack of a thread, in bytes. What clients send nests up to 500 deep, and is gone through by recursion; what is not
 /// used of it takes no memory.
-pub const STACK: usize = 16 << 20;
+const STACK: usize = 16 << 20;
 
 /// The command line of a process, and the settings that were taken out of it. Ends the process where clap does, which is with 2
 /// where it cannot be used.

@@ -26,7 +26,6 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use muster_cluster::DelayRange;
 use muster_manager::arguments::{Output, say};
-use muster_manager::program;
 use muster_runtime::duration::parse_duration;
 use muster_simulation::case::{self, Case, PlayError, Played, Shrunk, Sieve, play_alone, shrink, story};
 use muster_simulation::faults::LONGEST;
@@ -118,7 +117,7 @@ pub(crate) struct Simulate {
     pod_shutdown: Duration,
 
     /// Play the case in this file, in place of others
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "jobs", "manifests"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "manifests"])]
     replay: Option<PathBuf>,
 
     /// Enumerate every state of small worlds, in place of histories
@@ -348,7 +347,7 @@ fn simulate(arguments: &Simulate) -> Result<bool> {
         report.broke(*seed, file, broken);
         let shrinks = arguments.shrink && interrupted().is_none();
         if let Some(law) = broken.first().map(|broken| broken.law).filter(|law| shrinks && laws.insert(*law)) {
-            let smaller = shrunk(case, law)?;
+            let smaller = shrunk(case, law, arguments.jobs())?;
             let file = file.with_file_name(format!("{}-shrunk.yaml", stem_of(file)));
             unwritten = write(&file, &smaller.case.written()).err().or(unwritten.take());
             report.shrunk(&file, smaller);
@@ -390,7 +389,7 @@ fn all<T: Send>(
                     }
                 }
             };
-            let thread = std::thread::Builder::new().stack_size(program::STACK);
+            let thread = std::thread::Builder::new().stack_size(case::STACK);
             thread.spawn_scoped(scope, work).context("a thread cannot be started")?;
         }
         drop(sender);
@@ -506,7 +505,7 @@ fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
         report.broke(case.seed, file, &played.broken);
         if arguments.shrink {
             listen();
-            let smaller = shrunk(&case, first.law)?;
+            let smaller = shrunk(&case, first.law, arguments.jobs())?;
             let file = arguments.save.join(format!("{}-shrunk.yaml", stem_of(file)));
             write(&file, &smaller.case.written())?;
             report.shrunk(&file, smaller);
@@ -525,7 +524,7 @@ struct Smaller {
 }
 
 /// The smallest case that breaks this law as this one does, or the smallest that was found until a signal.
-fn shrunk(case: &Case, law: Law) -> Result<Smaller> {
+fn shrunk(case: &Case, law: Law, jobs: usize) -> Result<Smaller> {
     let case = case.clone();
     on_a_thread(move || {
         let mut progress = Progress::new(TRIES as u64);
@@ -540,7 +539,7 @@ fn shrunk(case: &Case, law: Law) -> Result<Smaller> {
             interrupted().is_none()
         };
         let breaks = |played: &Played| played.broken.iter().any(|broken| broken.law == law);
-        let found = shrink(&case, &breaks, TRIES, &mut told)?;
+        let found = shrink(&case, &breaks, jobs, TRIES, &mut told)?;
         Ok(found.map(|Shrunk { case, played, smallest, .. }| Smaller { story: story(&case, &played), case, smallest }))
     })?
     .context("the case breaks a law only sometimes, which is an error of this program")
@@ -548,7 +547,7 @@ fn shrunk(case: &Case, law: Law) -> Result<Smaller> {
 
 /// On a thread whose stack is large enough for a world.
 fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, PlayError> + Send + 'static) -> Result<T> {
-    let thread = std::thread::Builder::new().stack_size(program::STACK).spawn(work);
+    let thread = std::thread::Builder::new().stack_size(case::STACK).spawn(work);
     let thread = thread.context("a thread cannot be started")?;
     Ok(thread.join().map_err(|_| anyhow!("the simulation panicked"))??)
 }

@@ -49,7 +49,7 @@ use serde::{Deserialize, Serialize};
 pub use draw::{Profile, rollout_of};
 pub use figures::Figures;
 pub use operation::{Act, Doomed, DoomedSet, Operation, Pause, Propagation, Target, Undone, Workload};
-pub use play::{End, PlayError, Played, play_alone};
+pub use play::{End, PlayError, Played, STACK, play_alone};
 use processes::GIVES_UP;
 pub use processes::Managers;
 pub use shrink::{Shrunk, shrink};

@@ -73,6 +73,10 @@ fn not_created<'u>(case: &Case, undone: &'u [(usize, Undone)]) -> Option<&'u Und
     undone.iter().find(|(nth, _)| is_creation(*nth)).map(|(_, why)| why)
 }
 
+/// What the stack of a thread must hold, in bytes, for it to play a case: what clients send nests deep, and is gone through by
+/// recursion. What is not used of it takes no memory.
+pub const STACK: usize = 16 << 20;
+
 /// Plays a case on this thread, in a virtual time of its own.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_tree::{Value, json};
 
-use super::play::{PlayError, Played, play_alone};
+use super::play::{PlayError, Played, STACK, play_alone};
 use super::{Act, Case};
 use crate::faults::Rule;
 
@@ -24,25 +24,15 @@ pub struct Shrunk {
 
 /// Leaves out operations and faults, then makes times shorter and sizes smaller, for as long as what is played is `bad`, until
 /// nothing more can be taken away, `most` cases were played, or `goes_on` says no, which hears of the smallest one and of how many were
-/// played after each. None where the case itself is not bad.
+/// played after each. None where the case itself is not bad. So many cases as `jobs` says are played at once, each on a thread of its
+/// own; what is found does not depend on it.
 ///
 /// # Errors
 /// As [`play_alone`].
 pub fn shrink(
     case: &Case,
     bad: &dyn Fn(&Played) -> bool,
-    most: usize,
-    goes_on: &mut dyn FnMut(&Case, usize) -> bool,
-) -> Result<Option<Shrunk>, PlayError> {
-    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
-    shrink_by(at_once, case, bad, most, goes_on)
-}
-
-/// As [`shrink`], by playing so many cases at once.
-fn shrink_by(
-    at_once: usize,
-    case: &Case,
-    bad: &dyn Fn(&Played) -> bool,
+    jobs: usize,
     most: usize,
     goes_on: &mut dyn FnMut(&Case, usize) -> bool,
 ) -> Result<Option<Shrunk>, PlayError> {
@@ -50,14 +40,15 @@ fn shrink_by(
     if !bad(&played) {
         return Ok(None);
     }
-    let mut search = Search { at_once, bad, most, tried: 1, over: false, best: case.clone(), played, goes_on };
+    let mut search =
+        Search { jobs: jobs.max(1), bad, most, tried: 1, over: false, best: case.clone(), played, goes_on };
     search.shrink()?;
     let Search { best, played, tried, over, .. } = search;
     Ok(Some(Shrunk { case: best, played, tried, smallest: !over }))
 }
 
 struct Search<'t> {
-    at_once: usize,
+    jobs: usize,
     bad: &'t dyn Fn(&Played) -> bool,
     most: usize,
     tried: usize,
@@ -87,13 +78,13 @@ impl Search<'_> {
         }
     }
 
-    /// Takes the first of these cases that is bad too: which one it was. As many are played at once as there are cores, and judged in
-    /// their order, so that what is found does not depend on how many these are.
+    /// Takes the first of these cases that is bad too: which one it was. Some are played at once, and judged in their order, so
+    /// that what is found does not depend on how many these are.
     fn accept(&mut self, count: usize, smaller: impl Fn(&Case, usize) -> Case) -> Result<Option<usize>, PlayError> {
         let mut next = 0..count;
         loop {
             let others = next.by_ref().map(|nth| (nth, smaller(&self.best, nth)));
-            let batch: Vec<(usize, Case)> = others.filter(|(_, case)| *case != self.best).take(self.at_once).collect();
+            let batch: Vec<(usize, Case)> = others.filter(|(_, case)| *case != self.best).take(self.jobs).collect();
             self.over = self.over || !batch.is_empty() && self.tried >= self.most;
             if batch.is_empty() || self.over {
                 return Ok(None);
@@ -285,8 +276,6 @@ fn changed(case: &Case, change: impl FnOnce(&mut Case)) -> Case {
 
 /// Plays each on a thread of its own.
 fn play_all(cases: &[(usize, Case)]) -> Result<Vec<Result<Played, PlayError>>, PlayError> {
-    /// Enough for a world.
-    const STACK: usize = 16 << 20;
     std::thread::scope(|scope| {
         let thread = || std::thread::Builder::new().stack_size(STACK);
         let threads = cases.iter().map(|(_, case)| thread().spawn_scoped(scope, || play_alone(case)));
@@ -334,19 +323,19 @@ mod tests {
 
     /// Contract: SI-03
     #[test]
-    fn what_is_found_does_not_depend_on_the_number_of_cores() {
+    fn what_is_found_does_not_depend_on_how_many_are_played_at_once() {
         let slow = Weather::named("slow-watches").expect("weather");
         let mut case = Profile::Rollouts.case(1, Some(&[slow]));
         case.operations.truncate(3);
         let bad = |played: &Played| played.writes.iter().any(|write| write.path.contains("replicasets"));
         for (patience, is_smallest) in [(6, false), (100, true)] {
-            let [alone, two, five] = [1, 2, 5].map(|at_once| {
+            let [alone, two, five] = [1, 2, 5].map(|jobs| {
                 let mut heard = Vec::new();
                 let mut goes_on = |case: &Case, tried: usize| {
                     heard.push((case.clone(), tried));
                     tried < patience
                 };
-                let shrunk = shrink_by(at_once, &case, &bad, 1_000, &mut goes_on).expect("a world").expect("it is so");
+                let shrunk = shrink(&case, &bad, jobs, 1_000, &mut goes_on).expect("a world").expect("it is so");
                 (shrunk.case, shrunk.tried, shrunk.smallest, heard)
             });
             assert!(alone.0 != case && alone.1 >= 6 && alone.2 == is_smallest, "{} were tried", alone.1);

@@ -134,7 +134,7 @@ fn what_does_not_matter_is_taken_out_of_a_case() {
         sizes.push(case.operations.len() + case.faults.len());
         true
     };
-    let shrunk = shrink(&case, &bad, 1_000, &mut told).expect("a world").expect("it is so at first");
+    let shrunk = shrink(&case, &bad, 2, 1_000, &mut told).expect("a world").expect("it is so at first");
     assert!(shrunk.smallest);
     let Case { operations, faults, pod_startup, pod_shutdown, .. } = &shrunk.case;
     assert_eq!((operations.len(), faults.len()), (1, 1), "{}", shrunk.case.written());
@@ -144,8 +144,9 @@ fn what_does_not_matter_is_taken_out_of_a_case() {
     assert!(bad(&told_of(&shrunk.case)));
     // Whoever does not want to wait gets what there is by then.
     for (most, patience) in [(5, usize::MAX), (1_000, 5)] {
-        let cut =
-            shrink(&case, &bad, most, &mut |_, tried| tried < patience).expect("a world").expect("it is so at first");
+        let cut = shrink(&case, &bad, 2, most, &mut |_, tried| tried < patience)
+            .expect("a world")
+            .expect("it is so at first");
         assert_eq!((cut.tried, cut.smallest), (5, false));
         assert!(bad(&told_of(&cut.case)) && cut.case != shrunk.case);
     }
@@ -195,7 +196,7 @@ const LONG: u64 = 112;
 #[test]
 fn a_case_that_breaks_no_law_is_not_made_smaller() {
     let case = Profile::Rollouts.case(1, None);
-    let found = shrink(&case, &|played| !played.broken.is_empty(), 10, &mut |_, _| true).expect("a world");
+    let found = shrink(&case, &|played| !played.broken.is_empty(), 1, 10, &mut |_, _| true).expect("a world");
     assert!(found.is_none());
 }
 
