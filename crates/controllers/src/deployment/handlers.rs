@@ -23,7 +23,7 @@ pub enum Effect {
         /// The uid of the deleted one; a new Deployment of the name may already have written.
         uid: Uid,
     },
-    /// The ReplicaSet of the Deployment's template went, or another one of the Deployment is there since.
+    /// The ReplicaSet of the Deployment's template went, or there is another of that template since.
     New {
         /// The Deployment.
         owner: ObjectKey,
@@ -78,7 +78,7 @@ fn set_added(set: &ReplicaSet, deployments: &Cache<Deployment>, mut effect: impl
     match &set.meta.controller {
         Some(reference) => {
             let deployment = resolve(set, reference, deployments);
-            if let Some(deployment) = deployment {
+            if let Some(deployment) = deployment.filter(|deployment| has_template_of(set, deployment)) {
                 effect(Effect::New { owner: deployment.meta.key(), gone: false });
             }
             enqueue(deployment, effect);

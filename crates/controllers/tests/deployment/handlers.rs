@@ -115,6 +115,7 @@ fn the_end_of_the_new_set_is_told_until_another_is_there() {
     assert_eq!(told(&Change::Deleted { last: set(image("nginx:0")), tombstone: false }), [], "an old one: history");
     assert_eq!(told(&Change::Deleted { last: set(orphaned), tombstone: false }), []);
     assert_eq!(told(&Change::Added(new())), [("web".to_owned(), false)]);
+    assert_eq!(told(&Change::Added(set(image("nginx:0")))), [], "an old one is not in its place");
     assert_eq!(told(&Change::Updated { old: new(), new: set(newer) }), []);
 }
 
