@@ -75,7 +75,7 @@ pub fn check_adoptions(seen: &[Seen]) -> Vec<Broken> {
 }
 
 /// Whether the labels that a selector names are those of the pod. What else it asks is not looked at.
-fn selects(owner: &Value, pod: &Value) -> bool {
+pub(super) fn selects(owner: &Value, pod: &Value) -> bool {
     let selector = &owner["spec"]["selector"];
     let is_classic = owner["kind"] == "ReplicationController";
     let wanted = if is_classic { selector.as_object() } else { selector["matchLabels"].as_object() };

@@ -190,10 +190,12 @@ fn too_old(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
 
 /// An annotation of a Deployment that the ReplicaSet of its template has not, or its revision, which is that of this ReplicaSet
 /// and the highest (DEP-06).
-fn annotated_otherwise(deployment: &Value, sets: &[&Value]) -> Option<Broken> {
+fn annotated_otherwise<'s>(deployment: &Value, sets: &[&'s Value]) -> Option<Broken> {
     let annotation = |object: &Value, key: &str| object["metadata"]["annotations"][key].clone();
     let newest = template(deployment);
-    let set = sets.iter().find(|set| template(set) == newest)?;
+    // Rarely there are several, and the oldest is its own (DEP-03).
+    let age = |set: &&&'s Value| (set["metadata"]["creationTimestamp"].as_str(), name(set));
+    let set = sets.iter().filter(|set| template(set) == newest).min_by_key(age)?;
     let its = deployment["metadata"]["annotations"].as_object().into_iter().flat_map(Map::keys);
     let copied = its.map(Text::as_str).filter(|key| !key.starts_with(OWN) && !NOT_COPIED.contains(key));
     let differs = copied.chain([REVISION]).find(|key| annotation(set, key) != annotation(deployment, key));

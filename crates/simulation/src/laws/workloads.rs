@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muster_tree::Value;
 
+use super::own::selects;
 use super::rollout::is_active;
 use super::sizes::Sizes;
 use super::{Broken, Evidence, Kind, Law, Seen, epochs};
@@ -32,9 +33,11 @@ struct Laws<'s> {
     restored: bool,
     /// What the controller of each owner, by its uid, may be looking at.
     sizes: BTreeMap<&'s str, Sizes>,
+    /// Each owner as it was last written, by its uid.
+    owners: BTreeMap<&'s str, &'s Value>,
     /// Pods that were there before, by their uids.
     known: BTreeSet<&'s str>,
-    /// Active pods, each with its owner's uid.
+    /// Active pods that their owner selects, each with its uid.
     pods: BTreeMap<&'s str, &'s str>,
     /// Pods that each owner lost by nothing that the controllers did.
     lost: BTreeMap<&'s str, i64>,
@@ -50,6 +53,7 @@ impl<'s> Laws<'s> {
             evidence,
             restored: writes.iter().any(|write| write.epoch > 0),
             sizes: BTreeMap::new(),
+            owners: BTreeMap::new(),
             known: BTreeSet::new(),
             pods: BTreeMap::new(),
             lost: BTreeMap::new(),
@@ -64,6 +68,7 @@ impl<'s> Laws<'s> {
         let object = &write.object;
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         if write.kind != Kind::Pod {
+            self.owners.insert(uid, object);
             let sizes = self.sizes.entry(uid).or_default();
             sizes.note(|pointer| number(object, pointer));
             let most = sizes.most();
@@ -78,7 +83,9 @@ impl<'s> Laws<'s> {
         let added = self.known.insert(uid);
         let owner = owner_uid(object);
         let active = !write.gone && is_active(object);
-        let owner = owner.filter(|_| active);
+        // One with other labels is missing already, whenever it is released (RS-06).
+        let is_selected = |owner: &&str| self.owners.get(owner).is_none_or(|owner| selects(owner, object));
+        let owner = owner.filter(|owner| active && is_selected(owner));
         let before = match owner {
             Some(owner) => self.pods.insert(name(object), owner),
             None => self.pods.remove(name(object)),
@@ -234,6 +241,23 @@ mod tests {
         let short = [&begun[..2], &[set(true, 2), pod("a", true)]].concat();
         assert_eq!(judged(&[&short[..], &again].concat(), &nobody), []);
         assert_eq!(judged(&[&short[..], &again, &[pod("d", false)]].concat(), &nobody), [Law::Replaced]);
+        // It does not select one any more when its deletion begins.
+        let selects = |deleted| {
+            let (kind, gone, mut object) = set(deleted, 2);
+            object["spec"]["selector"] = json!({"matchLabels": {"app": "set"}});
+            (kind, gone, object)
+        };
+        let labelled = |name: &str, app: &str| {
+            let (kind, gone, mut object) = pod(name, false);
+            object["metadata"]["labels"] = json!({"app": app});
+            (kind, gone, object)
+        };
+        let pods = [labelled("a", "set"), labelled("b", "set")];
+        let again_selected = [labelled("c", "set")];
+        let stray = [&[selects(false)], &pods[..], &[labelled("a", "nobody"), selects(true)], &again_selected].concat();
+        assert_eq!(judged(&stray, &nobody), []);
+        let later = [&[selects(false)], &pods[..], &[selects(true), labelled("a", "nobody")], &again_selected].concat();
+        assert_eq!(judged(&later, &nobody), [Law::Replaced]);
         // Its controller took one.
         let taken = Evidence { deleted_by_controllers: ["a".to_owned()].into(), ..Evidence::default() };
         let smaller = [&[set(false, 1)], &begun[1..], &[set(true, 1), pod("a", true)], &again[..]].concat();
