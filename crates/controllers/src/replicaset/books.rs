@@ -55,7 +55,7 @@ pub struct Books {
     /// Owners whose last creations were refused because their namespace is being deleted: the next ones are delayed
     /// too. Such a refusal causes neither an event nor an error, so every deleted pod would cause another attempt.
     refused: BTreeSet<ObjectKey>,
-    /// Owners with pods that somebody else deleted, seen or unseen: the owners may be being deleted themselves.
+    /// Owners with pods that somebody else deleted or took from them, seen or unseen: the owners may be being deleted themselves.
     unasked: BTreeSet<ObjectKey>,
     /// Those of them whose sync was told to confirm the owner, and that has not ended yet.
     confirming: BTreeSet<ObjectKey>,
@@ -149,6 +149,9 @@ impl Books {
                 if !self.expectations.deletion_observed(&owner, &pod) && first {
                     self.unasked.insert(owner);
                 }
+            }
+            Effect::Left(owner) => {
+                self.unasked.insert(owner);
             }
             Effect::FailedAtOnce(owner) => {
                 self.brakes.fail(&owner, now);

@@ -31,6 +31,9 @@ pub enum Effect {
         /// Whether this is the first sign of it: a pod with a grace period is seen being deleted, and later gone.
         first: bool,
     },
+    /// A pod of the owner got other labels or lost its owner reference, before this controller has released it: the owner may be
+    /// being deleted (B-23).
+    Left(ObjectKey),
     /// The owner is gone: drop its expectations (EX-06), its backoff, and its record of written versions if it is of
     /// this uid.
     Forget {
@@ -177,11 +180,17 @@ pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O
         return;
     }
     let changed_hands = old.meta.controller != new.meta.controller;
-    if changed_hands
+    if (relabelled || changed_hands)
         && let Some(reference) = &old.meta.controller
         && let Some(owner) = resolve(old, reference, owners)
     {
-        effect(Effect::Enqueue(owner.meta().key()));
+        let selects = |pod: &Pod| owner.selector().is_ok_and(|selector| selector.matches(&pod.meta.labels));
+        if selects(old) && (changed_hands || !selects(new)) {
+            effect(Effect::Left(owner.meta().key()));
+        }
+        if changed_hands {
+            effect(Effect::Enqueue(owner.meta().key()));
+        }
     }
     let Some(reference) = &new.meta.controller else {
         if relabelled || changed_hands {
@@ -210,8 +219,13 @@ pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O
 /// A pod was deleted, is being deleted, or was missing in a relist (RS-04). `first`: no sign of its deletion was seen
 /// before.
 pub fn pod_deleted<O: ReplicaOwner>(pod: &Pod, first: bool, owners: &impl Owners<O>, mut effect: impl FnMut(Effect)) {
-    // An orphan was never counted by anyone's expectations.
-    let Some(reference) = &pod.meta.controller else { return };
+    let Some(reference) = &pod.meta.controller else {
+        // An orphan was never counted, but by who adopted it and has not seen that yet (B-23).
+        let selecting = owners.selecting(&pod.meta.namespace, &pod.meta.labels).into_iter();
+        let owners = selecting.filter(|_| !pod.meta.is_being_deleted()).map(|owner| owner.meta().key());
+        owners.for_each(|owner| effect(Effect::DeletionObserved { owner, pod: pod.meta.key(), first }));
+        return;
+    };
     let Some(owner) = resolve(pod, reference, owners) else { return };
     let owner = owner.meta().key();
     effect(Effect::DeletionObserved { owner: owner.clone(), pod: pod.meta.key(), first });

@@ -467,6 +467,9 @@ fn an_owner_is_confirmed_before_pods_that_others_deleted_are_replaced() {
     );
     controller.books.status_is_up_to_date(&key());
     assert!(!controller.snapshot().memory.confirm, "nothing was to be created");
+    controller.note(Effect::Left(key()));
+    assert!(controller.snapshot().memory.confirm, "somebody took one from it");
+    controller.books.round_ended(&owner, &Outcome::default());
     goes(&mut controller, "web-2", true);
     controller.note(Effect::Forget { owner: key(), uid: uid(1) });
     assert!(!controller.snapshot().memory.confirm);

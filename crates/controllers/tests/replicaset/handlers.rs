@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_controllers::replicaset::{Effect, owner_changed, pod_changed};
 use muster_machinery::cache::{Cache, Change};
-use muster_objects::meta::{ObjectKey, ResourceVersion};
+use muster_objects::meta::{Meta, ObjectKey, ResourceVersion};
 use muster_objects::{Pod, PodPhase, ReplicaSet};
 use serde_json::json;
 
@@ -142,11 +142,13 @@ fn overlapping_owners_are_reported_and_all_queued() {
 
 /// The cases of upstream's `TestUpdatePods`, and more.
 ///
-/// Contract: RS-03, EX-03
+/// Contract: RS-03, EX-03, B-23
 #[test]
 fn table_of_updated_pods() {
+    let lost = |queue: &[&str]| [vec![Effect::Left(key("web"))], queued(queue)].concat();
     let owned = pod("p", 11);
     let alone = orphan("p", 11);
+    let stray = Pod { meta: Meta { labels: labels(&[("app", "db")]), ..owned.meta.clone() }, ..owned.clone() };
     let db = || labels(&[("app", "db")]);
     type Case = (&'static str, Pod, fn(&mut Pod), Vec<Effect>);
     let cases: Vec<Case> = vec![
@@ -155,13 +157,13 @@ fn table_of_updated_pods() {
             "a new owner: the old one too, first",
             owned.clone(),
             |pod| pod.meta.controller = Some(Arc::new(reference_to("db", 2))),
-            queued(&["web", "db"]),
+            lost(&["web", "db"]),
         ),
         (
             "a new owner that does not resolve: the old one",
             owned.clone(),
             |pod| pod.meta.controller = Some(Arc::new(reference_to("db", 9))),
-            queued(&["web"]),
+            lost(&["web"]),
         ),
         (
             "released: the old owner, then whoever selects it",
@@ -170,13 +172,21 @@ fn table_of_updated_pods() {
                 pod.meta.controller = None;
                 pod.meta.labels = labels(&[("app", "db")]);
             },
-            queued(&["web", "db"]),
+            lost(&["web", "db"]),
         ),
+        (
+            "relabelled: its owner has lost it",
+            owned.clone(),
+            |pod| pod.meta.labels = labels(&[("app", "db")]),
+            lost(&["web"]),
+        ),
+        ("released after that: known", stray.clone(), |pod| pod.meta.controller = None, queued(&["web", "db"])),
+        ("given back", stray, |pod| pod.meta.labels = labels(&[("app", "web")]), queued(&["web"])),
         (
             "orphaned: the old owner, which selects it yet",
             owned.clone(),
             |pod| pod.meta.controller = None,
-            queued(&["web", "web"]),
+            lost(&["web", "web"]),
         ),
         (
             "adopted",
@@ -237,7 +247,7 @@ fn a_pod_that_turns_ready_is_looked_at_when_it_turns_available() {
     assert_eq!(updated(&web, |pod| pod.ready = ready), [vec![turned("web")], queued(&["web"])].concat());
 }
 
-/// Contract: RS-04, EX-03
+/// Contract: RS-04, EX-03, B-23
 #[test]
 fn table_of_deleted_pods() {
     for tombstone in [false, true] {
@@ -245,7 +255,10 @@ fn table_of_deleted_pods() {
         // It was seen to be deleted before: this is not the first that is seen of it.
         let last = Effect::DeletionObserved { owner: key("web"), pod: key("p"), first: false };
         assert_eq!(deleted(terminating(pod("p", 11)), tombstone), [vec![last], queued(&["web"])].concat());
-        assert_eq!(deleted(orphan("p", 11), tombstone), []);
+        // Who selects it may have adopted it, unseen.
+        let unasked = Effect::DeletionObserved { owner: key("web"), pod: key("p"), first: true };
+        assert_eq!(deleted(orphan("p", 11), tombstone), [unasked]);
+        assert_eq!(deleted(terminating(orphan("p", 11)), tombstone), [], "nobody adopts it");
         assert_eq!(deleted(misowned(|reference| reference.uid = uid(9)), tombstone), []);
     }
 }
