@@ -19,30 +19,47 @@ pub fn clean_up<'a>(
     old: impl IntoIterator<Item = &'a Arc<ReplicaSet>>,
 ) -> Vec<Arc<ReplicaSet>> {
     let Some(limit) = deployment.revision_history_limit else { return Vec::new() };
-    let mut kept: Vec<&Arc<ReplicaSet>> = old.into_iter().filter(|set| !set.meta.is_being_deleted()).collect();
+    let kept: Vec<&Arc<ReplicaSet>> = old.into_iter().filter(|set| !set.meta.is_being_deleted()).collect();
     let limit = usize::try_from(limit).unwrap_or(0);
     let too_many = kept.len().saturating_sub(limit);
-    sort_by_revision(&mut kept);
+    if too_many == 0 {
+        return Vec::new();
+    }
+    let kept = by_revision(kept);
     kept.into_iter().take(too_many).filter(|set| is_done_with(set)).cloned().collect()
 }
+
+/// A ReplicaSet, and its revision if that is a number.
+type Keyed<'a> = (Option<i64>, &'a Arc<ReplicaSet>);
 
 /// Lowest revision first, and of equal ones the older. One whose revision is not a number is compared with others by age.
 ///
 /// That is no total order. It is an insertion sort then, as upstream's is for up to 12 ReplicaSets, and what comes out
-/// depends on the order before.
-fn sort_by_revision(sets: &mut [&Arc<ReplicaSet>]) {
-    if sets.iter().all(|set| revision(set).is_some()) {
-        sets.sort_by(|a, b| revision(a).cmp(&revision(b)).then_with(|| by_age(a, b)));
-        return;
+/// depends on the order before. Of more, each has the revision of the next older one that has any.
+fn by_revision(sets: Vec<&Arc<ReplicaSet>>) -> Vec<&Arc<ReplicaSet>> {
+    const FEW: usize = 12;
+    let mut sets: Vec<Keyed<'_>> = sets.into_iter().map(|set| (revision(set), set)).collect();
+    let are_numbers = sets.iter().all(|(revision, _)| revision.is_some());
+    if are_numbers || sets.len() > FEW {
+        sets.sort_by(|(_, a), (_, b)| by_age(a, b));
+        let mut older = None;
+        for (revision, _) in &mut sets {
+            older = revision.or(older);
+            *revision = older;
+        }
+        // Of equal ones the older stays first.
+        sets.sort_by_key(|(revision, _)| *revision);
+    } else {
+        let is_lower = |a: &Keyed<'_>, b: &Keyed<'_>| match (a.0, b.0) {
+            (Some(one), Some(another)) if one != another => one < another,
+            _ => by_age(a.1, b.1).is_lt(),
+        };
+        for at in 1..sets.len() {
+            let higher = sets[..at].iter().rev().take_while(|set| is_lower(&sets[at], set)).count();
+            sets[at - higher..=at].rotate_right(1);
+        }
     }
-    let is_lower = |a: &ReplicaSet, b: &ReplicaSet| match (revision(a), revision(b)) {
-        (Some(a), Some(b)) if a != b => a < b,
-        _ => by_age(a, b).is_lt(),
-    };
-    for at in 1..sets.len() {
-        let higher = sets[..at].iter().rev().take_while(|set| is_lower(sets[at], set)).count();
-        sets[at - higher..=at].rotate_right(1);
-    }
+    sets.into_iter().map(|(_, set)| set).collect()
 }
 
 /// While pods terminate, the ReplicaSet's controller still has a status to write, which would conflict with the

@@ -1,8 +1,9 @@
 //! Recreate: no new pod before the last old one is gone (DEP-12).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use muster_objects::{Deployment, Pod, ReplicaSet};
+use muster_objects::{Deployment, Pod, ReplicaSet, Uid};
 
 use super::handlers::is_finished;
 use super::sets::{Sets, is_reported};
@@ -29,8 +30,9 @@ pub fn old_pods_running(sets: &Sets, pods: &[Arc<Pod>]) -> bool {
 #[must_use]
 pub fn others_running(this: Option<&ReplicaSet>, sets: &Sets, pods: &[Arc<Pod>]) -> bool {
     let mut others = sets.all().filter(|set| this.is_none_or(|this| set.meta.uid != this.meta.uid));
-    let runs = |set: &ReplicaSet| pods.iter().any(|pod| pod.meta.is_controlled_by(&set.meta.uid) && !is_finished(pod));
-    others.any(|set| !is_reported(set) || set.status.replicas > 0 || runs(set))
+    let running = pods.iter().filter(|pod| !is_finished(pod)).filter_map(|pod| pod.meta.controller.as_ref());
+    let running: BTreeSet<&Uid> = running.map(|owner| &owner.uid).collect();
+    others.any(|set| !is_reported(set) || set.status.replicas > 0 || running.contains(&set.meta.uid))
 }
 
 /// Scales the new ReplicaSet to the full count at once.

@@ -3,9 +3,10 @@
 //! Mid-rollout, or while the Deployment is paused, several ReplicaSets may have pods. Each takes its part of the
 //! change, in proportion to its size: if the new one took it all, scaling up would speed up a rollout that may be bad.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use muster_objects::{Deployment, ReplicaSet, Strategy};
+use muster_objects::{Deployment, ReplicaSet, Strategy, Uid};
 
 use super::bounds::Bounds;
 use super::revision::{desired_replicas, max_replicas};
@@ -62,21 +63,14 @@ fn resize(deployment: &Deployment, sets: &Sets) -> Option<Vec<SetUpdate>> {
     Some(shares.into_iter().filter_map(update).collect())
 }
 
-/// Another ReplicaSet than `this` that has, or may have, more pods than it wants after the `updates`: one whose status does
-/// not answer to its size may have made pods that no status shows. No ReplicaSet grows beside one, as in a rolling update
-/// (B-18).
+/// The ReplicaSets that have, or may have, more pods than they want after the `updates`: one whose status does not answer to
+/// its size may have made pods that no status shows. No other ReplicaSet grows beside one, as in a rolling update (B-18).
 #[must_use]
-pub fn with_more_than_wanted<'a>(
-    this: &ReplicaSet,
-    updates: &[SetUpdate],
-    sets: &'a Sets,
-) -> Option<&'a Arc<ReplicaSet>> {
-    let wants = |set: &ReplicaSet| {
-        let update = updates.iter().find(|update| update.before.meta.uid == set.meta.uid);
-        update.map_or(set.replicas, |update| update.after.replicas)
-    };
-    let mut others = sets.all().filter(|set| set.meta.uid != this.meta.uid);
-    others.find(|set| !is_reported(set) || set.status.replicas > wants(set))
+pub fn with_more_than_wanted<'a>(updates: &[SetUpdate], sets: &'a Sets) -> Vec<&'a Arc<ReplicaSet>> {
+    let sizes: BTreeMap<&Uid, i32> =
+        updates.iter().map(|update| (&update.before.meta.uid, update.after.replicas)).collect();
+    let wants = |set: &ReplicaSet| sizes.get(&set.meta.uid).copied().unwrap_or(set.replicas);
+    sets.all().filter(|set| !is_reported(set) || set.status.replicas > wants(set)).collect()
 }
 
 /// The one ReplicaSet that takes the full count: the only active one, or the newest if none is active. `None` if

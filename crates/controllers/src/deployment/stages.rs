@@ -1,8 +1,9 @@
 //! Stages: one function for each kind of sync, from the ReplicaSets to the writes (DEP-02).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use muster_objects::{Deployment, ReplicaSet, Strategy};
+use muster_objects::{Deployment, ReplicaSet, Strategy, Uid};
 
 use super::creation::{NewSet, empty_set, new_set};
 use super::progress::is_complete;
@@ -87,12 +88,11 @@ pub(super) fn pause(snapshot: &Snapshot, sets: Sets) -> Work {
     let deployment = &snapshot.deployment;
     let mut work = scale(snapshot, sets);
     if rollback_to(deployment).is_none() {
-        let is_updated = |set: &ReplicaSet| {
-            work.updates.iter().chain(&work.waiting).any(|update| update.before.meta.uid == set.meta.uid)
-        };
+        let updated: BTreeSet<&Uid> =
+            work.updates.iter().chain(&work.waiting).map(|update| &update.before.meta.uid).collect();
         // Upstream looks for the newest ReplicaSet first, and leaves them in that order.
         work.delete = history::clean_up(deployment, work.sets.old.iter().rev());
-        work.delete.retain(|set| !is_updated(set));
+        work.delete.retain(|set| !updated.contains(&set.meta.uid));
     }
     work
 }
@@ -104,9 +104,10 @@ pub(super) fn scale(snapshot: &Snapshot, sets: Sets) -> Work {
     let (sets, upkeep) = kept_up(deployment, sets);
     let (grown, mut updates): (Vec<_>, Vec<_>) =
         scaling::scale(deployment, &sets).into_iter().partition(|update| update.shrinks_by() < 0);
+    let fuller = scaling::with_more_than_wanted(&updates, &sets);
     let waits = |update: &SetUpdate| match deployment.strategy {
         Strategy::Recreate => recreate::others_running(Some(&update.before), &sets, &snapshot.pods),
-        _ => scaling::with_more_than_wanted(&update.before, &updates, &sets).is_some(),
+        _ => fuller.iter().any(|set| set.meta.uid != update.before.meta.uid),
     };
     let (waiting, grown) = grown.into_iter().partition::<Vec<_>, _>(waits);
     updates.extend(grown);

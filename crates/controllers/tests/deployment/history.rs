@@ -44,6 +44,28 @@ fn the_lowest_revisions_beyond_the_limit_are_deleted() {
     assert_eq!(deleted(&keeping(2), &circle), ["web-2"], "in a circle, the youngest first");
 }
 
+/// Of many, one whose revision is not a number has its place by age, and the others theirs by their revisions.
+///
+/// Contract: DEP-14
+#[test]
+fn of_many_one_without_a_revision_goes_with_those_of_its_age() {
+    let of = |number: u64| {
+        // The second was rolled back to.
+        let revision = [(2, "40"), (5, "five"), (9, "99999999999999999999")].into_iter().find(|(at, _)| *at == number);
+        let revision = revision.map_or(number.to_string(), |(_, revision)| revision.to_owned());
+        set_with(number, "a", 0, |json| annotate(json, "deployment.kubernetes.io/revision", revision.clone()))
+    };
+    let mut old: Vec<_> = (1..=20).map(of).collect();
+    for _ in 0..2 {
+        let expected = ["web-1", "web-3", "web-4", "web-5", "web-6", "web-7", "web-8", "web-9", "web-10"];
+        assert_eq!(deleted(&keeping(11), &old), expected);
+        old.reverse();
+    }
+    // The oldest of all has none before it.
+    old[0] = set_with(1, "a", 0, |json| annotate(json, "deployment.kubernetes.io/revision", "one"));
+    assert_eq!(deleted(&keeping(18), &old), ["web-1", "web-3"]);
+}
+
 /// A ReplicaSet that is still in use is kept, and no other is deleted in its place.
 ///
 /// Contract: DEP-14

@@ -126,7 +126,8 @@ fn growth_waits(snapshot: &Snapshot, decision: &Decision) -> Option<Reason> {
     let Decision { deployment, sets, updates, .. } = decision;
     let update = decision.waiting.first()?;
     let (name, size) = (&update.before.meta.name, update.after.replicas);
-    let (row, cause) = match scaling::with_more_than_wanted(&update.before, updates, sets) {
+    let fuller = scaling::with_more_than_wanted(updates, sets);
+    let (row, cause) = match fuller.into_iter().find(|set| set.meta.uid != update.before.meta.uid) {
         _ if deployment.strategy == Strategy::Recreate
             && others_running(Some(&update.before), sets, &snapshot.pods) =>
         {
