@@ -15,7 +15,7 @@ use muster_controllers::deployment::{
 use muster_controllers::plan::Resource as PlanResource;
 use muster_inspect::explain::{Explanation, Memory, Role, Source};
 use muster_inspect::history::{Ended, History};
-use muster_inspect::inside::Inside;
+use muster_inspect::inside::{Inside, LastSync};
 use muster_machinery::{Cache, Change, queue::Priority};
 use muster_objects::{
     Deployment, Pod, ReplicaSet,
@@ -117,6 +117,10 @@ impl Part for DeploymentController {
         self.inner.shell.begin_inside(source)
     }
 
+    fn last_syncs(&self) -> Vec<LastSync> {
+        self.inner.shell.last_syncs()
+    }
+
     fn add_to(&self, inside: &mut Inside, controller: &'static str, first: bool) {
         let Inner { pods, sets, deployments, shell } = &*self.inner;
         informer(inside, PlanResource::PODS.kind, pods, shell.recording());
@@ -155,10 +159,7 @@ impl Controller for DeploymentController {
 }
 
 impl Inner {
-    /// Looks at the caches and the books at one moment.
-    ///
-    /// A cache may be ahead of its handlers. They will queue the key once more and count nothing, so there is
-    /// no waiting for them.
+    /// Begins a sync.
     fn begin(&self, key: &ObjectKey) -> (Begin, Caches<3>) {
         let failures = self.shell.queue().num_requeues(key);
         self.at_one_moment(|deployments, sets, pods, books, now| {
@@ -171,10 +172,14 @@ impl Inner {
         })
     }
 
+    /// Looks at the caches and the books at one moment.
     fn at_one_moment<R>(
         &self,
         look: impl FnOnce(&Cache<Deployment>, &Cache<ReplicaSet>, &Cache<Pod>, &mut Books, Moment) -> R,
     ) -> R {
+        // That a ReplicaSet was deleted is in the books once its handler is done (B-23). For the other kinds handlers only queue
+        // the key once more, and are not waited for.
+        let _settled = self.sets.settled();
         let pods = self.pods.read();
         let sets = self.sets.read();
         let deployments = self.deployments.read();

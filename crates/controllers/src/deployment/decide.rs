@@ -97,7 +97,9 @@ pub fn decide(snapshot: &Snapshot, claims: &ClaimOutcome) -> Decision {
         Stage::Recreating => stages::recreate(snapshot, sets),
         Stage::Stuck => stages::fail_for_its_strategy(deployment, sets),
     };
-    let (deployment, confirm) = (Arc::clone(deployment), snapshot.confirm && create.is_some());
+    // There may have been one: what was observed has its ReplicaSet, unless it waits for the pods of others.
+    let had = deployment.status.observed_generation >= deployment.meta.generation;
+    let (deployment, confirm) = (Arc::clone(deployment), create.is_some() && (snapshot.confirm || had));
     Decision { deployment, stage, sets, create, confirm, updates, upkeep, waiting, delete, own_steps, reporting }
 }
 

@@ -122,8 +122,8 @@ impl Decision {
         told
     }
 
-    /// Whether all that was not written is to scale old ReplicaSets down for a rolling update (DEP-11), or to refresh
-    /// annotations (B-03). Updates are written one after the other, up to the first that fails.
+    /// Whether all that was not written is to scale old ReplicaSets down for a rolling update (DEP-11), to refresh annotations
+    /// (B-03), or to delete history. Updates are written one after the other, up to the first that fails.
     fn can_do_without(&self, outcome: &Outcome) -> bool {
         let done = usize::try_from(outcome.patched).unwrap_or(usize::MAX);
         let missing = self.updates.get(done..).unwrap_or_default();
@@ -131,7 +131,7 @@ impl Decision {
         let is_old = |update: &SetUpdate| Some(&update.before.meta.uid) != new;
         outcome.patched >= u32::from(self.upkeep)
             && self.create.is_none()
-            && !missing.is_empty()
+            && (!missing.is_empty() || !self.delete.is_empty())
             && missing.iter().all(|update| !update.is_scaling() || self.stage == Stage::Rolling && is_old(update))
     }
 

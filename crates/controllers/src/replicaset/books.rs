@@ -61,8 +61,8 @@ pub struct Books {
     confirming: BTreeSet<ObjectKey>,
     /// Owners whose last rounds left pods alone, each of them, and how many these were.
     left: BTreeMap<ObjectKey, u32>,
-    /// Owners whose status was written and not looked at since.
-    reported: BTreeSet<ObjectKey>,
+    /// Owners whose status was written and not looked at since, and the version that it was stored at.
+    reported: BTreeMap<ObjectKey, ResourceVersion>,
     /// Whether the server stores `terminatingReplicas`: not before v1.35, nor with the feature gate off.
     stores_terminating: bool,
     /// When each owner's status was last written, or its pods managed.
@@ -94,7 +94,7 @@ impl Books {
             unasked: BTreeSet::new(),
             confirming: BTreeSet::new(),
             left: BTreeMap::new(),
-            reported: BTreeSet::new(),
+            reported: BTreeMap::new(),
             stores_terminating: true,
             pauses: Pauses::default(),
         }
@@ -113,8 +113,8 @@ impl Books {
             refused: alone(&self.refused),
             unasked: alone(&self.unasked),
             confirming: alone(&self.confirming),
-            left: self.left.get_key_value(owner).map(|(owner, rounds)| (owner.clone(), *rounds)).into_iter().collect(),
-            reported: alone(&self.reported),
+            left: self.left.get(owner).map(|rounds| (owner.clone(), *rounds)).into_iter().collect(),
+            reported: self.reported.get(owner).map(|version| (owner.clone(), *version)).into_iter().collect(),
             stores_terminating: self.stores_terminating,
             pauses: self.pauses.only(owner),
         }
@@ -206,7 +206,8 @@ impl Books {
             self.brakes.fail(key, now);
         }
         // The cache shows the status as it was stored.
-        if self.reported.remove(key) && verdict == Some(Freshness::CaughtUp) {
+        let written = self.reported.remove(key).filter(|version| *version == owner.meta().resource_version);
+        if written.is_some() && verdict == Some(Freshness::CaughtUp) {
             self.stores_terminating = owner.status().terminating_replicas.is_some();
         }
         let (expected, creations_wait) = (self.expected(key, now), self.brakes.remaining(key, now));
@@ -265,7 +266,7 @@ impl Books {
             if version == owner.resource_version {
                 self.stores_terminating = false;
             } else {
-                self.reported.insert(owner.key.clone());
+                self.reported.insert(owner.key.clone(), version);
             }
         }
         if let Some(record) = &mut self.record {

@@ -108,17 +108,19 @@ fn manage<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], now: Timest
         plan.remarks.push(Remark::CutAtBurst(snapshot.burst));
     }
     match need {
-        Need::Create(count) => create(snapshot, count, plan),
+        Need::Create(count) => create(snapshot, pods, count, plan),
         Need::Delete(count) => delete(snapshot, pods, count, now, plan),
         Need::Nothing => {}
     }
 }
 
-fn create<O: ReplicaOwner>(snapshot: &Snapshot<O>, count: u32, plan: &mut Plan) {
+fn create<O: ReplicaOwner>(snapshot: &Snapshot<O>, pods: &[Claimed], count: u32, plan: &mut Plan) {
     let owner = &snapshot.owner;
     match owner.template().pod_body(&owner.as_controller()) {
         Ok(body) => {
-            plan.confirm_owner = snapshot.memory.confirm;
+            // Those that are gone since the last status may have gone with their owner.
+            let had = usize::try_from(owner.status().replicas).unwrap_or(0);
+            plan.confirm_owner = snapshot.memory.confirm || had > pods.len();
             plan.expectation = Some(Expectation::Creations(count));
             plan.steps.push(Step::Create(Creation {
                 resource: Resource::PODS,

@@ -56,14 +56,15 @@ fn sets_are_claimed() {
 /// Contract: B-23
 #[test]
 fn a_deployment_is_confirmed_before_its_set_is_created_again() {
-    let confirms = |sets: Vec<Arc<ReplicaSet>>, confirm| {
-        let snapshot = Snapshot { confirm, ..snapshot(deployment(3, |_| ()), sets) };
-        let (_, plan) = preview(&snapshot, NOW);
+    let confirms = |sets: Vec<Arc<ReplicaSet>>, confirm, observed: i64| {
+        let deployment = deployment(3, |json| json["status"]["observedGeneration"] = json!(observed));
+        let (_, plan) = preview(&Snapshot { confirm, ..snapshot(deployment, sets) }, NOW);
         plan.confirm_owner
     };
-    assert!(confirms(vec![], true));
-    assert!(!confirms(vec![], false));
-    assert!(!confirms(vec![set(1, "nginx:1", 0)], true), "it is there, and is scaled");
+    assert!(confirms(vec![], true, 0));
+    assert!(!confirms(vec![], false, 0));
+    assert!(confirms(vec![], false, 1), "it had one before this manager looked");
+    assert!(!confirms(vec![set(1, "nginx:1", 0)], true, 1), "it is there, and is scaled");
 }
 
 /// What could not be adopted is not counted; what was is.

@@ -71,6 +71,26 @@ fn a_rollout_whose_old_set_cannot_be_scaled_down_reports_and_times_out() {
     assert!(!world.take_requests().contains(&"STATUS web".to_owned()));
 }
 
+/// A complete Deployment whose history may not be deleted still tells what becomes of its pods.
+///
+/// Contract: B-04, DEP-14
+#[test]
+fn a_deployment_whose_history_cannot_be_deleted_reports() {
+    let mut deployment = deployment_json(4);
+    deployment["spec"]["revisionHistoryLimit"] = json!(0);
+    let mut new = set_json(2, "nginx:1", 4);
+    new["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("2");
+    let mut world = World::new(deployment, [set_json(1, "nginx:0", 0), new]);
+    let refused = || ("DELETE web-1", failure(403, "Forbidden", "kept"));
+    world.settle(|_| true);
+    world.sync();
+    assert_eq!(world.deployment().status.available_replicas, 4);
+    world.settle(|_| false);
+    world.refusals.push_back(refused());
+    assert_eq!(world.sync().error.expect("an error").message, "kept");
+    assert_eq!(world.deployment().status.available_replicas, 0);
+}
+
 /// What the new ReplicaSet gets from its Deployment is written first, and its revision told, whatever is refused after that.
 ///
 /// Contract: DEP-06, DEP-17

@@ -494,9 +494,15 @@ fn a_server_that_does_not_store_terminating_replicas_is_noticed() {
     assert!(!report(&mut controller, 5_001, None));
     assert!(!controller.snapshot().memory.stores_terminating, "until another write shows otherwise");
     assert!(report(&mut controller, 5_002, Some(1)), "the server was upgraded");
-    // The server was restored, and what the cache shows is no answer to the last write.
-    controller.books.caught_up(owner.resource, ResourceVersion(5_002));
+    // Somebody else took the field away after the write, which says nothing of the server.
     controller.books.wrote(&owner, owner.resource, ResourceVersion(5_003));
+    let mut shown = replica_set(3);
+    shown.meta.resource_version = ResourceVersion(5_004);
+    controller.owners.apply(shown);
+    assert!(controller.snapshot().memory.stores_terminating);
+    // The server was restored, and what the cache shows is no answer to the last write.
+    controller.books.caught_up(owner.resource, ResourceVersion(5_004));
+    controller.books.wrote(&owner, owner.resource, ResourceVersion(5_005));
     controller.books.caught_up(owner.resource, ResourceVersion(4_000));
     controller.owners.replace(vec![replica_set(3)], ResourceVersion(4_000));
     assert!(controller.snapshot().memory.stores_terminating);

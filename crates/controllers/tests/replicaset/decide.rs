@@ -81,13 +81,17 @@ fn a_deletion_of_unknown_version_carries_the_uid() {
 /// Contract: B-23
 #[test]
 fn an_owner_is_confirmed_before_pods_are_created_and_not_before_they_are_deleted() {
-    let confirm = |replicas: i32, confirm: bool| {
+    let confirm = |replicas: i32, confirm: bool, told: i32| {
         let memory = remembered(|memory| memory.confirm = confirm);
-        planned(&Snapshot { memory, ..snapshot(replica_set(replicas), pods(2)) }).confirm_owner
+        let mut set = replica_set(replicas);
+        set.status.replicas = told;
+        planned(&Snapshot { memory, ..snapshot(set, pods(2)) }).confirm_owner
     };
-    assert!(confirm(3, true));
-    assert!(!confirm(3, false));
-    assert!(!confirm(1, true));
+    assert!(confirm(3, true, 2));
+    assert!(!confirm(3, false, 2));
+    assert!(!confirm(1, true, 2));
+    assert!(confirm(3, false, 3), "one went before this manager looked");
+    assert!(!confirm(1, false, 3));
 }
 
 /// Contract: RS-14
