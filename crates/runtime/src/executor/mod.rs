@@ -25,6 +25,8 @@ mod tests;
 
 /// How many claims of one sync are sent at once.
 const CLAIMS_AT_ONCE: usize = 100;
+/// How many objects are deleted at once: the pods of a burst, and not a history of thousands.
+const DELETIONS_AT_ONCE: usize = 500;
 
 /// Records a sync's effects as they happen.
 pub trait Ledger: Send + Sync {
@@ -228,10 +230,11 @@ impl Run<'_> {
         }
     }
 
-    /// Deletes, all side by side (RS-13).
+    /// Deletes side by side (RS-13).
     async fn delete(self, deletions: &[Deletion], outcome: &mut Outcome) {
-        let mut deleted: FuturesUnordered<_> =
+        let deleted: Vec<_> =
             deletions.iter().map(|deletion| async move { (deletion, self.delete_one(deletion).await) }).collect();
+        let mut deleted = stream::iter(deleted).buffer_unordered(DELETIONS_AT_ONCE);
         while let Some((deletion, settled)) = deleted.next().await {
             if settled.lowers {
                 self.ledger.lower_deletion(self.owner, &deletion.key);
