@@ -15,7 +15,7 @@ use muster_controllers::replicaset::{
 };
 use muster_inspect::explain::{Explanation, Memory, Role, Source};
 use muster_inspect::history::{Ended, History};
-use muster_inspect::inside::Inside;
+use muster_inspect::inside::{Inside, LastSync};
 use muster_machinery::{Cache, Cached, Change, queue::Priority};
 use muster_objects::{
     Pod,
@@ -122,6 +122,10 @@ where
 {
     fn begin(&self, source: Source) -> Inside {
         self.inner.shell.begin_inside(source)
+    }
+
+    fn last_syncs(&self) -> Vec<LastSync> {
+        self.inner.shell.last_syncs()
     }
 
     fn add_to(&self, inside: &mut Inside, controller: &'static str, first: bool) {

@@ -27,7 +27,7 @@ use muster_controllers::{
 use muster_inspect::{
     explain::Source,
     history::{Account, Accountable, Answered, Ended, History, Last, Waits, Woken},
-    inside::{Inside, MOST_EXPECTED, MOST_KEYS, MOST_SYNCS, Queue as QueueInside},
+    inside::{Inside, LastSync, MOST_EXPECTED, MOST_KEYS, MOST_SYNCS, Queue as QueueInside},
 };
 use muster_machinery::{Remedy, expectations::Unmet, queue::Priority};
 use muster_objects::{
@@ -229,9 +229,12 @@ impl<B: Books> Shell<B> {
     pub(crate) fn begin_inside(&self, source: Source) -> Inside {
         let mut inside = Inside::new(source, self.server_now());
         inside.writes = self.recording.tally(|tally, _| tally.writes());
-        let last = self.recording.with(|recorder, _| recorder.last(MOST_SYNCS));
-        inside.syncs = last.map(Last::told).unwrap_or_default();
         inside
+    }
+
+    /// The last syncs of all controllers that share the recorder.
+    pub(crate) fn last_syncs(&self) -> Vec<LastSync> {
+        self.recording.with(|recorder, _| recorder.last(MOST_SYNCS)).map(Last::told).unwrap_or_default()
     }
 
     /// Adds the queue and the expectations of the controller of that name. What the recorder knows of keys that are in no

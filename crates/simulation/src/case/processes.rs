@@ -107,7 +107,7 @@ impl<'w> Processes<'w> {
     pub(super) fn insides(&self) -> Vec<Inside> {
         let processes = self.running.iter().map(|process| process.candidate.explainers());
         let all = processes.chain([vec![self.world.explainer().clone()]]);
-        all.filter_map(|explainers| Explainer::inside_of(&explainers, Role::Unelected).ok()).collect()
+        all.filter_map(|explainers| Explainer::work_of(&explainers, Role::Unelected).ok()).collect()
     }
 
     /// Whether a key waits for its time in one of their queues, as one does that has failed.
