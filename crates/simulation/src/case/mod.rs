@@ -303,6 +303,18 @@ impl Case {
         self.faults.iter().any(|rule| rule.fault == Fault::EventLost)
     }
 
+    /// Whether what is lost may stay unknown for as long as a history is played. A watch that is resumed from a version that a restored
+    /// server has passed by then shows nothing of what was lost, here as with client-go: until the audit at the resync (B-07) nobody
+    /// knows.
+    fn forgets(&self) -> bool {
+        self.is_restored() && self.resync.is_none()
+    }
+
+    /// Whether what has happened may be told by nothing but a resync.
+    fn waits_for_resync(&self) -> bool {
+        self.loses_events() || self.is_restored() && self.resync.is_some()
+    }
+
     /// Whether the server answers the controllers at once whenever they ask: only watches are late, and what is sent by others.
     fn answers_at_once(&self) -> bool {
         let mut rules = self.faults.iter();
@@ -322,7 +334,7 @@ impl Case {
         let silent = |rule: &Rule| matches!(rule.fault, Fault::Stall | Fault::BookmarkLost | Fault::BookmarkOld);
         match self.is_undisturbed() {
             true => Duration::ZERO,
-            false if self.loses_events() => {
+            false if self.waits_for_resync() => {
                 let resync = self.resync.unwrap_or(Options::default().min_resync_period);
                 resync.saturating_mul(2) + Duration::from_secs(80)
             }

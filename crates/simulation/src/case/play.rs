@@ -197,7 +197,7 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         false => over + i64::try_from(case.news().as_millis()).unwrap_or(i64::MAX),
     };
 
-    if case.loses_events() {
+    if case.waits_for_resync() {
         processes.until(Instant::now() + case.news()).await;
     }
     resume(api).await;
@@ -205,8 +205,8 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         Some(web) => rollout_ends(world, watcher, case, web).await,
         None => match settled(api, &mut processes, case.settles_within()).await {
             Ok(()) => (Some(End::Complete), Vec::new()),
-            // As of a rollout: nobody may know what was lost.
-            Err(_) if case.is_restored() => (None, Vec::new()),
+            // As of a rollout.
+            Err(_) if case.forgets() => (None, Vec::new()),
             Err(last) => (None, vec![Broken::at_the_end(Law::Ends, &last)]),
         },
     };
@@ -366,9 +366,8 @@ async fn resume(api: Api<'_>) {
 async fn rollout_ends(world: &World, watcher: &Watcher, case: &Case, web: &str) -> (Option<End>, Vec<Broken>) {
     match ends(world, watcher, case, web).await {
         Ok(end) => (Some(end), Vec::new()),
-        // A watch that is resumed from a version that the restored server has passed by then shows nothing of what was
-        // lost, here as with client-go: until the audit at the resync (B-07) nobody knows. What was done is judged.
-        Err(_) if case.is_restored() => (None, Vec::new()),
+        // What was done is judged.
+        Err(_) if case.forgets() => (None, Vec::new()),
         Err(last) => (None, vec![Broken::at_the_end(Law::Ends, &format!("no end: {last}"))]),
     }
 }
@@ -435,11 +434,11 @@ fn deployment_of(case: &Case) -> Option<String> {
     created.next().map(|name| format!("{DEPLOYMENTS}/{name}"))
 }
 
-/// Waits for the end of the rollout. After faults its deadline may have passed for them, and it goes on. After a restore there
-/// may be none: the last template may be gone, and the Deployment paused.
+/// Waits for the end of the rollout. After faults its deadline may have passed for them, and it goes on. After a restore
+/// there may be none.
 async fn ends(world: &World, watcher: &Watcher, case: &Case, path: &str) -> Result<End, String> {
     // A pod that was rejected or crashes is tried again after up to five minutes, and every try is progress.
-    let longest = Duration::from_secs(if case.is_restored() { 340 } else { 3_440 });
+    let longest = Duration::from_secs(if case.forgets() { 340 } else { 3_440 });
     let begun = Instant::now();
     let api = Api::of(world);
     let mut changes = watcher.deployments();

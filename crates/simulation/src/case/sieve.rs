@@ -12,7 +12,7 @@ use crate::world::{CONTROLLERS, EPOCH_NANOS};
 /// How late an event comes, and those of its watch that come after it.
 const LATE: Duration = Duration::from_secs(20);
 /// The controllers look for events that never came as often as this.
-const RESYNC: Duration = Duration::from_secs(30);
+pub(super) const RESYNC: Duration = Duration::from_secs(30);
 /// For so long after the last operation it is looked which events there are.
 const LOOKS_ON: Duration = Duration::from_secs(60);
 

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use muster_tree::Value;
 
+use super::sieve::RESYNC;
 use super::{Act, Case, Operation, Target};
 use crate::api::{Random, name};
 use crate::faults::{Fault, Refusal, Rule, Verb};
 use crate::weather::{self, How, Incident, Weather};
+use crate::world::CLUSTER;
 
 const WEB: &str = "web";
 /// What is picked is told by a number below this.
@@ -234,7 +236,7 @@ fn happen(case: &mut Case, (incident, deployment): (Incident, &str), window: Ran
 }
 
 /// Back to the present version, once some time has passed. A server that is put back to an earlier version is to tell its
-/// clients so, or they resume from versions that are given again.
+/// clients so, or they resume from versions that are given again. The controllers may find that out by themselves, at a resync (B-07).
 fn restore(case: &mut Case, window: Range<Duration>, random: &mut Random) {
     let remembered = window.start + Duration::from_millis(1);
     let restored = remembered + Duration::from_millis(random.below(20_000));
@@ -246,7 +248,11 @@ fn restore(case: &mut Case, window: Range<Duration>, random: &mut Random) {
             .map(Operation::from)
             .into();
     let too_large = Rule::always(Fault::Refuse(Refusal::VersionTooLarge)).verbs(&[Verb::Watch]);
-    case.faults.push(too_large.within(restored..window.end.max(back)));
+    let too_large = too_large.within(restored..window.end.max(back));
+    // Without a resync what was lost may stay unknown, and the end is not judged.
+    case.resync = Some(RESYNC).filter(|_| random.below(2) == 0);
+    let is_unsaid = case.resync.is_some() && random.below(2) == 0;
+    case.faults.push(if is_unsaid { too_large.of(CLUSTER) } else { too_large });
 }
 
 impl From<(Duration, Act)> for Operation {
