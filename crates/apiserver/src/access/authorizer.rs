@@ -11,8 +11,9 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::User;
-use super::attributes::{Attributes, ResourceAttributes};
+use super::attributes::{Attributes, ResourceAttributes, forbidden};
 use super::rbac::{MissingRole, Policy, RoleRef, Rule, aggregate};
+use crate::status::ApiError;
 use crate::storage::{Cursor, EventKind, Range, ResourceId, Storage};
 
 /// Which requests are allowed.
@@ -92,6 +93,15 @@ enum What {
 }
 
 impl Authorizer {
+    /// Whether this is allowed.
+    ///
+    /// # Errors
+    /// 403 if it is not.
+    pub fn check(&self, user: &User, asked: &Attributes<'_>) -> Result<(), ApiError> {
+        let decision = self.decide(user, asked);
+        if decision.allowed { Ok(()) } else { Err(forbidden(user, asked, &decision.reason)) }
+    }
+
     /// An authorizer over the tables of a storage.
     #[must_use]
     pub fn new(mode: Mode, storage: Arc<Storage>, tables: Option<Tables>) -> Self {

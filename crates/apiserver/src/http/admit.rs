@@ -6,7 +6,6 @@ use http::request::Parts;
 
 use super::path::Target;
 use super::{Service, attributes, timeout};
-use crate::access::attributes::forbidden;
 use crate::access::authentication::Holder;
 use crate::access::{User, impersonation};
 use crate::registry::options::Query;
@@ -32,8 +31,8 @@ impl Service {
         let authorizer = &self.shared.registry.authorizer;
         let user = self.shared.impersonation.user(authorizer, &caller, &parts.headers, &attributes)?;
         let user = user.map_or(caller, Arc::new);
-        let decision = authorizer.decide(&user, &attributes);
-        if decision.allowed { Ok(user) } else { Err(forbidden(&user, &attributes, &decision.reason)) }
+        authorizer.check(&user, &attributes)?;
+        Ok(user)
     }
 
     /// The name of whose credential a request carries; none where nobody's is.

@@ -81,7 +81,8 @@ impl Registry {
         update.admission.complete(&self.creation(served, update.options), &mut object, warnings).await?;
         self.check_escalation(served, (update.namespace, update.name), update.options, &object, None)?;
         deduplicate_owners(&mut object, true, warnings);
-        self.create_named(served, object, unmanaged, update.admission, warnings).await
+        let updated = Some((update.namespace, update.name));
+        self.create_named(served, object, unmanaged, update.admission, updated, warnings).await
     }
 
     /// What an object becomes, as it is stored.

@@ -4,10 +4,11 @@ use muster_tree::Value;
 
 use super::options::WriteOptions;
 use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
+use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::admission::{Admission, Write};
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part};
-use crate::status::ApiError;
+use crate::status::{ApiError, GroupResource};
 use crate::storage::Refused;
 
 /// How often a generated name that is taken is generated anew (API-14).
@@ -45,12 +46,12 @@ impl Registry {
 
         let generates = metadata(&object).text("name").is_empty() && !metadata(&object).text("generateName").is_empty();
         if !generates {
-            return self.create_named(served, object, options, admission, warnings).await;
+            return self.create_named(served, object, options, admission, None, warnings).await;
         }
         let mut attempt = 1;
         loop {
             let warned = warnings.len();
-            match self.create_named(served, object.clone(), options, admission, warnings).await {
+            match self.create_named(served, object.clone(), options, admission, None, warnings).await {
                 Err(error) if error.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => {
                     warnings.truncate(warned);
                     attempt += 1;
@@ -65,13 +66,15 @@ impl Registry {
         Write { registry: self, served, part: Part::Main, live: None, user: &options.user }
     }
 
-    /// Creates under the object's name, or under one generated now.
+    /// Creates under the object's name, or under one generated now. Whoever was asked for an update only, of an object in a
+    /// namespace, is asked for the creation here, as late as on the real server (API-31).
     pub(super) async fn create_named(
         &self,
         served: &Served,
         mut object: Object,
         options: &WriteOptions,
         admission: Admission<'_>,
+        updated: Option<(&str, &str)>,
         warnings: &mut Vec<String>,
     ) -> Result<Answer, ApiError> {
         set_metadata(&mut object, "creationTimestamp", Some(Value::from(self.now_text())));
@@ -99,6 +102,12 @@ impl Registry {
         }
         warnings.extend(served.kind.warnings(&object, None));
         served.kind.canonicalize(&mut object);
+        if let Some((namespace, name)) = updated {
+            let GroupResource { group, resource } = served.group_resource();
+            let asked =
+                ResourceAttributes { verb: "create".into(), group, resource, namespace, name, ..Default::default() };
+            self.authorizer.check(&options.user, &Attributes::Resource(asked))?;
+        }
         admission.validate(&self.creation(served, options), &object, named, warnings).await?;
 
         let namespace = metadata(&object).text("namespace").to_owned();
@@ -107,7 +116,7 @@ impl Registry {
             return Err(ApiError::plain("resourceVersion should not be set on objects to be created"));
         }
         // A webhook that converts may take its time: quotas are held after it.
-        let draft = if options.dry_run { None } else { Some(served.draft(&object, None)?) };
+        let draft = if options.dry_run { None } else { Some(served.draft_to_fit(&mut object, None, options)?) };
         let held = crate::admission::quota::hold(self, served, Part::Main, &object, None)?;
         let Some(draft) = draft else {
             if let Some(found) = self.storage.get(served.id, &namespace, &name) {

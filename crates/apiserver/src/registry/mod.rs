@@ -238,9 +238,26 @@ impl Served {
         // The reference stores protobuf, which is shorter than JSON.
         let stored = || codec::to_protobuf(&Value::Object(object.clone())).map_or(draft.size(), |bytes| bytes.len());
         if draft.size() > LARGEST_STORED && stored() > LARGEST_STORED {
-            return Err(ApiError::plain("etcdserver: request is too large"));
+            return Err(ApiError::plain(TOO_LARGE));
         }
         Ok(draft)
+    }
+
+    /// The same; one that is too large is stored without its managed fields, unless it was applied: who applies has no manager
+    /// here.
+    fn draft_to_fit(
+        &self,
+        object: &mut Object,
+        previous: Option<&Entry>,
+        options: &WriteOptions,
+    ) -> Result<Draft, ApiError> {
+        match self.draft(object, previous) {
+            Err(error) if error.message == TOO_LARGE && !options.manager.is_empty() => {
+                set_metadata(object, "managedFields", None);
+                self.draft(object, previous)
+            }
+            draft => draft,
+        }
     }
 }
 
@@ -266,6 +283,8 @@ fn kept_draft(kind: &dyn Kind, stored: &Stored) -> Option<Draft> {
     let object = serde_json::from_slice(&stored.json).ok().or_else(read)?;
     Some(Draft::new(&object, fields(kind, &object), None))
 }
+
+const TOO_LARGE: &str = "etcdserver: request is too large";
 
 /// The longest object that is stored, in bytes: etcd takes requests of 1.5 MiB, and needs some of that for the key.
 const LARGEST_STORED: usize = 1_572_864 - 200;

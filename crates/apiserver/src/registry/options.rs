@@ -378,7 +378,8 @@ impl ListOptions {
             watch: watch || asked_to_watch,
             bookmarks: query.flag("allowWatchBookmarks").unwrap_or(false),
             send_initial_events,
-            timeout: timeout.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0),
+            // One below 0 is over at once.
+            timeout: timeout.filter(|s| *s != 0).map(|s| u64::try_from(s).unwrap_or(0)),
         };
         let errors =
             if asked_to_watch { options.watch_errors(version_match) } else { options.list_errors(version_match) };

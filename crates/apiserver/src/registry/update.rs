@@ -166,7 +166,10 @@ impl Registry {
         }
         keep_times_of_unchanged(&mut object, live);
         // A webhook that converts may take its time: quotas are held after it.
-        let draft = if update.options.dry_run { None } else { Some(served.draft(&object, Some(entry))?) };
+        let draft = match update.options.dry_run {
+            true => None,
+            false => Some(served.draft_to_fit(&mut object, Some(entry), update.options)?),
+        };
         if draft.as_ref().is_some_and(|draft| entry.same_as(draft)) {
             // A write that changes nothing writes nothing (API-07).
             return Ok(Some(Answer::Entry(self.get(served, update.namespace, update.name)?)));
@@ -198,7 +201,8 @@ impl Registry {
         served.update_managed_fields(None, &mut object, &update.options.manager, update.subresource, now);
         update.admission.complete(&self.creation(served, update.options), &mut object, warnings).await?;
         self.check_escalation(served, (update.namespace, update.name), update.options, &object, None)?;
-        self.create_named(served, object, update.options, update.admission, warnings).await
+        let updated = Some((update.namespace, update.name));
+        self.create_named(served, object, update.options, update.admission, updated, warnings).await
     }
 }
 

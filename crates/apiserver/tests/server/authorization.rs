@@ -66,6 +66,52 @@ async fn roles_and_bindings_take_effect_at_once_and_end_with_them() {
     assert_eq!(as_bob(&server, "pods").await, 403);
 }
 
+/// Who may update may not make objects so.
+///
+/// Contract: API-12, API-31
+#[tokio::test(start_paused = true)]
+async fn an_update_that_creates_needs_both() {
+    const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let server = start();
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a"}});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let all = |verbs: &[&str]| {
+        let of = |group, resource| json!({"verbs": verbs, "apiGroups": [group], "resources": [resource]});
+        json!({"metadata": {"name": "writer"}, "rules": [of("", "configmaps"), of("coordination.k8s.io", "leases")]})
+    };
+    let apply = ("Content-Type", "application/apply-patch+yaml");
+    let written = async || {
+        let put = server.send("PUT", &format!("{LEASES}/a"), &[BOB], lease.to_string()).await;
+        let path = format!("{MAPS}/a?fieldManager=bob");
+        [put, server.send("PATCH", &path, &[BOB, apply], map.to_string()).await]
+    };
+    write(&server, "roles", "writer", &all(&["get", "update", "patch"])).await;
+    write(&server, "rolebindings", "bob", &binding("Role", "writer")).await;
+    let refused = written().await.map(|answer| (answer.status, answer.json()["message"].clone()));
+    let because = |name: &str, resource: &str, group: &str| {
+        let plural = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+        let message = format!(
+            r#"{plural} "{name}" is forbidden: User "bob" cannot create resource "{resource}" in API group "{group}" in the namespace "default""#
+        );
+        (403, json!(message))
+    };
+    assert_eq!(refused, [because("a", "leases", "coordination.k8s.io"), because("a", "configmaps", "")]);
+    assert_eq!(
+        server
+            .put(&format!("{GROUP}/namespaces/default/roles/writer"), &all(&["update", "patch", "create"]))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(written().await.map(|answer| answer.status), [201, 201]);
+    assert_eq!(
+        server.put(&format!("{GROUP}/namespaces/default/roles/writer"), &all(&["update", "patch"])).await.status,
+        200
+    );
+    assert_eq!(written().await.map(|answer| answer.status), [200, 200], "they are there");
+}
+
 /// Contract: API-31
 #[tokio::test(start_paused = true)]
 async fn roles_are_put_back_with_the_storage_though_versions_come_again() {

@@ -81,6 +81,10 @@ async fn a_watch_begins_where_it_is_asked_to() {
     let mut watch = server.watch(&format!("{MAPS}?watch=1&resourceVersion={first}&timeoutSeconds=5")).await;
     assert_eq!(watch.brief().await, Some(("ADDED".into(), "b".into())));
     assert_eq!(watch.next().await, None);
+    let begun = tokio::time::Instant::now();
+    let current = server.api.registry().storage.version();
+    let mut over = server.watch(&format!("{MAPS}?watch=1&resourceVersion={current}&timeoutSeconds=-1")).await;
+    assert_eq!((over.next().await, begun.elapsed().as_secs()), (None, 0));
 
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let mut watch = server.watch(&format!("{MAPS}?{query}")).await;

@@ -332,6 +332,22 @@ async fn an_object_is_no_larger_than_the_reference_stores() {
     let grown = server.merge(&path, &more).await;
     assert_eq!((grown.status, &grown.json()["message"]), (500, &json!("etcdserver: request is too large")));
     assert_eq!(server.get(&path).await.json()["metadata"]["annotations"], Value::Null);
+    // Managed fields that make it too large are left out, unless they are what was applied.
+    let many =
+        |count: usize| (0..count).map(|number| (format!("a-key-that-is-long-{number:010}"), "v".into())).collect();
+    let map = |count| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "many"}, "data": Value::Object(many(count))});
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let managers = |answer: &crate::support::Answer| answer.json()["metadata"]["managedFields"].clone();
+    let made = server.post(maps, &map(25_000)).await;
+    assert_eq!((made.status, managers(&made)), (201, Value::Null));
+    server.delete(&format!("{maps}/many"), None).await;
+    assert_ne!(managers(&server.post(maps, &map(10_000)).await), Value::Null);
+    let grown = server.merge(&format!("{maps}/many"), &map(25_000)).await;
+    assert_eq!((grown.status, managers(&grown)), (200, Value::Null));
+    server.delete(&format!("{maps}/many"), None).await;
+    let apply = [("Content-Type", "application/apply-patch+yaml")];
+    let applied = server.send("PATCH", &format!("{maps}/many?fieldManager=m"), &apply, map(25_000).to_string()).await;
+    assert_eq!(applied.status, 500);
     // What is long in JSON only is stored.
     let quotes = server
         .merge(
