@@ -11,8 +11,10 @@ use tokio::time::Instant;
 use super::attributes::{Attributes, Operation, Seen};
 use super::chain::Chain;
 use super::configuration::Configuration;
+use super::plugins::Plugin;
 use super::reinvocation::Memory;
 use super::steps::{self, Write};
+use super::topology;
 use super::written::Form;
 use crate::cel::Authorizer;
 use crate::model::{Fields as _, Model, Object, Resource, Subresource, metadata};
@@ -133,8 +135,8 @@ impl<'a> Admission<'a> {
         chain.validate(None, warnings).await
     }
 
-    /// Admits what is sent to a subresource with a type of its own, or to a kind that is not stored; `operation` is
-    /// what is done with it.
+    /// Admits what is sent to a subresource with a type of its own, or to a kind that is not stored, and completes it;
+    /// `operation` is what is done with it.
     ///
     /// # Errors
     /// What a policy or a webhook has against it.
@@ -147,12 +149,22 @@ impl<'a> Admission<'a> {
         object: &mut Object,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
+        let labels = registry.settings.plugins.run(Plugin::PodTopologyLabels)
+            && model == Some(Model::BINDING)
+            && resource.plural == "pods";
+        let plug_ins = |object: &mut Object| {
+            if labels {
+                topology::bind(registry, object);
+            }
+            Ok(())
+        };
+        plug_ins(object)?;
         let Some(asked) = self.0 else { return Ok(()) };
         let name =
             if operation == Operation::Create { metadata(object).text("name").to_owned() } else { String::new() };
         let attributes = asked.attributes(operation, Seen::of(resource, model), model, &name);
         let chain = asked.chain_of(registry, attributes, Form::Sent, None);
-        chain.change(object, warnings, |_| Ok(())).await?;
+        chain.change(object, warnings, plug_ins).await?;
         chain.validate(Some(object), warnings).await
     }
 }

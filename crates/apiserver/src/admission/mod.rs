@@ -37,6 +37,7 @@ mod serviceaccount;
 mod steps;
 mod taints;
 mod tolerations;
+mod topology;
 mod validating;
 mod volumes;
 mod webhook;

@@ -32,6 +32,8 @@ pub enum Plugin {
     PodResizeValidator,
     /// What the labels of a namespace forbid its pods.
     PodSecurity,
+    /// The zone and region of a pod's node.
+    PodTopologyLabels,
     /// Priorities of pods by their classes.
     Priority,
     /// Quotas of namespaces.
@@ -51,7 +53,7 @@ pub enum Plugin {
 }
 
 /// Those that run here, all of which the reference runs by default.
-const HERE: [(&str, Plugin); 21] = [
+const HERE: [(&str, Plugin); 22] = [
     ("CertificateApproval", Plugin::CertificateApproval),
     ("CertificateSigning", Plugin::CertificateSigning),
     ("CertificateSubjectRestriction", Plugin::CertificateSubjectRestriction),
@@ -65,6 +67,7 @@ const HERE: [(&str, Plugin); 21] = [
     ("PersistentVolumeClaimResize", Plugin::PersistentVolumeClaimResize),
     ("PodResizeValidator", Plugin::PodResizeValidator),
     ("PodSecurity", Plugin::PodSecurity),
+    ("PodTopologyLabels", Plugin::PodTopologyLabels),
     ("Priority", Plugin::Priority),
     ("ResourceQuota", Plugin::ResourceQuota),
     ("RuntimeClass", Plugin::RuntimeClass),
@@ -76,7 +79,7 @@ const HERE: [(&str, Plugin); 21] = [
 ];
 
 /// Those that the reference has and this server has not.
-const ELSEWHERE: [&str; 20] = [
+const ELSEWHERE: [&str; 19] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -96,7 +99,6 @@ const ELSEWHERE: [&str; 20] = [
     "PodGroupWorkloadExists",
     "PodNodeSelector",
     "PodTolerationRestriction",
-    "PodTopologyLabels",
 ];
 
 /// A plug-in, as the reference names it.

@@ -3,7 +3,7 @@
 use super::plugins::Plugin;
 use super::{
     certificates, classes, limits, podsecurity, priority, resize, runtimeclass, serviceaccount, taints, tolerations,
-    volumes,
+    topology, volumes,
 };
 use crate::access::User;
 use crate::model::{Object, Part, metadata};
@@ -95,6 +95,7 @@ const COMPLETE: &[Step<Completes>] = &[
     ),
     Step(Plugin::RuntimeClass, PODS, CREATE, runtimeclass::create),
     Step(Plugin::DefaultIngressClass, ("networking.k8s.io", "ingresses"), CREATE, classes::complete_ingress),
+    Step(Plugin::PodTopologyLabels, PODS, CREATE, topology::create),
 ];
 
 const TEMPLATE: Look = Look::Warn(podsecurity::template);

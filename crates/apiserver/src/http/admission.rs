@@ -89,8 +89,8 @@ pub(super) async fn in_time<T>(
     }
 }
 
-/// The options of a connection, by its query: what is sent to be admitted.
-pub(super) fn connection(kind: &str, query: &Query) -> Object {
+/// The options of a connection, by its query and, for a proxy, the path below it: what is sent to be admitted.
+pub(super) fn connection(kind: &str, proxied: Option<&str>, query: &Query) -> Object {
     let mut options = Object::new();
     options.insert("kind", json!(kind));
     options.insert("apiVersion", json!("v1"));
@@ -102,7 +102,8 @@ pub(super) fn connection(kind: &str, query: &Query) -> Object {
     };
     for field in fields {
         let value = match *field {
-            "container" | "path" => query.get(field).filter(|text| !text.is_empty()).map(Value::from),
+            "container" => query.get(field).filter(|text| !text.is_empty()).map(Value::from),
+            "path" => proxied.map(|path| Value::from(format!("/{path}"))),
             "command" => Some(query.all(field).map(Value::from).collect()),
             "ports" => {
                 let ports = query.all(field).flat_map(|texts| texts.split(','));
@@ -131,11 +132,11 @@ mod tests {
                 json!({"stdout": true, "container": "a", "command": ["ls", "-l"]}),
             ),
             ("PodPortForwardOptions", "ports=80,443", json!({"ports": [80, 443]})),
-            ("PodProxyOptions", "path=/a", json!({"path": "/a"})),
+            ("PodProxyOptions", "path=/b", json!({"path": "/a/"})),
             ("PodAttachOptions", "", json!({})),
         ];
         for (kind, query, expected) in table {
-            let mut found = connection(kind, &Query::parse(query));
+            let mut found = connection(kind, Some("a/"), &Query::parse(query));
             assert_eq!(found.remove("kind"), Some(json!(kind)));
             assert_eq!(found.remove("apiVersion"), Some(json!("v1")));
             assert_eq!(Value::Object(found), expected, "{query}");

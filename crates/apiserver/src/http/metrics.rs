@@ -17,8 +17,8 @@ use crate::registry::{Registry, Served};
 /// The type of the text.
 pub const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What there is to check of the server's health.
-pub const CHECKS: [&str; 2] = ["ping", "storage"];
+/// What there is to check of the server's health; the storage by its name in the reference.
+pub const CHECKS: [&str; 2] = ["ping", "etcd"];
 /// Where it can be asked for.
 pub const ENDPOINTS: [&str; 3] = ["healthz", "livez", "readyz"];
 

@@ -15,6 +15,7 @@ pub mod attributes;
 pub mod body;
 pub mod discovery;
 mod durable;
+mod health;
 pub mod in_flight;
 mod logs;
 pub mod metrics;
@@ -32,14 +33,14 @@ pub mod watch;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::RETRY_AFTER;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
 use tokio::sync::watch::Sender;
@@ -51,6 +52,7 @@ use crate::access::impersonation::Impersonation;
 use crate::access::questions::Answers;
 use crate::admission::{Admission, Operation};
 use crate::codec::Format;
+use crate::generator::Generator;
 use crate::identity::Identity;
 use crate::model::Name;
 use crate::model::Subresource;
@@ -71,6 +73,8 @@ use resources::Verb;
 
 /// A body may be this many bytes long (API-22).
 pub const LARGEST_BODY: usize = 3 << 20;
+/// What names a request in the answer to it.
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// Answers of fewer bytes are not counted.
 const COUNTED_ANSWER: usize = 64 << 10;
 /// How long a body may take to arrive.
@@ -93,6 +97,10 @@ pub struct Shared {
     impersonation: Impersonation,
     /// What is being handled now.
     in_flight: InFlight,
+    /// The hashes of the OpenAPI documents.
+    hashes: openapi::Hashes,
+    /// What makes audit ids, from the time of the first on.
+    audit_ids: OnceLock<Generator>,
     /// Who the cluster is, where that is kept.
     identity: Option<Identity>,
     /// What answers other paths under `/muster/`.
@@ -120,6 +128,8 @@ impl Shared {
             authenticator,
             impersonation: Impersonation::default(),
             in_flight,
+            hashes: openapi::Hashes::default(),
+            audit_ids: OnceLock::new(),
             identity,
             extensions: Extensions::default(),
             keeper: Mutex::default(),
@@ -173,7 +183,22 @@ impl Service {
         if let Some(warning) = authentication::warning(&parts.headers) {
             respond::warn(&mut response, &[warning.to_owned()]);
         }
+        // A client in the same process has no use for one.
+        if self.caller.is_none() {
+            response.headers_mut().insert(AUDIT_ID, self.audit_id(&parts.headers));
+        }
         response
+    }
+
+    /// The id of a request: the client's, whatever it is, or a new one.
+    fn audit_id(&self, headers: &HeaderMap) -> HeaderValue {
+        if let Some(given) = headers.get(AUDIT_ID).filter(|given| !given.is_empty()) {
+            return given.clone();
+        }
+        // The registry's own generator would give other uids then, by how often somebody asks.
+        let begin = || Generator::seeded(self.shared.registry.clock.now().as_nanos().cast_unsigned());
+        let id = self.shared.audit_ids.get_or_init(begin).uid();
+        HeaderValue::try_from(id).expect("a uuid is hexadecimal digits and hyphens")
     }
 
     /// Answers a request of somebody who may send it, unless there are too many.
@@ -313,7 +338,7 @@ impl Service {
         let asked = admission::asked(registry, &answers, user, path, Some(subresource), query);
         let admitted = async {
             let model = subresource.model();
-            let mut options = admission::connection(model.map_or("", |model| model.kind), query);
+            let mut options = admission::connection(model.map_or("", |model| model.kind), path.proxied, query);
             let (connects, resource) = (Operation::Connect, served.resource());
             let admission = Admission::new(asked.as_ref());
             admission.send(registry, connects, resource, model, &mut options, &mut warnings).await
@@ -429,30 +454,12 @@ impl Service {
         Ok((first.unwrap_or_else(|| joined.freeze()), Some(hold)))
     }
 
-    /// Answers `/healthz`, `/livez` or `/readyz`, or one check of it.
-    fn health(&self, endpoint: &str, checks: &[&str], query: &Query) -> Response<Body> {
-        let asked = |check: &&&str| checks.is_empty() || checks == [**check];
-        let (checks, endpoint) = (
-            metrics::CHECKS.iter().filter(asked).collect::<Vec<_>>(),
-            metrics::ENDPOINTS.iter().find(|known| **known == endpoint),
-        );
-        let (Some(endpoint), false) = (endpoint, checks.is_empty()) else { return respond::no_such_page() };
-        for check in &checks {
-            self.shared.metrics.checked(check, endpoint);
-        }
-        if query.get("verbose").is_none() {
-            return respond::text(200, &b"ok"[..]);
-        }
-        let mut text: String = checks.iter().map(|check| format!("[+]{check} ok\n")).collect();
-        text.push_str(endpoint);
-        text.push_str(" check passed\n");
-        respond::text(200, text)
-    }
-
     fn other(&self, path: &[&str], parts: &Parts, query: &Query) -> Response<Body> {
         let plain = |value: &muster_tree::Value| {
             respond::value(200, value, Output { format: Format::Json, pretty: true, transform: None })
         };
+        let whole = parts.uri.path();
+        let is_exact = !whole.ends_with('/') && !whole.starts_with("//");
         match path {
             [] => plain(&muster_tree::json!({"paths": discovery::paths(&self.shared.registry)})),
             ["version"] => match negotiate::check_route(&parts.headers, &["application/json"]) {
@@ -460,17 +467,17 @@ impl Service {
                 Err(error) => respond::refused(&error, &parts.headers, query),
             },
             ["version", ..] => respond::refused(&ApiError::no_such_resource(), &parts.headers, query),
-            ["healthz" | "livez" | "readyz", rest @ ..] => self.health(path[0], rest, query),
+            ["healthz" | "livez" | "readyz", rest @ ..] if is_exact => self.health(path[0], rest, query),
             ["metrics", "slis"] => respond::bytes(200, metrics::TEXT, self.shared.metrics.slis()),
             ["metrics"] => {
                 let text = self.shared.metrics.text(&self.shared.registry);
                 respond::bytes(200, metrics::TEXT, text)
             }
-            ["openapi", "v3"] => openapi::index(&self.shared.registry),
-            ["openapi", "v3", rest @ ..] => {
-                openapi::document(&self.shared.registry, &rest.join("/"), &parts.headers, query)
+            ["openapi", "v3"] if is_exact => openapi::index(&self.shared, &parts.headers),
+            ["openapi", "v3", rest @ ..] if is_exact => {
+                openapi::document(&self.shared, &rest.join("/"), &parts.headers, query)
             }
-            ["openapi", "v2"] => openapi::document_v2(&self.shared.registry, negotiate::accept(&parts.headers)),
+            ["openapi", "v2"] if is_exact => openapi::document_v2(&self.shared, &parts.headers),
             [".well-known", "openid-configuration"] => {
                 let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
                 let host = parts.uri.authority().map(http::uri::Authority::as_str).or(host);

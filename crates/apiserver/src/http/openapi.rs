@@ -1,11 +1,17 @@
 //! OpenAPI: an index and one document for each group version (API-04).
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, UNIX_EPOCH};
 
-use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, LOCATION};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use muster_tree::Value;
+use ring::digest::{SHA256, digest};
 
+use super::Shared;
 use crate::codec::{Format, openapi_v2};
 use crate::http::body::Body;
 use crate::http::negotiate::{self, Output};
@@ -16,71 +22,153 @@ use crate::registry::options::Query;
 use crate::registry::{Catalogue, Registry, Served};
 use crate::schema::openapi::{self, CustomSchema};
 
+const JSON: &str = "application/json";
+const PROTOBUF_V2: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// How long a document that is asked for by its hash may be kept.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// The index, kept until other kinds are served.
+#[derive(Debug, Default)]
+pub(super) struct Hashes(Mutex<Option<Arc<Index>>>);
+
+/// The index of the documents of some kinds.
+#[derive(Debug)]
+struct Index {
+    /// The kinds.
+    catalogue: Weak<Catalogue>,
+    body: Bytes,
+    /// What changes whenever any document does.
+    hash: String,
+    /// The hash of each document, by its path.
+    hashes: BTreeMap<String, String>,
+}
+
+impl Hashes {
+    fn of(&self, catalogue: &Arc<Catalogue>) -> Arc<Index> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_now = |index: &&Arc<Index>| std::ptr::eq(index.catalogue.as_ptr(), Arc::as_ptr(catalogue));
+        if let Some(index) = kept.as_ref().filter(of_now) {
+            return Arc::clone(index);
+        }
+        Arc::clone(kept.insert(Arc::new(Index::new(catalogue))))
+    }
+}
+
+impl Index {
+    fn new(catalogue: &Arc<Catalogue>) -> Self {
+        let index = openapi::index(&resources(catalogue, &posted()));
+        let hash = |at: &Value| Some(at["serverRelativeURL"].as_str()?.split_once("?hash=")?.1.to_owned());
+        let paths = index["paths"].as_object().into_iter().flatten();
+        let hashes = paths.filter_map(|(path, at)| Some((path.to_string(), hash(at)?))).collect();
+        let body = Bytes::from(format!("{index}\n"));
+        let mut hash = String::new();
+        for byte in digest(&SHA256, &body).as_ref() {
+            // Writing to a String cannot fail.
+            let _ = write!(hash, "{byte:02X}");
+        }
+        Self { catalogue: Arc::downgrade(catalogue), body, hash, hashes }
+    }
+}
+
 /// `/openapi/v3`
 #[must_use]
-pub fn index(registry: &Registry) -> Response<Body> {
-    plain(&openapi::index(&resources(&registry.catalogue(), &posted())))
+pub fn index(shared: &Shared, headers: &HeaderMap) -> Response<Body> {
+    let index = shared.hashes.of(&shared.registry.catalogue());
+    unless_known(headers, &index.hash, || respond::bytes(200, JSON, index.body.clone()))
 }
 
 /// `/openapi/v3/<path>`, such as `apis/apps/v1`.
 #[must_use]
-pub fn document(registry: &Registry, path: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
+pub fn document(shared: &Shared, path: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
+    let registry = &shared.registry;
     let catalogue = registry.catalogue();
-    let posted = posted();
-    let resources = resources(&catalogue, &posted);
-    let Some((group, version)) = group_version(path) else { return respond::no_such_page() };
-    let hash = openapi::hash(group, version, &resources);
-    let etag = format!("\"{hash}\"");
-    if query.get("hash").is_some_and(|given| given != hash) {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-        if let Ok(location) = HeaderValue::from_str(&format!("/openapi/v3/{path}?hash={hash}")) {
-            response.headers_mut().insert(LOCATION, location);
+    let index = shared.hashes.of(&catalogue);
+    let (Some(of), Some(hash)) = (group_version(path), index.hashes.get(path)) else { return respond::no_such_page() };
+    let given = query.get("hash").filter(|given| !given.is_empty());
+    let mut response = match accepted(headers, &[(JSON, JSON)]) {
+        None => empty(StatusCode::NOT_ACCEPTABLE),
+        Some(_) if given.is_some_and(|given| given != hash) => {
+            let mut response = empty(StatusCode::MOVED_PERMANENTLY);
+            set(&mut response, LOCATION, &format!("/openapi/v3/{path}?hash={hash}"));
+            response
         }
-        return response;
-    }
-    let mut response = if headers.get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()) == Some(etag.as_str()) {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response
-    } else {
-        match openapi::document(path, &resources, &customs(registry, &catalogue, Some((group, version)))) {
-            Some(document) => plain(&document),
-            None => return respond::no_such_page(),
+        Some(_) => {
+            let write = || {
+                let customs = customs(registry, &catalogue, Some(of));
+                openapi::document(path, &resources(&catalogue, &posted()), &customs)
+                    .map_or_else(respond::no_such_page, |document| plain(&document))
+            };
+            let mut response = unless_known(headers, hash, write);
+            if given.is_some() {
+                // What the hash names never changes.
+                set(&mut response, CACHE_CONTROL, "public, immutable");
+                let now = u64::try_from(registry.clock.now().as_seconds()).unwrap_or_default();
+                let expires = UNIX_EPOCH + Duration::from_secs(now) + YEAR;
+                set(&mut response, EXPIRES, &httpdate::fmt_http_date(expires));
+            }
+            response
         }
     };
-    if let Ok(etag) = HeaderValue::from_str(&etag) {
-        response.headers_mut().insert(ETAG, etag);
-    }
-    if query.get("hash").is_some() {
-        // What the hash names never changes.
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
-    }
+    set(&mut response, VARY, "Accept");
     response
 }
 
 /// `/openapi/v2`, as JSON or as protobuf, whichever the client likes better.
 #[must_use]
-pub fn document_v2(registry: &Registry, accept: &str) -> Response<Body> {
-    const JSON: &str = "application/json";
-    const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-    let accept = if accept.is_empty() { "*/*" } else { accept };
-    let answer = negotiate::clauses(accept).into_iter().find_map(|clause| match &*clause.media {
-        JSON | "application/*" | "*/*" => Some(JSON),
+pub fn document_v2(shared: &Shared, headers: &HeaderMap) -> Response<Body> {
+    const OFFERED: [(&str, &str); 3] = [
+        (JSON, JSON),
+        (PROTOBUF_V2, PROTOBUF_V2),
         // Clients ask for it by its older name.
-        PROTOBUF | "application/com.github.proto-openapi.spec.v2@v1.0+protobuf" => Some(PROTOBUF),
-        _ => None,
-    });
-    let catalogue = registry.catalogue();
-    let document = || openapi::document_v2(&resources(&catalogue, &posted()), &customs(registry, &catalogue, None));
-    match answer {
-        Some(JSON) => plain(&document()),
-        Some(_) => respond::bytes(200, PROTOBUF, openapi_v2::to_protobuf(&document())),
-        None => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
-            response
-        }
+        ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", PROTOBUF_V2),
+    ];
+    let catalogue = shared.registry.catalogue();
+    let mut response = match accepted(headers, &OFFERED) {
+        None => empty(StatusCode::NOT_ACCEPTABLE),
+        Some(media) => unless_known(headers, &shared.hashes.of(&catalogue).hash, || {
+            let customs = customs(&shared.registry, &catalogue, None);
+            let document = openapi::document_v2(&resources(&catalogue, &posted()), &customs);
+            match media {
+                JSON => plain(&document),
+                _ => respond::bytes(200, media, openapi_v2::to_protobuf(&document)),
+            }
+        }),
+    };
+    set(&mut response, VARY, "Accept");
+    response
+}
+
+/// What is sent of what is offered, each by a name that clients ask for.
+fn accepted(headers: &HeaderMap, offered: &[(&str, &'static str)]) -> Option<&'static str> {
+    let accept = negotiate::accept(headers);
+    let clauses = negotiate::clauses(if accept.is_empty() { "*/*" } else { accept });
+    clauses.iter().find_map(|clause| {
+        let is_it = |(name, _): &&(&str, _)| matches!(&*clause.media, "application/*" | "*/*") || clause.media == *name;
+        offered.iter().find(is_it).map(|(_, sent)| *sent)
+    })
+}
+
+/// An answer with its hash as `ETag`; 304 for a client that has it.
+fn unless_known(headers: &HeaderMap, hash: &str, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
+    let etag = format!("\"{hash}\"");
+    let has = |tag: &str| tag.starts_with('*') || tag.strip_prefix("W/").unwrap_or(tag) == etag;
+    let known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+    let is_known = known.is_some_and(|tags| tags.split(',').map(str::trim).any(has));
+    let mut response = if is_known { empty(StatusCode::NOT_MODIFIED) } else { answer() };
+    set(&mut response, ETAG, &etag);
+    response
+}
+
+/// An answer without a body.
+fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = respond::with_body(status.as_u16(), JSON, Body::empty());
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
+fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
     }
 }
 

@@ -11,6 +11,8 @@ pub struct ResourcePath<'a> {
     pub name: Option<&'a str>,
     /// The subresource.
     pub subresource: Option<&'a str>,
+    /// What follows on the subresource `proxy` and its slash: the path that is asked for there.
+    pub proxied: Option<&'a str>,
     /// The old form of a watch, `/watch/...`.
     pub watch: bool,
     /// The old form of a proxy, `/proxy/...`.
@@ -52,9 +54,16 @@ pub fn parse(path: &str) -> Target<'_> {
     if rest.is_empty() {
         return Target::Version(group, version);
     }
+    let found = resource(rest);
+    if group.is_empty() && found.subresource == Some("proxy") && !found.watch {
+        // What follows is somebody else's path, and may look like anything.
+        let own = parts.len() - rest.len() + if found.namespace.is_some() { 5 } else { 3 };
+        let proxied = path.trim_start_matches('/').splitn(own + 1, '/').nth(own);
+        let beyond = parts[..own].iter().any(|part| part.is_empty());
+        return Target::Resource(group, version, ResourcePath { proxied, beyond, ..found });
+    }
     let odd = parts.iter().any(|part| part.is_empty()) || path.ends_with("//");
-    let path = resource(rest);
-    Target::Resource(group, version, ResourcePath { beyond: path.beyond || odd, ..path })
+    Target::Resource(group, version, ResourcePath { beyond: found.beyond || odd, ..found })
 }
 
 /// What a path says that is not empty.
@@ -76,6 +85,7 @@ fn resource<'a>(parts: &[&'a str]) -> ResourcePath<'a> {
         resource: part(0).unwrap_or_default(),
         name: part(1),
         subresource: part(2).filter(|_| !proxy),
+        proxied: None,
         watch: verb == "watch",
         proxy,
         beyond: proxy || parts.len() > 3,
@@ -93,6 +103,7 @@ mod tests {
             resource,
             name,
             subresource,
+            proxied: None,
             watch: false,
             proxy: false,
             beyond: false,
@@ -120,7 +131,18 @@ mod tests {
             parse("/api/v1/watch/pods"),
             Target::Resource(_, _, ResourcePath { watch: true, resource: "pods", beyond: false, .. })
         ));
+        for (text, expected) in [
+            ("/api/v1/namespaces/a/pods/p/proxy", None),
+            ("/api/v1/namespaces/a/pods/p/proxy/", Some("")),
+            ("/api/v1/namespaces/a/pods/p/proxy/b//c/", Some("b//c/")),
+            ("/api/v1/nodes/n/proxy/metrics", Some("metrics")),
+        ] {
+            let Target::Resource(_, _, found) = parse(text) else { panic!("{text}") };
+            assert_eq!((found.subresource, found.proxied, found.beyond), (Some("proxy"), expected, false), "{text}");
+        }
         for text in [
+            "/api/v1/namespaces//pods/p/proxy/b",
+            "/apis/apps/v1/namespaces/a/pods/b/proxy/d",
             "/apis/apps/v1/namespaces/a/pods/b/c/d",
             "/api/v1//pods",
             "/api/v1/pods//",

@@ -8,6 +8,7 @@ mod custom_definitions;
 mod custom_objects;
 mod evictions;
 mod first;
+mod front_door;
 mod kept;
 mod kinds;
 mod lists;

@@ -77,11 +77,8 @@ pub fn node_body(name: &str, place: &Place, capacity: &Capacity, now: Timestamp)
     push_field(&mut out, true, "name", name);
     out.push_str(r#","labels":{"beta.kubernetes.io/arch":"amd64","beta.kubernetes.io/os":"linux","kubernetes.io/arch":"amd64","kubernetes.io/os":"linux""#);
     push_field(&mut out, false, "kubernetes.io/hostname", name);
-    let zone = char::from(b'a' + u8::try_from(u32::from(place.host) % 3).unwrap_or(0));
+    out.push_str(r#"},"annotations":{"muster.dev/simulated":"true","node.alpha.kubernetes.io/ttl":"0"}},"spec":{"#);
     // Writing to a String cannot fail, here and below.
-    let _ =
-        write!(out, r#","topology.kubernetes.io/region":"muster","topology.kubernetes.io/zone":"muster-{zone}"}},"#);
-    out.push_str(r#""annotations":{"muster.dev/simulated":"true","node.alpha.kubernetes.io/ttl":"0"}},"spec":{"#);
     let _ = write!(out, r#""podCIDR":"{0}/{1}","podCIDRs":["{0}/{1}"],"#, place.pods, place.prefix);
     let _ = write!(out, r#""providerID":"muster://{name}"}},"status":"#);
     push_status(&mut out, name, place, capacity, now);
