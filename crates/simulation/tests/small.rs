@@ -24,12 +24,12 @@ fn no_law_is_broken_in_any_state() {
     let edit = |world, edit| World { edit: Some(edit), ..world };
     let worlds = [
         (calm(SURGING, 2), (9_601, 15_275)),
-        (calm(Rollout::Recreate, 2), (13_025, 31_052)),
+        (calm(Rollout::Recreate, 2), (13_109, 31_194)),
         (crash(calm(SURGING, 1)), (1_760, 3_193)),
         (crash(calm(SPARING, 1)), (19_203, 43_011)),
-        (crash(calm(Rollout::Recreate, 1)), (9_358, 22_285)),
-        (edit(calm(SURGING, 1), Edit::Rollback), (15_687, 26_004)),
-        (crash(edit(calm(SURGING, 1), Edit::Rollback)), (78_230, 190_283)),
+        (crash(calm(Rollout::Recreate, 1)), (9_410, 22_387)),
+        (edit(calm(SURGING, 1), Edit::Rollback), (15_703, 26_028)),
+        (crash(edit(calm(SURGING, 1), Edit::Rollback)), (78_726, 191_483)),
     ];
     let found = worlds.map(|(world, _)| {
         let found = all_of(world);

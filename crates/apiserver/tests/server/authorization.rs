@@ -109,7 +109,11 @@ async fn an_update_that_creates_needs_both() {
         server.put(&format!("{GROUP}/namespaces/default/roles/writer"), &all(&["update", "patch"])).await.status,
         200
     );
-    assert_eq!(written().await.map(|answer| answer.status), [200, 200], "they are there");
+    assert_eq!(
+        written().await.map(|answer| answer.status),
+        [422, 200],
+        "they are there, and a Lease is updated at a version"
+    );
 }
 
 /// Contract: API-31
