@@ -21,6 +21,7 @@ mod refusals;
 mod services;
 mod sharding;
 mod support;
+mod topology;
 mod watches;
 mod wire;
 mod workloads;

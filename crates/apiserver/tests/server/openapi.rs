@@ -2,7 +2,19 @@
 
 use serde_json::{Value, json};
 
-use crate::support::start;
+use crate::support::{Server, start};
+
+/// Defines `paints` of a group, with one version.
+async fn define_paints(server: &Server, group: &str, version: &Value) {
+    let names = json!({"plural": "paints", "kind": "Paint"});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("paints.{group}")},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    });
+    let answer = server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    assert_eq!(answer.status, 201, "{}", answer.json());
+}
 
 /// The fields of a protobuf message that have a length, by their numbers.
 fn fields(mut message: &[u8]) -> Vec<(u64, &[u8])> {
@@ -105,19 +117,11 @@ async fn documents_of_custom_kinds_say_what_their_definitions_do() {
     });
     let spec = json!({"type": "object", "properties": {"color": color}});
     let schema = json!({"type": "object", "description": "A paint.", "properties": {"spec": spec}});
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "paints.color-shop.example.com"},
-        "spec": {
-            "group": "color-shop.example.com", "scope": "Namespaced", "names": {"plural": "paints", "kind": "Paint"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
-                "selectableFields": [{"jsonPath": ".spec.color"}],
-            }],
-        },
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+        "selectableFields": [{"jsonPath": ".spec.color"}],
     });
-    let answer = server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
-    assert_eq!(answer.status, 201, "{}", answer.json());
+    define_paints(&server, "color-shop.example.com", &version).await;
     let document = server.get("/openapi/v3/apis/color-shop.example.com/v1").await.json();
     assert_eq!(document["info"], json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}));
     let paint = &document["components"]["schemas"]["com.example.color-shop.v1.Paint"];
@@ -198,4 +202,65 @@ async fn enumerations_say_what_their_values_mean() {
     assert_eq!(*rule, json!({"$ref": reference}), "nothing is said beside the reference");
     let path = &schemas["io.k8s.api.networking.v1.HTTPIngressPath"]["properties"]["pathType"];
     assert_eq!(path["enum"], json!(["Exact", "ImplementationSpecific", "Prefix"]));
+}
+
+/// Contract: API-04
+#[tokio::test(start_paused = true)]
+async fn a_client_that_has_a_document_is_not_sent_it_again() {
+    let server = start();
+    let index = server.get("/openapi/v3").await.json();
+    let by_hash = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().expect("a URL");
+    for (path, vary) in
+        [("/openapi/v2", "Accept"), ("/openapi/v3", ""), ("/openapi/v3/apis/apps/v1", "Accept"), (by_hash, "Accept")]
+    {
+        let answer = server.get(path).await;
+        let etag = answer.header("etag");
+        assert_eq!((answer.status, answer.header("vary")), (200, vary), "{path}");
+        assert!(etag.len() > 2 && etag.starts_with('"') && etag.ends_with('"'), "{path}: {etag}");
+        let (listed, other) = (format!("\"x\" , W/{etag}"), format!("\"x\", {}", etag.trim_matches('"')));
+        for (tags, status) in [(etag, 304), (&*listed, 304), ("*", 304), ("\"x\"", 200), (&*other, 200)] {
+            let again = server.send("GET", path, &[("If-None-Match", tags)], "").await;
+            assert_eq!((again.status, again.body.is_empty()), (status, status == 304), "{path} {tags}");
+            assert_eq!((again.header("etag"), again.header("vary")), (etag, vary), "{path} {tags}");
+        }
+        let (cache, expires) = (answer.header("cache-control"), answer.header("expires"));
+        if path == by_hash {
+            assert_eq!(cache, "public, immutable");
+            assert!(expires.starts_with("Sat, 15 Jan 2028 ") && expires.ends_with(" GMT"), "{expires}");
+        } else {
+            assert_eq!((cache, expires), ("no-cache, private", ""), "{path}");
+        }
+    }
+    let moved = server.get("/openapi/v3/apis/apps/v1?hash=0").await;
+    assert_eq!((moved.status, moved.header("location"), moved.header("expires")), (301, by_hash, ""));
+    assert_eq!(server.get("/openapi/v3/apis/apps/v1?hash=").await.status, 200);
+    assert_eq!(server.get("/openapi/v2/").await.status, 404);
+    let protobuf = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+    for (accept, status) in
+        [("text/html", 406), (protobuf, 406), ("text/html, application/*;q=0.1", 200), ("application/json", 200)]
+    {
+        let answer = server.send("GET", "/openapi/v3/apis/apps/v1", &[("Accept", accept)], "").await;
+        assert_eq!((answer.status, answer.header("vary")), (status, "Accept"), "{accept}");
+    }
+}
+
+/// Contract: API-04, API-28
+#[tokio::test(start_paused = true)]
+async fn a_new_kind_makes_the_documents_new_that_tell_of_it() {
+    let server = start();
+    let tags = async || {
+        let mut tags = Vec::new();
+        for path in ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1"] {
+            tags.push(server.get(path).await.header("etag").to_owned());
+        }
+        tags
+    };
+    let before = tags().await;
+    let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
+    define_paints(&server, "example.com", &version).await;
+    let after = tags().await;
+    let same: Vec<bool> = before.iter().zip(&after).map(|(before, after)| before == after).collect();
+    assert_eq!(same, [false, false, true]);
+    assert_eq!(server.get("/openapi/v3/apis/example.com/v1").await.status, 200);
 }
