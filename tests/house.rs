@@ -15,7 +15,7 @@ use sources::{Dependency, Package, Source, Target, is_test, packages, root};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("objects", &[]),
     ("schema", &[]),
-    ("tree", &[]),
+    ("tree", &["objects"]),
     ("machinery", &["objects"]),
     ("controllers", &["objects", "schema", "machinery"]),
     ("inspect", &["objects", "schema", "machinery", "controllers"]),

@@ -19,7 +19,7 @@ pub fn from_slice<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_
 }
 
 fn quick<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, GaveUp> {
-    let mut reader = Reader { json, at: 0 };
+    let mut reader = Reader { json, at: 0, depth: 0 };
     let value = T::deserialize(&mut reader)?;
     match reader.peek() {
         None => Ok(value),
@@ -48,7 +48,12 @@ impl de::Error for GaveUp {
 struct Reader<'de> {
     json: &'de [u8],
     at: usize,
+    /// How deep what is read now stands in what is read whole, whatever it holds.
+    depth: usize,
 }
+
+/// What nests deeper is left to `serde_json`, which refuses it.
+const DEEPEST: usize = 128;
 
 impl<'de> Reader<'de> {
     /// The next byte that is no white space, not taken yet.
@@ -80,35 +85,22 @@ impl<'de> Reader<'de> {
         Ok(())
     }
 
-    /// Takes a string whose opening quote was taken; answers its inside, and whether it has escapes.
+    /// Takes a string; answers its inside, and whether it has escapes.
     #[inline]
     fn string(&mut self) -> Result<(&'de [u8], bool), GaveUp> {
-        let start = self.at;
-        let mut escapes = false;
-        loop {
-            self.at += distance_to_quote_or_backslash(&self.json[self.at..]);
-            match self.json.get(self.at) {
-                Some(b'"') => break,
-                Some(_) => {
-                    escapes = true;
-                    self.at += 2;
-                    if self.at > self.json.len() {
-                        return Err(GaveUp);
-                    }
-                }
-                None => return Err(GaveUp),
-            }
+        if self.peek() != Some(b'"') {
+            return Err(GaveUp);
         }
-        let inside = &self.json[start..self.at];
-        self.at += 1;
+        let (end, escapes) = end_of_string(self.json, self.at).ok_or(GaveUp)?;
+        let inside = &self.json[self.at + 1..end - 1];
+        self.at = end;
         Ok((inside, escapes))
     }
 
     fn visit_string<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, GaveUp> {
-        self.take(b'"')?;
-        let start = self.at - 1;
         let (inside, escapes) = self.string()?;
         if escapes {
+            let start = self.at - inside.len() - 2;
             let text: String = serde_json::from_slice(&self.json[start..self.at]).map_err(|_| GaveUp)?;
             return visitor.visit_string(text);
         }
@@ -132,11 +124,11 @@ impl<'de> Reader<'de> {
     /// Passes over a value of any kind.
     fn skip(&mut self) -> Result<(), GaveUp> {
         match self.peek().ok_or(GaveUp)? {
-            b'"' => {
-                self.at += 1;
-                self.string().map(|_| ())
+            b'"' => self.string().map(|_| ()),
+            b'{' | b'[' => {
+                self.at = end_of_container(self.json, self.at).ok_or(GaveUp)?;
+                Ok(())
             }
-            b'{' | b'[' => self.skip_nested(),
             _ => {
                 let rest = &self.json[self.at..];
                 let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r');
@@ -146,37 +138,48 @@ impl<'de> Reader<'de> {
             }
         }
     }
+}
 
-    /// Passes over an object or a list, to the bracket that closes it.
-    fn skip_nested(&mut self) -> Result<(), GaveUp> {
-        let json = self.json;
-        let mut at = self.at;
-        let mut depth = 0_usize;
-        loop {
-            match *json.get(at).ok_or(GaveUp)? {
-                b'"' => {
-                    at += 1;
-                    loop {
-                        at += distance_to_quote_or_backslash(json.get(at..).ok_or(GaveUp)?);
-                        match json.get(at) {
-                            Some(b'"') => break,
-                            Some(_) => at += 2,
-                            None => return Err(GaveUp),
-                        }
-                    }
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => {
-                    depth -= 1;
-                    if depth == 0 {
-                        self.at = at + 1;
-                        return Ok(());
-                    }
-                }
-                _ => {}
-            }
-            at += 1;
+/// Where the string ends that begins at `begin`, behind its quote, and whether something in it is escaped; `None` where it has no
+/// end. What it holds is not looked at.
+#[inline]
+#[must_use]
+pub fn end_of_string(json: &[u8], begin: usize) -> Option<(usize, bool)> {
+    let mut at = begin + 1;
+    let mut escapes = false;
+    loop {
+        at += distance_to_quote_or_backslash(json.get(at..)?);
+        if *json.get(at)? == b'"' {
+            return Some((at + 1, escapes));
         }
+        // What is escaped is no end.
+        escapes = true;
+        at += 2;
+    }
+}
+
+/// Where the object or the list ends that begins at `begin`, behind its bracket; `None` where it has no end. Nothing in it is
+/// looked at but brackets and strings.
+#[must_use]
+pub fn end_of_container(json: &[u8], begin: usize) -> Option<usize> {
+    let mut at = begin;
+    let mut depth = 0_usize;
+    loop {
+        match *json.get(at)? {
+            b'"' => {
+                at = end_of_string(json, at)?.0;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
     }
 }
 
@@ -211,13 +214,15 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, GaveUp> {
         match self.peek().ok_or(GaveUp)? {
             b'"' => self.visit_string(visitor),
-            b'{' => {
+            _ if self.depth == DEEPEST => Err(GaveUp),
+            bracket @ (b'{' | b'[') => {
                 self.at += 1;
-                visitor.visit_map(Entries { reader: self, first: true })
-            }
-            b'[' => {
-                self.at += 1;
-                visitor.visit_seq(Entries { reader: self, first: true })
+                self.depth += 1;
+                let reader = &mut *self;
+                let entries = Entries { reader, first: true };
+                let value = if bracket == b'{' { visitor.visit_map(entries) } else { visitor.visit_seq(entries) }?;
+                self.depth -= 1;
+                Ok(value)
             }
             b'n' => {
                 self.word(b"null")?;
@@ -249,7 +254,6 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
 
     /// The names of fields are compared as bytes, which need not be looked through first.
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, GaveUp> {
-        self.take(b'"')?;
         match self.string()? {
             (inside, false) => visitor.visit_borrowed_bytes(inside),
             (_, true) => Err(GaveUp),
@@ -373,6 +377,36 @@ mod tests {
         })
     }
 
+    #[test]
+    fn strings_and_containers_end_behind_their_last_byte() {
+        for (json, end) in [
+            (r#""""#, Some((2, false))),
+            (r#""ab",1"#, Some((4, false))),
+            (r#""a long string, of more than 8 bytes" "#, Some((37, false))),
+            (r#""\\"x"#, Some((4, true))),
+            (r#""\"{0}"]"#, Some((7, true))),
+            (r#""ab"#, None),
+            (r#""ab\"#, None),
+            (r#""ab\""#, None),
+            (r#"""#, None),
+        ] {
+            assert_eq!(end_of_string(json.as_bytes(), 0), end, "{json}");
+            // Where it stands makes no difference.
+            let later = format!("1234567{json}");
+            assert_eq!(end_of_string(later.as_bytes(), 7), end.map(|(end, escapes)| (end + 7, escapes)), "{later}");
+        }
+        for (json, end) in [
+            ("{}", Some(2)),
+            ("[[],{}],", Some(7)),
+            (r#"{"a":"}","b\"}":[1,{"]":2}]} "#, Some(28)),
+            ("[1", None),
+            (r#"{"a":"}"#, None),
+            ("", None),
+        ] {
+            assert_eq!(end_of_container(json.as_bytes(), 0), end, "{json}");
+        }
+    }
+
     proptest! {
         /// Both readers agree on every document, compact and pretty.
         #[test]
@@ -413,5 +447,12 @@ mod tests {
     fn common_documents_need_no_second_reading() {
         let pod = br#"{"b":-7,"x":{"k:{\"uid\":\"1\"}":{".":{}}},"y":[1.5e3,true,null,"\\"],"a":"\u00e9"}"#;
         assert_eq!(quick::<Wanted>(pod).ok(), Some(Wanted { a: Some(Value::from("é")), b: Some(-7) }));
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_refused() {
+        let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        assert!(quick::<Wanted>(nested(100).as_bytes()).is_ok());
+        assert!(from_slice::<Wanted>(nested(100_000).as_bytes()).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use std::str;
 
 use bytes::Bytes;
-use memchr::memchr2;
+use muster_objects::json::{end_of_container, end_of_string};
 use serde_json::Number;
 
 use crate::members::Members;
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
 
     fn string(&mut self) -> Text {
         let begin = self.at;
-        let (end, escaped) = end_of_string(self.text, begin);
+        let (end, escaped) = end_of_string(self.text, begin).unwrap_or((self.text.len(), false));
         self.at = end;
         if escaped {
             return serde_json::from_slice(&self.text[begin..end]).unwrap_or_default();
@@ -140,39 +140,7 @@ impl<'a> Reader<'a> {
     /// The text of a container, up to its end.
     fn container(&mut self) -> Bytes {
         let begin = self.at;
-        let mut depth = 0_usize;
-        let mut at = begin;
-        while let Some(byte) = self.text.get(at) {
-            at += 1;
-            match byte {
-                b'"' => at = end_of_string(self.text, at - 1).0,
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => {
-                    depth -= 1;
-                    if depth == 0 {
-                        break;
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.at = at;
-        self.text.slice(begin..at)
+        self.at = end_of_container(self.text, begin).unwrap_or(self.text.len());
+        self.text.slice(begin..self.at)
     }
-}
-
-/// Where the string ends that begins here, behind its quote, and whether something in it is escaped.
-fn end_of_string(text: &[u8], begin: usize) -> (usize, bool) {
-    let mut at = begin + 1;
-    let mut escaped = false;
-    while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
-        at += found + 1;
-        if text[at - 1] == b'"' {
-            return (at, escaped);
-        }
-        // What is escaped is no end.
-        escaped = true;
-        at += 1;
-    }
-    (text.len(), escaped)
 }

@@ -1,5 +1,6 @@
 //! A value.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::mem;
 
@@ -194,12 +195,16 @@ impl Value {
     }
 }
 
-fn steps(pointer: &str) -> Option<impl Iterator<Item = String> + '_> {
+fn steps(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
     let rest = pointer.strip_prefix('/');
     if rest.is_none() && !pointer.is_empty() {
         return None;
     }
-    Some(rest.into_iter().flat_map(|rest| rest.split('/')).map(|step| step.replace("~1", "/").replace("~0", "~")))
+    let unescaped = |step| match str::contains(step, '~') {
+        true => Cow::Owned(step.replace("~1", "/").replace("~0", "~")),
+        false => Cow::Borrowed(step),
+    };
+    Some(rest.into_iter().flat_map(|rest| rest.split('/')).map(unescaped))
 }
 
 fn index(step: &str) -> Option<usize> {

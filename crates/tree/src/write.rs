@@ -3,7 +3,6 @@
 
 use std::io::Write as _;
 
-use memchr::memchr2;
 use serde_json::Number;
 
 use crate::{Map, Value, float};
@@ -66,7 +65,7 @@ fn map(out: &mut Vec<u8>, from: &Map, number: fn(&mut Vec<u8>, &Number)) {
 
 /// Adds a string to a text, with its quotes.
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
-    let plain = memchr2(b'"', b'\\', text.as_bytes()).is_none() && text.bytes().all(|byte| byte >= b' ');
+    let plain = text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
     if plain {
         out.reserve(text.len() + 2);
         out.push(b'"');
