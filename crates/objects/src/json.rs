@@ -447,6 +447,11 @@ mod tests {
     fn common_documents_need_no_second_reading() {
         let pod = br#"{"b":-7,"x":{"k:{\"uid\":\"1\"}":{".":{}}},"y":[1.5e3,true,null,"\\"],"a":"\u00e9"}"#;
         assert_eq!(quick::<Wanted>(pod).ok(), Some(Wanted { a: Some(Value::from("é")), b: Some(-7) }));
+        let lease = br#"{"metadata":{"name":"l","managedFields":[{"fieldsV1":{"f:spec":{}}}]},"spec":{"leaseDurationSeconds":15,
+            "renewTime":"2026-01-02T15:04:05.000001Z","strategy":{"of":["a newer server",true,null]}}}"#;
+        let read = quick::<crate::lease::Lease>(lease).expect("it is understood");
+        assert_eq!(read, serde_json::from_slice(lease).expect("JSON"));
+        assert_eq!((read.metadata.len(), read.spec.other["strategy"]["of"][1].clone()), (1, Value::from(true)));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! coordination.k8s.io/v1 Leases: who leads, and which nodes are alive.
 
+use std::fmt;
 use std::time::Duration;
 
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -17,8 +19,9 @@ pub struct Lease {
     /// `Lease`
     #[serde(default = "Lease::kind")]
     pub kind: String,
-    /// The metadata as it stands: a lease is written back whole.
-    #[serde(default)]
+    /// The metadata as it stands: a lease is written back whole. But for `managedFields`, which are most of it, and which the server
+    /// keeps where an update has none.
+    #[serde(default, deserialize_with = "without_managers")]
     pub metadata: Map<String, Value>,
     /// Who holds it, and until when.
     #[serde(default)]
@@ -171,6 +174,33 @@ impl Lease {
     fn kind() -> String {
         "Lease".to_owned()
     }
+}
+
+/// The members of an object but for `managedFields`, which are passed over.
+fn without_managers<'de, D: Deserializer<'de>>(metadata: D) -> Result<Map<String, Value>, D::Error> {
+    struct Members;
+
+    impl<'de> Visitor<'de> for Members {
+        type Value = Map<String, Value>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object's metadata")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut members = Map::new();
+            while let Some(key) = map.next_key::<String>()? {
+                if key == "managedFields" {
+                    map.next_value::<IgnoredAny>()?;
+                } else {
+                    members.insert(key, map.next_value()?);
+                }
+            }
+            Ok(members)
+        }
+    }
+
+    metadata.deserialize_map(Members)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use muster_objects::event::event_name;
 use muster_objects::intern::Interner;
+use muster_objects::json::from_slice;
 use muster_objects::lease::Lease;
 use muster_objects::names::GoQuoted;
 use muster_objects::stream::{Bookmark, ListPage, WatchEvent, WatchEventType};
@@ -218,6 +219,12 @@ fn a_lease_keeps_what_it_does_not_know() {
     let lease: Lease = serde_json::from_value(json.clone()).expect("a lease");
     assert_eq!(lease.spec.renew_time.map(|time| time.0.as_nanos()), Some(1_767_366_245_000_001_000));
     assert_eq!(serde_json::to_value(&lease).expect("JSON"), json);
+    // Who wrote which field the server keeps where an update does not say.
+    let mut managed = json.clone();
+    managed["metadata"]["managedFields"] = json!([{ "manager": "kubectl", "fieldsV1": { "f:spec": {} } }]);
+    for read in [serde_json::from_value::<Lease>(managed.clone()), from_slice(managed.to_string().as_bytes())] {
+        assert_eq!(read.expect("a lease"), lease);
+    }
     let fresh = serde_json::to_value(Lease::new("ns", "l")).expect("JSON");
     assert_eq!(fresh["metadata"], json!({ "namespace": "ns", "name": "l" }));
 }

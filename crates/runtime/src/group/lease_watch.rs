@@ -71,7 +71,7 @@ impl LeaseWatch {
             Err(error) => return tracing::debug!(%error, "the leases of the group cannot be watched"),
         };
         while let Some(Ok(frame)) = frames.next().await {
-            let Ok(event) = serde_json::from_slice::<Event>(&frame) else { return };
+            let Ok(event) = muster_objects::json::from_slice::<Event>(&frame) else { return };
             match event.kind.as_str() {
                 "ADDED" | "MODIFIED" if !handle.group().is_news(&event.object) => {}
                 "ADDED" | "MODIFIED" | "DELETED" => self.inner.changes.notify_one(),

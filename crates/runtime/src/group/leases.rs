@@ -48,7 +48,7 @@ struct ListMeta {
 
 impl List {
     pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, ClientError> {
-        serde_json::from_slice(body).map_err(|error| unreadable(path, error))
+        muster_objects::json::from_slice(body).map_err(|error| unreadable(path, error))
     }
 }
 
@@ -78,7 +78,7 @@ impl Leases {
             }
             let group = match self.client.get(&self.path(&self.name)).await {
                 Ok(answer) => {
-                    let lease = serde_json::from_slice(&answer.body);
+                    let lease = muster_objects::json::from_slice(&answer.body);
                     Some(lease.map_err(|error| unreadable(&self.collection, error))?)
                 }
                 Err(error) if error.is_not_found() => None,
@@ -138,7 +138,7 @@ impl Leases {
                 {
                     tracing::info!(lease = name, "a member was silent for its lease's time, and its lease is ended");
                 }
-                serde_json::from_slice(&answer.body).ok().map(Answer::Lease)
+                muster_objects::json::from_slice(&answer.body).ok().map(Answer::Lease)
             }
             Ok(Err(error)) if deletes && error.is_not_found() => Some(Answer::NotFound),
             Ok(Err(error)) => {
@@ -156,8 +156,8 @@ impl Leases {
     /// Labels a Lease that has lost its label, without which nobody of the group sees it. One of another group is left.
     async fn adopt(&self, path: &str) {
         let labelling = async {
-            let mut lease: Lease =
-                serde_json::from_slice(&self.client.get(path).await?.body).map_err(|error| unreadable(path, error))?;
+            let mut lease: Lease = muster_objects::json::from_slice(&self.client.get(path).await?.body)
+                .map_err(|error| unreadable(path, error))?;
             match lease.label(GROUP) {
                 None => {
                     tracing::warn!(lease = lease.name(), "a lease of the group has lost its label and gets it again");
