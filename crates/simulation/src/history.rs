@@ -197,7 +197,7 @@ where
             let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
             let (status, answered) = (head.status.as_u16(), digest(&body));
             let is_lease = head.status.is_success() && place(&path)[0] == "leases";
-            let lease = is_lease.then(|| serde_json::from_slice(&body).ok()).flatten();
+            let lease = is_lease.then(|| muster_objects::json::from_slice(&body).ok()).flatten();
             history.log().writes.push(Write { millis, who, method, path, sent, status, answered, lease, made });
             Ok(Response::from_parts(head, http_body_util::Either::Left(Full::new(body))))
         })

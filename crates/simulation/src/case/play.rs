@@ -203,7 +203,7 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
     resume(api).await;
     let (end, mut broken) = match &rollout {
         Some(web) => rollout_ends(world, watcher, case, web).await,
-        None => match settled(api, &mut processes, case.settles_within()).await {
+        None => match settled(api, watcher, &mut processes, case.settles_within()).await {
             Ok(()) => (Some(End::Complete), Vec::new()),
             // As of a rollout.
             Err(_) if case.forgets() => (None, Vec::new()),

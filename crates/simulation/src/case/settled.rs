@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::processes::Processes;
 use crate::api::{Api, condition, is_being_deleted, name, number};
+use crate::laws::Watcher;
 use crate::laws::rest::is_of;
 use crate::laws::rollout::is_active;
 
@@ -23,22 +24,25 @@ pub(super) const BACKOFF: Duration = Duration::from_secs(1_000);
 const STARTS: Duration = Duration::from_secs(30);
 
 /// Waits until everything is as asked, or says what is not. As long as a key waits for its time it may still come to be.
-pub(super) async fn settled(api: Api<'_>, processes: &mut Processes<'_>, within: Duration) -> Result<(), String> {
+pub(super) async fn settled(
+    api: Api<'_>,
+    watcher: &Watcher,
+    processes: &mut Processes<'_>,
+    within: Duration,
+) -> Result<(), String> {
     let begun = Instant::now();
     let mut waited = begun;
     let is_late = |workload: &&Value| {
         let patience = if is_classic(workload) { within.saturating_add(UNSEEN) } else { within };
         begun.elapsed() > patience
     };
+    let (mut workloads, mut count) = (Vec::new(), None);
     loop {
-        let mut workloads = Vec::new();
-        for path in ["/apis/apps/v1/replicasets", "/api/v1/replicationcontrollers", "/apis/apps/v1/deployments"] {
-            workloads.extend(api.list(path).await);
+        // What nobody has written since is as it was.
+        let seen = Some(watcher.count());
+        if count != seen {
+            (workloads, count) = (looked_at(api).await, seen);
         }
-        let (held, mut workloads): (Vec<Value>, Vec<Value>) = workloads.into_iter().partition(is_held);
-        // One whose ReplicaSet never goes does not come to its end.
-        let has_held = |workload: &Value| held.iter().any(|held| is_of(held, workload));
-        workloads.retain(|workload| !has_held(workload));
         let unsaid: Vec<&Value> = workloads.iter().filter(|workload| !says_so(workload)).collect();
         // Pods are many: it is looked whether it is true once it is said.
         if unsaid.is_empty() || unsaid.iter().any(is_late) {
@@ -65,6 +69,19 @@ pub(super) async fn settled(api: Api<'_>, processes: &mut Processes<'_>, within:
         }
         processes.until(Instant::now() + LOOK_EVERY).await;
     }
+}
+
+/// All workloads as they are now, but for those that cannot come to be as asked.
+async fn looked_at(api: Api<'_>) -> Vec<Value> {
+    let mut workloads = Vec::new();
+    for path in ["/apis/apps/v1/replicasets", "/api/v1/replicationcontrollers", "/apis/apps/v1/deployments"] {
+        workloads.extend(api.list(path).await);
+    }
+    let (held, mut workloads): (Vec<Value>, Vec<Value>) = workloads.into_iter().partition(is_held);
+    // One whose ReplicaSet never goes does not come to its end.
+    let has_held = |workload: &Value| held.iter().any(|held| is_of(held, workload));
+    workloads.retain(|workload| !has_held(workload));
+    workloads
 }
 
 /// Whether it is being deleted for as long as somebody else wants.

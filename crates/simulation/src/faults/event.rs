@@ -22,7 +22,7 @@ impl Events {
         }
         let mut rest = sent;
         let mut whole = Vec::new();
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        while let Some(end) = memchr::memchr(b'\n', &rest) {
             let line = rest.split_to(end + 1);
             if self.begun.is_empty() {
                 whole.push(line);

@@ -72,14 +72,15 @@ impl Target {
     /// Parses a request's method and URI.
     #[must_use]
     pub fn of(method: &Method, uri: &Uri) -> Self {
-        let [resource, name, subresource] = place(uri.path()).map(ToOwned::to_owned);
-        let namespace = below(uri.path()).and_then(|path| path.namespace).unwrap_or_default().to_owned();
+        let path = below(uri.path());
+        let [resource, name, subresource] = parts(path).map(ToOwned::to_owned);
+        let namespace = path.and_then(|path| path.namespace).unwrap_or_default().to_owned();
         let verb = match *method {
             Method::POST => Verb::Create,
             Method::PUT => Verb::Update,
             Method::PATCH => Verb::Patch,
             Method::DELETE => Verb::Delete,
-            _ if is_watch(uri) => Verb::Watch,
+            _ if is_watch_of(path, uri) => Verb::Watch,
             _ if name.is_empty() => Verb::List,
             _ => Verb::Get,
         };
@@ -138,7 +139,11 @@ struct Names {
 /// Whether a GET is a watch, as the server understands it.
 #[must_use]
 pub fn is_watch(uri: &Uri) -> bool {
-    below(uri.path()).is_some_and(|path| path.watch)
+    is_watch_of(below(uri.path()), uri)
+}
+
+fn is_watch_of(path: Option<ResourcePath<'_>>, uri: &Uri) -> bool {
+    path.is_some_and(|path| path.watch)
         || uri.query().is_some_and(|query| Query::parse(query).flag("watch") == Some(true))
 }
 
@@ -158,9 +163,11 @@ fn below(path: &str) -> Option<ResourcePath<'_>> {
 
 /// The resource, the name and the subresource, each empty if there is none.
 pub(crate) fn place(path: &str) -> [&str; 3] {
-    let path = path.split('?').next().unwrap_or_default();
-    below(path)
-        .map_or([""; 3], |path| [path.resource, path.name.unwrap_or_default(), path.subresource.unwrap_or_default()])
+    parts(below(path.split('?').next().unwrap_or_default()))
+}
+
+fn parts(path: Option<ResourcePath<'_>>) -> [&str; 3] {
+    path.map_or([""; 3], |path| [path.resource, path.name.unwrap_or_default(), path.subresource.unwrap_or_default()])
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ struct Laws<'s> {
     /// Its newest generation.
     generation: i64,
     sets: BTreeMap<&'s str, &'s Value>,
-    pods: BTreeMap<&'s str, &'s Value>,
+    pods: BTreeMap<&'s str, Pod<'s>>,
     /// The bounds that count: the newest last, behind it those that it has not replaced yet.
     bounds: Vec<Bounds>,
     /// Ready pods, and available ones, by name, as of the last write.
@@ -55,6 +55,38 @@ struct Laws<'s> {
     /// How many pods each ReplicaSet lost since it was last at rest.
     lost_of: BTreeMap<&'s str, i64>,
     broken: Vec<Broken>,
+}
+
+/// What the laws look at of a pod: read once of each write, as they look at all pods at each.
+#[derive(Clone, Copy)]
+struct Pod<'s> {
+    name: &'s str,
+    owner: Option<&'s str>,
+    hash: Option<&'s str>,
+    is_over: bool,
+    is_leaving: bool,
+    ready_since: Option<i64>,
+}
+
+impl<'s> Pod<'s> {
+    fn of(pod: &'s Value) -> Self {
+        Self {
+            name: name(pod),
+            owner: owner_uid(pod),
+            hash: hash(pod),
+            is_over: is_over(pod),
+            is_leaving: is_being_deleted(pod),
+            ready_since: ready_since(pod),
+        }
+    }
+
+    fn is_active(&self) -> bool {
+        !self.is_over && !self.is_leaving
+    }
+
+    fn is_available(&self, min_ready: i64, now_millis: i64) -> bool {
+        self.ready_since.is_some_and(|since| since + min_ready * 1_000 <= now_millis)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,13 +149,13 @@ impl<'s> Laws<'s> {
         }
         let Some(deployment) = self.deployment else { return };
 
-        let owned = self.pods.values().copied().filter(|pod| owner_uid(pod).is_some());
-        let active: Vec<&Value> = owned.filter(|pod| is_active(pod)).collect();
+        let active: Vec<Pod<'_>> =
+            self.pods.values().copied().filter(|pod| pod.owner.is_some() && pod.is_active()).collect();
         let total = count_of(active.len());
         let now = write.millis;
         let told_late = now < self.evidence.told_from;
         let names = |min_ready: i64| -> BTreeSet<&str> {
-            active.iter().filter(|pod| is_available(pod, min_ready, now)).map(|pod| name(pod)).collect()
+            active.iter().filter(|pod| pod.is_available(min_ready, now)).map(|pod| pod.name).collect()
         };
         let (ready, available) = (names(0), names(number(deployment, "/spec/minReadySeconds")));
         let count = count_of(available.len());
@@ -132,7 +164,8 @@ impl<'s> Laws<'s> {
         let went = if told_late { self.ready.difference(&ready) } else { self.available.difference(&available) };
         self.lost += count_of(went.filter(|name| !self.is_taken(name)).count());
         (self.ready, self.available) = (ready, available);
-        if write.kind == Kind::Deployment
+        if self.lost > 0
+            && write.kind == Kind::Deployment
             && !told_late
             && number(deployment, "/status/availableReplicas") <= count
             && self.is_at_rest()
@@ -141,7 +174,8 @@ impl<'s> Laws<'s> {
         }
 
         self.settle(deployment, total, count);
-        if !told_late
+        if self.added > 0
+            && !told_late
             && self.is_at_rest()
             && self.wanted() <= self.bounds.iter().map(|bounds| bounds.most).min().unwrap_or_default()
         {
@@ -174,16 +208,18 @@ impl<'s> Laws<'s> {
 
     /// A pod is created, changes or goes: its ReplicaSet makes none too many and takes none too many.
     fn take_pod(&mut self, write: &'s Seen) {
-        let pod = &write.object;
-        let before = self.pods.get(name(pod)).copied();
-        put(&mut self.pods, write);
-        let Some(owner) = owner_uid(pod) else { return };
-        let was_active = before.is_some_and(is_active);
-        let is_active_now = !write.gone && is_active(pod);
+        let pod = Pod::of(&write.object);
+        let before = match write.gone {
+            true => self.pods.remove(pod.name),
+            false => self.pods.insert(pod.name, pod),
+        };
+        let Some(owner) = pod.owner else { return };
+        let was_active = before.is_some_and(|before| before.is_active());
+        let is_active_now = !write.gone && pod.is_active();
         if was_active == is_active_now {
             return;
         }
-        let of_owner = self.pods.values().filter(|pod| is_active(pod) && owner_uid(pod) == Some(owner));
+        let of_owner = self.pods.values().filter(|pod| pod.is_active() && pod.owner == Some(owner));
         let unknown = of_owner.clone().filter(|pod| self.is_unknown(pod, write.millis)).count();
         let [has, unknown] = [of_owner.count(), unknown].map(count_of);
         let Some(sizes) = self.sizes.get(owner) else { return };
@@ -191,14 +227,14 @@ impl<'s> Laws<'s> {
         let lost = self.lost_of.get(owner).copied().unwrap_or_default();
         if before.is_none() {
             // What others make is not the controllers' doing.
-            if has > most + unknown && !self.evidence.done.pods.contains(name(pod)) {
+            if has > most + unknown && !self.evidence.done.pods.contains(pod.name) {
                 self.break_law(
                     Law::Count,
                     write,
                     &format!("its ReplicaSet has {has} pods ({unknown} unknown), and wants {most}"),
                 );
             }
-        } else if was_active && !self.is_taken(name(pod)) {
+        } else if was_active && !self.is_taken(pod.name) {
             *self.lost_of.entry(owner).or_default() += 1;
         } else if was_active && has + lost < least {
             self.break_law(
@@ -223,9 +259,9 @@ impl<'s> Laws<'s> {
     }
 
     /// Whether the controllers have created this pod and do not know that they have, or others have.
-    fn is_unknown(&self, pod: &Value, now: i64) -> bool {
-        now < self.evidence.told_from && self.evidence.created_unanswered.contains(name(pod))
-            || self.evidence.done.pods.contains(name(pod))
+    fn is_unknown(&self, pod: &Pod<'_>, now: i64) -> bool {
+        now < self.evidence.told_from && self.evidence.created_unanswered.contains(pod.name)
+            || self.evidence.done.pods.contains(pod.name)
     }
 
     /// How many pods the ReplicaSets want.
@@ -235,8 +271,7 @@ impl<'s> Laws<'s> {
 
     /// Whether a pod is no longer available because the controllers deleted it.
     fn is_taken(&self, name: &str) -> bool {
-        self.evidence.deleted_by_controllers.contains(name)
-            && self.pods.get(name).is_none_or(|pod| is_being_deleted(pod))
+        self.evidence.deleted_by_controllers.contains(name) && self.pods.get(name).is_none_or(|pod| pod.is_leaving)
     }
 
     fn newest(&self) -> Bounds {
@@ -272,13 +307,15 @@ impl<'s> Laws<'s> {
     /// Drops earlier bounds once the newest are observed and kept.
     fn settle(&mut self, deployment: &Value, total: i64, available: i64) {
         let newest = self.newest();
-        let observed = number(deployment, "/status/observedGeneration") >= newest.generation;
+        let observed = || number(deployment, "/status/observedGeneration") >= newest.generation;
+        if self.bounds.len() == 1 || !observed() || total.max(self.wanted()) > newest.most {
+            return;
+        }
         // What is available and not reported yet, no controller can keep. The Deployment's status may be from before pods went that
         // its ReplicaSets tell of no more.
         let told: i64 = self.sets.values().map(|set| number(set, "/status/availableReplicas")).sum();
         let known = available.min(told).min(number(deployment, "/status/availableReplicas"));
-        let kept = total.max(self.wanted()) <= newest.most;
-        if observed && kept && known >= newest.least && self.is_at_rest() {
+        if known >= newest.least && self.is_at_rest() {
             self.bounds = vec![newest];
         }
     }
@@ -287,7 +324,8 @@ impl<'s> Laws<'s> {
     /// many that are.
     fn is_at_rest(&self) -> bool {
         self.sets.values().all(|set| {
-            let pods = self.pods.values().filter(|pod| is_active(pod) && hash(pod) == hash(set));
+            let hash = hash(set);
+            let pods = self.pods.values().filter(|pod| pod.is_active() && pod.hash == hash);
             let has = count_of(pods.count());
             let observed = number(set, "/status/observedGeneration") == number(set, "/metadata/generation");
             observed && has == number(set, "/spec/replicas")
@@ -299,8 +337,8 @@ impl<'s> Laws<'s> {
         if self.added > 0 {
             return;
         }
-        let running = self.pods.values().filter(|pod| !is_over(pod) && !self.is_unknown(pod, write.millis));
-        let sets: BTreeSet<&str> = running.filter_map(|pod| hash(pod)).collect();
+        let running = self.pods.values().filter(|pod| !pod.is_over && !self.is_unknown(pod, write.millis));
+        let sets: BTreeSet<&str> = running.filter_map(|pod| pod.hash).collect();
         // Where the strategy became Recreate in the middle of a rollout, they run together from before.
         self.recreates |= sets.len() <= 1;
         if self.recreates && sets.len() > 1 {
@@ -359,10 +397,14 @@ pub(crate) fn is_active(pod: &Value) -> bool {
 
 /// Ready for as many seconds as asked, by the time that the pod's node wrote, which is in whole seconds.
 pub(crate) fn is_available(pod: &Value, min_ready: i64, now_millis: i64) -> bool {
+    Pod::of(pod).is_available(min_ready, now_millis)
+}
+
+/// The milliseconds since which a pod is ready, if it is.
+fn ready_since(pod: &Value) -> Option<i64> {
     let ready = condition(pod, "Ready");
     let since = ready["lastTransitionTime"].as_str().and_then(|time| Timestamp::parse(time).ok());
-    ready["status"] == "True"
-        && since.is_some_and(|since| since.as_nanos() / 1_000_000 + min_ready * 1_000 <= now_millis)
+    since.filter(|_| ready["status"] == "True").map(|since| since.as_nanos() / 1_000_000)
 }
 
 fn hash(pod: &Value) -> Option<&str> {

@@ -143,6 +143,12 @@ impl Watcher {
         log.leaving.is_empty() && informers.iter().all(is_seen)
     }
 
+    /// How much was seen so far.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        lock(&self.seen).seen.len()
+    }
+
     /// The server was put back to an earlier version just now.
     pub fn restored(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
