@@ -24,9 +24,21 @@ struct GroupVersion {
 
 /// What is served, in the order in which the real server tells it.
 fn versions(registry: &Registry) -> Vec<GroupVersion> {
+    versions_of(registry, |_, _| true)
+}
+
+/// What is served of a group.
+fn versions_of_group(registry: &Registry, name: &str) -> Vec<GroupVersion> {
+    versions_of(registry, |group, _| group == name)
+}
+
+/// What is served of these groups and versions.
+fn versions_of(registry: &Registry, is_asked: impl Fn(&str, &str) -> bool) -> Vec<GroupVersion> {
     let mut out: Vec<GroupVersion> = Vec::new();
-    let kinds = registry.catalogue().served().iter().map(|served| served.resource().clone()).collect::<Vec<_>>();
-    for resource in kinds.into_iter().chain(reviews::resources()) {
+    let is_asked = |resource: &Resource| is_asked(&resource.group, &resource.version);
+    let catalogue = registry.catalogue();
+    let kinds = catalogue.served().iter().map(|served| served.resource()).filter(|resource| is_asked(resource));
+    for resource in kinds.cloned().chain(reviews::resources().filter(is_asked)) {
         let (group, version) = (&resource.group, &resource.version);
         match out.iter_mut().find(|known| known.group == *group && known.version == *version) {
             Some(known) => known.resources.push(resource),
@@ -71,13 +83,13 @@ pub fn groups(registry: &Registry, headers: &HeaderMap, query: &Query) -> Respon
     let served = versions(registry);
     let mut names: Vec<&str> = served.iter().map(|known| &*known.group).filter(|group| !group.is_empty()).collect();
     names.dedup();
-    let groups: Vec<Value> = names.iter().filter_map(|name| group_value(registry, name)).collect();
+    let groups: Vec<Value> = names.iter().filter_map(|name| group_value(&served, name)).collect();
     unrouted(headers, query, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
 
 /// `/apis/<group>`
 pub fn group(registry: &Registry, name: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
-    let Some(mut group) = group_value(registry, name) else { return respond::no_such_page() };
+    let Some(mut group) = group_value(&versions_of_group(registry, name), name) else { return respond::no_such_page() };
     let mut out = Map::new();
     out.insert("kind", json!("APIGroup"));
     out.insert("apiVersion", json!("v1"));
@@ -87,8 +99,8 @@ pub fn group(registry: &Registry, name: &str, headers: &HeaderMap, query: &Query
     unrouted(headers, query, &Value::Object(out))
 }
 
-fn group_value(registry: &Registry, name: &str) -> Option<Value> {
-    let versions: Vec<Value> = versions(registry)
+fn group_value(served: &[GroupVersion], name: &str) -> Option<Value> {
+    let versions: Vec<Value> = served
         .iter()
         .filter(|served| served.group == name)
         .map(|served| json!({"groupVersion": api_version(name, &served.version), "version": served.version}))
@@ -103,8 +115,8 @@ pub fn is_only_read(registry: &Registry, target: &Target<'_>) -> bool {
     match target {
         Target::CoreVersions => true,
         Target::Version(group, version) => {
-            let is_it = |served: &GroupVersion| served.group == *group && served.version == *version;
-            !groups::is_custom(group) && versions(registry).iter().any(is_it)
+            let is_it = |known: &str, its: &str| known == *group && its == *version;
+            !groups::is_custom(group) && !versions_of(registry, is_it).is_empty()
         }
         Target::Other(path) => {
             matches!(path.as_slice(), ["version"] | [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"])
@@ -115,8 +127,7 @@ pub fn is_only_read(registry: &Registry, target: &Target<'_>) -> bool {
 
 /// `/api/v1` and `/apis/<group>/<version>`
 pub fn version(registry: &Registry, group: &str, version: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
-    let mut found = versions(registry);
-    found.retain(|served| served.group == group && served.version == version);
+    let found = versions_of(registry, |known, its| known == group && its == version);
     let Some(served) = found.first() else { return nothing(registry, group, headers, query) };
     let mut resources: Vec<Value> = Vec::new();
     for resource in &served.resources {
@@ -331,8 +342,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
 /// 404 for a path of which nothing is known: a `Status` below a known group, else a page.
 #[must_use]
 pub fn nothing(registry: &Registry, group: &str, headers: &HeaderMap, query: &Query) -> Response<Body> {
-    let known =
-        group.is_empty() || !groups::is_custom(group) && versions(registry).iter().any(|served| served.group == group);
+    let known = group.is_empty() || !groups::is_custom(group) && !versions_of_group(registry, group).is_empty();
     if known {
         respond::error(&ApiError::no_such_resource(), negotiate::output(headers, query, Offer::Document).ok())
     } else {
