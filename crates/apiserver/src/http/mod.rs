@@ -47,6 +47,7 @@ use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
 use crate::access::User;
+use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::access::authentication::{self, Authenticator};
 use crate::access::impersonation::Impersonation;
 use crate::access::questions::Answers;
@@ -293,7 +294,7 @@ impl Service {
                 };
                 if let Some(subresource) = subresource.filter(|subresource| subresource.connects()) {
                     let labels = labels("connect", plural, subresource.name());
-                    return (self.connect(user, &served, path, subresource, (headers, &query)).await, labels);
+                    return (self.connect(user, &served, path, subresource, (parts, &query)).await, labels);
                 }
                 let labels = labels(verb.word(), plural, subresource.map_or("", Subresource::name));
                 let body = if reads { Ok((Bytes::new(), None)) } else { self.read(parts, body).await };
@@ -329,10 +330,13 @@ impl Service {
         served: &Served,
         path: &path::ResourcePath<'_>,
         subresource: Subresource,
-        (headers, query): (&HeaderMap, &Query),
+        (parts, query): (&Parts, &Query),
     ) -> Response<Body> {
         let registry = &self.shared.registry;
         let name = path.name.unwrap_or_default();
+        if query.get("dryRun").is_some() {
+            return respond::refused(&ApiError::bad_request("dryRun is not supported"), &parts.headers, query);
+        }
         let mut warnings = Vec::new();
         let answers = Answers(&self.shared.registry.authorizer, user);
         let asked = admission::asked(registry, &answers, user, path, Some(subresource), query);
@@ -343,21 +347,48 @@ impl Service {
             let admission = Admission::new(asked.as_ref());
             admission.send(registry, connects, resource, model, &mut options, &mut warnings).await
         };
-        let error = match in_time(asked.as_ref().map(|asked| asked.deadline), pin!(admitted)).await {
-            Err(refused) => refused,
-            Ok(()) => match registry.get(served, path.namespace.unwrap_or_default(), name) {
-                Err(missing) => missing,
-                Ok(_) => {
-                    let (verb, singular) = (subresource.name(), &served.resource().singular);
-                    ApiError::bad_request(format!(
-                        "{verb} is not possible: the containers of {singular} {name} are simulated and do not run"
-                    ))
-                }
-            },
+        let admitted = in_time(asked.as_ref().map(|asked| asked.deadline), pin!(admitted)).await;
+        let found = admitted
+            .and_then(|()| self.may_connect(user, served, path, subresource, &parts.method))
+            .and_then(|()| registry.get(served, path.namespace.unwrap_or_default(), name));
+        let error = match found {
+            Err(error) => error,
+            Ok(_) => {
+                let (verb, singular) = (subresource.name(), &served.resource().singular);
+                ApiError::bad_request(format!(
+                    "{verb} is not possible: the containers of {singular} {name} are simulated and do not run"
+                ))
+            }
         };
-        let mut response = respond::refused(&error, headers, query);
+        let mut response = respond::refused(&error, &parts.headers, query);
         respond::warn(&mut response, &warnings);
         response
+    }
+
+    /// Whoever wants to run something in a pod, or to reach a port of it, must be allowed to create that, also where a WebSocket
+    /// is opened by GET.
+    fn may_connect(
+        &self,
+        user: &User,
+        served: &Served,
+        path: &path::ResourcePath<'_>,
+        subresource: Subresource,
+        method: &Method,
+    ) -> Result<(), ApiError> {
+        if subresource == Subresource::Proxy || method == Method::POST {
+            return Ok(());
+        }
+        let (resource, name) = (served.group_resource(), path.name.unwrap_or_default());
+        let asked = ResourceAttributes {
+            verb: "create".into(),
+            group: resource.group,
+            resource: resource.resource,
+            subresource: subresource.name(),
+            namespace: path.namespace.unwrap_or_default(),
+            name,
+        };
+        let decided = self.shared.registry.authorizer.decide(user, &Attributes::Resource(asked));
+        if decided.allowed { Ok(()) } else { Err(ApiError::forbidden(resource, name, &decided.reason)) }
     }
 
     async fn review<B>(

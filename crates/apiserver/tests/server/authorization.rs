@@ -308,3 +308,38 @@ async fn nobody_has_policies_read_what_they_may_not_read() {
         assert_eq!(server.send("POST", &bindings, &headers, bind("free", "c")).await.status, 201);
     }
 }
+
+/// A WebSocket is opened by GET: who may only read may run nothing in a pod.
+///
+/// Contract: API-23, API-31
+#[tokio::test(start_paused = true)]
+async fn who_connects_by_get_needs_what_a_post_needs() {
+    let server = start();
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+    assert_eq!(server.post("/api/v1/namespaces/default/pods", &pod).await.status, 201);
+    let role = |verbs: &[&str]| {
+        let resources = ["pods/exec", "pods/attach", "pods/portforward", "pods/proxy"];
+        let rule = json!({"verbs": verbs, "apiGroups": [""], "resources": resources});
+        json!({"metadata": {"name": "connects"}, "rules": [rule]})
+    };
+    let connects = async |method: &str, part: &str| {
+        let path = format!("/api/v1/namespaces/default/pods/p/{part}");
+        let answer = server.send(method, &path, &[BOB], "").await;
+        (answer.status, answer.json()["message"].as_str().unwrap_or_default().to_owned())
+    };
+    write(&server, "roles", "connects", &role(&["get"])).await;
+    write(&server, "rolebindings", "bob", &binding("Role", "connects")).await;
+    for part in ["exec", "attach", "portforward"] {
+        assert_eq!(connects("GET", part).await, (403, r#"pods "p" is forbidden: "#.to_owned()), "{part}");
+        assert_eq!(connects("POST", part).await.0, 403, "{part}");
+    }
+    let missing = server.send("GET", "/api/v1/namespaces/default/pods/q/exec", &[BOB], "").await;
+    assert_eq!(missing.status, 403, "whether there is such a pod is not told");
+    assert_eq!(connects("GET", "exec?dryRun=All").await, (400, "dryRun is not supported".to_owned()));
+    assert_eq!(connects("GET", "proxy").await.0, 400, "it is told that containers are simulated");
+    let wider = server.put(&format!("{GROUP}/namespaces/default/roles/connects"), &role(&["get", "create"])).await;
+    assert_eq!(wider.status, 200);
+    for part in ["exec", "attach", "portforward"] {
+        assert_eq!([connects("GET", part).await.0, connects("POST", part).await.0], [400, 400], "{part}");
+    }
+}
