@@ -7,7 +7,6 @@ use muster_tree::Value;
 use super::Format;
 use crate::custom::structural::Structural;
 use crate::custom::{default, metadata, prune};
-use crate::field::json_word;
 use crate::kinds::custom::CustomKind;
 use crate::model::{FieldValidation, Fields as _, Object, api_version};
 use crate::schema;
@@ -80,13 +79,10 @@ pub fn no_protobuf(what: &str) -> String {
 /// # Errors
 /// The words for what is wrong.
 pub fn read_back(kind: &CustomKind, tree: &Value) -> Result<(Object, Vec<String>), String> {
-    for field in ["apiVersion", "kind"] {
-        let said = tree.get(field).filter(|said| !said.is_null() && !said.is_string());
-        if let Some(word) = said.map(json_word) {
-            return Err(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {word} into Go struct field .{field} of type string"
-            ));
-        }
+    let is_odd = |field| tree.get(field).is_some_and(|said: &Value| !said.is_null() && !said.is_string());
+    if !tree.is_object() || ["apiVersion", "kind"].into_iter().any(is_odd) {
+        interpret(tree.to_string().as_bytes())
+            .map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))?;
     }
     let Some((mut object, said)) = open(tree.clone()) else {
         return Err(format!("Object 'Kind' is missing in '{tree}'"));

@@ -306,7 +306,7 @@ pub fn merge(document: &mut Map, patch: Map, mut touched: Option<&mut Touched>) 
 }
 
 /// Drops null members of objects, however deep; nulls in lists stay. All of it is opened by that.
-fn prune(value: &mut Value, mut touched: Option<&mut Touched>) {
+pub fn prune(value: &mut Value, mut touched: Option<&mut Touched>) {
     match value {
         Value::Object(members) => {
             members.retain(|_, member| !member.is_null());

@@ -130,7 +130,16 @@ pub fn apply(
         }
         PatchType::Merge => {
             let (merge, mut strict) = read(patch.body, Shape::Object, validation)?;
-            let Value::Object(merge) = merge else { return Err(ApiError::bad_request("Invalid JSON Patch")) };
+            let merge = match merge {
+                Value::Object(merge) => merge,
+                // It takes the place of the object.
+                mut list @ Value::Array(_) => {
+                    json_patch::prune(&mut list, None);
+                    let shown = || codec::shown(model, &list, &Touched::default());
+                    return read_back(&list).map(|(object, _)| object).map_err(|why| invalid(shown(), why));
+                }
+                _ => return Err(ApiError::bad_request(BAD_MERGE)),
+            };
             let outline = outline(&merge);
             let mut partial = touched_part(live, &outline);
             json_patch::merge(&mut partial, merge, None);
@@ -179,7 +188,7 @@ pub fn apply(
 /// Whether a tree says that it is of the model's kind, or nothing, and does not say of which version.
 fn is_unversioned(model: &Model<'_>, tree: &Value) -> bool {
     let unsaid = |field: &str| tree.get(field).is_none_or(|value| value.is_null() || value == "");
-    unsaid("apiVersion") && (unsaid("kind") || tree["kind"] == model.kind)
+    tree.is_object() && unsaid("apiVersion") && (unsaid("kind") || tree["kind"] == model.kind)
 }
 
 /// Reads an object that does not say its version. The reference reads it as its internal type, whose fields have other names:
@@ -263,6 +272,9 @@ fn put_back(object: &mut Object, live: &Object, patch: &Object) {
     }
 }
 
+/// What is said of a merge patch that is none.
+const BAD_MERGE: &str = "Invalid JSON Patch";
+
 /// What a patch's JSON must be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
@@ -273,12 +285,17 @@ enum Shape {
 
 /// Reads a patch's JSON; answers also what a strict reader has against it.
 fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value, Vec<String>), ApiError> {
+    // Who ignores what is wrong has the libraries' own types and errors.
+    let is_lax = validation == FieldValidation::Ignore;
+    let (list, item) = match is_lax {
+        true => ("jsonpatch.Patch", "jsonpatch.Operation"),
+        false => ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp"),
+    };
     let refuse = |why: String| match shape {
         // The strategic reader words its errors itself.
         Shape::Strategic => ApiError::bad_request(why),
-        Shape::JsonPatch | Shape::Object if validation == FieldValidation::Ignore => {
-            ApiError::bad_request("invalid JSON patch")
-        }
+        Shape::JsonPatch if is_lax => ApiError::bad_request(why),
+        Shape::Object if is_lax => ApiError::bad_request(BAD_MERGE),
         Shape::JsonPatch | Shape::Object => ApiError::bad_request(format!("error decoding patch: {why}")),
     };
     let (value, duplicates) = schema::read_noting(body).map_err(refuse)?;
@@ -286,15 +303,16 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
     match (shape, &value) {
         (Shape::JsonPatch, Value::Array(operations)) => {
             for (index, operation) in operations.iter().enumerate() {
+                if operation.is_null() {
+                    continue;
+                }
                 let Some(operation) = operation.as_object() else {
-                    let why = format!(
-                        "json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
-                        json_word(operation)
-                    );
-                    return Err(refuse(why));
+                    let word = json_word(operation);
+                    return Err(refuse(format!("json: cannot unmarshal {word} into Go value of type {item}")));
                 };
                 for (key, value) in operation {
                     match key.as_str() {
+                        _ if is_lax => {}
                         "value" => {}
                         "op" | "path" | "from" if value.is_string() || value.is_null() => {}
                         "op" | "path" | "from" => {
@@ -312,14 +330,13 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
         }
         (Shape::JsonPatch, Value::Null) => return Ok((Value::Array(Vec::new().into()), strict)),
         (Shape::JsonPatch, other) => {
-            return Err(refuse(format!(
-                "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
-                json_word(other)
-            )));
+            let word = json_word(other);
+            return Err(refuse(format!("json: cannot unmarshal {word} into Go value of type {list}")));
         }
         (Shape::Object | Shape::Strategic, Value::Object(_)) => strict = duplicates,
         // For the merge itself to refuse.
         (Shape::Object, Value::Null) => return Ok((Value::Null, strict)),
+        (Shape::Object, Value::Array(_)) if is_lax => return Ok((value, strict)),
         (Shape::Strategic, Value::Null) => return Ok((Value::Object(Object::new()), strict)),
         (Shape::Object | Shape::Strategic, other) => {
             return Err(refuse(format!(
@@ -328,7 +345,7 @@ fn read(body: &[u8], shape: Shape, validation: FieldValidation) -> Result<(Value
             )));
         }
     }
-    if validation == FieldValidation::Ignore {
+    if is_lax {
         strict.clear();
     }
     Ok((value, strict))

@@ -76,6 +76,80 @@ async fn a_patch_may_take_the_kind_but_not_the_version() {
     }
 }
 
+/// With `fieldValidation=Ignore` the reference reads a patch by other types.
+///
+/// Contract: API-06
+#[tokio::test(start_paused = true)]
+async fn a_patch_that_is_none_is_refused_in_the_words_of_who_reads_it() {
+    let server = start();
+    server.config_map("m", "1").await;
+    let rejected = (422, "the server rejected our request due to an error in our request");
+    let syntax = "invalid character 'x' looking for beginning of value";
+    for (kind, body, lax, strict) in [
+        (JSON_PATCH, "x", (400, syntax), (400, format!("error decoding patch: {syntax}"))),
+        (
+            JSON_PATCH,
+            "{}",
+            (400, "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
+            (
+                400,
+                "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp".into(),
+            ),
+        ),
+        (
+            JSON_PATCH,
+            "[1]",
+            (400, "json: cannot unmarshal number into Go value of type jsonpatch.Operation"),
+            (400, "error decoding patch: json: cannot unmarshal number into Go value of type handlers.jsonPatchOp".into()),
+        ),
+        (
+            JSON_PATCH,
+            r#"[{"op":1}]"#,
+            rejected,
+            (
+                400,
+                "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string"
+                    .into(),
+            ),
+        ),
+        (
+            JSON_PATCH,
+            r#"[{"op":"add","path":1}]"#,
+            rejected,
+            (
+                400,
+                "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string"
+                    .into(),
+            ),
+        ),
+        (JSON_PATCH, "[null]", rejected, (422, rejected.1.into())),
+        (MERGE_PATCH, "x", (400, "Invalid JSON Patch"), (400, format!("error decoding patch: {syntax}"))),
+        (
+            MERGE_PATCH,
+            "1",
+            (400, "Invalid JSON Patch"),
+            (
+                400,
+                "error decoding patch: json: cannot unmarshal number into Go value of type map[string]interface {}".into(),
+            ),
+        ),
+        (MERGE_PATCH, "null", (400, "Invalid JSON Patch"), (400, "Invalid JSON Patch".into())),
+    ] {
+        for (validation, want) in
+            [("Ignore", (lax.0, lax.1.to_owned())), ("Strict", strict.clone()), ("Warn", strict)]
+        {
+            let path = format!("{MAPS}/m?fieldValidation={validation}");
+            let answer = server.send("PATCH", &path, &[("Content-Type", kind)], body).await;
+            assert_eq!(message(&answer), want, "{validation} {body}");
+        }
+    }
+    let list = json!(["<", null, {"a": null, "b": [null]}]);
+    let answer = patch(&server, &format!("{MAPS}/m?fieldValidation=Ignore"), MERGE_PATCH, &list).await;
+    let shown = r#"["\u003c",null,{"b":[null]}]"#;
+    let why = r#"couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+    assert_eq!(message(&answer), (422, format!(" \"\" is invalid: patch: Invalid value: {shown:?}: {why}")));
+}
+
 /// Contract: API-06
 #[tokio::test(start_paused = true)]
 async fn the_body_of_an_update_is_read_before_the_name_in_its_path_is_looked_at() {
