@@ -128,6 +128,15 @@ async fn a_patch_that_takes_kind_or_version_is_refused() {
             assert!(found == code && why.ends_with(want), "{path} {kind} {body}: {found} {why}");
         }
     }
+    let lists = [
+        ("merge", format!("{PAINTS}/p?fieldValidation=Ignore"), json!([1])),
+        ("json", format!("{PAINTS}/p"), json!([{"op": "replace", "path": "", "value": [1]}])),
+    ];
+    let list = r#"Kind string "json:\"kind,omitempty\"" }"#;
+    for (kind, path, body) in lists {
+        let (found, why) = patch(&path, kind, body).await;
+        assert!(found == 422 && why.contains("cannot unmarshal array") && why.ends_with(list), "{kind}: {found} {why}");
+    }
     for (said, want) in [
         (
             json!({"apiVersion": "apps/v2"}),
