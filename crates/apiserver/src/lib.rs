@@ -200,7 +200,7 @@ impl ApiServer {
             let what = format!("what is kept as {} is no object", unreadable.join(", "));
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
-        let server = server.begin(Registry::copy_first_objects);
+        let server = server.begin(Registry::copy_first_objects).begin(Registry::repair_kept_addresses);
         if !held {
             server.keeper().iter().for_each(Keeper::begin);
         }

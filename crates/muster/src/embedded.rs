@@ -230,7 +230,7 @@ impl Endpoint {
 /// address of its own and by its Service.
 pub(crate) fn addresses(listen: SocketAddr, network: &Network) -> Vec<IpAddr> {
     let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-    addresses.extend([network.server.0, network.at(1).into()]);
+    addresses.extend([network.server.0, network.addresses.at(1).into()]);
     if !listen.ip().is_unspecified() && !addresses.contains(&listen.ip()) {
         addresses.push(listen.ip());
     }

@@ -29,6 +29,7 @@ mod job;
 mod lease;
 mod limitrange;
 pub mod namespace;
+pub mod networking;
 mod networkpolicy;
 pub mod node;
 mod persistentvolume;
@@ -291,7 +292,9 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
         Arc::new(event::EventV1),
         Arc::new(ingress::class()),
         Arc::new(ingress::kind()),
+        Arc::new(networking::address()),
         Arc::new(networkpolicy::kind()),
+        Arc::new(networking::range()),
         Arc::new(csi::driver()),
         Arc::new(csi::node()),
         Arc::new(csi::capacity()),

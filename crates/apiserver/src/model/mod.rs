@@ -78,6 +78,8 @@ pub enum NameRule {
     Label1035,
     /// A path segment: anything without `/` and `%`, and not `.` or `..` (rbac).
     PathSegment,
+    /// An IP address, in its one way of being written (IPAddress).
+    Ip,
 }
 
 /// What happens to the dependents of a deleted object when the request does not say.

@@ -3,11 +3,12 @@
 use muster_tree::Value;
 
 use super::options::WriteOptions;
+use super::services::Reserved;
 use super::{Answer, Registry, Served, Version, deduplicate_owners, match_namespace, set_metadata, version_of};
 use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::admission::{Admission, Write};
 use crate::model::fields::{Fields as _, metadata};
-use crate::model::{Object, Part};
+use crate::model::{NameRule, Object, Part};
 use crate::status::{ApiError, GroupResource};
 use crate::storage::Refused;
 
@@ -83,11 +84,15 @@ impl Registry {
         let generated = !prefix.is_empty();
         let named = generated && metadata(&object).text("name").is_empty();
         if named {
-            let name = self.generator.name(prefix);
+            let name = match served.kind.name_rule() {
+                // As in the reference, nothing is put behind what is an address already.
+                NameRule::Ip => prefix.to_owned(),
+                _ => self.generator.name(prefix),
+            };
             set_metadata(&mut object, "name", Some(Value::from(name)));
         }
 
-        let _reserved = self.allocate(served, &mut object, None, options.dry_run)?;
+        let reserved = self.allocate(served, &mut object, None, options.dry_run)?;
         self.note_requester(served, &mut object, &options.user);
         warnings.extend(served.kind.early_warnings(&object));
         served.kind.prepare_create(&mut object);
@@ -127,6 +132,7 @@ impl Registry {
         };
         match self.storage.create(served.id, draft) {
             Ok(entry) => {
+                reserved.into_iter().for_each(Reserved::keep);
                 self.note_expiry(served, &entry);
                 if let Some(held) = held {
                     held.settle(self, served, &namespace);

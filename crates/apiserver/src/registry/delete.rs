@@ -145,8 +145,7 @@ impl Registry {
         }
         match self.storage.delete(served.id, &entry.namespace, &entry.name, version) {
             Ok(gone) => {
-                self.service_is_gone(served, &entry.namespace, &entry.name);
-                self.restore_own(&entry.namespace, &entry.name);
+                self.after_deletion(served, entry);
                 let answer = deleted_answer(served, entry, Answer::Entry(gone));
                 Ok(Some(Deleted { answer, gone: true }))
             }

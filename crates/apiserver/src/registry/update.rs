@@ -3,6 +3,7 @@
 use muster_tree::Value;
 
 use super::options::WriteOptions;
+use super::services::Reserved;
 use super::{
     Answer, Registry, Served, Version, deduplicate_owners, in_time, match_namespace, set_metadata, version_of,
 };
@@ -130,7 +131,7 @@ impl Registry {
             }
         }
 
-        let _reserved = match update.part {
+        let reserved = match update.part {
             Part::Main => self.allocate(served, &mut object, Some(live), update.options.dry_run)?,
             _ => None,
         };
@@ -154,10 +155,8 @@ impl Registry {
         if ends_deletion(served, &object, live) {
             if !update.options.dry_run {
                 match self.storage.delete(served.id, update.namespace, update.name, entry.version) {
-                    Ok(_) | Err(Refused::Missing) => {
-                        self.service_is_gone(served, update.namespace, update.name);
-                        self.restore_own(update.namespace, update.name);
-                    }
+                    Ok(_) => self.after_deletion(served, entry),
+                    Err(Refused::Missing) => {}
                     Err(Refused::Unwritten(error)) => return Err(error.into()),
                     Err(Refused::Changed | Refused::Exists(_)) => return Ok(None),
                 }
@@ -180,6 +179,8 @@ impl Registry {
             return Ok(Some(Answer::Object(served.rehearsed(object)?)));
         };
         let Some(entry) = in_time(self.storage.update(served.id, draft, entry.version))? else { return Ok(None) };
+        reserved.into_iter().for_each(Reserved::keep);
+        self.after_update(served, &entry);
         self.note_expiry(served, &entry);
         if let Some(held) = held {
             held.settle(self, served, update.namespace);

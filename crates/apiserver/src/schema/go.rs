@@ -80,12 +80,21 @@ pub fn in_order(name: &str, object: &Object) -> String {
 }
 
 fn print_internal(kind: &str, value: &Value, compact: bool) -> Option<String> {
+    const VERSIONS: [&str; 8] = [
+        "core.v1",
+        "apps.v1",
+        "batch.v1",
+        "policy.v1",
+        "storage.v1",
+        "autoscaling.v2",
+        "flowcontrol.v1",
+        "networking.v1",
+    ];
     structs().get(kind)?;
     // The sources of a persistent volume are a struct of their own only there.
     let named = if kind == "PersistentVolumeSource" { "PersistentVolumeSpec" } else { kind };
     let named = |version| Table::get().named(&format!("io.k8s.api.{version}.{named}"));
-    let versions = ["core.v1", "apps.v1", "batch.v1", "policy.v1", "storage.v1", "autoscaling.v2", "flowcontrol.v1"];
-    let id = versions.into_iter().find_map(named)?;
+    let id = VERSIONS.into_iter().find_map(named)?;
     let root = if kind == "PodTemplateSpec" { value.get("spec") } else { None };
     let mut printer = Printer { out: String::new(), depth: 0, compact, root: root.unwrap_or(value) };
     printer.structure(kind, id, value);

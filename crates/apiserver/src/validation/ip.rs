@@ -126,13 +126,15 @@ pub fn ip_warnings(path: &Path<'_>, value: &str) -> Vec<String> {
 
 /// A network: its address as written and the length of its prefix.
 #[derive(Debug, Clone, Copy)]
-struct Cidr {
+pub struct Cidr {
     ip: IpAddr,
     prefix: u32,
 }
 
 impl Cidr {
-    fn parse(value: &str) -> Option<Self> {
+    /// Reads one such as `10.0.0.0/24`, as Go's forgiving parser does.
+    #[must_use]
+    pub fn parse(value: &str) -> Option<Self> {
         let (ip, prefix) = value.split_once('/')?;
         let ip = parse_sloppy(ip)?;
         let max = if ip.is_ipv4() { 32 } else { 128 };
@@ -141,6 +143,33 @@ impl Cidr {
         }
         let prefix: u32 = prefix.parse().ok()?;
         (prefix <= max).then_some(Self { ip, prefix })
+    }
+
+    /// Whether a network lies within this one, or is the same.
+    #[must_use]
+    pub fn contains(self, other: Self) -> bool {
+        self.prefix <= other.prefix && self.overlaps(other)
+    }
+
+    /// Whether the two have addresses in common.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        let prefix = self.prefix.min(other.prefix);
+        let network = |cidr: Self| Self { prefix, ..cidr }.network();
+        self.ip.is_ipv4() == other.ip.is_ipv4() && network(self) == network(other)
+    }
+
+    /// Whether an address of it can be given to somebody: neither the first one, nor of IPv4 the last one.
+    #[must_use]
+    pub fn gives(self, ip: IpAddr) -> bool {
+        let is_last = match (ip, self.network()) {
+            (IpAddr::V4(ip), IpAddr::V4(first)) => {
+                u32::from(ip) == u32::from(first) | u32::MAX.checked_shr(self.prefix).unwrap_or(0)
+            }
+            _ => false,
+        };
+        let max = if ip.is_ipv4() { 32 } else { 128 };
+        ip != self.network() && !is_last && self.contains(Self { ip, prefix: max })
     }
 
     fn network(self) -> IpAddr {
@@ -177,6 +206,18 @@ pub fn validate_legacy_cidr(value: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
+/// Checks a CIDR strictly: one way of writing it, no other.
+pub fn validate_strict_cidr(value: &str, path: &Path<'_>, errors: &mut Errors) {
+    let found = errors.len();
+    validate_legacy_cidr(value, path, errors);
+    let Some(cidr) = Cidr::parse(value).filter(|_| errors.len() == found) else { return };
+    let canonical = format!("{}/{}", cidr.ip, cidr.prefix);
+    if canonical != value {
+        let why = format!("must be in canonical form ({})", go_quote(&canonical));
+        errors.push(FieldError::invalid(path, value, why));
+    }
+}
+
 /// Whether the CIDR is IPv6; `None` where it is no CIDR.
 #[must_use]
 pub fn cidr_is_ipv6(value: &str) -> Option<bool> {
@@ -187,11 +228,7 @@ pub fn cidr_is_ipv6(value: &str) -> Option<bool> {
 #[must_use]
 pub fn is_strictly_within(value: &str, other: &str) -> Option<bool> {
     let (inner, outer) = (Cidr::parse(value)?, Cidr::parse(other)?);
-    if inner.ip.is_ipv4() != outer.ip.is_ipv4() {
-        return Some(false);
-    }
-    let around = Cidr { ip: inner.network(), prefix: outer.prefix };
-    Some(around.network() == outer.network() && inner.prefix > outer.prefix)
+    Some(outer.contains(inner) && inner.prefix > outer.prefix)
 }
 
 /// Warnings for a CIDR that is not written in the usual form.
@@ -231,6 +268,36 @@ pub fn cidr_warnings(path: &Path<'_>, value: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Contract: API-41
+    #[test]
+    fn which_networks_have_an_address() {
+        let cidr = |value: &str| Cidr::parse(value).expect("a network");
+        for (network, ip, gives) in [
+            ("10.0.0.0/24", "10.0.0.0", false),
+            ("10.0.0.0/24", "10.0.0.1", true),
+            ("10.0.0.0/24", "10.0.0.255", false),
+            ("10.0.0.0/24", "10.0.1.1", false),
+            ("10.0.0.0/32", "10.0.0.0", false),
+            ("0.0.0.0/0", "255.255.255.255", false),
+            ("0.0.0.0/0", "255.255.255.254", true),
+            ("fd00::/112", "fd00::", false),
+            ("fd00::/112", "fd00::ffff", true),
+            ("fd00::/112", "10.0.0.1", false),
+        ] {
+            assert_eq!(cidr(network).gives(ip.parse().expect("an address")), gives, "{network} {ip}");
+        }
+        for (outer, inner, contains, overlaps) in [
+            ("10.0.0.0/16", "10.0.3.0/24", true, true),
+            ("10.0.3.0/24", "10.0.0.0/16", false, true),
+            ("10.0.0.0/16", "10.0.0.0/16", true, true),
+            ("10.0.0.0/16", "10.1.0.0/24", false, false),
+            ("::/0", "0.0.0.0/0", false, false),
+        ] {
+            let (outer, inner) = (cidr(outer), cidr(inner));
+            assert_eq!((outer.contains(inner), outer.overlaps(inner)), (contains, overlaps), "{outer:?} {inner:?}");
+        }
+    }
 
     /// Contract: API-17
     #[test]

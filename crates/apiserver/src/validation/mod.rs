@@ -30,6 +30,7 @@ pub mod limitrange;
 pub mod meta;
 pub mod name;
 pub mod namespace;
+pub mod networking;
 pub mod networkpolicy;
 pub mod node;
 pub mod persistentvolume;

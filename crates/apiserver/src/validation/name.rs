@@ -4,6 +4,8 @@
 //! Each function gives the complaints about a value, none where it is fine. Upstream: apimachinery's
 //! `util/validation` and `api/validate/content`.
 
+use super::Path;
+use super::ip::validate_strict_ip;
 use crate::model::NameRule;
 
 /// Complaints about a value; none where it is fine.
@@ -53,7 +55,8 @@ pub fn is_cel_identifier(name: &str) -> bool {
 #[must_use]
 pub fn by_rule(rule: NameRule, name: &str, prefix: bool) -> Complaints {
     let masked;
-    let name = if prefix && rule != NameRule::PathSegment && name.len() > 1 && name.ends_with('-') {
+    let masks = !matches!(rule, NameRule::PathSegment | NameRule::Ip);
+    let name = if prefix && masks && name.len() > 1 && name.ends_with('-') {
         // Upstream drops two characters and puts one: a known slip that clients can see.
         let mut cut = name.len() - 2;
         while !name.is_char_boundary(cut) {
@@ -69,6 +72,11 @@ pub fn by_rule(rule: NameRule, name: &str, prefix: bool) -> Complaints {
         NameRule::Label => is_dns1123_label(name),
         NameRule::Label1035 => is_dns1035_label(name),
         NameRule::PathSegment => is_path_segment(name, prefix),
+        NameRule::Ip => {
+            let mut errors = Vec::new();
+            validate_strict_ip(name, &Path::new("name"), &mut errors);
+            errors.into_iter().map(|error| error.detail).collect()
+        }
     }
 }
 

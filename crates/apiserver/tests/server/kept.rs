@@ -201,6 +201,29 @@ fn wildcard() -> [Value; 2] {
     ]
 }
 
+/// An older server kept no IPAddresses, and one that was killed while a Service was created may have left one.
+///
+/// Contract: API-41, API-24
+#[tokio::test]
+async fn addresses_are_brought_in_line_with_the_services_that_were_kept() {
+    const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
+    let disk = Fake::default();
+    let server = disk.server(1);
+    let service = json!({"metadata": {"name": "a"}, "spec": {"clusterIP": "10.96.7.7", "ports": [{"port": 80}]}});
+    assert_eq!(server.post("/api/v1/namespaces/default/services", &service).await.status, 201);
+    let managed = json!({"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});
+    for (name, labels) in [("10.96.7.8", &managed), ("10.96.7.9", &Value::Null)] {
+        let parent = json!({"resource": "services", "namespace": "default", "name": "gone"});
+        let address = json!({"metadata": {"name": name, "labels": labels}, "spec": {"parentRef": parent}});
+        assert_eq!(server.post(ADDRESSES, &address).await.status, 201);
+    }
+    drop(server);
+    disk.0.0.lock().unwrap().rows.retain(|(_, _, name), _| &**name != "10.96.7.7");
+    let list = disk.server(2).get(ADDRESSES).await.json();
+    let names: Vec<&Value> = list["items"].as_array().expect("a list").iter().map(|a| &a["metadata"]["name"]).collect();
+    assert_eq!(names, ["10.96.0.1", "10.96.7.7", "10.96.7.9"], "what somebody else made is theirs");
+}
+
 /// Contract: API-24
 #[tokio::test]
 async fn a_row_that_is_no_object_is_named_and_nothing_is_written() {
