@@ -48,6 +48,9 @@ pub const EPHEMERAL_VOLUME: Name = Name { name: "ephemeral-volume-controller", a
 /// The one that writes tokens into the Secrets that ask for one.
 pub const SERVICE_ACCOUNT_TOKEN: Name = Name { name: "serviceaccount-token-controller", alias: "serviceaccount-token" };
 
+/// The one that says which ranges of cluster IPs are ready.
+pub const SERVICE_CIDR: Name = Name { name: "service-cidr-controller", alias: "service-cidr-controller" };
+
 /// All of them.
 pub const CONTROLLERS: &[Name] = &[
     GARBAGE_COLLECTOR,
@@ -68,6 +71,7 @@ pub const CONTROLLERS: &[Name] = &[
     VOLUME_PROTECTION,
     EPHEMERAL_VOLUME,
     SERVICE_ACCOUNT_TOKEN,
+    SERVICE_CIDR,
 ];
 
 /// Sets a controller up.
@@ -89,6 +93,7 @@ pub(crate) const FRAMED: &[(Name, SetUp)] = &[
     (VOLUME_PROTECTION, volumes::protect_volumes),
     (EPHEMERAL_VOLUME, volumes::make_claims),
     (SERVICE_ACCOUNT_TOKEN, tokens::keep_tokens),
+    (SERVICE_CIDR, services::keep_ranges),
 ];
 
 #[cfg(test)]

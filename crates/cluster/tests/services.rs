@@ -171,3 +171,55 @@ async fn endpoints_that_are_kept_by_hand_are_mirrored() {
     world.delete(&path, json!({})).await;
     assert_eq!(mirrored().await.len(), 0);
 }
+
+/// Contract: API-41
+#[tokio::test(start_paused = true)]
+async fn a_range_of_addresses_is_ready_until_no_service_needs_it() {
+    const RANGES: &str = "/apis/networking.k8s.io/v1/servicecidrs";
+    let world = World::new(quick(1)).await;
+    let spec = json!({"cidrs": ["192.168.7.0/24"]});
+    world.post(RANGES, json!({"metadata": {"name": "more"}, "spec": spec})).await;
+    world.pass(1000).await;
+    let path = format!("{RANGES}/more");
+    for path in [&path, &format!("{RANGES}/kubernetes")] {
+        let range = world.get(path).await;
+        assert_eq!(range["metadata"]["finalizers"], json!(["networking.k8s.io/service-cidr-finalizer"]));
+        let condition = &range["status"]["conditions"][0];
+        assert_eq!(
+            (&condition["status"], &condition["message"]),
+            (&json!("True"), &json!("Kubernetes Service CIDR is ready"))
+        );
+    }
+    let mut service = web();
+    service["spec"]["clusterIP"] = json!("192.168.7.7");
+    world.post(SERVICES, service).await;
+    world.delete(&path, json!({})).await;
+    world.pass(15_000).await;
+    let condition = &world.get(&path).await["status"]["conditions"][0];
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("Terminating")));
+    world.delete(&format!("{SERVICES}/web"), json!({})).await;
+    world.pass(1000).await;
+    assert!(world.find(&path).await.is_none(), "nobody needs it, and its deletion is long known");
+
+    // Another range takes over what the first one has given.
+    world.post(RANGES, json!({"metadata": {"name": "more"}, "spec": spec})).await;
+    let mut service = web();
+    service["spec"]["clusterIP"] = json!("192.168.7.7");
+    world.post(SERVICES, service).await;
+    world.pass(1000).await;
+    world.delete(&path, json!({})).await;
+    world.pass(15_000).await;
+    assert!(world.find(&path).await.is_some());
+    world.post(RANGES, json!({"metadata": {"name": "wide"}, "spec": {"cidrs": ["192.168.0.0/16"]}})).await;
+    world.pass(1000).await;
+    assert!(world.find(&path).await.is_none());
+
+    world.post(RANGES, json!({"metadata": {"name": "short"}, "spec": {"cidrs": ["192.0.2.0/24"]}})).await;
+    world.pass(1000).await;
+    let path = format!("{RANGES}/short");
+    world.delete(&path, json!({})).await;
+    world.pass(8000).await;
+    assert!(world.find(&path).await.is_some(), "servers have to hear of it first");
+    world.pass(3000).await;
+    assert!(world.find(&path).await.is_none());
+}

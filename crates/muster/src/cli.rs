@@ -160,10 +160,13 @@ pub(crate) struct Up {
     /// Which controllers run: a comma list of names, `*` for all, `-name` for all but; '' runs none. The names are
     /// those of kube-controller-manager: deployment-controller, replicaset-controller,
     /// replicationcontroller-controller, garbage-collector-controller, namespace-controller, serviceaccount-controller,
-    /// root-ca-certificate-publisher-controller, endpoints-controller, endpointslice-controller, disruption-controller,
-    /// resourcequota-controller, certificatesigningrequest-signing-controller,
-    /// certificatesigningrequest-approving-controller, certificatesigningrequest-cleaner-controller,
-    /// clusterrole-aggregation-controller, and their aliases
+    /// root-ca-certificate-publisher-controller, endpoints-controller, endpointslice-controller,
+    /// endpointslice-mirroring-controller, service-cidr-controller, disruption-controller, resourcequota-controller,
+    /// certificatesigningrequest-signing-controller, certificatesigningrequest-approving-controller,
+    /// certificatesigningrequest-cleaner-controller, clusterrole-aggregation-controller,
+    /// persistentvolume-binder-controller, persistentvolume-protection-controller,
+    /// persistentvolumeclaim-protection-controller, ephemeral-volume-controller, serviceaccount-token-controller, and
+    /// their aliases
     #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
     pub(crate) controllers: String,
 

@@ -10,6 +10,7 @@
 
 mod endpoints;
 mod mirror;
+mod ranges;
 mod repack;
 mod slices;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use muster_runtime::workers::Queue;
 
 use self::endpoints::EndpointsWrite;
 pub(crate) use self::mirror::mirror_endpoints;
+pub(crate) use self::ranges::keep_ranges;
 use self::slices::SlicePlan;
 use self::trigger::TriggerTimes;
 use self::wire::{EndpointSlice, Endpoints, Keeper, Service};

@@ -36,7 +36,7 @@ use muster_runtime::workers::Queue;
 pub(crate) use self::ephemeral::make_claims;
 pub(crate) use self::matching::{Near, find_for_node};
 pub(crate) use self::objects::{Claim, Class, SELECTED_NODE, Volume};
-pub(crate) use self::protect::{protect_claims, protect_volumes};
+pub(crate) use self::protect::{decide as protection, protect_claims, protect_volumes};
 pub(crate) use self::provision::provision;
 use self::writes::{Decision, Note};
 pub(crate) use self::writes::{Write, binding, selecting};

@@ -94,7 +94,7 @@ impl Control for VolumeProtector {
 }
 
 /// A merge patch that puts the finalizer on an object, or takes it off one that is going and not used.
-pub(super) fn decide(
+pub(crate) fn decide(
     meta: &Meta,
     finalizers: &[String],
     finalizer: &str,
