@@ -15,7 +15,7 @@ pub fn validate_address(address: &Object, old: Option<&Object>, errors: &mut Err
     let path = SPEC.child("parentRef");
     let parent = address.part("spec").object("parentRef");
     match parent {
-        None => errors.push(FieldError::required(&path, "")),
+        None => errors.push(FieldError::required(path, "")),
         Some(parent) => {
             let group = parent.text("group");
             if !group.is_empty() {
@@ -34,7 +34,7 @@ pub fn validate_address(address: &Object, old: Option<&Object>, errors: &mut Err
     validate_core_update(metadata(address), metadata(old), errors);
     if parent != old.part("spec").object("parentRef") {
         let shown = parent.map_or(Shown::from(&Value::Null), |parent| internal::shown("ParentReference", parent));
-        errors.push(FieldError::invalid(&path, shown, IMMUTABLE));
+        errors.push(FieldError::invalid(path, shown, IMMUTABLE));
     }
 }
 
@@ -48,7 +48,7 @@ pub fn validate_range(range: &Object, old: Option<&Object>, errors: &mut Errors)
     let grows = before.len() == 1 && ranges.len() == 2;
     if !grows && before.len() != ranges.len() {
         let shown = spec.get("cidrs").unwrap_or(&Value::Null);
-        return errors.push(FieldError::invalid(&path, shown, IMMUTABLE));
+        return errors.push(FieldError::invalid(path, shown, IMMUTABLE));
     }
     for (index, (now, _)) in ranges.iter().zip(&before).enumerate().filter(|(_, (now, was))| now != was) {
         errors.push(FieldError::invalid(path.index(index), *now, IMMUTABLE));
@@ -61,11 +61,11 @@ pub fn validate_range(range: &Object, old: Option<&Object>, errors: &mut Errors)
 fn validate_cidrs(spec: &Object, ranges: &[&str], errors: &mut Errors) {
     let path = SPEC.child("cidrs");
     match ranges.len() {
-        0 => return errors.push(FieldError::required(&path, "at least one CIDR required")),
+        0 => return errors.push(FieldError::required(path, "at least one CIDR required")),
         1 | 2 => {}
         _ => {
             let shown = internal::shown("ServiceCIDRSpec", spec);
-            return errors.push(FieldError::invalid(&path, shown, "may only hold up to 2 values"));
+            return errors.push(FieldError::invalid(path, shown, "may only hold up to 2 values"));
         }
     }
     for (index, range) in ranges.iter().enumerate() {
@@ -76,6 +76,6 @@ fn validate_cidrs(spec: &Object, ranges: &[&str], errors: &mut Errors) {
         && first == second
     {
         let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
-        errors.push(FieldError::invalid(&path, spec.get("cidrs").unwrap_or(&Value::Null), why));
+        errors.push(FieldError::invalid(path, spec.get("cidrs").unwrap_or(&Value::Null), why));
     }
 }
