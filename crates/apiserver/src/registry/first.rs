@@ -33,6 +33,7 @@ const MADE: i64 = 1_000_000_001;
 impl Registry {
     /// Creates it in a server of all kinds, where nothing is yet.
     pub fn copy_first_objects(&self) {
+        // Those to be copied are of a server with the default network.
         if self.settings.network != Network::default() {
             return self.create_first_objects();
         }

@@ -185,6 +185,7 @@ impl Given<'_> {
         self.around(count - aside).map(move |place| aside + place).chain(low)
     }
 
+    /// All of so many places, from a random one on and around.
     fn around(&self, count: u64) -> impl Iterator<Item = u64> {
         // The product is below `count`, which an address space of 32 bits limits.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]

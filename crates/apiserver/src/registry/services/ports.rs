@@ -1,5 +1,6 @@
 //! Node ports: for Services that are reached from outside, one for each port, and one for health checks.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Given;
@@ -41,7 +42,7 @@ pub(super) fn give(given: &Given<'_>, service: &mut Object, old: Option<&Object>
     if !needs_node_ports(spec) && !checks {
         return Ok(());
     }
-    let mut taking = Taking { given, used: given.found(all_ports), taken: BTreeSet::new() };
+    let mut taking = Taking { given, used: OnceCell::new(), taken: BTreeSet::new() };
     if needs_node_ports(spec) {
         match old {
             Some(old) => change_ports(&mut taking, spec, old)?,
@@ -126,19 +127,23 @@ fn all_ports(spec: &Object) -> Vec<i64> {
 /// The ports that one write takes.
 struct Taking<'a, 'r> {
     given: &'a Given<'r>,
-    /// Those that Services have.
-    used: BTreeSet<i64>,
+    /// Those that Services have, once somebody asks: most writes keep what is there.
+    used: OnceCell<BTreeSet<i64>>,
     taken: BTreeSet<i64>,
 }
 
 impl Taking<'_, '_> {
+    fn used(&self) -> &BTreeSet<i64> {
+        self.used.get_or_init(|| self.given.found(all_ports))
+    }
+
     /// Takes a port, or says why it cannot be had.
     fn take(&mut self, port: i64) -> Result<i64, String> {
         let (first, last) = self.range();
         if !self.given.dry_run && !(first..=last).contains(&port) {
             return Err(format!("provided port is not in the valid range. The range of valid ports is {first}-{last}"));
         }
-        if self.taken.contains(&port) || self.used.contains(&port) {
+        if self.taken.contains(&port) || self.used().contains(&port) {
             return Err("provided port is already allocated".to_owned());
         }
         self.taken.insert(port);
@@ -154,7 +159,7 @@ impl Taking<'_, '_> {
             let count = u64::try_from(last - first + 1).unwrap_or_default();
             let places = self.given.in_turn(count, set_aside(count));
             let mut ports = places.filter_map(|place| Some(first + i64::try_from(place).ok()?));
-            ports.find(|port| !self.taken.contains(port) && !self.used.contains(port))
+            ports.find(|port| !self.taken.contains(port) && !self.used().contains(port))
         };
         let port = port.ok_or("range is full")?;
         self.taken.insert(port);
