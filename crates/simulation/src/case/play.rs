@@ -249,7 +249,11 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
     broken.extend(laws::own::check(&seen, &evidence));
     if case.answers_at_once() {
         broken.extend(laws::own::check_adoptions(&seen));
+        if rollout.is_some() {
+            broken.extend(laws::reported::check(&seen, &evidence));
+        }
     }
+    broken.extend(laws::cleanup::check(&writes, &seen, is_manager));
     broken.extend(laws::made::check(&writes, &seen, is_manager, case.is_undisturbed()));
     if case.is_undisturbed() && case.managers.is_none() {
         broken.extend(laws::back_off::check(&seen));

@@ -1,9 +1,11 @@
 //! What must hold, whatever strikes: judged over everything that was written.
 
 pub mod back_off;
+pub mod cleanup;
 pub mod made;
 pub mod own;
 pub mod recreate;
+pub mod reported;
 pub(crate) mod rest;
 pub mod rollout;
 pub mod sizes;
@@ -52,6 +54,10 @@ pub enum Law {
     Revision,
     /// A rolling update goes on where its bounds allow it.
     Step,
+    /// And it takes nothing from old ReplicaSets before all have reported on their sizes.
+    Reported,
+    /// The controllers delete an old ReplicaSet when nothing of it is left.
+    Cleanup,
     /// A rollout ends: complete where its template is good, or at its deadline.
     Ends,
     /// Once it is complete nothing is written.
@@ -89,6 +95,8 @@ impl fmt::Display for Law {
             Self::Recreate => "recreate",
             Self::Revision => "revision",
             Self::Step => "step",
+            Self::Reported => "reported",
+            Self::Cleanup => "cleanup",
             Self::Ends => "ends",
             Self::Quiet => "quiet",
             Self::Rest => "rest",

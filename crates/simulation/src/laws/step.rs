@@ -43,17 +43,17 @@ pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
 
 /// The Deployment and what it owns.
 #[derive(Default)]
-struct State<'s> {
-    deployment: Option<&'s Value>,
-    sets: BTreeMap<&'s str, &'s Value>,
+pub(super) struct State<'s> {
+    pub(super) deployment: Option<&'s Value>,
+    pub(super) sets: BTreeMap<&'s str, &'s Value>,
     pods: BTreeMap<&'s str, &'s Value>,
 }
 
 /// A rolling update as of one moment.
-struct Update<'s> {
-    new: &'s Value,
-    old: Vec<&'s Value>,
-    replicas: i64,
+pub(super) struct Update<'s> {
+    pub(super) new: &'s Value,
+    pub(super) old: Vec<&'s Value>,
+    pub(super) replicas: i64,
     most: i64,
     least: i64,
 }
@@ -66,7 +66,7 @@ impl<'s> Update<'s> {
 }
 
 impl<'s> State<'s> {
-    fn take(&mut self, write: &'s Seen) {
+    pub(super) fn take(&mut self, write: &'s Seen) {
         let objects = match write.kind {
             Kind::Deployment => {
                 self.deployment = Some(&write.object).filter(|_| !write.gone);
@@ -84,7 +84,7 @@ impl<'s> State<'s> {
     }
 
     /// The update that is under way.
-    fn update(&self) -> Option<Update<'s>> {
+    pub(super) fn update(&self) -> Option<Update<'s>> {
         let deployment = self.deployment.filter(|deployment| !is_being_deleted(deployment))?;
         let spec = &deployment["spec"];
         if spec["paused"] == true || spec["strategy"]["type"] != "RollingUpdate" {
@@ -150,7 +150,7 @@ impl<'s> State<'s> {
     }
 }
 
-fn size(set: &Value) -> i64 {
+pub(super) fn size(set: &Value) -> i64 {
     number(set, "/spec/replicas")
 }
 
