@@ -8,6 +8,7 @@ mod idle;
 mod kubeconfig;
 #[cfg(test)]
 mod tests;
+mod websocket;
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ use tracing::debug;
 
 use self::idle::Counted;
 pub use self::kubeconfig::kubeconfig;
+use self::websocket::Upgrading;
 use crate::ApiServer;
 use crate::tls::Tls;
 
@@ -230,8 +232,9 @@ async fn speak<T, S, B>(
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    let (service, upgraded) = Upgrading::new(service);
     let (service, idle) = Counted::new(service);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
     tokio::pin!(connection);
     let ended = tokio::select! {
         biased;
@@ -249,4 +252,5 @@ async fn speak<T, S, B>(
     if let Err(error) = ended {
         debug!(%peer, error, "connection ended");
     }
+    upgraded.finish().await;
 }

@@ -14,7 +14,7 @@ use super::body::Body;
 use super::negotiate::{self, Offer, Output};
 use super::path::ResourcePath;
 use super::table::Include;
-use super::watch::{Wanted, Watch, failed};
+use super::watch::{Events, Wanted, Watch, failed};
 use super::{Shared, durable, logs, respond};
 use crate::access::questions::Answers;
 use crate::access::{User, tokens};
@@ -342,9 +342,13 @@ impl Request<'_> {
                 Body::stream(counted.around(watch.into_stream()))
             }
         };
-        let content_type =
-            if protobuf { "application/vnd.kubernetes.protobuf;stream=watch" } else { "application/json" };
-        Ok(respond::with_body(200, content_type, body))
+        let (content_type, events) = match protobuf {
+            true => ("application/vnd.kubernetes.protobuf;stream=watch", Events::Frames),
+            false => ("application/json", Events::Lines),
+        };
+        let mut answer = respond::with_body(200, content_type, body);
+        answer.extensions_mut().insert(events);
+        Ok(answer)
     }
 
     async fn create(

@@ -29,6 +29,15 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Pieces of several events are joined up to this many bytes.
 const PIECE: usize = 32 << 10;
 
+/// How events are told apart in the body of the answer to a watch, of which it is an extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Events {
+    /// Each is a line of JSON.
+    Lines,
+    /// Each is a frame of protobuf, with its length before it in four bytes.
+    Frames,
+}
+
 /// What a watch was asked for.
 #[derive(Debug)]
 pub struct Wanted {

@@ -23,6 +23,7 @@ mod sharding;
 mod support;
 mod topology;
 mod watches;
+mod websockets;
 mod wire;
 mod workloads;
 mod writes;

@@ -1,11 +1,13 @@
 //! Authentication: from the credential of a request to a user (API-01, API-32).
 //!
-//! A client certificate is looked at first, then a bearer token: the server's own, one of the token file, or one of a
-//! service account. A wrong credential is 401, unless another one of the same request is right. Whoever has none is
+//! A client certificate is looked at first, then a bearer token, in its header or a subprotocol of a WebSocket: the server's own, one of
+//! the token file, or one of a service account. A wrong credential is 401, unless another one of the same request is right. Whoever has none is
 //! `system:anonymous`.
 
+pub mod subprotocol;
 pub mod token_file;
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -108,8 +110,12 @@ impl Authenticator {
             Some(Holder::Known { .. } | Holder::Refused) => refused = true,
             Some(Holder::Nobody) | None => {}
         }
-        match token(headers) {
-            Some(token) => match self.recognise(token, self.issuer.audiences(), objects, now) {
+        let token = match token(headers) {
+            Some(token) => Some(Cow::Borrowed(token)),
+            None => subprotocol::token(headers).map_err(|()| ApiError::unauthorized())?.map(Cow::Owned),
+        };
+        match token {
+            Some(token) => match self.recognise(&token, self.issuer.audiences(), objects, now) {
                 Ok(recognised) => Ok(recognised.user),
                 Err(_) => Err(ApiError::unauthorized()),
             },

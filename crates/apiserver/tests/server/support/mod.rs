@@ -78,7 +78,7 @@ impl Server {
                 let stream = TcpStream::connect(handle.address()).await.expect("the server accepts");
                 let (sender, connection) =
                     hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("HTTP");
-                tokio::spawn(connection);
+                tokio::spawn(connection.with_upgrades());
                 sender
             }
             None => {
@@ -87,14 +87,14 @@ impl Server {
                 tokio::spawn(async move { serve_stream(far, &api).await });
                 let (sender, connection) =
                     hyper::client::conn::http1::handshake(TokioIo::new(near)).await.expect("HTTP");
-                tokio::spawn(connection);
+                tokio::spawn(connection.with_upgrades());
                 sender
             }
         }
     }
 
     /// A request of the administrator, unless the headers have another credential, or an empty one.
-    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Bytes) -> Request<Full<Bytes>> {
+    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Bytes) -> Request<Full<Bytes>> {
         let mut request = Request::builder()
             .method(Method::from_bytes(method.as_bytes()).expect("a method"))
             .uri(path)

@@ -1,0 +1,201 @@
+//! Watches over WebSocket: each event is a message.
+//!
+//! A watch is answered as to anybody else; where its client has asked for a WebSocket, the head of the answer is put in order for one, and
+//! the events of its body are sent as messages. Every other answer goes out as it is, as that of kube-apiserver does. That wants an
+//! `Origin`, takes no more than one subprotocol, and ignores what the client sends.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{Buf as _, Bytes, BytesMut};
+use futures::future::{BoxFuture, Either as Selected, select};
+use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
+use http::header::{
+    CONNECTION, HeaderValue, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Either, Empty};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use ring::digest::{Context as Digest, SHA1_FOR_LEGACY_USE_ONLY};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+use tracing::debug;
+
+use super::{BoxError, FAREWELL};
+use crate::access::authentication::subprotocol::{is_websocket, offered};
+use crate::http::watch::Events;
+
+/// What RFC 6455 appends to a client's key.
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// A client has nothing to say, and may not say more at once, in bytes.
+const MOST: usize = 64 << 10;
+
+/// A service whose watches are answered over WebSocket where they are asked for so.
+#[derive(Clone)]
+pub(super) struct Upgrading<S> {
+    inner: S,
+    session: Slot,
+}
+
+/// What goes on on a connection when it is one of HTTP no more.
+#[derive(Clone, Default)]
+pub(super) struct Slot(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
+
+impl Slot {
+    /// Sends and receives until the WebSocket ends, if there is one.
+    pub(super) async fn finish(self) {
+        let session = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(session) = session {
+            session.await;
+        }
+    }
+}
+
+impl<S> Upgrading<S> {
+    /// `inner` for one connection, and what is to be finished after it.
+    pub(super) fn new(inner: S) -> (Self, Slot) {
+        let session = Slot::default();
+        (Self { inner, session: session.clone() }, session)
+    }
+}
+
+impl<S, B> tower::Service<Request<Incoming>> for Upgrading<S>
+where
+    S: tower::Service<Request<Incoming>, Response = Response<B>>,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Either<B, Empty<Bytes>>>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
+        let asks = request.version() <= Version::HTTP_11 && is_websocket(request.headers());
+        let asked = asks.then(|| (hyper::upgrade::on(&mut request), accept(request.method(), request.headers())));
+        let answering = self.inner.call(request);
+        let slot = self.session.clone();
+        async move {
+            let answer = answering.await?;
+            let (Some((upgrade, accepted)), Some(events)) = (asked, answer.extensions().get().copied()) else {
+                return Ok(answer.map(Either::Left));
+            };
+            let head = accepted.unwrap_or_else(|refused| refused);
+            if head.status() == StatusCode::SWITCHING_PROTOCOLS {
+                let session = talk(upgrade, answer.into_body(), events).boxed();
+                *slot.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+            }
+            Ok(head.map(Either::Right))
+        }
+        .boxed()
+    }
+}
+
+/// The head of the answer to who asks for a WebSocket.
+fn accept(method: &Method, headers: &HeaderMap) -> Result<Response<Empty<Bytes>>, Response<Empty<Bytes>>> {
+    let refused = |status: StatusCode| {
+        let mut refused = Response::new(Empty::new());
+        *refused.status_mut() = status;
+        refused
+    };
+    let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| !key.is_empty() && method == Method::GET);
+    let key = key.ok_or_else(|| refused(StatusCode::BAD_REQUEST))?;
+    if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
+        let mut refused = refused(StatusCode::BAD_REQUEST);
+        refused.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        return Err(refused);
+    }
+    let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
+    if !origin.is_some_and(is_uri) {
+        return Err(refused(StatusCode::FORBIDDEN));
+    }
+    let mut protocols = offered(headers).filter(|protocol| !protocol.is_empty());
+    let (protocol, another) = (protocols.next(), protocols.next());
+    if another.is_some() {
+        return Err(refused(StatusCode::BAD_REQUEST));
+    }
+    let mut digest = Digest::new(&SHA1_FOR_LEGACY_USE_ONLY);
+    digest.update(key.as_bytes());
+    digest.update(GUID);
+    let answered = HeaderValue::from_str(&STANDARD.encode(digest.finish()));
+    let mut head = refused(StatusCode::SWITCHING_PROTOCOLS);
+    let fields = head.headers_mut();
+    fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    fields.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    fields.extend(answered.ok().map(|answered| (SEC_WEBSOCKET_ACCEPT, answered)));
+    let protocol = protocol.and_then(|protocol| HeaderValue::from_str(protocol).ok());
+    fields.extend(protocol.map(|protocol| (SEC_WEBSOCKET_PROTOCOL, protocol)));
+    Ok(head)
+}
+
+/// Whether it is absolute, or a path.
+fn is_uri(origin: &str) -> bool {
+    origin.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || origin.starts_with('/'))
+}
+
+/// Sends the events of a body as messages, until it ends or the client does.
+async fn talk<B>(upgrade: OnUpgrade, body: B, events: Events)
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let stream = match upgrade.await {
+        Ok(upgraded) => TokioIo::new(upgraded),
+        Err(error) => return debug!(%error, "no WebSocket came of it"),
+    };
+    let config = WebSocketConfig::default().max_message_size(Some(MOST)).max_frame_size(Some(MOST));
+    let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+    let (mut sender, mut receiver) = socket.split();
+    let mut body = Box::pin(body.map_err(drop));
+    let mut begun = BytesMut::new();
+    let sending = async {
+        // What fails is a client that is gone, or a watch that is cut: its last event may not be whole then.
+        while let Some(Ok(frame)) = body.frame().await {
+            let Ok(piece) = frame.into_data() else { continue };
+            begun.extend_from_slice(&piece);
+            while let Some(message) = message(&mut begun, events) {
+                if sender.feed(message).await.is_err() {
+                    return;
+                }
+            }
+            if sender.flush().await.is_err() {
+                return;
+            }
+        }
+        let end = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+        let _ = sender.send(Message::Close(Some(end))).await;
+    };
+    let receiving = async { while receiver.next().await.is_some_and(|received| received.is_ok()) {} };
+    if let Selected::Right(((), receiving)) = select(Box::pin(receiving), Box::pin(sending)).await {
+        // The client is to answer that.
+        let _ = tokio::time::timeout(FAREWELL, receiving).await;
+    }
+}
+
+/// Takes the next whole event, if there is one.
+fn message(begun: &mut BytesMut, events: Events) -> Option<Message> {
+    match events {
+        Events::Lines => {
+            let end = begun.iter().position(|byte| *byte == b'\n')? + 1;
+            // What is stored is UTF-8.
+            Utf8Bytes::try_from(begun.split_to(end).freeze()).ok().map(Message::Text)
+        }
+        Events::Frames => {
+            let length = usize::try_from(begun.get(..4)?.get_u32()).ok()?;
+            let end = length.checked_add(4).filter(|end| begun.len() >= *end)?;
+            Some(Message::Binary(begun.split_to(end).freeze().slice(4..)))
+        }
+    }
+}
