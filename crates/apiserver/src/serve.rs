@@ -234,23 +234,27 @@ async fn speak<T, S, B>(
 {
     let (service, upgraded) = Upgrading::new(service);
     let (service, idle) = Counted::new(service);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
-    tokio::pin!(connection);
-    let ended = tokio::select! {
-        biased;
-        ended = connection.as_mut() => ended,
-        () = stopped(&mut stopping) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-        () = idle.ended() => {
-            // Told first, so that a peer that was about to ask asks elsewhere.
-            connection.as_mut().graceful_shutdown();
-            tokio::time::timeout(FAREWELL, connection).await.unwrap_or(Ok(()))
+    let ended = {
+        let connection =
+            builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+        tokio::pin!(connection);
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => ended,
+            () = stopped(&mut stopping) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+            () = idle.ended() => {
+                // Told first, so that a peer that was about to ask asks elsewhere.
+                connection.as_mut().graceful_shutdown();
+                tokio::time::timeout(FAREWELL, connection).await.unwrap_or(Ok(()))
+            }
         }
     };
     if let Err(error) = ended {
         debug!(%peer, error, "connection ended");
     }
+    // The connection is dropped by now: a WebSocket that was promised and did not come about ends here, too.
     upgraded.finish().await;
 }

@@ -214,3 +214,60 @@ async fn a_peer_that_does_not_read_its_answer_is_closed_after_a_minute() {
     let _ = tokio::time::timeout(Duration::from_secs(3600), ended).await.expect("closed within the hour");
     assert_eq!(start.elapsed(), idle::ANSWER + FAREWELL);
 }
+
+/// What asks for a WebSocket, and is more than fits into a narrow pipe.
+const UPGRADE: &[u8] =
+    b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: http://a\r\n\r\n";
+
+/// The near end of a connection to one who answers everything with an event and a part of another, then fails, or waits for ever; and
+/// its end.
+fn connect_to_events(narrow: usize, fails: bool) -> (DuplexStream, JoinHandle<()>) {
+    let service = tower::service_fn(move |_: Request<Incoming>| {
+        let pieces =
+            ["one\ntw", "o\nthr"].map(|piece| Ok(http_body::Frame::data(Bytes::from_static(piece.as_bytes()))));
+        let first = futures::stream::iter(pieces);
+        let rest = futures::stream::once(async move {
+            if !fails {
+                futures::future::pending::<()>().await;
+            }
+            Err(io::Error::other("cut"))
+        });
+        let mut answer = Response::new(StreamBody::new(futures::StreamExt::chain(first, rest)));
+        answer.extensions_mut().insert(crate::http::watch::Events::Lines);
+        ready(Ok::<_, Infallible>(answer))
+    });
+    let (near, far) = tokio::io::duplex(narrow);
+    let (stop, stopping) = tokio::sync::watch::channel(false);
+    let serving = tokio::spawn(async move {
+        connection(far, SocketAddr::from(([127, 0, 0, 1], 0)), service, None, Arc::new(builder()), stopping).await;
+        drop(stop);
+    });
+    (near, serving)
+}
+
+/// Contract: API-42
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_cut_cuts_its_websocket() {
+    let (mut near, serving) = connect_to_events(1 << 16, true);
+    near.write_all(UPGRADE).await.unwrap();
+    let mut said = Vec::new();
+    near.read_to_end(&mut said).await.unwrap();
+    let head = said.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head") + 4;
+    assert!(said.starts_with(b"HTTP/1.1 101 "), "{}", said.escape_ascii());
+    assert_eq!(said[head..], *b"\x81\x04one\n\x81\x04two\n", "two messages, and not that it was closed");
+    serving.await.unwrap();
+}
+
+/// Contract: API-42, CM-06
+#[tokio::test(start_paused = true)]
+async fn a_websocket_that_does_not_come_about_ends_with_its_connection() {
+    // Its client is gone before it is asked for, or before the head of the answer has room.
+    for after in [0, 1] {
+        let (mut near, serving) = connect_to_events(64, false);
+        near.write_all(UPGRADE).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(after)).await;
+        drop(near);
+        tokio::time::timeout(Duration::from_secs(3600), serving).await.expect("it ends").unwrap();
+    }
+}

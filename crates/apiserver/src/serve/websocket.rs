@@ -4,32 +4,36 @@
 //! the events of its body are sent as messages. Every other answer goes out as it is, as that of kube-apiserver does. That wants an
 //! `Origin`, takes no more than one subprotocol, and ignores what the client sends.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf as _, Bytes, BytesMut};
-use futures::future::{BoxFuture, Either as Selected, select};
+use futures::future::BoxFuture;
 use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use http::header::{
     CONNECTION, HeaderValue, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
     SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
-use http_body_util::{BodyExt as _, Either, Empty};
+use http_body_util::{BodyExt as _, Either, Full};
 use hyper::body::Incoming;
-use hyper::upgrade::OnUpgrade;
+use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use ring::digest::{Context as Digest, SHA1_FOR_LEGACY_USE_ONLY};
+use tokio::io::AsyncWrite as _;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 use tracing::debug;
 
-use super::{BoxError, FAREWELL};
+use super::BoxError;
 use crate::access::authentication::subprotocol::{is_websocket, offered};
 use crate::http::watch::Events;
 
@@ -37,6 +41,11 @@ use crate::http::watch::Events;
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// A client has nothing to say, and may not say more at once, in bytes.
 const MOST: usize = 64 << 10;
+/// How long a client may take to answer that its WebSocket is closed.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// A connection that is one of HTTP no more.
+type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// A service whose watches are answered over WebSocket where they are asked for so.
 #[derive(Clone)]
@@ -74,7 +83,7 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    type Response = Response<Either<B, Empty<Bytes>>>;
+    type Response = Response<Either<B, Full<Bytes>>>;
     type Error = S::Error;
     type Future = BoxFuture<'static, Result<Self::Response, S::Error>>;
 
@@ -83,7 +92,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        let asks = request.version() <= Version::HTTP_11 && is_websocket(request.headers());
+        let asks = request.version() == Version::HTTP_11 && is_websocket(request.headers());
         let asked = asks.then(|| (hyper::upgrade::on(&mut request), accept(request.method(), request.headers())));
         let answering = self.inner.call(request);
         let slot = self.session.clone();
@@ -104,33 +113,33 @@ where
 }
 
 /// The head of the answer to who asks for a WebSocket.
-fn accept(method: &Method, headers: &HeaderMap) -> Result<Response<Empty<Bytes>>, Response<Empty<Bytes>>> {
-    let refused = |status: StatusCode| {
-        let mut refused = Response::new(Empty::new());
+fn accept(method: &Method, headers: &HeaderMap) -> Result<Response<Full<Bytes>>, Response<Full<Bytes>>> {
+    let refused = |status: StatusCode, why: &'static str| {
+        let mut refused = Response::new(Full::new(Bytes::from_static(why.as_bytes())));
         *refused.status_mut() = status;
         refused
     };
     let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| !key.is_empty() && method == Method::GET);
-    let key = key.ok_or_else(|| refused(StatusCode::BAD_REQUEST))?;
+    let key = key.ok_or_else(|| refused(StatusCode::BAD_REQUEST, "mismatch challenge/response"))?;
     if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-        let mut refused = refused(StatusCode::BAD_REQUEST);
+        let mut refused = refused(StatusCode::BAD_REQUEST, "missing or bad WebSocket Version");
         refused.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return Err(refused);
     }
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     if !origin.is_some_and(is_uri) {
-        return Err(refused(StatusCode::FORBIDDEN));
+        return Err(refused(StatusCode::FORBIDDEN, ""));
     }
     let mut protocols = offered(headers).filter(|protocol| !protocol.is_empty());
     let (protocol, another) = (protocols.next(), protocols.next());
     if another.is_some() {
-        return Err(refused(StatusCode::BAD_REQUEST));
+        return Err(refused(StatusCode::BAD_REQUEST, ""));
     }
     let mut digest = Digest::new(&SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key.as_bytes());
     digest.update(GUID);
     let answered = HeaderValue::from_str(&STANDARD.encode(digest.finish()));
-    let mut head = refused(StatusCode::SWITCHING_PROTOCOLS);
+    let mut head = refused(StatusCode::SWITCHING_PROTOCOLS, "");
     let fields = head.headers_mut();
     fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
     fields.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -140,12 +149,16 @@ fn accept(method: &Method, headers: &HeaderMap) -> Result<Response<Empty<Bytes>>
     Ok(head)
 }
 
-/// Whether it is absolute, or a path.
+/// Whether it has a scheme, or is a path: `file://` is an origin, and `null` is none.
 fn is_uri(origin: &str) -> bool {
-    origin.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || origin.starts_with('/'))
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.chars().all(|each| each.is_ascii_alphanumeric() || matches!(each, '+' | '-' | '.'))
+    };
+    origin.starts_with('/') || origin.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme))
 }
 
-/// Sends the events of a body as messages, until it ends or the client does.
+/// Sends the events of a body as messages, until it ends or the client does. A body that is cut cuts the connection.
 async fn talk<B>(upgrade: OnUpgrade, body: B, events: Events)
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -156,31 +169,48 @@ where
         Err(error) => return debug!(%error, "no WebSocket came of it"),
     };
     let config = WebSocketConfig::default().max_message_size(Some(MOST)).max_frame_size(Some(MOST));
-    let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
-    let (mut sender, mut receiver) = socket.split();
+    let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let mut body = Box::pin(body.map_err(drop));
-    let mut begun = BytesMut::new();
-    let sending = async {
-        // What fails is a client that is gone, or a watch that is cut: its last event may not be whole then.
-        while let Some(Ok(frame)) = body.frame().await {
-            let Ok(piece) = frame.into_data() else { continue };
-            begun.extend_from_slice(&piece);
-            while let Some(message) = message(&mut begun, events) {
-                if sender.feed(message).await.is_err() {
-                    return;
-                }
-            }
-            if sender.flush().await.is_err() {
-                return;
-            }
-        }
-        let end = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
-        let _ = sender.send(Message::Close(Some(end))).await;
+    let Some(code) = exchange(&mut socket, &mut body, events).await else { return };
+    let farewell = async {
+        let _ = socket.send(Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::default() }))).await;
+        // The client answers that.
+        while socket.next().await.is_some_and(|received| received.is_ok()) {}
+        let _ = poll_fn(|context| Pin::new(socket.get_mut()).poll_shutdown(context)).await;
     };
-    let receiving = async { while receiver.next().await.is_some_and(|received| received.is_ok()) {} };
-    if let Selected::Right(((), receiving)) = select(Box::pin(receiving), Box::pin(sending)).await {
-        // The client is to answer that.
-        let _ = tokio::time::timeout(FAREWELL, receiving).await;
+    let _ = tokio::time::timeout(GOODBYE, farewell).await;
+}
+
+/// Sends and receives. The code by which the WebSocket is closed then; none where it is cut.
+///
+/// Nothing is received while something is to be sent: who sends pings and reads no pong has to wait.
+async fn exchange<B>(socket: &mut Socket, body: &mut Pin<Box<B>>, events: Events) -> Option<CloseCode>
+where
+    B: Body<Data = Bytes, Error = ()> + Send + 'static,
+{
+    let mut begun = BytesMut::new();
+    loop {
+        tokio::select! {
+            biased;
+            frame = body.frame() => {
+                let Some(frame) = frame else { return Some(CloseCode::Normal) };
+                let Ok(piece) = frame.ok()?.into_data() else { continue };
+                begun.extend_from_slice(&piece);
+                while let Some(message) = message(&mut begun, events) {
+                    socket.feed(message).await.ok()?;
+                }
+                socket.flush().await.ok()?;
+            }
+            received = socket.next() => match received {
+                // The client has closed it.
+                None => return Some(CloseCode::Normal),
+                Some(Ok(Message::Ping(_))) => socket.flush().await.ok()?,
+                Some(Ok(_)) => tokio::task::yield_now().await,
+                Some(Err(Error::Protocol(_))) => return Some(CloseCode::Protocol),
+                Some(Err(Error::Capacity(_))) => return Some(CloseCode::Size),
+                Some(Err(_)) => return None,
+            },
+        }
     }
 }
 

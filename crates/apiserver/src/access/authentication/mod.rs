@@ -15,6 +15,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use muster_objects::time::Timestamp;
 
+use self::subprotocol::Unreadable;
 use super::rbac::aggregate;
 use super::tokens::{Issuer, Objects, Recognised};
 use super::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
@@ -110,21 +111,18 @@ impl Authenticator {
             Some(Holder::Known { .. } | Holder::Refused) => refused = true,
             Some(Holder::Nobody) | None => {}
         }
-        let token = match token(headers) {
-            Some(token) => Some(Cow::Borrowed(token)),
-            None => subprotocol::token(headers).map_err(|()| ApiError::unauthorized())?.map(Cow::Owned),
-        };
-        match token {
-            Some(token) => match self.recognise(&token, self.issuer.audiences(), objects, now) {
-                Ok(recognised) => Ok(recognised.user),
-                Err(_) => Err(ApiError::unauthorized()),
-            },
-            None if refused => Err(ApiError::unauthorized()),
-            None => match &self.anonymous {
-                Anonymous::Refused => Err(ApiError::unauthorized()),
-                Anonymous::AtPaths(paths) if !paths.contains(path) => Err(ApiError::unauthorized()),
-                Anonymous::Allowed | Anonymous::AtPaths(_) => Ok(Arc::new(User::anonymous())),
-            },
+        for given in [token(headers).map(Cow::Borrowed).map(Ok), subprotocol::token(headers)].into_iter().flatten() {
+            let recognise = |token: Cow<'_, str>| self.recognise(&token, self.issuer.audiences(), objects, now);
+            match given.map(recognise) {
+                Ok(Ok(recognised)) => return Ok(recognised.user),
+                Ok(Err(_)) | Err(Unreadable) => refused = true,
+            }
+        }
+        match &self.anonymous {
+            _ if refused => Err(ApiError::unauthorized()),
+            Anonymous::Refused => Err(ApiError::unauthorized()),
+            Anonymous::AtPaths(paths) if !paths.contains(path) => Err(ApiError::unauthorized()),
+            Anonymous::Allowed | Anonymous::AtPaths(_) => Ok(Arc::new(User::anonymous())),
         }
     }
 

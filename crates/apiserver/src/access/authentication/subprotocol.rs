@@ -1,5 +1,7 @@
 //! A bearer token among the subprotocols of a WebSocket: a page in a browser can set no header.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
@@ -26,17 +28,18 @@ fn all(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-/// The token of a request for a WebSocket.
-///
-/// # Errors
-/// Where there are two, it cannot be read, or no other subprotocol is offered that the server could choose.
-pub(super) fn token(headers: &HeaderMap) -> Result<Option<String>, ()> {
+/// There are two tokens, one cannot be read, or no other subprotocol is offered that the server could choose.
+#[derive(Debug)]
+pub(super) struct Unreadable;
+
+/// The token of a request for a WebSocket, if there is one.
+pub(super) fn token(headers: &HeaderMap) -> Option<Result<Cow<'_, str>, Unreadable>> {
     let mut tokens = all(headers).filter_map(|protocol| protocol.strip_prefix(BEARER));
-    let Some(token) = tokens.next().filter(|_| is_websocket(headers)) else { return Ok(None) };
+    let token = tokens.next().filter(|_| is_websocket(headers))?;
     let read = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     match read.filter(|_| tokens.next().is_none()) {
-        Some(token) if token.is_empty() => Ok(None),
-        Some(token) if offered(headers).next().is_some() => Ok(Some(token)),
-        _ => Err(()),
+        Some(token) if token.is_empty() => None,
+        Some(token) if offered(headers).next().is_some() => Some(Ok(Cow::Owned(token))),
+        _ => Some(Err(Unreadable)),
     }
 }
