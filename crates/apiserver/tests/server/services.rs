@@ -1,12 +1,14 @@
 //! What a Service is given, and what another one can have after it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use muster_apiserver::registry::services::network::Network;
 use muster_apiserver::registry::settings::Settings;
 use muster_apiserver::{ApiServer, Options, kinds};
 use serde_json::{Value, json};
 
+use crate::support::webhook::{Webhook, allow, configuration, deny};
 use crate::support::{Server, options, start};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
@@ -147,6 +149,47 @@ async fn each_cluster_ip_has_an_address_object_for_as_long_as_its_service_has_it
     assert_eq!(addresses(&server).await, ["10.96.0.1", "10.96.7.7"]);
     finalizers(json!(null)).await;
     assert_eq!(addresses(&server).await, ["10.96.0.1"]);
+}
+
+/// Contract: API-41
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_is_its_services_while_webhooks_are_asked_about_that() {
+    let server = Arc::new(start());
+    let others = Arc::clone(&server);
+    let webhook = Webhook::start(move |request, _| {
+        // What others do meanwhile.
+        let meanwhile = async {
+            match request["name"].as_str() {
+                Some("deleted") => assert_eq!(others.delete(&format!("{ADDRESSES}/10.96.7.1"), None).await.status, 200),
+                Some("wanted") => {
+                    let (status, refused) = create(&others, "another", json!({"clusterIP": "10.96.7.2"})).await;
+                    let message = refused["message"].as_str().unwrap_or_default();
+                    assert!(status == 422 && message.contains("provided IP is already allocated"), "{refused}");
+                }
+                _ => {}
+            }
+        };
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(meanwhile));
+        if request["name"] == "refused" { deny("no") } else { allow() }
+    });
+    let webhook = webhook.await;
+    let rules =
+        json!([{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}]);
+    let asked = configuration("Validating", "services", &webhook.client_config(), &json!({"rules": rules}));
+    let configurations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    assert_eq!(server.post(configurations, &asked).await.status, 201);
+
+    for (name, ip, status) in
+        [("deleted", "10.96.7.1", 201), ("wanted", "10.96.7.2", 201), ("refused", "10.96.7.3", 400)]
+    {
+        let (got, answer) = create(&server, name, json!({"clusterIP": ip})).await;
+        assert_eq!(got, status, "{name}: {answer}");
+    }
+    assert_eq!(webhook.heard().len(), 3, "who gets no address is not asked about");
+    assert_eq!(addresses(&server).await, ["10.96.0.1", "10.96.7.1", "10.96.7.2"]);
+    let address = server.get(&format!("{ADDRESSES}/10.96.7.1")).await.json();
+    assert_eq!(address["spec"]["parentRef"]["name"], "deleted");
+    assert_eq!(create(&server, "another", json!({"clusterIP": "10.96.7.3"})).await.0, 201);
 }
 
 /// Contract: API-41
