@@ -271,7 +271,7 @@ impl Elector {
         };
         let lease = self.lease();
         match tokio::time::timeout(timeout, sending).await {
-            Ok(Ok(answer)) => match serde_json::from_slice(&answer.body) {
+            Ok(Ok(answer)) => match muster_objects::json::from_slice(&answer.body) {
                 Ok(lease) => Answer::Lease(lease),
                 Err(error) => {
                     tracing::warn!(lease, %error, "the lease cannot be read");

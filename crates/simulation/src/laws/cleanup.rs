@@ -1,6 +1,6 @@
 //! The controllers delete a ReplicaSet, which is one of too many old ones, when nothing of it is left (DEP-14, B-21).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use http::Method;
 use muster_tree::Value;
@@ -12,6 +12,9 @@ use crate::api::{is_being_deleted, name, number};
 use crate::faults::target::place;
 use crate::history::Write;
 use crate::world::EPOCH_NANOS;
+
+/// A namespace and a name.
+type Place<'s> = (Option<&'s str>, &'s str);
 
 /// Checks all that nobody but the controllers has deleted; nothing where the server was restored.
 ///
@@ -25,10 +28,12 @@ pub fn check(writes: &[Write], seen: &[Seen], is_ours: impl Fn(&str) -> bool) ->
     let deletes = writes
         .iter()
         .filter(|write| write.method == Method::DELETE && write.status == 200 && write.resource() == "replicasets");
-    let (ours, others): (Vec<&Write>, Vec<&Write>) = deletes.partition(|write| is_ours(write.who));
-    let [ours, others] = [ours, others]
-        .map(|writes| writes.into_iter().map(|write| (namespace(&write.path), place(&write.path)[1])).collect());
-    let deleted: BTreeSet<(Option<&str>, &str)> = BTreeSet::difference(&ours, &others).copied().collect();
+    // Of each name, when it was deleted, and whether by the controllers. A name is the same for the same template.
+    let mut deleted: BTreeMap<Place<'_>, Vec<(i64, bool)>> = BTreeMap::new();
+    for write in deletes {
+        let place = (namespace(&write.path), place(&write.path)[1]);
+        deleted.entry(place).or_default().push((write.millis, is_ours(write.who)));
+    }
     // Each with whether nothing was left by its last generation.
     let mut left: BTreeMap<&str, (i64, bool)> = BTreeMap::new();
     let mut broken = Vec::new();
@@ -44,7 +49,9 @@ pub fn check(writes: &[Write], seen: &[Seen], is_ours: impl Fn(&str) -> bool) ->
             continue;
         }
         let Some((_, is_done)) = left.remove(uid(set)) else { continue };
-        if !is_done && deleted.contains(&(set["metadata"]["namespace"].as_str(), name(set))) {
+        let deletions = deleted.entry((set["metadata"]["namespace"].as_str(), name(set))).or_default();
+        let by: Vec<(i64, bool)> = deletions.extract_if(.., |(at, _)| *at <= write.millis).collect();
+        if !is_done && !by.is_empty() && by.iter().all(|(_, is_ours)| *is_ours) {
             let at = write.millis - EPOCH_NANOS / 1_000_000;
             let told = &set["status"];
             let how = format!(
@@ -127,6 +134,29 @@ mod tests {
 
     /// Contract: SI-02
     #[test]
+    fn what_is_made_again_is_another() {
+        let at = |millis, seen: Seen| Seen { millis, ..seen };
+        let gone = |uid: &str, seen: Seen| {
+            let mut gone = Seen { gone: true, ..seen };
+            gone.object["metadata"]["uid"] = json!(uid);
+            gone
+        };
+        let again = |seen: Seen| Seen { gone: false, ..gone("2", seen) };
+        let seen = [
+            set(1, 1, [0, 0, 0]),
+            at(6, gone("1", set(1, 1, [0, 0, 0]))),
+            at(7, again(set(1, 1, [1, 1, 0]))),
+            at(9, gone("2", set(1, 1, [1, 1, 0]))),
+        ];
+        let by = |who, millis| Write { millis, ..deletion(who, WEB_1, 200) };
+        assert_eq!(broken(&[by("user", 5), by("manager", 8)], &seen), 1, "its own deletion counts");
+        assert_eq!(broken(&[by("user", 5), by("user", 6), by("manager", 8)], &seen), 1);
+        assert_eq!(broken(&[by("manager", 5), by("user", 8)], &seen), 0);
+        assert_eq!(broken(&[by("user", 5), by("manager", 10)], &seen), 0, "nobody is known to have deleted it");
+    }
+
+    /// Contract: SI-02
+    #[test]
     fn what_others_delete_is_not_judged() {
         let seen = [set(1, 1, [1, 1, 0]), Seen { gone: true, ..set(1, 1, [1, 1, 0]) }];
         let other = "/apis/apps/v1/namespaces/other/replicasets/web-1";
@@ -136,6 +166,8 @@ mod tests {
             (vec![deletion("manager", WEB_1, 409)], 0),
             (vec![deletion("manager", other, 200)], 0),
             (vec![deletion("user", WEB_1, 200)], 0),
+            (vec![Write { method: Method::PATCH, ..deletion("manager", WEB_1, 200) }], 0),
+            (vec![deletion("manager", "/api/v1/namespaces/default/pods/web-1", 200)], 0),
             (vec![deletion("manager", WEB_1, 200), deletion("user", WEB_1, 200)], 0),
             (vec![deletion("manager", WEB_1, 200), deletion("user", WEB_1, 404), deletion("user", other, 200)], 1),
         ] {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use muster_tree::Value;
 
 use super::rollout::uid;
-use super::step::{State, size};
+use super::step::{State, Update, size};
 use super::{Broken, Evidence, Kind, Law, Seen};
 use crate::api::{name, number};
 use crate::world::EPOCH_NANOS;
@@ -17,39 +17,41 @@ const SYNC: i64 = 100;
 /// The number of replicas that a ReplicaSet was scaled for: with another one it is scaled with its Deployment first (DEP-09).
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 
-/// Checks a history of one Deployment, where requests take no time; nothing where the server was restored.
+/// Checks a history of one Deployment, where requests take no time and are answered, and the server is not restored.
 #[must_use]
 pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
     let mut state = State::default();
-    // What each wants and has not reported on, by its name: the generation, and when it was written.
-    let mut open: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    // Which generations of each ReplicaSet it has not reported on, and when they were written.
+    let mut open: BTreeMap<&str, Vec<(i64, i64)>> = BTreeMap::new();
     let mut broken = Vec::new();
-    for write in seen.iter().take_while(|write| write.epoch == 0) {
+    for write in seen {
         if write.kind == Kind::ReplicaSet {
             let set = &write.object;
             let [generation, observed] =
                 ["/metadata/generation", "/status/observedGeneration"].map(|at| number(set, at));
-            let is_ours =
-                !evidence.done.sets.contains(&write.version) && !evidence.sets_unanswered.contains(&write.version);
-            let before = state.sets.get(name(set)).filter(|before| uid(before) == uid(set)).copied();
-            if is_ours
-                && before.is_some_and(|before| size(set) < size(before) && state.is_rolling_from(before))
-                && let Some((name, _)) = open.iter().find(|(_, (_, since))| since + SYNC < write.millis)
-            {
+            let Evidence { done, sets_unanswered, .. } = evidence;
+            let is_ours = !done.sets.contains(&write.version) && !sets_unanswered.contains(&write.version);
+            let before = state.sets.get(name(set)).copied();
+            let shrinks = is_ours && before.is_some_and(|before| size(set) < size(before));
+            let update = shrinks.then(|| state.update()).flatten().filter(|update| state.is_rolling_from(set, update));
+            let mut its = update.iter().flat_map(|update| update.old.iter().chain([&update.new]));
+            let is_silent = |set: &&&Value| {
+                let since = open.get(uid(set)).and_then(|open| open.first());
+                let has_pods = size(set) > 0 || number(set, "/status/replicas") > 0;
+                has_pods && since.is_some_and(|(_, since)| since + SYNC < write.millis)
+            };
+            if let Some(silent) = its.find(is_silent) {
                 let at = write.millis - EPOCH_NANOS / 1_000_000;
-                let shrunk = self::name(set);
-                let how = format!(
-                    "{} at {at} ms: {shrunk} is scaled to {}, and {name} has not reported",
-                    write.version,
-                    size(set)
-                );
+                let (wants, silent, set) = (size(set), name(silent), name(set));
+                let how =
+                    format!("{} at {at} ms: {set} is scaled to {wants}, and {silent} has not reported", write.version);
                 broken.push(Broken::by(Law::Reported, write, how));
             }
-            let has_pods = size(set) > 0 || number(set, "/status/replicas") > 0;
-            if write.gone || observed >= generation || !has_pods || !is_ours {
-                open.remove(name(set));
-            } else if before.is_none_or(|before| number(before, "/metadata/generation") < generation) {
-                open.insert(name(set), (generation, write.millis));
+            let open = open.entry(uid(set)).or_default();
+            open.retain(|(written, _)| is_ours && *written > observed);
+            let rises = before.is_none_or(|before| number(before, "/metadata/generation") < generation);
+            if is_ours && rises && generation > observed {
+                open.push((generation, write.millis));
             }
         }
         state.take(write);
@@ -58,16 +60,18 @@ pub fn check(seen: &[Seen], evidence: &Evidence) -> Vec<Broken> {
 }
 
 impl State<'_> {
-    /// Whether a rolling update that its controller knows of has this one as an old ReplicaSet, and nothing is to be scaled first.
-    fn is_rolling_from(&self, set: &Value) -> bool {
-        let (Some(update), Some(deployment)) = (self.update(), self.deployment) else { return false };
-        let is_known = number(deployment, "/status/observedGeneration") == number(deployment, "/metadata/generation");
+    /// Whether its controller knows of the rolling update, which has this one as an old ReplicaSet, and nothing is to be scaled first.
+    fn is_rolling_from(&self, set: &Value, update: &Update<'_>) -> bool {
+        let is_known = |deployment: &Value| {
+            number(deployment, "/status/observedGeneration") == number(deployment, "/metadata/generation")
+        };
         let is_scaled = |set: &&Value| {
             let desired = set["metadata"]["annotations"][DESIRED].as_str();
             size(set) == 0 || desired.is_none_or(|desired| desired == update.replicas.to_string())
         };
-        let all_scaled = update.old.iter().chain([&update.new]).all(is_scaled);
-        is_known && all_scaled && update.old.iter().any(|old| uid(old) == uid(set))
+        self.deployment.is_some_and(is_known)
+            && update.old.iter().chain([&update.new]).all(is_scaled)
+            && update.old.iter().any(|old| uid(old) == uid(set))
     }
 }
 
@@ -150,6 +154,20 @@ mod tests {
         without.2["status"]["replicas"] = json!(0);
         let with = [&reports(set(50, "new", 2, [2, 2]))[..5], &[without], &shrinks(101)[4..]].concat();
         assert_eq!(broken(&with, &nobody).len(), 0);
+        // The first write that is not answered to counts, also where others came after it.
+        let mut again = reports(set(60, "new", 3, [3, 1]));
+        assert_eq!(broken(&again, &nobody).len(), 1);
+        again.insert(5, set(70, "new", 3, [3, 2]));
+        assert_eq!(broken(&again, &nobody).len(), 0);
+        again[6].0 = 161;
+        assert_eq!(broken(&again, &nobody).len(), 1);
+        // What is the Deployment's no more holds nothing, nor does what is gone.
+        let mut left = shrinks(101);
+        left.insert(4, set(50, "new", 2, [2, 1]));
+        left[4].2["metadata"]["ownerReferences"][0]["uid"] = json!("other");
+        left.insert(4, set(0, "newer", 1, [1, 1]));
+        left[4].2["spec"]["template"] = left[3].2["spec"]["template"].clone();
+        assert_eq!(broken(&left, &nobody).len(), 0);
     }
 
     /// Contract: SI-02, DEP-09
