@@ -39,6 +39,10 @@ use crate::http::watch::Events;
 
 /// What RFC 6455 appends to a client's key.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// What is said of a version of the protocol that is not 13.
+const VERSION: &str = "missing or bad WebSocket Version";
+/// What is not said of an origin that is none.
+const ORIGINS: &str = "null origin";
 /// A client has nothing to say, and may not say more at once, in bytes.
 const MOST: usize = 64 << 10;
 /// How long a client may take to answer that its WebSocket is closed.
@@ -93,15 +97,14 @@ where
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
         let asks = request.version() == Version::HTTP_11 && is_websocket(request.headers());
-        let asked = asks.then(|| (hyper::upgrade::on(&mut request), accept(request.method(), request.headers())));
+        let asked = asks.then(|| (hyper::upgrade::on(&mut request), handshake(request.method(), request.headers())));
         let answering = self.inner.call(request);
         let slot = self.session.clone();
         async move {
             let answer = answering.await?;
-            let (Some((upgrade, accepted)), Some(events)) = (asked, answer.extensions().get().copied()) else {
+            let (Some((upgrade, head)), Some(events)) = (asked, answer.extensions().get().copied()) else {
                 return Ok(answer.map(Either::Left));
             };
-            let head = accepted.unwrap_or_else(|refused| refused);
             if head.status() == StatusCode::SWITCHING_PROTOCOLS {
                 let session = talk(upgrade, answer.into_body(), events).boxed();
                 *slot.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
@@ -112,41 +115,52 @@ where
     }
 }
 
-/// The head of the answer to who asks for a WebSocket.
-fn accept(method: &Method, headers: &HeaderMap) -> Result<Response<Full<Bytes>>, Response<Full<Bytes>>> {
-    let refused = |status: StatusCode, why: &'static str| {
-        let mut refused = Response::new(Full::new(Bytes::from_static(why.as_bytes())));
-        *refused.status_mut() = status;
-        refused
+/// The answer to who asks for a WebSocket.
+fn handshake(method: &Method, headers: &HeaderMap) -> Response<Full<Bytes>> {
+    let (status, why, fields) = match accept(method, headers) {
+        Ok([accepted, protocol]) => {
+            let websocket = HeaderValue::from_static("websocket");
+            let upgrade = HeaderValue::from_static("Upgrade");
+            let fields = [(UPGRADE, Some(websocket)), (CONNECTION, Some(upgrade))];
+            let told = [(SEC_WEBSOCKET_ACCEPT, accepted), (SEC_WEBSOCKET_PROTOCOL, protocol)];
+            (StatusCode::SWITCHING_PROTOCOLS, "", fields.into_iter().chain(told).collect())
+        }
+        Err(VERSION) => {
+            (StatusCode::BAD_REQUEST, VERSION, vec![(SEC_WEBSOCKET_VERSION, Some(HeaderValue::from_static("13")))])
+        }
+        Err(ORIGINS) => (StatusCode::FORBIDDEN, "", Vec::new()),
+        Err(why) => (StatusCode::BAD_REQUEST, why, Vec::new()),
     };
+    let mut answer = Response::new(Full::new(Bytes::from_static(why.as_bytes())));
+    *answer.status_mut() = status;
+    answer.headers_mut().extend(fields.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    answer
+}
+
+/// What answers to the client's key, and the subprotocol.
+///
+/// # Errors
+/// What is wrong with what was asked, in the words of the reference's server.
+fn accept(method: &Method, headers: &HeaderMap) -> Result<[Option<HeaderValue>; 2], &'static str> {
     let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| !key.is_empty() && method == Method::GET);
-    let key = key.ok_or_else(|| refused(StatusCode::BAD_REQUEST, "mismatch challenge/response"))?;
+    let key = key.ok_or("mismatch challenge/response")?;
     if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-        let mut refused = refused(StatusCode::BAD_REQUEST, "missing or bad WebSocket Version");
-        refused.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-        return Err(refused);
+        return Err(VERSION);
     }
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     if !origin.is_some_and(is_uri) {
-        return Err(refused(StatusCode::FORBIDDEN, ""));
+        return Err(ORIGINS);
     }
     let mut protocols = offered(headers).filter(|protocol| !protocol.is_empty());
     let (protocol, another) = (protocols.next(), protocols.next());
     if another.is_some() {
-        return Err(refused(StatusCode::BAD_REQUEST, ""));
+        return Err("");
     }
     let mut digest = Digest::new(&SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key.as_bytes());
     digest.update(GUID);
-    let answered = HeaderValue::from_str(&STANDARD.encode(digest.finish()));
-    let mut head = refused(StatusCode::SWITCHING_PROTOCOLS, "");
-    let fields = head.headers_mut();
-    fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    fields.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    fields.extend(answered.ok().map(|answered| (SEC_WEBSOCKET_ACCEPT, answered)));
-    let protocol = protocol.and_then(|protocol| HeaderValue::from_str(protocol).ok());
-    fields.extend(protocol.map(|protocol| (SEC_WEBSOCKET_PROTOCOL, protocol)));
-    Ok(head)
+    let accepted = STANDARD.encode(digest.finish());
+    Ok([Some(&*accepted), protocol].map(|value| HeaderValue::from_str(value?).ok()))
 }
 
 /// Whether it has a scheme, or is a path: `file://` is an origin, and `null` is none.

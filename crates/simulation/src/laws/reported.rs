@@ -90,7 +90,7 @@ mod tests {
             "replicas": 4, "strategy": {"type": "RollingUpdate"},
             "template": {"spec": {"containers": [{"image": "new"}]}},
         });
-        for (field, value) in spec.as_object().unwrap().iter() {
+        for (field, value) in spec.as_object().unwrap() {
             whole[field.as_str()] = value.clone();
         }
         (at, Kind::Deployment, json!({"metadata": metadata, "spec": whole, "status": {"observedGeneration": 2}}))
