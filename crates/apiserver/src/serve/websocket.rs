@@ -39,10 +39,6 @@ use crate::http::watch::Events;
 
 /// What RFC 6455 appends to a client's key.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// What is said of a version of the protocol that is not 13.
-const VERSION: &str = "missing or bad WebSocket Version";
-/// What is not said of an origin that is none.
-const ORIGINS: &str = "null origin";
 /// A client has nothing to say, and may not say more at once, in bytes.
 const MOST: usize = 64 << 10;
 /// How long a client may take to answer that its WebSocket is closed.
@@ -115,52 +111,72 @@ where
     }
 }
 
-/// The answer to who asks for a WebSocket.
-fn handshake(method: &Method, headers: &HeaderMap) -> Response<Full<Bytes>> {
-    let (status, why, fields) = match accept(method, headers) {
-        Ok([accepted, protocol]) => {
-            let websocket = HeaderValue::from_static("websocket");
-            let upgrade = HeaderValue::from_static("Upgrade");
-            let fields = [(UPGRADE, Some(websocket)), (CONNECTION, Some(upgrade))];
-            let told = [(SEC_WEBSOCKET_ACCEPT, accepted), (SEC_WEBSOCKET_PROTOCOL, protocol)];
-            (StatusCode::SWITCHING_PROTOCOLS, "", fields.into_iter().chain(told).collect())
-        }
-        Err(VERSION) => {
-            (StatusCode::BAD_REQUEST, VERSION, vec![(SEC_WEBSOCKET_VERSION, Some(HeaderValue::from_static("13")))])
-        }
-        Err(ORIGINS) => (StatusCode::FORBIDDEN, "", Vec::new()),
-        Err(why) => (StatusCode::BAD_REQUEST, why, Vec::new()),
-    };
-    let mut answer = Response::new(Full::new(Bytes::from_static(why.as_bytes())));
-    *answer.status_mut() = status;
-    answer.headers_mut().extend(fields.into_iter().filter_map(|(name, value)| Some((name, value?))));
-    answer
+/// Why no WebSocket is opened.
+#[derive(Debug, Clone, Copy)]
+enum Refused {
+    /// There is no key, or the request is not a GET.
+    Key,
+    /// It is not version 13 of the protocol.
+    Version,
+    /// There is no origin, or none that is a URI.
+    Origin,
+    /// Several subprotocols are offered; the reference chooses none.
+    Protocols,
 }
 
-/// What answers to the client's key, and the subprotocol.
-///
-/// # Errors
-/// What is wrong with what was asked, in the words of the reference's server.
-fn accept(method: &Method, headers: &HeaderMap) -> Result<[Option<HeaderValue>; 2], &'static str> {
+/// The answer to who asks for a WebSocket; a refusal has the status and the words of the reference's.
+fn handshake(method: &Method, headers: &HeaderMap) -> Response<Full<Bytes>> {
+    let (status, said) = match accept(method, headers) {
+        Ok(fields) => {
+            let mut head = Response::new(Full::default());
+            *head.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            *head.headers_mut() = fields;
+            return head;
+        }
+        Err(Refused::Key) => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
+        Err(Refused::Version) => (StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"),
+        Err(Refused::Origin) => (StatusCode::FORBIDDEN, ""),
+        Err(Refused::Protocols) => (StatusCode::BAD_REQUEST, ""),
+    };
+    let mut refused = Response::new(Full::from(said));
+    *refused.status_mut() = status;
+    if !is_version(headers) {
+        refused.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+    }
+    refused
+}
+
+/// The fields of the answer that opens a WebSocket.
+fn accept(method: &Method, headers: &HeaderMap) -> Result<HeaderMap, Refused> {
     let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| !key.is_empty() && method == Method::GET);
-    let key = key.ok_or("mismatch challenge/response")?;
-    if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-        return Err(VERSION);
+    let key = key.ok_or(Refused::Key)?;
+    if !is_version(headers) {
+        return Err(Refused::Version);
     }
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     if !origin.is_some_and(is_uri) {
-        return Err(ORIGINS);
+        return Err(Refused::Origin);
     }
     let mut protocols = offered(headers).filter(|protocol| !protocol.is_empty());
     let (protocol, another) = (protocols.next(), protocols.next());
     if another.is_some() {
-        return Err("");
+        return Err(Refused::Protocols);
     }
     let mut digest = Digest::new(&SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key.as_bytes());
     digest.update(GUID);
     let accepted = STANDARD.encode(digest.finish());
-    Ok([Some(&*accepted), protocol].map(|value| HeaderValue::from_str(value?).ok()))
+    let fields = [
+        (UPGRADE, Some("websocket")),
+        (CONNECTION, Some("Upgrade")),
+        (SEC_WEBSOCKET_ACCEPT, Some(&*accepted)),
+        (SEC_WEBSOCKET_PROTOCOL, protocol),
+    ];
+    Ok(fields.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::from_str(value?).ok()?))).collect())
+}
+
+fn is_version(headers: &HeaderMap) -> bool {
+    headers.get(SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13")
 }
 
 /// Whether it has a scheme, or is a path: `file://` is an origin, and `null` is none.

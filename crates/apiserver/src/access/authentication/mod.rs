@@ -1,8 +1,8 @@
 //! Authentication: from the credential of a request to a user (API-01, API-32).
 //!
-//! A client certificate is looked at first, then a bearer token, in its header or a subprotocol of a WebSocket: the server's own, one of
-//! the token file, or one of a service account. A wrong credential is 401, unless another one of the same request is right. Whoever has none is
-//! `system:anonymous`.
+//! A client certificate is looked at first, then a bearer token, in its header or in a subprotocol of a WebSocket: the
+//! server's own, one of the token file, or one of a service account. A wrong credential is 401, unless another one of
+//! the same request is right. Whoever has none is `system:anonymous`.
 
 pub mod subprotocol;
 pub mod token_file;
