@@ -14,7 +14,7 @@ use crate::history::Write;
 use crate::world::EPOCH_NANOS;
 
 /// A namespace and a name.
-type Place<'s> = (Option<&'s str>, &'s str);
+type Named<'s> = (Option<&'s str>, &'s str);
 
 /// Checks all that nobody but the controllers has deleted; nothing where the server was restored.
 ///
@@ -29,10 +29,10 @@ pub fn check(writes: &[Write], seen: &[Seen], is_ours: impl Fn(&str) -> bool) ->
         .iter()
         .filter(|write| write.method == Method::DELETE && write.status == 200 && write.resource() == "replicasets");
     // Of each name, when it was deleted, and whether by the controllers. A name is the same for the same template.
-    let mut deleted: BTreeMap<Place<'_>, Vec<(i64, bool)>> = BTreeMap::new();
+    let mut deleted: BTreeMap<Named<'_>, Vec<(i64, bool)>> = BTreeMap::new();
     for write in deletes {
-        let place = (namespace(&write.path), place(&write.path)[1]);
-        deleted.entry(place).or_default().push((write.millis, is_ours(write.who)));
+        let named = (namespace(&write.path), place(&write.path)[1]);
+        deleted.entry(named).or_default().push((write.millis, is_ours(write.who)));
     }
     // Each with whether nothing was left by its last generation.
     let mut left: BTreeMap<&str, (i64, bool)> = BTreeMap::new();

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use muster_controllers::deployment::revision::DESIRED_REPLICAS;
 use muster_tree::Value;
 
 use super::rollout::uid;
@@ -14,8 +15,6 @@ use crate::world::EPOCH_NANOS;
 
 /// By then a sync is over that wrote something: one sync may scale several ReplicaSets, and one of them twice.
 const SYNC: i64 = 100;
-/// The number of replicas that a ReplicaSet was scaled for: with another one it is scaled with its Deployment first (DEP-09).
-const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 
 /// Checks a history of one Deployment, where requests take no time and are answered, and the server is not restored.
 #[must_use]
@@ -65,8 +64,9 @@ impl State<'_> {
         let is_known = |deployment: &Value| {
             number(deployment, "/status/observedGeneration") == number(deployment, "/metadata/generation")
         };
+        // One that was scaled for another number of replicas is scaled with its Deployment first (DEP-09).
         let is_scaled = |set: &&Value| {
-            let desired = set["metadata"]["annotations"][DESIRED].as_str();
+            let desired = set["metadata"]["annotations"][DESIRED_REPLICAS].as_str();
             size(set) == 0 || desired.is_none_or(|desired| desired == update.replicas.to_string())
         };
         self.deployment.is_some_and(is_known)
@@ -100,7 +100,7 @@ mod tests {
     fn set(at: i64, image: &str, wants: i64, [generation, observed]: [i64; 2]) -> Written {
         let object = json!({
             "metadata": {
-                "name": image, "uid": image, "generation": generation, "annotations": {DESIRED: "4"},
+                "name": image, "uid": image, "generation": generation, "annotations": {DESIRED_REPLICAS: "4"},
                 "ownerReferences": [{"controller": true, "uid": "web", "name": "web"}],
             },
             "spec": {"replicas": wants, "template": {"spec": {"containers": [{"image": image}]}}},
