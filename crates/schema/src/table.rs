@@ -496,8 +496,8 @@ mod tests {
         assert_eq!(pod.map(|p| (p.name, p.go, p.package)), Some(("io.k8s.api.core.v1.Pod", "Pod", "v1")));
         let lease = table.kind("coordination.k8s.io", "v1", "LeaseList");
         assert!(lease.is_some());
-        assert_eq!(table.kind("resource.k8s.io", "v1", "ResourceClaim"), None);
-        assert!(table.registered("resource.k8s.io", "v1", "ResourceClaim"));
+        assert_eq!(table.kind("resource.k8s.io", "v1beta1", "ResourceClaim"), None);
+        assert!(table.registered("resource.k8s.io", "v1beta1", "ResourceClaim"));
         assert!(!table.registered("apps", "v1", "Nonsense"));
         let spec = table.named("io.k8s.api.core.v1.PodSpec").map(|id| table.ty(id));
         let facts = |json: &str| {

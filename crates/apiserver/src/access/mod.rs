@@ -38,7 +38,7 @@ const NODES: &str = "system:nodes";
 /// What the name of a service account begins with, before its namespace and a colon.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// The extra that names the node of a service account's pod.
-const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+pub const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 /// The extra that names the credential.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 

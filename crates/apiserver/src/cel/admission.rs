@@ -5,7 +5,7 @@
 
 use super::schema::{FieldTable, ObjectType};
 use super::types::OBJECT;
-use super::{Program, Type, Variable, compile_with};
+use super::{Beside, Program, Type, Variable, compile_with};
 
 /// Which variables there are, beside those that there always are.
 #[derive(Debug, Clone, Default)]
@@ -50,8 +50,8 @@ impl Purpose {
         }
     }
 
-    fn makes_patches(self) -> bool {
-        matches!(self, Self::JsonPatch | Self::Configuration)
+    fn beside(self) -> Beside {
+        if matches!(self, Self::JsonPatch | Self::Configuration) { Beside::Patches } else { Beside::Nothing }
     }
 }
 
@@ -62,7 +62,7 @@ impl Environment {
     /// What is wrong with it, in the reference's words.
     pub fn compile(&self, text: &str, purpose: Purpose) -> Result<(Program, Type<'static>), String> {
         let object = |fields| Type::Object(ObjectType::Fields(fields));
-        let plain = |name, kind| Variable { name, kind, schema: None };
+        let plain = |name, kind| Variable { name, kind, bounds: None };
         let mut known = vec![
             plain("object", Type::Dyn),
             plain("oldObject", Type::Dyn),
@@ -80,7 +80,7 @@ impl Environment {
             known.push(plain("variables", Type::Object(ObjectType::Listed { name: "kubernetes.variables", fields })));
         }
         let checked =
-            compile_with(text, &known, purpose.makes_patches()).map_err(|why| format!("compilation failed: {why}"))?;
+            compile_with(text, &known, purpose.beside()).map_err(|why| format!("compilation failed: {why}"))?;
         let (found, wanted) = (checked.output.name(), purpose.returns());
         match wanted {
             [] => {}

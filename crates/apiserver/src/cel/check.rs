@@ -6,10 +6,10 @@ use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, SourceInfo, StructExpr, operators,
 };
 
-use super::Variable;
 use super::functions::{Cost, Overload, overloads};
 use super::parse::{place, told};
 use super::types::{JSON_PATCH, OBJECT, Substitutions, Type};
+use super::{Beside, Variable};
 
 mod literals;
 
@@ -42,7 +42,7 @@ pub fn check<'s>(
     source: &SourceInfo,
     text: &str,
     variables: &[Variable<'s>],
-    patches: bool,
+    beside: Beside,
 ) -> Result<Types<'s>, String> {
     let mut checker = Checker {
         types: Types { variables: variables.to_vec(), ..Types::default() },
@@ -50,7 +50,7 @@ pub fn check<'s>(
         substitutions: Substitutions::default(),
         scopes: Vec::new(),
         errors: Vec::new(),
-        patches,
+        patches: beside == Beside::Patches,
     };
     checker.check(tree);
     if checker.errors.is_empty() {
@@ -376,7 +376,7 @@ impl<'s> Checker<'s> {
                 self.substitutions.assign(&Type::Dyn, &range);
                 (Type::Dyn, Type::Dyn)
             }
-            kind if kind.is_dyn() => (Type::Dyn, Type::Dyn),
+            Type::Dyn | Type::Error => (Type::Dyn, Type::Dyn),
             kind => {
                 let message = format!(
                     "expression of type '{kind}' cannot be range of a comprehension (must be list, map, or dynamic)"

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 
+use super::Bounds;
 use super::check::Types;
 use super::functions::Cost;
 use super::schema::most_elements;
@@ -167,11 +168,15 @@ impl Coster<'_, '_> {
     fn declared(&self, path: &[String]) -> Option<Size> {
         let (name, steps) = path.split_first()?;
         let variables = &self.types.variables;
-        // The name of a type is no variable; the reference measures the first variable in its place.
-        let variable =
-            variables.iter().find(|v| v.name == name).or_else(|| variables.iter().find(|v| v.schema.is_some()))?;
-        let (schema, root) = variable.schema?;
-        most_at(schema, root, steps).map(|max| Size { min: 0, max })
+        let by_schema = |bounds: &Option<Bounds<'_>>| matches!(bounds, Some(Bounds::Schema { .. }));
+        // The name of a type is no variable; the reference measures the first variable with a schema in its place.
+        let variable = variables.iter().find(|v| v.name == name);
+        let variable = variable.or_else(|| variables.iter().find(|v| by_schema(&v.bounds)))?;
+        let max = match variable.bounds? {
+            Bounds::Schema { schema, root } => most_at(schema, root, steps),
+            Bounds::Steps(most) => most(steps),
+        };
+        max.map(|max| Size { min: 0, max })
     }
 
     fn size(&mut self, expr: &IdedExpr) -> Option<Size> {

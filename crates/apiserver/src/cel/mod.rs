@@ -13,6 +13,7 @@ pub mod admission;
 pub mod budget;
 pub mod check;
 pub mod cost;
+pub mod devices;
 pub mod duration;
 pub mod eval;
 pub mod functions;
@@ -51,8 +52,33 @@ pub struct Variable<'s> {
     pub name: &'s str,
     /// What it is.
     pub kind: Type<'s>,
-    /// The schema that bounds it, and whether it is a whole object; `None` for one without bounds.
-    pub schema: Option<(&'s Structural, bool)>,
+    /// How large its values may be; `None` for one without bounds.
+    pub bounds: Option<Bounds<'s>>,
+}
+
+/// How large the values of a variable may be.
+#[derive(Debug, Clone, Copy)]
+pub enum Bounds<'s> {
+    /// By a schema; `root` says that it is a whole object's.
+    Schema {
+        /// The schema.
+        schema: &'s Structural,
+        /// Whether it is a whole object's.
+        root: bool,
+    },
+    /// How many characters, elements or members there are at most where these steps lead; `None` where that is not known.
+    Steps(fn(&[String]) -> Option<u64>),
+}
+
+/// What the language has in some places only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// Objects that describe a change: `Object{...}` and `JSONPatch{...}`.
+    Patches,
+    /// Names for parts of an expression: `cel.bind(name, value, expression)`.
+    Bindings,
 }
 
 /// A checked expression.
@@ -79,17 +105,16 @@ pub struct Checked<'s> {
 /// # Errors
 /// Everything that is wrong with it, in the words of cel-go.
 pub fn compile<'s>(text: &str, variables: &[Variable<'s>]) -> Result<Checked<'s>, String> {
-    compile_with(text, variables, false)
+    compile_with(text, variables, Beside::Nothing)
 }
 
-/// As [`compile`]; `patches` says that the expression may make the objects that describe a change: `Object{...}` and
-/// `JSONPatch{...}`.
+/// As [`compile`], with what the language has in some places only.
 ///
 /// # Errors
 /// As [`compile`].
-pub fn compile_with<'s>(text: &str, variables: &[Variable<'s>], patches: bool) -> Result<Checked<'s>, String> {
-    let (tree, source) = parse::parse(text)?;
-    let types = check::check(&tree, &source, text, variables, patches)?;
+pub fn compile_with<'s>(text: &str, variables: &[Variable<'s>], beside: Beside) -> Result<Checked<'s>, String> {
+    let (tree, source) = parse::parse(text, beside)?;
+    let types = check::check(&tree, &source, text, variables, beside)?;
     let cost = cost::estimate(&tree, &types);
     let output = types.of(tree.id);
     let names = types.names.into_iter().collect();
@@ -101,7 +126,7 @@ pub fn compile_with<'s>(text: &str, variables: &[Variable<'s>], patches: bool) -
 /// # Errors
 /// As [`compile`], of what its syntax tells.
 pub fn recompile(text: &str) -> Result<Program, String> {
-    let (tree, _) = parse::parse(text)?;
+    let (tree, _) = parse::parse(text, Beside::Nothing)?;
     let mut names = Vec::new();
     parse::names(&tree, &mut names);
     Ok(Program { tree, names })

@@ -7,7 +7,7 @@ use cel::common::ast::{
 };
 use cel::parser::{Macro, MacroExprHelper, ParseError};
 
-use super::nesting;
+use super::{Beside, nesting};
 
 /// The name of what a comprehension gathers.
 const ACCUMULATOR: &str = "@result";
@@ -16,22 +16,27 @@ const ACCUMULATOR: &str = "@result";
 ///
 /// # Errors
 /// Everything that is wrong with it, in the words of cel-go.
-pub fn parse(text: &str) -> Result<(IdedExpr, SourceInfo), String> {
-    static ENV: LazyLock<cel::Env> = LazyLock::new(|| {
-        let mut env = cel::Env::stdlib().with_optional_support(true);
-        for extra in macros() {
-            // None of them is there already.
-            let _ = env.add_macro(extra);
-        }
-        env
-    });
+pub fn parse(text: &str, beside: Beside) -> Result<(IdedExpr, SourceInfo), String> {
+    static PLAIN: LazyLock<cel::Env> = LazyLock::new(|| environment(macros()));
+    static BINDING: LazyLock<cel::Env> =
+        LazyLock::new(|| environment(macros().into_iter().chain([Macro::receiver("bind", 3, bind)])));
+    let environment = if beside == Beside::Bindings { &BINDING } else { &PLAIN };
     deep_enough(nesting::depth(text)?, || {
-        parser(&ENV).parse_with_source_info(text).map_err(|errors| {
+        parser(environment).parse_with_source_info(text).map_err(|errors| {
             let told: Vec<String> =
                 errors.errors.iter().map(|e| told(text, e.pos.0.max(1), e.pos.1.max(1), &e.msg)).collect();
             told.join("\n")
         })
     })
+}
+
+fn environment(macros: impl IntoIterator<Item = Macro>) -> cel::Env {
+    let mut environment = cel::Env::stdlib().with_optional_support(true);
+    for extra in macros {
+        // None of them is there already.
+        let _ = environment.add_macro(extra);
+    }
+    environment
 }
 
 /// Reads an expression of the bare language, without macros and optional values.
@@ -258,6 +263,31 @@ fn two_variables(helper: &mut MacroExprHelper<'_>, target: &mut Target, args: &m
         loop_step: step,
         result,
     })))))
+}
+
+/// `cel.bind(name, value, expression)`: the expression, in which the name stands for the value.
+fn bind(helper: &mut MacroExprHelper<'_>, target: &mut Target, args: &mut Args) -> Expansion {
+    if !matches!(target.as_ref().map(|target| &target.expr), Some(Expr::Ident(name)) if name == "cel") {
+        return Ok(None);
+    }
+    let Expr::Ident(name) = &args[0].expr else {
+        return Err(helper.new_error(args[0].id, "cel.bind() variable names must be simple identifiers"));
+    };
+    let name = name.clone();
+    let (Some(result), Some(value)) = (args.pop(), args.pop()) else { return Ok(None) };
+    args.clear();
+    *target = None;
+    let comprehension = ComprehensionExpr {
+        iter_range: helper.next_expr(Expr::List(ListExpr::new(Vec::new()))),
+        iter_var: "#unused".to_owned(),
+        iter_var2: None,
+        accu_var: name.clone(),
+        accu_init: value,
+        loop_cond: bool_literal(helper, false),
+        loop_step: ident(helper, &name),
+        result,
+    };
+    Ok(Some(helper.next_expr(Expr::Comprehension(Box::new(comprehension)))))
 }
 
 /// `list.sortBy(e, key)`: the list, sorted by the list of its keys.

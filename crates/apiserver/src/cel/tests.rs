@@ -24,7 +24,7 @@ fn schema() -> Structural {
 fn compiled(text: &str) -> Result<(String, Estimate), String> {
     let schema = schema();
     let kind = schema::type_of(&schema, false).unwrap_or(Type::Dyn);
-    let variables = [Variable { name: "self", kind, schema: Some((&schema, false)) }];
+    let variables = [Variable { name: "self", kind, bounds: Some(Bounds::Schema { schema: &schema, root: false }) }];
     compile(text, &variables).map(|checked| (checked.output.to_string(), checked.cost))
 }
 

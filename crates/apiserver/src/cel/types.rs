@@ -15,6 +15,8 @@ pub const OBJECT: &str = "Object";
 pub enum Type<'s> {
     /// Anything; checked when it is evaluated.
     Dyn,
+    /// One value, of any type.
+    Any,
     /// What has been complained of already.
     Error,
     /// `null`
@@ -76,6 +78,7 @@ impl<'s> Type<'s> {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
+            Self::Any => "google.protobuf.Any".to_owned(),
             Self::Null => "null_type".to_owned(),
             Self::Timestamp => "google.protobuf.Timestamp".to_owned(),
             Self::Duration => "google.protobuf.Duration".to_owned(),
@@ -89,7 +92,7 @@ impl<'s> Type<'s> {
     /// Whether it is known only when it is evaluated.
     #[must_use]
     pub fn is_dyn(&self) -> bool {
-        matches!(self, Self::Dyn | Self::Error)
+        matches!(self, Self::Dyn | Self::Any | Self::Error)
     }
 
     /// Whether two types are the same.
@@ -110,7 +113,7 @@ impl<'s> Type<'s> {
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Dyn | Self::Param(_), Self::Dyn | Self::Param(_))
+            (Self::Dyn | Self::Any | Self::Param(_), Self::Dyn | Self::Any | Self::Param(_))
             | (Self::Object(_) | Self::Made(_), Self::Object(_) | Self::Made(_)) => true,
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.is_like(b),
             (Self::Map(a, b), Self::Map(c, d)) => a.is_like(c) && b.is_like(d),
@@ -143,8 +146,8 @@ impl<'s> Type<'s> {
 
     fn is_more_general(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Dyn | Self::Param(_), _) => true,
-            (_, Self::Dyn | Self::Param(_)) => false,
+            (Self::Dyn | Self::Any | Self::Param(_), _) => true,
+            (_, Self::Dyn | Self::Any | Self::Param(_)) => false,
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.is_more_general(b),
             (Self::Map(a, b), Self::Map(c, d)) => a.is_more_general(c) && b.is_more_general(d),
             (a, b) => a.same(b),
@@ -163,6 +166,7 @@ impl fmt::Display for Type<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dyn | Self::Param(_) => f.write_str("dyn"),
+            Self::Any => f.write_str("any"),
             Self::Error => f.write_str("!error!"),
             Self::Null => f.write_str("null"),
             Self::Bool => f.write_str("bool"),

@@ -19,6 +19,7 @@ pub mod customresourcedefinition;
 mod daemonset;
 pub mod defaults;
 mod deployment;
+pub mod devices;
 mod endpoints;
 mod endpointslice;
 pub mod event;
@@ -295,6 +296,10 @@ pub fn all() -> Vec<Arc<dyn Kind>> {
         Arc::new(networking::address()),
         Arc::new(networkpolicy::kind()),
         Arc::new(networking::range()),
+        Arc::new(devices::class()),
+        Arc::new(devices::claim()),
+        Arc::new(devices::template()),
+        Arc::new(devices::slice()),
         Arc::new(csi::driver()),
         Arc::new(csi::node()),
         Arc::new(csi::capacity()),

@@ -17,6 +17,8 @@ mod tests;
 use muster_objects::Selector;
 use muster_objects::labels::Labels;
 use muster_objects::selector::{LabelSelector, LabelSelectorRequirement};
+use std::collections::BTreeMap;
+
 use muster_objects::time::Timestamp;
 use muster_schema::quantity::Quantity;
 
@@ -25,11 +27,16 @@ use crate::model::Object;
 pub use crate::model::ResourceList;
 use crate::model::fields::Fields;
 use crate::model::qos::qos_class;
+use crate::validation::devices::MOST_REQUESTS;
 
 /// What claims of a storage class count as, after the class.
 const BY_STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
+/// What devices that claims ask for count as, after their class.
+const BY_DEVICE_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
 /// What of claims is counted.
 const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
+/// What a ResourceClaim counts as, whatever it asks for.
+const COUNT_OF_DEVICE_CLAIMS: &str = "count/resourceclaims.resource.k8s.io";
 /// What of services is counted.
 const OF_SERVICES: [&str; 3] = ["services", "services.nodeports", "services.loadbalancers"];
 
@@ -42,6 +49,8 @@ pub enum Evaluator {
     Services,
     /// PersistentVolumeClaims: their number and size, as a whole and by storage class.
     Claims,
+    /// ResourceClaims: their number, and the devices that they ask for at most, by class.
+    DeviceClaims,
     /// Anything else: its number, under these names.
     Count(Vec<String>),
 }
@@ -70,6 +79,7 @@ impl Evaluator {
             ("", "pods") => Some(Self::Pods),
             ("", "services") => Some(Self::Services),
             ("", "persistentvolumeclaims") => Some(Self::Claims),
+            ("resource.k8s.io", "resourceclaims") => Some(Self::DeviceClaims),
             ("", "configmaps" | "resourcequotas" | "replicationcontrollers" | "secrets") => count(Some(plural)),
             ("" | "events.k8s.io", "events") | ("", "bindings" | "componentstatuses") => None,
             ("authentication.k8s.io" | "authorization.k8s.io", _) => None,
@@ -89,6 +99,7 @@ impl Evaluator {
                     || own(resource)
                     || resource.split_once(BY_STORAGE_CLASS).is_some_and(|(_, name)| own(name))
             }
+            Self::DeviceClaims => resource == COUNT_OF_DEVICE_CLAIMS || resource.ends_with(BY_DEVICE_CLASS),
             Self::Count(names) => names.iter().any(|name| name == resource),
         }
     }
@@ -100,6 +111,7 @@ impl Evaluator {
             Self::Pods => pods::usage(object, now),
             Self::Services => of_service(object),
             Self::Claims => of_claim(object),
+            Self::DeviceClaims => of_device_claim(object),
             Self::Count(names) => names.iter().map(|name| (name.clone(), one())).collect(),
         }
     }
@@ -116,7 +128,7 @@ impl Evaluator {
         scopes.iter().all(|scope| match self {
             Self::Pods => pod_is_in(scope, object),
             Self::Claims => claim_is_in(scope, object),
-            Self::Services | Self::Count(_) => false,
+            Self::Services | Self::DeviceClaims | Self::Count(_) => false,
         })
     }
 }
@@ -195,6 +207,31 @@ fn of_claim(claim: &Object) -> ResourceList {
         put("requests.storage", size);
     }
     usage
+}
+
+/// What a ResourceClaim counts as. Of alternatives the one that takes most of a class counts.
+fn of_device_claim(claim: &Object) -> ResourceList {
+    let asked = |request: &Object| match request.text("allocationMode") {
+        "ExactCount" => request.int("count"),
+        "All" => i64::try_from(MOST_REQUESTS).unwrap_or(i64::MAX),
+        _ => 0,
+    };
+    let mut devices: BTreeMap<&str, i64> = BTreeMap::new();
+    for request in claim.part("spec").part("devices").items("requests") {
+        let mut most: BTreeMap<&str, i64> = BTreeMap::new();
+        for one in request.object("exactly").into_iter().chain(request.items("firstAvailable")) {
+            let count = most.entry(one.text("deviceClassName")).or_default();
+            *count = asked(one).max(*count);
+        }
+        for (class, count) in most {
+            let sum = devices.entry(class).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    let by_class = devices
+        .into_iter()
+        .map(|(class, count)| (format!("{class}{BY_DEVICE_CLASS}"), Quantity::of(&count.to_string())));
+    by_class.chain([(COUNT_OF_DEVICE_CLAIMS.to_owned(), one())]).collect()
 }
 
 /// A size without a fraction of a byte.

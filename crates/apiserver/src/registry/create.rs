@@ -97,7 +97,8 @@ impl Registry {
         warnings.extend(served.kind.early_warnings(&object));
         served.kind.prepare_create(&mut object);
         served.kind.stamp(Part::Main, &mut object, None, self.clock.now());
-        let mut errors = served.kind.validate_create(&object);
+        let mut errors = self.check_devices(served, Part::Main, &object, None, options);
+        errors.extend(served.kind.validate_create(&object));
         if errors.is_empty() {
             errors.extend(self.check_parameters(served, &object, None, &options.user));
         }

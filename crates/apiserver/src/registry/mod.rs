@@ -20,6 +20,7 @@ mod components;
 pub mod create;
 pub mod definitions;
 pub mod delete;
+mod devices;
 pub mod evictions;
 mod expiry;
 pub(crate) mod first;

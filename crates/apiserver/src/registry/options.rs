@@ -89,6 +89,8 @@ pub struct WriteOptions {
     pub field_manager: String,
     /// For an apply: take over fields of other managers.
     pub force: bool,
+    /// What was asked for, in the words of authorization: `create`, `update` or `patch`.
+    pub verb: &'static str,
     /// Who writes. By default somebody who has no rights: what the server does on its own is not asked for any.
     pub user: Arc<User>,
 }
@@ -135,6 +137,11 @@ impl WriteOptions {
             manager,
             field_manager: field_manager.to_owned(),
             force: query.flag("force").unwrap_or(false),
+            verb: match kind {
+                "PatchOptions" => "patch",
+                "UpdateOptions" => "update",
+                _ => "create",
+            },
             user: Arc::default(),
         })
     }

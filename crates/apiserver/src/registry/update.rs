@@ -138,7 +138,8 @@ impl Registry {
         served.check_version(&object)?;
         carry_metadata(served, update.part, &mut object, live);
         served.kind.stamp(update.part, &mut object, Some(live), now);
-        let mut errors = kinds::validate_update(served.kind.as_ref(), update.part, &object, live);
+        let mut errors = self.check_devices(served, update.part, &object, Some(live), update.options);
+        errors.extend(kinds::validate_update(served.kind.as_ref(), update.part, &object, live));
         if errors.is_empty() && update.part == Part::Main {
             errors.extend(self.check_parameters(served, &object, Some(live), &update.options.user));
         }

@@ -80,7 +80,7 @@ pub fn in_order(name: &str, object: &Object) -> String {
 }
 
 fn print_internal(kind: &str, value: &Value, compact: bool) -> Option<String> {
-    const VERSIONS: [&str; 8] = [
+    const VERSIONS: [&str; 9] = [
         "core.v1",
         "apps.v1",
         "batch.v1",
@@ -89,6 +89,7 @@ fn print_internal(kind: &str, value: &Value, compact: bool) -> Option<String> {
         "autoscaling.v2",
         "flowcontrol.v1",
         "networking.v1",
+        "resource.v1",
     ];
     structs().get(kind)?;
     // The sources of a persistent volume are a struct of their own only there.

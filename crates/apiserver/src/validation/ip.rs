@@ -218,6 +218,21 @@ pub fn validate_strict_cidr(value: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
+/// Checks the address of an interface: an address and the length of its network's prefix, in one way of writing it.
+pub fn validate_interface_address(value: &str, path: &Path<'_>, errors: &mut Errors) {
+    let Some(Cidr { ip, prefix }) = Cidr::parse(value) else {
+        let why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        return errors.push(FieldError::invalid(path, value, why));
+    };
+    let is_mapped = matches!(ip, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
+    let prefix = if is_mapped && prefix > 32 { i64::from(prefix) - 96 } else { i64::from(prefix) };
+    let canonical = format!("{}/{prefix}", go_text(ip));
+    if canonical != value {
+        let why = format!("must be in canonical form ({})", go_quote(&canonical));
+        errors.push(FieldError::invalid(path, value, why));
+    }
+}
+
 /// Whether the CIDR is IPv6; `None` where it is no CIDR.
 #[must_use]
 pub fn cidr_is_ipv6(value: &str) -> Option<bool> {

@@ -12,6 +12,7 @@ pub mod csi;
 pub mod daemonset;
 pub mod data;
 pub mod deployment;
+pub mod devices;
 pub mod domain;
 pub mod duration;
 pub mod endpoints;

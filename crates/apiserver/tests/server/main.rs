@@ -6,6 +6,7 @@ mod authentication;
 mod authorization;
 mod custom_definitions;
 mod custom_objects;
+mod devices;
 mod evictions;
 mod first;
 mod front_door;

@@ -1,7 +1,7 @@
 //! The rules of a schema: what they say beside their expressions, whether they compile, and what they may cost.
 
 use super::{Context, Place, RULE_LIMIT, Walk};
-use crate::cel::{self, Estimate, LARGEST_REQUEST, Type, Variable};
+use crate::cel::{self, Bounds, Estimate, LARGEST_REQUEST, Type, Variable};
 use crate::custom::definition::{go, structure};
 use crate::custom::metadata::child;
 use crate::custom::path::{FieldPathOptions, valid_field_path};
@@ -132,11 +132,8 @@ impl Walk<'_> {
 /// The variables of a rule.
 fn variables<'s>(schema: &'s Structural, root: bool, kind: &Type<'s>, optional: bool) -> [Variable<'s>; 2] {
     let old = if optional { Type::optional(kind.clone()) } else { kind.clone() };
-    let bounds = Some((schema, root));
-    [
-        Variable { name: "self", kind: kind.clone(), schema: bounds },
-        Variable { name: "oldSelf", kind: old, schema: bounds },
-    ]
+    let bounds = Some(Bounds::Schema { schema, root });
+    [Variable { name: "self", kind: kind.clone(), bounds }, Variable { name: "oldSelf", kind: old, bounds }]
 }
 
 fn message_cost(text: &str, variables: &[Variable<'_>]) -> Result<Estimate, String> {

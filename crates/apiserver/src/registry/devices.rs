@@ -1,0 +1,160 @@
+//! Who may have devices without sharing them, give them to claims, and tell of them (API-43).
+
+use std::collections::BTreeSet;
+
+use super::options::WriteOptions;
+use super::{Registry, Served};
+use crate::access::attributes::{Attributes, ResourceAttributes, forbidden};
+use crate::access::{NODE_NAME, User, service_account};
+use crate::field::{ErrorKind, FieldError};
+use crate::kinds::devices::GROUP;
+use crate::model::{Fields as _, Object, Part, metadata};
+use crate::validation::devices::DeviceId;
+use crate::validation::name::is_dns1123_subdomain;
+
+/// The label of the namespaces in which devices may be had without sharing them.
+const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
+
+impl Registry {
+    /// What is wrong with a write about devices because of who writes it, and where. Other kinds pass. `old` is what an
+    /// update changes.
+    pub(super) fn check_devices(
+        &self,
+        served: &Served,
+        part: Part,
+        object: &Object,
+        old: Option<&Object>,
+        options: &WriteOptions,
+    ) -> Vec<FieldError> {
+        if served.resource().group != GROUP {
+            return Vec::new();
+        }
+        let spec = object.part("spec");
+        match (&*served.resource().plural, part, old) {
+            ("resourceclaims", Part::Main, None) => self.refuse_admin(object, spec).into_iter().collect(),
+            ("resourceclaimtemplates", Part::Main, None) => {
+                self.refuse_admin(object, spec.part("spec")).into_iter().collect()
+            }
+            ("resourceclaims", Part::Status, Some(old)) => self.check_status_of_claim(object, old, options),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Devices that are not shared may be asked for in some namespaces only.
+    fn refuse_admin(&self, object: &Object, spec: &Object) -> Option<FieldError> {
+        let is_admin = |request: &Object| request.object("exactly").is_some_and(|exactly| exactly.flag("adminAccess"));
+        let at = spec.part("devices").items("requests").position(is_admin)?;
+        self.refuse_namespace(object, format!("spec.devices.requests[{at}].adminAccess"))
+    }
+
+    fn refuse_namespace(&self, object: &Object, field: String) -> Option<FieldError> {
+        let name = metadata(object).text("namespace");
+        let namespaces = self.find("", "v1", "namespaces")?;
+        let Some(namespace) = self.storage.get(namespaces.id, "", name) else {
+            let detail =
+                format!("could not retrieve namespace to verify admin access: {}", namespaces.not_found(name).message);
+            return Some(FieldError { kind: ErrorKind::Internal, field, value: None, detail });
+        };
+        let namespace = namespace.object();
+        (metadata(&namespace).part("labels").text(ADMIN_LABEL) != "true").then(|| {
+            let why =
+                format!("admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace");
+            FieldError::forbidden(field, why)
+        })
+    }
+
+    fn check_status_of_claim(&self, claim: &Object, old: &Object, options: &WriteOptions) -> Vec<FieldError> {
+        let (status, was) = (claim.part("status"), old.part("status"));
+        let mut errors: Vec<FieldError> = Vec::new();
+        let admin = |status: &Object| {
+            let results = status.part("allocation").part("devices");
+            results.items("results").position(|result| result.flag("adminAccess"))
+        };
+        if let (None, Some(at)) = (admin(was), admin(status)) {
+            let field = format!("status.allocation.devices.results[{at}].adminAccess");
+            errors.extend(self.refuse_namespace(claim, field));
+        }
+        let verb = options.verb;
+        if ["allocation", "reservedFor"].iter().any(|field| status.get(field) != was.get(field)) {
+            let binding = ResourceAttributes { verb: verb.into(), subresource: "binding", ..of_claims() };
+            if let Some(why) = self.refusal(&options.user, binding) {
+                let what = format!("resource=\"resourceclaims/binding\", verb=\"{verb}\"");
+                let why = format!("changing status.allocation or status.reservedFor requires {what} permission: {why}");
+                errors.push(FieldError::forbidden("status.allocation", why));
+            }
+        }
+        if status.contains_key("allocation") {
+            errors.extend(self.refuse_drivers(claim, old, options));
+        }
+        errors
+    }
+
+    /// What is told of a driver's devices is told by who may speak for the driver: on the node of the claim, or on any.
+    fn refuse_drivers(&self, claim: &Object, old: &Object, options: &WriteOptions) -> Vec<FieldError> {
+        let (status, was) = (claim.part("status"), old.part("status"));
+        let is_near = node_of(status).is_some_and(|node| is_on(&options.user, node));
+        let places = ["associated-node", "arbitrary-node"].into_iter().skip(usize::from(!is_near));
+        let verbs: Vec<String> = places.map(|place| format!("{place}:{}", options.verb)).collect();
+        let namespace = metadata(claim).text("namespace");
+        let mut errors = Vec::new();
+        for driver in changed_drivers(status, was) {
+            let speaking = |verb: &String| ResourceAttributes {
+                verb: verb.clone().into(),
+                subresource: "driver",
+                namespace,
+                name: driver,
+                ..of_claims()
+            };
+            let refused: Option<Vec<String>> =
+                verbs.iter().map(|verb| self.refusal(&options.user, speaking(verb))).collect();
+            if let Some(why) = refused.as_ref().and_then(|refused| refused.first()) {
+                let what = format!("resource=\"resourceclaims/driver\", verb=\"[{}]\"", verbs.join(" "));
+                let why = format!("changing status.devices requires {what} permission: {why}");
+                errors.push(FieldError::forbidden("status.devices", why));
+            }
+        }
+        errors
+    }
+
+    /// Why somebody may not do something; `None` where they may.
+    fn refusal(&self, user: &User, asked: ResourceAttributes<'_>) -> Option<String> {
+        let asked = Attributes::Resource(asked);
+        let decision = self.authorizer.decide(user, &asked);
+        (!decision.allowed).then(|| forbidden(user, &asked, &decision.reason).message)
+    }
+}
+
+fn of_claims() -> ResourceAttributes<'static> {
+    ResourceAttributes { group: GROUP, resource: "resourceclaims", ..ResourceAttributes::default() }
+}
+
+/// The drivers of whose devices something else is told than before.
+fn changed_drivers<'o>(status: &'o Object, was: &'o Object) -> BTreeSet<&'o str> {
+    let told = |status: &'o Object, device: &'o Object| {
+        let id = DeviceId::of(device);
+        status.items("devices").any(|one| DeviceId::of(one) == id && one == device)
+    };
+    let changed = status.items("devices").filter(|device| !told(was, device));
+    let gone = was.items("devices").filter(|device| !told(status, device));
+    changed.chain(gone).map(|device| device.text("driver")).collect()
+}
+
+/// The one node from which a claim's devices are reached.
+fn node_of(status: &Object) -> Option<&str> {
+    let terms = status.part("allocation").part("nodeSelector").list("nodeSelectorTerms");
+    let [term] = terms else { return None };
+    let term = term.as_object()?;
+    let mut fields = term.items("matchFields");
+    let (field, None) = (fields.next()?, fields.next()) else { return None };
+    let is_name = field.text("key") == "metadata.name" && field.text("operator") == "In";
+    let mut values = field.strings("values");
+    let (node, None) = (values.next()?, values.next()) else { return None };
+    (is_name && term.list("matchExpressions").is_empty() && !node.is_empty()).then_some(node)
+}
+
+/// Whether a user is a service account whose pod runs on a node.
+fn is_on(user: &User, node: &str) -> bool {
+    let own = user.extra.get(NODE_NAME).map(Vec::as_slice);
+    service_account(&user.name).is_some()
+        && matches!(own, Some([own]) if own == node && is_dns1123_subdomain(own).is_empty())
+}
