@@ -17,7 +17,7 @@ pub(super) fn class() -> Row {
         metadata: Look::BOTH,
         counts_spec: true,
         validate: rules::validate_class,
-        ..Row::new(Resource::cluster(GROUP, "v1", "DeviceClass", "deviceclasses"))
+        ..Row::new(Resource::cluster(GROUP, "v1", "DeviceClass", "deviceclasses").returns_deleted())
     }
 }
 
@@ -41,7 +41,11 @@ pub(super) fn claim() -> Row {
         validate: rules::validate_claim,
         validate_part: |_, claim, old, errors| rules::validate_status(claim, old, errors),
         columns: &CLAIM_COLUMNS,
-        ..Row::new(Resource::namespaced(GROUP, "v1", "ResourceClaim", "resourceclaims").parts(&[Subresource::Status]))
+        ..Row::new(
+            Resource::namespaced(GROUP, "v1", "ResourceClaim", "resourceclaims")
+                .parts(&[Subresource::Status])
+                .returns_deleted(),
+        )
     }
 }
 
@@ -84,14 +88,16 @@ pub(super) fn template() -> Row {
         metadata: Look::BOTH,
         default: |template| default_requests(template.object_mut("spec").and_then(|spec| spec.object_mut("spec"))),
         validate: rules::validate_template,
-        ..Row::new(Resource::namespaced(GROUP, "v1", "ResourceClaimTemplate", "resourceclaimtemplates"))
+        ..Row::new(
+            Resource::namespaced(GROUP, "v1", "ResourceClaimTemplate", "resourceclaimtemplates").returns_deleted(),
+        )
     }
 }
 
 /// The devices that a driver offers.
 pub(super) fn slice() -> Row {
     let mut resource = Resource::cluster(GROUP, "v1", "ResourceSlice", "resourceslices");
-    resource = resource.labels(&["spec.nodeName", "spec.driver"]);
+    resource = resource.labels(&["spec.nodeName", "spec.driver"]).returns_deleted();
     resource.unknown_label =
         |label| format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}");
     Row {

@@ -1,6 +1,7 @@
 //! Devices from outside: classes of them, claims to them, and those that drivers offer. What is refused, and in which
 //! words, is upstream's own, in its order but for what a map's order decides.
 
+use muster_apiserver::codec::to_protobuf;
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Server, start};
@@ -111,6 +112,57 @@ async fn what_is_not_said_is_filled_in() {
     assert_eq!(found.get("nodeAllocatableResourceMappings"), None);
     assert_eq!(found["taints"][0]["timeAdded"], made["metadata"]["creationTimestamp"]);
     assert_eq!(made["metadata"]["generation"], 1);
+}
+
+/// Contract: API-05, API-18, API-43
+#[tokio::test(start_paused = true)]
+async fn what_comes_as_protobuf_is_as_what_comes_as_json_and_a_deletion_tells_what_it_was() {
+    let server = start();
+    let opaque = json!({"driver": "a.example.com", "parameters": {"b": [1, {"c": null}]}});
+    let selector = json!({"cel": {"expression": "device.driver == 'a'"}});
+    let toleration = json!({"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3});
+    let request = json!({"deviceClassName": "gpu", "selectors": [selector], "allocationMode": "ExactCount", "count": 2,
+        "adminAccess": false, "tolerations": [toleration], "capacity": {"requests": {"a.example.com/mem": "1Gi"}}});
+    let mut alternative = request.clone();
+    alternative["name"] = json!("b");
+    alternative.as_object_mut().expect("an object").remove("adminAccess");
+    let devices = json!({
+        "requests": [{"name": "a", "exactly": request}, {"name": "any", "firstAvailable": [alternative]}],
+        "constraints": [{"requests": ["a"], "matchAttribute": "a.example.com/b"}, {"distinctAttribute": "a.example.com/c"}],
+        "config": [{"requests": ["any/b"], "opaque": opaque}],
+    });
+    let class =
+        json!({"selectors": [selector], "config": [{"opaque": opaque}], "extendedResourceName": "example.com/gpu"});
+    let policy = json!({"default": "1", "validRange": {"min": "1", "max": "3", "step": "1"}});
+    let device = json!({
+        "name": "a", "allowMultipleAllocations": true, "bindsToNode": true, "allNodes": true,
+        "attributes": {"b": {"bool": false}, "i": {"int": 0}, "s": {"string": ""}, "v": {"version": "1.0.0-a.1+b"}},
+        "capacity": {"m": {"value": "4", "requestPolicy": policy}}, "bindingConditions": ["x"], "bindingFailureConditions": ["y"],
+        "consumesCounters": [{"counterSet": "c", "counters": {"d": {"value": "10m"}}}],
+        "taints": [{"key": "t", "effect": "None", "timeAdded": "2026-01-01T00:00:00Z"}],
+    });
+    let offered = json!({"driver": "a.example.com", "pool": {"name": "p/q", "generation": 3, "resourceSliceCount": 2},
+        "perDeviceNodeSelection": true, "devices": [device]});
+    for (path, object) in [
+        (CLASSES, object("DeviceClass", &class)),
+        (CLAIMS, object("ResourceClaim", &json!({"devices": devices}))),
+        (
+            TEMPLATES,
+            object("ResourceClaimTemplate", &json!({"metadata": {"labels": {"a": "b"}}, "spec": {"devices": devices}})),
+        ),
+        (SLICES, object("ResourceSlice", &offered)),
+    ] {
+        let made = make(&server, path, &object).await;
+        assert_eq!(made["spec"], object["spec"], "{path}");
+        let deleted = server.delete(&format!("{path}/one"), None).await;
+        assert_eq!((deleted.status, &deleted.json()["spec"]), (200, &object["spec"]), "{path}");
+        let protobuf = to_protobuf(&object.clone().into()).expect("protobuf has a form for it");
+        let headers = [("Content-Type", "application/vnd.kubernetes.protobuf")];
+        let answer = server.send("POST", path, &headers, protobuf).await;
+        assert_eq!((answer.status, &answer.json()["spec"]), (201, &object["spec"]), "{path}");
+        let answer = server.send("GET", &format!("{path}/one"), &[("Accept", headers[0].1)], "").await;
+        assert_eq!((answer.status, answer.header("Content-Type")), (200, headers[0].1), "{path}");
+    }
 }
 
 /// Contract: API-17, API-43
