@@ -199,10 +199,7 @@ impl Coster<'_, '_> {
             self.sizes.insert(expr.id, size);
             return Some(size);
         }
-        if matches!(
-            self.types.of(expr.id),
-            Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint
-        ) {
+        if is_scalar(&self.types.of(expr.id)) {
             return Some(Size::fixed(1));
         }
         match &expr.expr {
@@ -225,8 +222,44 @@ impl Coster<'_, '_> {
         }
     }
 
+    /// How large the elements of a list may be: known only of one that is in a variable.
+    fn size_of_elements(&self, list: &IdedExpr) -> Size {
+        let mut path = self.path(list);
+        if path.is_empty() {
+            return Size::UNKNOWN;
+        }
+        path.push("@items".to_owned());
+        self.declared(&path).unwrap_or(Size::UNKNOWN)
+    }
+
+    /// An expression with a name for a part of it, which is evaluated where it is named.
+    fn binding(&mut self, expr: &IdedExpr, binding: &ComprehensionExpr) -> Estimate {
+        let cost = self.cost(&binding.iter_range).plus(self.cost(&binding.accu_init));
+        let depth = self.scopes.len();
+        let bound = Local {
+            name: binding.accu_var.clone(),
+            path: self.path(&binding.accu_init),
+            size: self.size(&binding.accu_init),
+            entries: self.entries_of(&binding.accu_init),
+        };
+        self.scopes.push(bound);
+        let cost = cost.plus(self.cost(&binding.result));
+        let (size, entries) = (self.size(&binding.result), self.entries_of(&binding.result));
+        self.scopes.truncate(depth);
+        if let Some(size) = size {
+            self.sizes.insert(expr.id, size);
+        }
+        if let Some(entries) = entries {
+            self.entries.insert(expr.id, entries);
+        }
+        cost
+    }
+
     fn comprehension(&mut self, expr: &IdedExpr, comprehension: &ComprehensionExpr) -> Estimate {
         let c = comprehension;
+        if is_binding(c) {
+            return self.binding(expr, c);
+        }
         let mut sum = self.cost(&c.iter_range).plus(self.cost(&c.accu_init));
         let depth = self.scopes.len();
         let size = self.size(&c.accu_init);
@@ -390,11 +423,31 @@ impl Coster<'_, '_> {
                     && let Type::List(element) = self.types.of(target.id)
                     && matches!(*element, Type::String | Type::Bytes)
                 {
-                    let mut path = self.path(target);
-                    path.push("@items".to_owned());
-                    each = each.plus(read(self.declared(&path).unwrap_or(Size::UNKNOWN)));
+                    each = each.plus(read(self.size_of_elements(target)));
                 }
                 (own.times(each), None)
+            }
+            Cost::Copied => new_list(own, 1.0),
+            Cost::Sliced => {
+                let (from, to) = (number(args.first()).unwrap_or(0), number(args.get(1)).unwrap_or(own.max));
+                new_list(Size::fixed(to.wrapping_sub(from)), 1.0)
+            }
+            Cost::Counted => new_list(Size::fixed(number(args.first()).unwrap_or(u64::MAX)), 1.0),
+            Cost::Flattened => {
+                let depth = args.first().map_or(Some(1), |depth| number(Some(depth))).unwrap_or(u64::MAX);
+                (new_list(own.times(Size::fixed(depth)), 1.0).0, Some(own))
+            }
+            Cost::Distinct => new_list(own.times(own), 2.0),
+            Cost::Sorted | Cost::SortedBy => {
+                let (keys, size) = if rule == Cost::Sorted { (target, own) } else { (args.first(), argument) };
+                let kind = keys.map_or(Type::Dyn, |keys| self.types.of(keys.id));
+                let (least, most) = match kind {
+                    Type::List(kind) if matches!(*kind, Type::String | Type::Bytes) => (2.0 + READ, 2.0 + READ),
+                    Type::List(kind) if !kind.is_dyn() => (2.0, 2.0),
+                    _ => (2.0, 2.0 + READ),
+                };
+                let size = size.times(size);
+                (Estimate { min: new_list(size, least).0.min, max: new_list(size, most).0.max }, Some(size))
             }
             Cost::Replace => (own.by(2.0 * READ), Some(replaced(own, first, second))),
             Cost::Split => {
@@ -407,10 +460,7 @@ impl Coster<'_, '_> {
             Cost::Join => {
                 let mut size = Size::default();
                 if let Some(target) = target {
-                    let mut path = self.path(target);
-                    path.push("@items".to_owned());
-                    let known = self.entries_of(target).map(|entries| entries.value);
-                    size = own.times(self.declared(&path).or(known).unwrap_or(Size::UNKNOWN));
+                    size = own.times(self.size_of_elements(target));
                 }
                 if !args.is_empty() {
                     let gaps = Size { min: own.min.saturating_sub(1), max: own.max.saturating_sub(1) };
@@ -440,8 +490,9 @@ impl Coster<'_, '_> {
     fn compared(&mut self, expr: &IdedExpr, args: &[IdedExpr], one: Size, other: Size) -> Estimate {
         let is_equality = matches!(&expr.expr, Expr::Call(call) if call.func_name == operators::EQUALS);
         if is_equality
-            && let [left, _] = args
+            && let [left, right] = args
             && let Type::Opaque(name) = self.types.of(left.id)
+            && self.types.of(right.id).same(&Type::Opaque(name))
         {
             match name {
                 "kubernetes.NamedFormat" => return Estimate { min: 1, max: 64 }.by(READ),
@@ -452,6 +503,35 @@ impl Coster<'_, '_> {
         let most = one.max.min(other.max);
         Estimate { min: u64::from(most > 0), max: most }.by(READ)
     }
+}
+
+/// Whether a comprehension only gives a name to a part of its result.
+fn is_binding(comprehension: &ComprehensionExpr) -> bool {
+    let never = matches!(&comprehension.loop_cond.expr, Expr::Literal(LiteralValue::Boolean(more)) if !*more.inner());
+    let nothing = matches!(&comprehension.iter_range.expr, Expr::List(list) if list.elements.is_empty());
+    never && nothing && comprehension.accu_var != super::parse::ACCUMULATOR
+}
+
+/// Whether all values of a type are of one size.
+fn is_scalar(kind: &Type<'_>) -> bool {
+    match kind {
+        Type::Optional(kind) => is_scalar(kind),
+        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,
+        _ => false,
+    }
+}
+
+/// A number that stands in an expression; one below zero counts as zero.
+fn number(expr: Option<&IdedExpr>) -> Option<u64> {
+    match &expr?.expr {
+        Expr::Literal(LiteralValue::Int(number)) => Some(u64::try_from(*number.inner()).unwrap_or(0)),
+        _ => None,
+    }
+}
+
+/// What it costs to make a list, at so much for each element, and its size.
+fn new_list(size: Size, each: f64) -> (Estimate, Option<Size>) {
+    (size.by(each).plus(Estimate::fixed(1 + 10)), Some(size))
 }
 
 /// How long a text may be after a replacement.

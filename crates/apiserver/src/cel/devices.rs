@@ -121,6 +121,28 @@ mod tests {
             .into_iter()
             .fold("int('1'.find('[0-9]*')) < 100".to_owned(), nested);
         assert_eq!((worst_cost(&costly), check(&costly)), (Ok(85_555_551), Err(Wrong::Costly)));
+        for fine in [
+            r#"cel.bind(d, device.attributes["dra.example.com"], d).exists(k, k == "a")"#,
+            r#"cel.bind(x, device.driver, x).contains("abc")"#,
+            r#"cel.bind(x, device.attributes["a"].b, x).matches("y")"#,
+            r#"cel.bind(x, device.driver, [x]).exists(y, y == "a")"#,
+            "lists.range(10).all(x, x > 0)",
+            r#"["a", "b"].distinct().size() == 3"#,
+            r#"["b", "a"].sort()[0] == "a""#,
+            r#"device.attributes["a"].map(k, k).sortBy(k, k)[0] == "a""#,
+            r#"device.attributes["a"].?b == optional.of(1)"#,
+        ] {
+            assert_eq!(check(fine), Ok(()), "{fine}");
+        }
+        let bound = format!("cel.bind(x, [1], {many}.map(a, a)).all(z0, {costly})");
+        for costly in [
+            bound.as_str(),
+            "lists.range(100000000).size() > 0",
+            r#"["a", "b"].join(",") == "a""#,
+            r#"quantity("1") == dyn(quantity("2"))"#,
+        ] {
+            assert_eq!(check(costly), Err(Wrong::Costly), "{costly}");
+        }
         for (text, why) in [
             ("1", "must evaluate to bool or the unknown type, not int"),
             (
@@ -130,6 +152,10 @@ mod tests {
             (
                 r#"device.attributes["a"].list.exists(x, x > 0)"#,
                 "compilation failed: ERROR: <input>:1:23: expression of type 'any' cannot be range of a comprehension (must be list, map, or dynamic)\n | device.attributes[\"a\"].list.exists(x, x > 0)\n | ......................^",
+            ),
+            (
+                r#"[device.attributes["a"].b, dyn(1)].size() == 2"#,
+                "compilation failed: ERROR: <input>:1:31: expected type 'any' but found 'dyn'\n | [device.attributes[\"a\"].b, dyn(1)].size() == 2\n | ..............................^",
             ),
             (
                 "cel.bind(a.b, 1, true)",

@@ -51,6 +51,20 @@ pub enum Cost {
     Find,
     /// Each element of the target is compared.
     Elements,
+    /// A new list of as many elements as the target has.
+    Copied,
+    /// A new list of a part of the target.
+    Sliced,
+    /// A new list of so many numbers.
+    Counted,
+    /// A new list of what is in the lists of the target, so deep.
+    Flattened,
+    /// A new list, for which each element of the target is compared with each.
+    Distinct,
+    /// The same for sorting, where texts are read.
+    Sorted,
+    /// The same for sorting by other values, those of the argument.
+    SortedBy,
     /// Replacing in a text.
     Replace,
     /// Splitting a text.
@@ -280,14 +294,14 @@ const SIGNATURES: &[(&str, Cost)] = &[
     ("list(A).max() A", Cost::Elements),
     ("list(A).indexOf(A) int", Cost::Elements),
     ("list(A).lastIndexOf(A) int", Cost::Elements),
-    ("list(A).slice(int, int) list(A)", Cost::Unit),
-    ("list(list(A)).flatten() list(A)", Cost::Unit),
-    ("list(dyn).flatten(int) list(dyn)", Cost::Unit),
-    ("list(A).sort() list(A)", Cost::Elements),
-    ("list(A).@sortByAssociatedKeys(list(B)) list(A)", Cost::Elements),
-    ("list(A).distinct() list(A)", Cost::Elements),
-    ("list(A).reverse() list(A)", Cost::Unit),
-    ("lists.range(int) list(int)", Cost::Unit),
+    ("list(A).slice(int, int) list(A)", Cost::Sliced),
+    ("list(list(A)).flatten() list(A)", Cost::Flattened),
+    ("list(dyn).flatten(int) list(dyn)", Cost::Flattened),
+    ("list(A).sort() list(A)", Cost::Sorted),
+    ("list(A).@sortByAssociatedKeys(list(B)) list(A)", Cost::SortedBy),
+    ("list(A).distinct() list(A)", Cost::Distinct),
+    ("list(A).reverse() list(A)", Cost::Copied),
+    ("lists.range(int) list(int)", Cost::Counted),
     ("list(A).first() optional(A)", Cost::Unit),
     ("list(A).last() optional(A)", Cost::Unit),
     ("sets.contains(list(A), list(A)) bool", Cost::Sets),

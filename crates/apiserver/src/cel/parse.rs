@@ -10,7 +10,7 @@ use cel::parser::{Macro, MacroExprHelper, ParseError};
 use super::{Beside, nesting};
 
 /// The name of what a comprehension gathers.
-const ACCUMULATOR: &str = "@result";
+pub const ACCUMULATOR: &str = "@result";
 
 /// Reads an expression.
 ///

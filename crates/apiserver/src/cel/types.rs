@@ -113,7 +113,7 @@ impl<'s> Type<'s> {
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Dyn | Self::Any | Self::Param(_), Self::Dyn | Self::Any | Self::Param(_))
+            (Self::Dyn | Self::Param(_), Self::Dyn | Self::Param(_))
             | (Self::Object(_) | Self::Made(_), Self::Object(_) | Self::Made(_)) => true,
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.is_like(b),
             (Self::Map(a, b), Self::Map(c, d)) => a.is_like(c) && b.is_like(d),

@@ -3,7 +3,10 @@
 use muster_objects::time::Timestamp;
 use muster_tree::Value;
 
-use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Resource, Row, Subresource, keep_metadata};
+use super::{
+    AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Resource, Row, Subresource, keep_metadata, raise_if_changed,
+};
+use crate::model::fields::set_generation;
 use crate::model::{Fields as _, metadata};
 use crate::validation::devices::{self as rules, DeviceId};
 use crate::validation::meta::Look;
@@ -14,7 +17,7 @@ pub const GROUP: &str = "resource.k8s.io";
 /// Which devices can be asked for by one name.
 pub(super) fn class() -> Row {
     Row {
-        metadata: Look::BOTH,
+        metadata: Look::BOTH.any_prefix(),
         counts_spec: true,
         validate: rules::validate_class,
         ..Row::new(Resource::cluster(GROUP, "v1", "DeviceClass", "deviceclasses").returns_deleted())
@@ -101,9 +104,15 @@ pub(super) fn slice() -> Row {
     resource.unknown_label =
         |label| format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}");
     Row {
-        counts_spec: true,
-        prepare: |_, slice, old| drop_disabled(slice, old),
-        stamp: |_, slice, _, now| stamp_taints(slice, now),
+        stamp: |_, slice, old, now| {
+            stamp_taints(slice, now);
+            // What is dropped afterwards counts as a change.
+            match old {
+                None => set_generation(slice, 1),
+                Some(old) => raise_if_changed(slice, old),
+            }
+            drop_disabled(slice, old);
+        },
         validate: rules::validate_slice,
         warnings: |slice, _| {
             let driver = slice.part("spec").text("driver");

@@ -505,6 +505,11 @@ async fn specs_of_claims_stay_and_slices_stay_with_their_driver() {
 
     let class = make(&server, CLASSES, &object("DeviceClass", &json!({}))).await;
     assert_eq!(class["metadata"]["generation"], 1);
+    let nameless =
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"generateName": "A-"}});
+    let fields: Vec<String> =
+        causes(&server.post(CLASSES, &nameless).await).into_iter().map(|(field, _)| field).collect();
+    assert_eq!(fields, ["metadata.name"]);
     let changed =
         server.merge(&format!("{CLASSES}/one"), &json!({"spec": {"extendedResourceName": "example.com/gpu"}})).await;
     assert_eq!((changed.status, &changed.json()["metadata"]["generation"]), (200, &json!(2)));
@@ -651,6 +656,47 @@ async fn drivers_apply_what_they_tell_of_devices() {
     assert_eq!(names(&both), [json!("eth0"), json!("eth1")]);
     let changed = apply("one", told("a", &json!({"networkData": {"interfaceName": "eth2"}}))).await;
     assert_eq!(names(&changed), [json!("eth2"), json!("eth1")]);
+}
+
+/// What is filled in anew is no change, and what is dropped is one.
+///
+/// Contract: API-15, API-43
+#[tokio::test(start_paused = true)]
+async fn the_generation_of_a_slice_counts_what_was_sent() {
+    let server = start();
+    let tainted = |fields: Value| {
+        let mut device = json!({"name": "a", "taints": [{"key": "t", "effect": "None"}]});
+        device.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        slice(&json!([device]))
+    };
+    let made = make(&server, SLICES, &tainted(json!({}))).await;
+    let put = async |fields: Value| server.put(&format!("{SLICES}/one"), &tainted(fields)).await.json();
+    let same = put(json!({})).await;
+    assert_eq!(same["metadata"], made["metadata"]);
+    let dropped = put(json!({"nodeAllocatableResourceMappings": {"cpu": {}}})).await;
+    assert_eq!((&dropped["metadata"]["generation"], &dropped["spec"]), (&json!(2), &made["spec"]));
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    let later = put(json!({})).await;
+    assert_eq!(later["metadata"]["generation"], 3);
+    assert_ne!(later["spec"], made["spec"]);
+}
+
+/// Contract: API-13, API-43
+#[tokio::test(start_paused = true)]
+async fn who_writes_the_status_of_a_claim_owns_nothing_of_its_metadata() {
+    let server = start();
+    let apply = async |manager: &str, part: &str, label: &str, fields: Value| {
+        let mut body = object("ResourceClaim", &json!({"devices": exactly("gpu")}));
+        body["metadata"]["labels"] = json!({"a": label});
+        body.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        let path = format!("{CLAIMS}/one{part}?fieldManager={manager}");
+        let yaml = [("Content-Type", "application/apply-patch+yaml")];
+        server.send("PATCH", &path, &yaml, body.to_string()).await
+    };
+    assert_eq!(apply("one", "", "b", json!({})).await.status, 201);
+    let told = apply("two", "/status", "c", json!({"status": {"allocation": allocation("a")}})).await;
+    assert_eq!((told.status, &told.json()["metadata"]["labels"]), (200, &json!({"a": "b"})));
+    assert_eq!(apply("one", "", "d", json!({})).await.json()["metadata"]["labels"], json!({"a": "d"}));
 }
 
 /// Contract: API-43

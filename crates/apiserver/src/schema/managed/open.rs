@@ -161,7 +161,7 @@ impl<'a> Subject<'a> {
                     && self.open.is_none_or(|open| open.has_status)
             }
             "spec" => subresource == "status",
-            "metadata" => subresource == "status" && self.open.is_some(),
+            "metadata" => subresource == "status" && (self.open.is_some() || KEEP_METADATA.contains(&self.model.kind)),
             _ => false,
         }
     }
@@ -175,6 +175,17 @@ impl<'a> Subject<'a> {
             )
     }
 }
+
+/// The kinds with a status whose writes leave all metadata as it is.
+const KEEP_METADATA: [&str; 7] = [
+    "APIService",
+    "FlowSchema",
+    "PriorityLevelConfiguration",
+    "ResourceClaim",
+    "ServiceCIDR",
+    "ValidatingAdmissionPolicy",
+    "VolumeAttachment",
+];
 
 impl<'a> Root<'a> {
     /// The place of the whole object.
