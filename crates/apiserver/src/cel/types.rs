@@ -192,6 +192,8 @@ impl fmt::Display for Type<'_> {
 #[derive(Debug, Clone, Default)]
 pub struct Substitutions<'s> {
     found: Vec<Option<Type<'s>>>,
+    /// What was found before, of each that the present attempt has found out: the last one last.
+    before: Vec<(usize, Option<Type<'s>>)>,
 }
 
 impl<'s> Substitutions<'s> {
@@ -219,22 +221,30 @@ impl<'s> Substitutions<'s> {
 
     /// Whether values of one type can be taken for those of another; finds out types on the way.
     pub fn assign(&mut self, actual: &Type<'s>, formal: &Type<'s>) -> bool {
-        let before = self.found.clone();
-        let fits = self.fits(actual, formal);
-        if !fits {
-            self.found = before;
-        }
-        fits
+        self.attempt(|attempt| attempt.fits(actual, formal))
     }
 
     /// As [`Substitutions::assign`], all at once.
     pub fn assign_all(&mut self, actual: &[Type<'s>], formal: &[Type<'s>]) -> bool {
-        let before = self.found.clone();
-        let fits = actual.len() == formal.len() && actual.iter().zip(formal).all(|(a, f)| self.fits(a, f));
+        actual.len() == formal.len()
+            && self.attempt(|attempt| actual.iter().zip(formal).all(|(a, f)| attempt.fits(a, f)))
+    }
+
+    /// Undoes what an attempt that does not fit has found out.
+    fn attempt(&mut self, fits: impl FnOnce(&mut Self) -> bool) -> bool {
+        self.before.clear();
+        let fits = fits(self);
         if !fits {
-            self.found = before;
+            while let Some((param, before)) = self.before.pop() {
+                self.found[param] = before;
+            }
         }
         fits
+    }
+
+    fn find(&mut self, param: usize, kind: Type<'s>) {
+        let before = self.found[param].replace(kind);
+        self.before.push((param, before));
     }
 
     fn fits(&mut self, actual: &Type<'s>, formal: &Type<'s>) -> bool {
@@ -273,14 +283,14 @@ impl<'s> Substitutions<'s> {
             }
             let general = kind.clone().most_general(found);
             if !general.mentions(param) {
-                self.found[param] = Some(general);
+                self.find(param, general);
             }
             return (true, true);
         }
         if kind.mentions(param) || param >= self.found.len() {
             return (false, false);
         }
-        self.found[param] = Some(kind.clone());
+        self.find(param, kind.clone());
         (true, false)
     }
 }
