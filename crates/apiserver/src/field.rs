@@ -5,6 +5,7 @@
 
 pub mod path;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use muster_objects::names::GoQuoted;
@@ -226,13 +227,14 @@ pub fn aggregate(errors: &[FieldError]) -> String {
 /// Several messages as one, each once.
 #[must_use]
 pub fn join(messages: impl IntoIterator<Item = String>) -> String {
-    let mut seen: Vec<String> = Vec::new();
+    let (mut known, mut told) = (HashSet::new(), Vec::new());
     for message in messages {
-        if !seen.contains(&message) {
-            seen.push(message);
+        if !known.contains(&message) {
+            known.insert(message.clone());
+            told.push(message);
         }
     }
-    match seen.as_slice() {
+    match told.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
     }

@@ -7,7 +7,7 @@ use cel::common::ast::{
 };
 
 use super::functions::{Cost, Overload, overloads};
-use super::parse::{place, told};
+use super::parse::{MOST_ERRORS, place, told_all};
 use super::types::{JSON_PATCH, OBJECT, Substitutions, Type};
 use super::{Beside, Variable};
 
@@ -65,11 +65,14 @@ pub fn check<'s>(
     }
     let mut placed: Vec<((isize, isize), String)> =
         checker.errors.into_iter().map(|(id, message)| (place(text, source, id), message)).collect();
+    let more = placed.len().saturating_sub(MOST_ERRORS);
+    placed.truncate(MOST_ERRORS);
     placed.sort_by_key(|(place, _)| *place);
-    let errors: Vec<String> =
-        placed.into_iter().map(|((line, column), message)| told(text, line, column, &message)).collect();
-    Err(errors.join("\n"))
+    Err(told_all(text, placed, more))
 }
+
+/// A type may have so many parts.
+const LARGEST_TYPE: usize = 1_000;
 
 struct Checker<'s> {
     types: Types<'s>,
@@ -122,6 +125,13 @@ impl<'s> Checker<'s> {
             Expr::Struct(object) => self.made(expr.id, object),
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
             Expr::Unspecified => Type::Error,
+        };
+        // A type that is named twice in the next one doubles at each step, and would soon be larger than memory.
+        let kind = match kind {
+            kind if self.substitutions.is_larger(&kind, LARGEST_TYPE) => {
+                self.error(expr.id, format!("the type has more than {LARGEST_TYPE} parts"))
+            }
+            kind => kind,
         };
         self.types.kinds.insert(expr.id, kind.clone());
         kind

@@ -23,9 +23,9 @@ pub fn parse(text: &str, beside: Beside) -> Result<(IdedExpr, SourceInfo), Strin
     let environment = if beside == Beside::Bindings { &BINDING } else { &PLAIN };
     deep_enough(nesting::depth(text)?, || {
         parser(environment).parse_with_source_info(text).map_err(|errors| {
-            let told: Vec<String> =
-                errors.errors.iter().map(|e| told(text, e.pos.0.max(1), e.pos.1.max(1), &e.msg)).collect();
-            told.join("\n")
+            let more = errors.errors.len().saturating_sub(MOST_ERRORS);
+            let placed = errors.errors.into_iter().map(|e| ((e.pos.0.max(1), e.pos.1.max(1)), e.msg));
+            told_all(text, placed.take(MOST_ERRORS), more)
         })
     })
 }
@@ -72,6 +72,16 @@ const DEEPEST: u16 = 1000;
 
 fn parser(env: &cel::Env) -> cel::parser::Parser {
     env.parser().max_recursion_depth(DEEPEST)
+}
+
+/// So many errors are told of one expression.
+pub const MOST_ERRORS: usize = 100;
+
+/// Errors at their lines and columns, and how many more there are.
+pub fn told_all(text: &str, errors: impl IntoIterator<Item = ((isize, isize), String)>, more: usize) -> String {
+    let told = errors.into_iter().map(|((line, column), message)| told(text, line, column, &message));
+    let more = (more > 0).then(|| format!("{more} more errors were truncated"));
+    told.chain(more).collect::<Vec<String>>().join("\n")
 }
 
 /// An error at a line and column, both from 1, with the line and a mark below it.

@@ -278,3 +278,63 @@ fn what_costs_little_takes_little() {
         assert_eq!(result.map(|result| library::shown(&result)), Ok("true".to_owned()), "{text}");
     }
 }
+
+/// Types that would be parts of themselves, and types that double with each name.
+///
+/// Contract: API-30
+#[test]
+fn types_end() {
+    for text in [
+        "[].transformMap(y, y, y) == {}",
+        "[].all(x, [].all(y, x == [y] && y == [x]))",
+        "[].map(x, x) == []",
+        "[].map(x, x).size() == 0",
+        "[].filter(x, true) == []",
+        "[].transformList(a, y, y) == []",
+        "{}.transformMap(k, v, v) == {}",
+    ] {
+        let _ = compiled(text);
+    }
+    let nested = (0..30).fold("true".to_owned(), |inner, at| {
+        let (own, outer) = (29 - at, 30 - at);
+        format!("[{{x{own}: x{own}}}].all(x{outer}, {inner})")
+    });
+    let why = compiled(&format!("[1].all(x0, {nested})")).unwrap_err();
+    assert!(why.contains("the type has more than 1000 parts"), "{why}");
+    let many = compiled(&["1 + '' == 0"; 150].join(" || ")).unwrap_err();
+    assert!(many.ends_with("50 more errors were truncated"), "{}", &many[many.len() - 100..]);
+}
+
+/// An expression over what has no elements, whose types stand open.
+fn open_expression() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let leaf = proptest::sample::select(vec!["[]", "{}", "x", "y", "1", "[x]", "{x: y}", "[[]]"]);
+    leaf.prop_map(str::to_owned).prop_recursive(4, 40, 3, |inner| {
+        (0..12_usize, inner.clone(), inner.clone(), inner).prop_map(|(form, a, b, c)| match form {
+            0 => format!("[{a}, {b}]"),
+            1 => format!("{{{a}: {b}}}"),
+            2 => format!("{a}.map(x, {b})"),
+            3 => format!("{a}.filter(x, {b} == {c})"),
+            4 => format!("{a}.all(x, {b} == {c})"),
+            5 => format!("{a}.transformMap(x, y, {b})"),
+            6 => format!("{a}.transformList(x, y, {b})"),
+            7 => format!("({a} == {b} && {b} == {c})"),
+            8 => format!("({a} + {b})"),
+            9 => format!("cel.bind(x, {a}, {b} == {c})"),
+            10 => format!("{a}[{b}]"),
+            _ => format!("optional.of({a}).or({b})"),
+        })
+    })
+}
+
+proptest::proptest! {
+    /// Contract: API-30
+    #[test]
+    fn whatever_is_open_is_checked(text in open_expression()) {
+        let of = |name| Variable { name, kind: Type::Dyn, bounds: None };
+        for variables in [vec![], vec![of("x"), of("y")]] {
+            let _ = compile_with(&format!("[].all(x, [].all(y, {text} == {text}))"), &variables, Beside::Bindings);
+            let _ = compile_with(&text, &variables, Beside::Bindings);
+        }
+    }
+}

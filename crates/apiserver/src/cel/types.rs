@@ -135,15 +135,6 @@ impl<'s> Type<'s> {
         )
     }
 
-    fn mentions(&self, param: usize) -> bool {
-        match self {
-            Self::Param(own) => *own == param,
-            Self::List(a) | Self::Optional(a) => a.mentions(param),
-            Self::Map(a, b) => a.mentions(param) || b.mentions(param),
-            _ => false,
-        }
-    }
-
     fn is_more_general(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn | Self::Any | Self::Param(_), _) => true,
@@ -242,6 +233,40 @@ impl<'s> Substitutions<'s> {
         fits
     }
 
+    /// Whether a parameter is a part of a type, by what has been found out of others: then it cannot be that type.
+    fn mentions(&self, kind: &Type<'s>, param: usize) -> bool {
+        match kind {
+            Type::Param(own) if *own == param => true,
+            Type::Param(own) => {
+                self.found.get(*own).is_some_and(|found| found.as_ref().is_some_and(|kind| self.mentions(kind, param)))
+            }
+            Type::List(a) | Type::Optional(a) => self.mentions(a, param),
+            Type::Map(a, b) => self.mentions(a, param) || self.mentions(b, param),
+            _ => false,
+        }
+    }
+
+    /// Whether a type has more parts than this, by what has been found out.
+    #[must_use]
+    pub fn is_larger(&self, kind: &Type<'s>, most: usize) -> bool {
+        let mut left = most;
+        !self.fits_in(kind, &mut left)
+    }
+
+    fn fits_in(&self, kind: &Type<'s>, left: &mut usize) -> bool {
+        let Some(rest) = left.checked_sub(1) else { return false };
+        *left = rest;
+        match kind {
+            Type::Param(own) => match self.found.get(*own) {
+                Some(Some(found)) => self.fits_in(found, left),
+                _ => true,
+            },
+            Type::List(a) | Type::Optional(a) => self.fits_in(a, left),
+            Type::Map(a, b) => self.fits_in(a, left) && self.fits_in(b, left),
+            _ => true,
+        }
+    }
+
     fn find(&mut self, param: usize, kind: Type<'s>) {
         let before = self.found[param].replace(kind);
         self.before.push((param, before));
@@ -282,12 +307,12 @@ impl<'s> Substitutions<'s> {
                 return (false, true);
             }
             let general = kind.clone().most_general(found);
-            if !general.mentions(param) {
+            if !self.mentions(&general, param) {
                 self.find(param, general);
             }
             return (true, true);
         }
-        if kind.mentions(param) || param >= self.found.len() {
+        if self.mentions(kind, param) || param >= self.found.len() {
             return (false, false);
         }
         self.find(param, kind.clone());

@@ -1,5 +1,7 @@
 //! DeviceClass, ResourceClaim, ResourceClaimTemplate and ResourceSlice: devices, and who has them (API-43).
 
+use std::collections::BTreeSet;
+
 use muster_objects::time::Timestamp;
 use muster_tree::Value;
 
@@ -73,11 +75,11 @@ fn state(claim: &Object) -> String {
 
 /// What is told of devices goes with them.
 fn forget_devices_given_back(claim: &mut Object, old: &Object) {
-    let kept: Vec<DeviceId> = DeviceId::given(claim).collect();
-    let gone: Vec<DeviceId> = DeviceId::given(old).filter(|id| !kept.contains(id)).collect();
+    let kept: BTreeSet<DeviceId<'_>> = DeviceId::given(claim).collect();
+    let gone: BTreeSet<DeviceId<'_>> = DeviceId::given(old).filter(|id| !kept.contains(id)).collect();
+    let stays = |device: &&Value| !device.as_object().is_some_and(|device| gone.contains(&DeviceId::of(device)));
+    let devices: Vec<Value> = claim.part("status").list("devices").iter().filter(stays).cloned().collect();
     let Some(status) = claim.object_mut("status") else { return };
-    let stays = |device: &Value| !device.as_object().is_some_and(|device| gone.contains(&DeviceId::of(device)));
-    let devices: Vec<Value> = status.list("devices").iter().filter(|device| stays(device)).cloned().collect();
     if devices.is_empty() {
         status.remove("devices");
     } else if devices.len() < status.list("devices").len() {

@@ -14,11 +14,11 @@ mod resources;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use muster_objects::Selector;
 use muster_objects::labels::Labels;
 use muster_objects::selector::{LabelSelector, LabelSelectorRequirement};
-use std::collections::BTreeMap;
-
 use muster_objects::time::Timestamp;
 use muster_schema::quantity::Quantity;
 

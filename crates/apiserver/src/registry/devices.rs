@@ -1,18 +1,19 @@
-//! Who may have devices without sharing them, give them to claims, and tell of them (API-43).
+//! Who may have devices that others have too, give devices to claims, and tell of them (API-43).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::options::WriteOptions;
 use super::{Registry, Served};
 use crate::access::attributes::{Attributes, ResourceAttributes, forbidden};
+use crate::access::tokens::Objects;
 use crate::access::{NODE_NAME, User, service_account};
-use crate::field::{ErrorKind, FieldError};
+use crate::field::{ErrorKind, FieldError, go_quote};
 use crate::kinds::devices::GROUP;
 use crate::model::{Fields as _, Object, Part, metadata};
 use crate::validation::devices::DeviceId;
 use crate::validation::name::is_dns1123_subdomain;
 
-/// The label of the namespaces in which devices may be had without sharing them.
+/// The label of the namespaces in which devices may be had that others have too, to look after them.
 const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
 impl Registry {
@@ -40,7 +41,7 @@ impl Registry {
         }
     }
 
-    /// Devices that are not shared may be asked for in some namespaces only.
+    /// Devices that others have may be asked for in some namespaces only.
     fn refuse_admin(&self, object: &Object, spec: &Object) -> Option<FieldError> {
         let is_admin = |request: &Object| request.object("exactly").is_some_and(|exactly| exactly.flag("adminAccess"));
         let at = spec.part("devices").items("requests").position(is_admin)?;
@@ -49,13 +50,11 @@ impl Registry {
 
     fn refuse_namespace(&self, object: &Object, field: String) -> Option<FieldError> {
         let name = metadata(object).text("namespace");
-        let namespaces = self.find("", "v1", "namespaces")?;
-        let Some(namespace) = self.storage.get(namespaces.id, "", name) else {
-            let detail =
-                format!("could not retrieve namespace to verify admin access: {}", namespaces.not_found(name).message);
+        let Some(namespace) = Objects::find(self, "namespaces", "", name) else {
+            let missing = format!("namespaces {} not found", go_quote(name));
+            let detail = format!("could not retrieve namespace to verify admin access: {missing}");
             return Some(FieldError { kind: ErrorKind::Internal, field, value: None, detail });
         };
-        let namespace = namespace.object();
         (metadata(&namespace).part("labels").text(ADMIN_LABEL) != "true").then(|| {
             let why =
                 format!("admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace");
@@ -130,13 +129,12 @@ fn of_claims() -> ResourceAttributes<'static> {
 
 /// The drivers of whose devices something else is told than before.
 fn changed_drivers<'o>(status: &'o Object, was: &'o Object) -> BTreeSet<&'o str> {
-    let told = |status: &'o Object, device: &'o Object| {
-        let id = DeviceId::of(device);
-        status.items("devices").any(|one| DeviceId::of(one) == id && one == device)
+    let told = |status: &'o Object| -> BTreeMap<DeviceId<'o>, &'o Object> {
+        status.items("devices").map(|device| (DeviceId::of(device), device)).collect()
     };
-    let changed = status.items("devices").filter(|device| !told(was, device));
-    let gone = was.items("devices").filter(|device| !told(status, device));
-    changed.chain(gone).map(|device| device.text("driver")).collect()
+    let (now, before) = (told(status), told(was));
+    let is_other = |id: &DeviceId<'o>| now.get(id) != before.get(id);
+    now.keys().chain(before.keys()).filter(|id| is_other(id)).map(DeviceId::driver).collect()
 }
 
 /// The one node from which a claim's devices are reached.

@@ -194,8 +194,9 @@ fn validate_pool_name(pool: &str, path: &Path<'_>, errors: &mut Errors) {
     if pool.is_empty() {
         return errors.push(FieldError::required(path, ""));
     }
+    // Its parts, of which there may be very many, are not told then.
     if pool.len() > POOL_MAX {
-        errors.push(FieldError::too_long(path, POOL_MAX));
+        return errors.push(FieldError::too_long(path, POOL_MAX));
     }
     for part in pool.split('/') {
         complain(part, name::is_dns1123_subdomain(part), path, errors);
@@ -217,12 +218,11 @@ fn validate_binding(device: &Object, path: &Path<'_>, errors: &mut Errors) {
         }
     }
     once(device.strings(NEEDED), &path.child(NEEDED), errors);
-    let (failures, mut known) = (path.child(FAILED), BTreeSet::new());
+    let failures = path.child(FAILED);
+    once(device.strings(FAILED), &failures, errors);
+    let needed: BTreeSet<&str> = device.strings(NEEDED).collect();
     for (at, condition) in device.strings(FAILED).enumerate() {
-        if !known.insert(condition) {
-            errors.push(FieldError::duplicate(failures.index(at), condition));
-        }
-        if device.strings(NEEDED).any(|needed| needed == condition) {
+        if needed.contains(condition) {
             let why = "bindingFailureConditions must not overlap with bindingConditions";
             errors.push(FieldError::invalid(failures.index(at), condition, why));
         }

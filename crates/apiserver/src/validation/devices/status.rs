@@ -1,5 +1,7 @@
 //! What a claim has got.
 
+use std::collections::BTreeSet;
+
 use muster_tree::json;
 
 use super::super::csi::validate_driver_name;
@@ -28,30 +30,36 @@ const INTERFACE_MAX: usize = 256;
 const HARDWARE_MAX: usize = 128;
 
 /// A device, or a share of one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DeviceId {
-    driver: String,
-    pool: String,
-    device: String,
-    share: String,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceId<'o> {
+    driver: &'o str,
+    pool: &'o str,
+    device: &'o str,
+    share: &'o str,
 }
 
-impl DeviceId {
+impl<'o> DeviceId<'o> {
     /// The one that is given or told of here.
     #[must_use]
-    pub fn of(device: &Object) -> Self {
-        let text = |field: &str| device.text(field).to_owned();
-        Self { driver: text("driver"), pool: text("pool"), device: text("device"), share: text("shareID") }
+    pub fn of(device: &'o Object) -> Self {
+        let [driver, pool, device, share] = ["driver", "pool", "device", "shareID"].map(|field| device.text(field));
+        Self { driver, pool, device, share }
+    }
+
+    /// Whose device it is.
+    #[must_use]
+    pub fn driver(&self) -> &'o str {
+        self.driver
     }
 
     /// Those that a claim has been given.
-    pub fn given(claim: &Object) -> impl Iterator<Item = Self> + '_ {
+    pub fn given(claim: &'o Object) -> impl Iterator<Item = Self> {
         claim.part("status").part("allocation").part("devices").items("results").map(Self::of)
     }
 }
 
-impl From<DeviceId> for Shown {
-    fn from(id: DeviceId) -> Self {
+impl From<DeviceId<'_>> for Shown {
+    fn from(id: DeviceId<'_>) -> Self {
         let DeviceId { driver, pool, device, share } = id;
         Self::Bare(format!(
             r#"{{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}}"#,
@@ -75,7 +83,7 @@ pub fn validate_status(claim: &Object, old: &Object, errors: &mut Errors) {
     }) {
         once(status.items("reservedFor").map(|consumer| consumer.text("uid")), &PATH.child("reservedFor"), errors);
     }
-    let given: Vec<DeviceId> = DeviceId::given(claim).collect();
+    let given: BTreeSet<DeviceId<'_>> = DeviceId::given(claim).collect();
     each(status, "devices", usize::MAX, &PATH, errors, |device, path, errors| {
         validate_device(device, &given, path, errors);
     });
@@ -168,7 +176,7 @@ fn uuid_complaint(uid: &str) -> Option<String> {
 }
 
 /// What a driver says of a device.
-fn validate_device(device: &Object, given: &[DeviceId], path: &Path<'_>, errors: &mut Errors) {
+fn validate_device(device: &Object, given: &BTreeSet<DeviceId<'_>>, path: &Path<'_>, errors: &mut Errors) {
     validate_place(device, path, errors);
     validate_share(device, path, errors);
     let id = DeviceId::of(device);
