@@ -2,6 +2,7 @@
 
 use super::schema::{FieldTable, ObjectType};
 use super::{Beside, Bounds, Type, Variable, compile_with};
+use crate::validation::devices::Wrong;
 
 /// The most that one of them may cost.
 const MOST_COST: u64 = 1_000_000;
@@ -26,15 +27,6 @@ static DEVICE: FieldTable = FieldTable {
 
 fn by_domain(value: Type<'static>) -> Type<'static> {
     Type::map(Type::String, Type::map(Type::String, value))
-}
-
-/// What is wrong with an expression.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wrong {
-    /// It says what no selector may say.
-    Invalid(String),
-    /// It may cost too much.
-    Costly,
 }
 
 /// Checks an expression.

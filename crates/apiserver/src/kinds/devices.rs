@@ -8,6 +8,7 @@ use muster_tree::Value;
 use super::{
     AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Resource, Row, Subresource, keep_metadata, raise_if_changed,
 };
+use crate::cel::devices::check;
 use crate::model::fields::set_generation;
 use crate::model::{Fields as _, metadata};
 use crate::validation::devices::{self as rules, DeviceId};
@@ -21,7 +22,7 @@ pub(super) fn class() -> Row {
     Row {
         metadata: Look::BOTH.any_prefix(),
         counts_spec: true,
-        validate: rules::validate_class,
+        validate: |class, old, errors| rules::validate_class(class, old, check, errors),
         ..Row::new(Resource::cluster(GROUP, "v1", "DeviceClass", "deviceclasses").returns_deleted())
     }
 }
@@ -43,7 +44,7 @@ pub(super) fn claim() -> Row {
                 forget_devices_given_back(claim, old);
             }
         },
-        validate: rules::validate_claim,
+        validate: |claim, old, errors| rules::validate_claim(claim, old, check, errors),
         validate_part: |_, claim, old, errors| rules::validate_status(claim, old, errors),
         columns: &CLAIM_COLUMNS,
         ..Row::new(
@@ -92,7 +93,7 @@ pub(super) fn template() -> Row {
     Row {
         metadata: Look::BOTH,
         default: |template| default_requests(template.object_mut("spec").and_then(|spec| spec.object_mut("spec"))),
-        validate: rules::validate_template,
+        validate: |template, old, errors| rules::validate_template(template, old, check, errors),
         ..Row::new(
             Resource::namespaced(GROUP, "v1", "ResourceClaimTemplate", "resourceclaimtemplates").returns_deleted(),
         )

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::labels::{validate_annotations, validate_labels};
 use super::super::{IMMUTABLE, internal};
 use super::{
-    Errors, FieldError, MOST_CONFIGS, MOST_REQUESTS, Object, Path, SPEC, Value, complain, each, each_text, name, once,
-    validate_configuration, validate_label, validate_qualified_name, validate_selectors, validate_toleration,
+    Check, Errors, FieldError, MOST_CONFIGS, MOST_REQUESTS, Object, Path, SPEC, Value, complain, each, each_text, name,
+    once, validate_configuration, validate_label, validate_qualified_name, validate_selectors, validate_toleration,
 };
 use crate::field::Shown;
 use crate::model::Fields as _;
@@ -17,20 +17,20 @@ const MOST_CONSTRAINTS: usize = 32;
 const MOST_ALTERNATIVES: usize = 8;
 
 /// Checks a ResourceClaim, whose spec stays.
-pub fn validate_claim(claim: &Object, old: Option<&Object>, errors: &mut Errors) {
+pub fn validate_claim(claim: &Object, old: Option<&Object>, check: Check, errors: &mut Errors) {
     match old {
-        None => validate_spec(claim.part("spec"), &SPEC, errors),
+        None => validate_spec(claim.part("spec"), check, &SPEC, errors),
         Some(old) => stays(claim, old, "ResourceClaimSpec", errors),
     }
 }
 
 /// Checks a ResourceClaimTemplate, whose spec stays.
-pub fn validate_template(template: &Object, old: Option<&Object>, errors: &mut Errors) {
+pub fn validate_template(template: &Object, old: Option<&Object>, check: Check, errors: &mut Errors) {
     let spec = template.part("spec");
     let (metadata, path) = (spec.part("metadata"), SPEC.child("metadata"));
     validate_annotations(metadata, "annotations", &path.child("annotations"), errors);
     validate_labels(metadata, "labels", &path.child("labels"), errors);
-    validate_spec(spec.part("spec"), &SPEC.child("spec"), errors);
+    validate_spec(spec.part("spec"), check, &SPEC.child("spec"), errors);
     if let Some(old) = old {
         stays(template, old, "ResourceClaimTemplateSpec", errors);
     }
@@ -78,10 +78,13 @@ impl<'o> Requests<'o> {
     }
 }
 
-fn validate_spec(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
+fn validate_spec(spec: &Object, check: Check, path: &Path<'_>, errors: &mut Errors) {
     let (devices, path) = (spec.part("devices"), path.child("devices"));
     let requests = Requests::of(devices);
-    if each(devices, "requests", MOST_REQUESTS, &path, errors, validate_request) {
+    let looked = each(devices, "requests", MOST_REQUESTS, &path, errors, |request, path, errors| {
+        validate_request(request, check, path, errors);
+    });
+    if looked {
         once(devices.items("requests").map(|request| request.text("name")), &path.child("requests"), errors);
     }
     each(devices, "constraints", MOST_CONSTRAINTS, &path, errors, |constraint, path, errors| {
@@ -93,7 +96,7 @@ fn validate_spec(spec: &Object, path: &Path<'_>, errors: &mut Errors) {
     });
 }
 
-fn validate_request(request: &Object, path: &Path<'_>, errors: &mut Errors) {
+fn validate_request(request: &Object, check: Check, path: &Path<'_>, errors: &mut Errors) {
     validate_label(request.text("name"), &path.child("name"), errors);
     match (request.object("exactly"), request.list("firstAvailable").is_empty()) {
         (None, true) => {
@@ -103,12 +106,12 @@ fn validate_request(request: &Object, path: &Path<'_>, errors: &mut Errors) {
             let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
             errors.push(FieldError::invalid(path, Shown::from(&Value::Null), why));
         }
-        (Some(exactly), true) => validate_devices(exactly, &path.child("exactly"), errors),
+        (Some(exactly), true) => validate_devices(exactly, check, &path.child("exactly"), errors),
         (None, false) => {
             let field = "firstAvailable";
             let looked = each(request, field, MOST_ALTERNATIVES, path, errors, |alternative, path, errors| {
                 validate_label(alternative.text("name"), &path.child("name"), errors);
-                validate_devices(alternative, path, errors);
+                validate_devices(alternative, check, path, errors);
             });
             if looked {
                 once(request.items(field).map(|one| one.text("name")), &path.child(field), errors);
@@ -118,13 +121,13 @@ fn validate_request(request: &Object, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Which devices are asked for, and how many.
-fn validate_devices(request: &Object, path: &Path<'_>, errors: &mut Errors) {
+fn validate_devices(request: &Object, check: Check, path: &Path<'_>, errors: &mut Errors) {
     let class_path = path.child("deviceClassName");
     match request.text("deviceClassName") {
         "" => errors.push(FieldError::required(class_path, "")),
         class => complain(class, name::is_dns1123_subdomain(class), &class_path, errors),
     }
-    validate_selectors(request, path, errors);
+    validate_selectors(request, check, path, errors);
     let (count, count_path) = (request.int("count"), path.child("count"));
     match request.text("allocationMode") {
         "All" if count != 0 => {

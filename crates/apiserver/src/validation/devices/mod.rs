@@ -12,7 +12,6 @@ use muster_tree::Value;
 
 use super::csi::validate_driver_name;
 use super::{Errors, Path, complain, name};
-use crate::cel::devices::{Wrong, check};
 use crate::field::{FieldError, Shown};
 use crate::model::{Fields as _, Object};
 
@@ -40,10 +39,22 @@ const ID_MAX: usize = 32;
 /// What tolerations and taints do.
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
+/// What is wrong with the expression of a selector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wrong {
+    /// It says what no selector may say.
+    Invalid(String),
+    /// It may cost too much.
+    Costly,
+}
+
+/// Checks the expression of a selector.
+pub type Check = fn(&str) -> Result<(), Wrong>;
+
 /// Checks a DeviceClass.
-pub fn validate_class(class: &Object, old: Option<&Object>, errors: &mut Errors) {
+pub fn validate_class(class: &Object, old: Option<&Object>, check: Check, errors: &mut Errors) {
     let spec = class.part("spec");
-    validate_selectors(spec, &SPEC, errors);
+    validate_selectors(spec, check, &SPEC, errors);
     // What was there before there was a limit stays.
     let known = old.is_some_and(|old| old.part("spec").get("config") == spec.get("config"));
     each(spec, "config", MOST_CONFIGS, &SPEC, errors, |config, path, errors| {
@@ -111,7 +122,7 @@ fn validate_label(value: &str, path: &Path<'_>, errors: &mut Errors) {
     complain(value, name::is_dns1123_label(value), path, errors);
 }
 
-fn validate_selectors(parent: &Object, path: &Path<'_>, errors: &mut Errors) {
+fn validate_selectors(parent: &Object, check: Check, path: &Path<'_>, errors: &mut Errors) {
     each(parent, "selectors", MOST_SELECTORS, path, errors, |selector, path, errors| {
         let path = path.child("cel");
         let Some(selector) = selector.object("cel") else { return errors.push(FieldError::required(path, "")) };
