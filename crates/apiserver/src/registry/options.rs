@@ -89,7 +89,7 @@ pub struct WriteOptions {
     pub field_manager: String,
     /// For an apply: take over fields of other managers.
     pub force: bool,
-    /// What was asked for, in the words of authorization: `create`, `update` or `patch`.
+    /// What was asked for, in the words of authorization: `create`, `update` or `patch`; empty for what the server does on its own.
     pub verb: &'static str,
     /// Who writes. By default somebody who has no rights: what the server does on its own is not asked for any.
     pub user: Arc<User>,
