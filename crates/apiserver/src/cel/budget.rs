@@ -15,7 +15,7 @@ pub struct Budget {
     pub spent: u64,
     /// The most that it may.
     pub limit: u64,
-    /// How many bytes of texts and lists its functions have made, about.
+    /// How many bytes of texts, lists and regular expressions its functions have made, about.
     made: usize,
 }
 
@@ -25,7 +25,7 @@ impl Default for Budget {
     }
 }
 
-/// The most bytes of texts and lists that the functions of an expression make. The reference has no such limit: what it
+/// The most bytes of texts, lists and regular expressions that the functions of an expression make. The reference has no such limit: what it
 /// makes of lists is not copied.
 const MOST_MADE: usize = 64 << 20;
 
@@ -38,7 +38,12 @@ impl Budget {
 
     /// Counts what a function is about to make, where that may be more than it was given.
     pub(super) fn make(&mut self, name: &str, args: &[Value<'_>]) -> Result<(), Failure> {
-        self.made = self.made.saturating_add(made(name, args));
+        self.hold(made(name, args))
+    }
+
+    /// Counts bytes that were made, or are about to be.
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.made = self.made.saturating_add(bytes);
         if self.made > MOST_MADE { Err(Failure::Limit) } else { Ok(()) }
     }
 

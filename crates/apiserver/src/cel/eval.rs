@@ -8,6 +8,7 @@ use super::budget::{Budget, actual_cost};
 use super::check::qualified;
 use super::functions::overloads;
 use super::library;
+use super::patterns::{Constants, Met};
 use super::types::JSON_PATCH;
 use super::value::{List, Map, Value};
 
@@ -53,12 +54,18 @@ type Pairs<'v, 'a> = Box<dyn Iterator<Item = Result<(Value<'a>, Value<'a>), Stri
 ///
 /// # Errors
 /// What failed.
-pub fn run<'a>(tree: &'a IdedExpr, variables: &[(&str, Value<'a>)], budget: &mut Budget) -> Outcome<'a> {
-    Evaluator { variables, scopes: Vec::new(), budget }.eval(tree)
+pub(super) fn run<'a>(
+    tree: &'a IdedExpr,
+    patterns: &Constants,
+    variables: &[(&str, Value<'a>)],
+    budget: &mut Budget,
+) -> Outcome<'a> {
+    Evaluator { variables, patterns: Met::new(patterns), scopes: Vec::new(), budget }.eval(tree)
 }
 
 struct Evaluator<'v, 'a> {
     variables: &'v [(&'v str, Value<'a>)],
+    patterns: Met<'v>,
     scopes: Vec<(&'a str, Value<'a>)>,
     budget: &'v mut Budget,
 }
@@ -373,7 +380,15 @@ impl<'a> Evaluator<'_, 'a> {
             args.push(self.eval(arg)?);
         }
         self.budget.make(name, &args)?;
-        let result = library::call(name, &args)?;
+        let result = match (name, args.as_slice()) {
+            ("matches" | "find" | "findAll", [Value::String(text), Value::String(pattern), rest @ ..]) => {
+                let said = call.args.get(usize::from(call.target.is_none())).map(|said| &said.expr);
+                let is_constant = matches!(said, Some(Expr::Literal(_)));
+                let pattern = self.patterns.get(pattern, is_constant, self.budget)?;
+                library::matched(name, text, &pattern, rest)?
+            }
+            _ => library::call(name, &args)?,
+        };
         self.budget.spend(actual_cost(name, &args, &result))?;
         Ok(result)
     }

@@ -21,6 +21,7 @@ pub mod json;
 mod library;
 mod nesting;
 pub mod parse;
+mod patterns;
 pub mod schema;
 pub mod time;
 pub mod types;
@@ -85,6 +86,7 @@ pub enum Beside {
 #[derive(Debug)]
 pub struct Program {
     tree: IdedExpr,
+    patterns: patterns::Constants,
     /// The variables that it names.
     pub names: Vec<String>,
 }
@@ -118,7 +120,7 @@ pub fn compile_with<'s>(text: &str, variables: &[Variable<'s>], beside: Beside) 
     let cost = cost::estimate(&tree, &types);
     let output = types.of(tree.id);
     let names = types.names.into_iter().collect();
-    Ok(Checked { program: Program { tree, names }, output, cost })
+    Ok(Checked { program: Program { tree, names, patterns: patterns::Constants::default() }, output, cost })
 }
 
 /// Compiles an expression that was checked before, and is only to be run.
@@ -129,7 +131,7 @@ pub fn recompile(text: &str) -> Result<Program, String> {
     let (tree, _) = parse::parse(text, Beside::Nothing)?;
     let mut names = Vec::new();
     parse::names(&tree, &mut names);
-    Ok(Program { tree, names })
+    Ok(Program { tree, names, patterns: patterns::Constants::default() })
 }
 
 impl Program {
@@ -144,7 +146,7 @@ impl Program {
     /// # Errors
     /// What failed, in the words of cel-go; that the budget is spent.
     pub fn run<'a>(&'a self, variables: &[(&str, Value<'a>)], budget: &mut Budget) -> Result<Value<'a>, Failure> {
-        eval::run(&self.tree, variables, budget)
+        eval::run(&self.tree, &self.patterns, variables, budget)
     }
 }
 

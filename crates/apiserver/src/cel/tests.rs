@@ -233,6 +233,10 @@ fn a_small_expression_makes_nothing_large() {
         ("'%.999999999f'.format([1.0]) == ''".to_owned(), Err("precision too large: 999999999")),
         ("'%.99999999999999999999f'.format([1.0]) == ''".to_owned(), Err("precision too large: 99999999999999999999")),
         ("size('%.100f'.format([1.0])) == 102".to_owned(), Ok("true")),
+        // Each takes some 10 MB: compiled once where it is a constant, again where it is not.
+        (r"lists.range(50).all(x, 'a'.matches('^\\pL{0,200}$'))".to_owned(), Ok("true")),
+        (r"lists.range(50).all(x, 'a'.matches('^\\pL{0,200}' + '$'))".to_owned(), Ok("true")),
+        (r"lists.range(50).all(x, 'a'.matches('^\\pL{0,200}$|' + string(x)))".to_owned(), Err(limit)),
     ] {
         let found = evaluated(&text);
         assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text}");

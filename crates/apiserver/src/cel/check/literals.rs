@@ -23,9 +23,7 @@ impl Checker<'_> {
                         "timestamp" if call.target.is_none() => {
                             crate::cel::time::parse(text).is_none().then_some("invalid timestamp argument")
                         }
-                        "matches" => {
-                            crate::custom::pattern::compile(text).is_err().then_some("invalid matches argument")
-                        }
+                        "matches" => crate::custom::pattern::check(text).is_err().then_some("invalid matches argument"),
                         _ => None,
                     };
                     if let Some(wrong) = wrong {

@@ -17,6 +17,7 @@ use super::eval::Failure;
 use super::value::{Map, Value};
 
 pub(super) use semver::Semver;
+pub(super) use strings::matched;
 
 /// A function's result.
 type Outcome<'a> = Result<Value<'a>, Failure>;

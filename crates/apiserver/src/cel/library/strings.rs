@@ -3,7 +3,7 @@
 use super::{Outcome, convert, error};
 use crate::cel::eval::Failure;
 use crate::cel::value::{Map, Value};
-use crate::custom::pattern;
+use crate::custom::pattern::Regex;
 use crate::field::go_quote;
 
 pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
@@ -26,18 +26,6 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
         ("contains", [Value::String(part)]) => Ok(Value::Bool(text.contains(&**part))),
         ("startsWith", [Value::String(part)]) => Ok(Value::Bool(text.starts_with(&**part))),
         ("endsWith", [Value::String(part)]) => Ok(Value::Bool(text.ends_with(&**part))),
-        ("matches", [Value::String(regex)]) => compiled(regex).map(|regex| Value::Bool(regex.is_match(text))),
-        ("find", [Value::String(regex)]) => {
-            compiled(regex).map(|regex| Value::text(regex.find(text).map_or("", |found| found.as_str())))
-        }
-        ("findAll", [Value::String(regex), rest @ ..]) => {
-            let most = match rest {
-                [Value::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
-                _ => usize::MAX,
-            };
-            compiled(regex)
-                .map(|regex| Value::list(regex.find_iter(text).take(most).map(|m| Value::text(m.as_str())).collect()))
-        }
         ("charAt", [Value::Int(at)]) => char_at(text, *at),
         ("indexOf", [Value::String(part)]) => index_of(text, part, 0),
         ("indexOf", [Value::String(part), Value::Int(from)]) => index_of(text, part, *from),
@@ -62,8 +50,20 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
     })
 }
 
-fn compiled(text: &str) -> Result<regex::Regex, Failure> {
-    pattern::compile(text).map_err(Failure::Error)
+/// What a regular expression matches.
+pub(in crate::cel) fn matched<'a>(name: &str, text: &str, regex: &Regex, rest: &[Value<'a>]) -> Outcome<'a> {
+    Ok(match (name, rest) {
+        ("matches", []) => Value::Bool(regex.is_match(text)),
+        ("find", []) => Value::text(regex.find_iter(text).next().unwrap_or_default()),
+        ("findAll", [] | [Value::Int(_)]) => {
+            let most = match rest {
+                [Value::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
+                _ => usize::MAX,
+            };
+            Value::list(regex.find_iter(text).take(most).map(Value::text).collect())
+        }
+        _ => return Err(Failure::no_overload()),
+    })
 }
 
 fn position(number: usize) -> i64 {

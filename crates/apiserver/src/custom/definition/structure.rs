@@ -168,7 +168,7 @@ fn value_rules(schema: &Props, skip_any: bool, skip_first: bool, level: Level, p
         nested_rules(nested, false, level, &child(path, "not"), errors);
     }
     if !schema.pattern.is_empty()
-        && let Err(why) = pattern::compile(&schema.pattern)
+        && let Err(why) = pattern::check(&schema.pattern)
     {
         let why = format!("must be a valid regular expression, but isn't: {why}");
         errors.push(FieldError::invalid(child(path, "pattern"), schema.pattern.as_str(), why));

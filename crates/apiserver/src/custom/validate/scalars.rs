@@ -44,18 +44,11 @@ pub(super) fn check_text(text: &str, checks: &Checks, path: &str, found: &mut Fo
     } else if let Some(least) = checks.min_length.filter(|least| length < *least) {
         found.invalid(path, text, format!("{path} in body should be at least {least} chars long"));
     } else if let Some(pattern) = &checks.pattern {
-        match pattern.is_match(text) {
-            Some(true) => {}
-            Some(false) => found.invalid(path, text, format!("{path} in body should match '{}'", pattern.text())),
-            None => {
-                let why = crate::custom::pattern::compile(pattern.text()).err().unwrap_or_default();
-                let text_of = pattern.text();
-                found.invalid(
-                    path,
-                    text,
-                    format!("{path} in body should match '{text_of}, but pattern is invalid: {why}'"),
-                );
-            }
+        let body = format!("{path} in body should match '{}", pattern.text());
+        match pattern.regex() {
+            Ok(regex) if regex.is_match(text) => {}
+            Ok(_) => found.invalid(path, text, format!("{body}'")),
+            Err(why) => found.invalid(path, text, format!("{body}, but pattern is invalid: {why}'")),
         }
     }
 }

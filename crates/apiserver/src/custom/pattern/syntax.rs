@@ -1,0 +1,543 @@
+//! The syntax of Go's `regexp`, said in that of the crate: what both have is not the same. In Go `\w` and its like are of
+//! ASCII, `{` is itself where it begins no repetition, a class has no parts and operators, and counts end at 1,000.
+
+use std::fmt::Write as _;
+
+/// The largest count of a repetition, and of those in each other multiplied.
+const MOST_TIMES: u64 = 1000;
+/// How deep one expression may lie in others.
+const DEEPEST: usize = 1000;
+
+/// Says an expression in the syntax of the crate; groups catch nothing.
+///
+/// # Errors
+/// What is wrong with it, in Go's words.
+pub(super) fn translate(text: &str) -> Result<String, String> {
+    let mut parser = Parser {
+        whole: text,
+        rest: text,
+        flags: Flags::default(),
+        outer: Vec::new(),
+        group: Group::default(),
+        out: String::with_capacity(2 * text.len()),
+    };
+    parser.all().map_err(|Wrong(what, at)| format!("error parsing regexp: {what}: `{at}`"))?;
+    Ok(parser.out)
+}
+
+/// What is wrong, and where it is.
+struct Wrong<'t>(&'static str, &'t str);
+
+const BAD_CLASS: &str = "invalid character class range";
+const BAD_COUNT: &str = "invalid repeat count";
+const BAD_ESCAPE: &str = "invalid escape sequence";
+const BAD_NAME: &str = "invalid named capture";
+
+#[derive(Clone, Copy, Default)]
+struct Flags {
+    /// `i`
+    folds: bool,
+    /// `m`
+    lines: bool,
+    /// `s`
+    any: bool,
+    /// `U`
+    lazy: bool,
+}
+
+/// What of an expression its repetition looks at.
+#[derive(Clone, Copy)]
+struct Node {
+    /// The counts of the repetitions in each other, multiplied.
+    times: u64,
+    depth: usize,
+}
+
+impl Node {
+    const LEAF: Self = Self { times: 1, depth: 1 };
+
+    fn deeper(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+
+    fn beside(self, other: Self) -> Self {
+        Self { times: self.times.max(other.times), depth: self.depth.max(other.depth) }
+    }
+}
+
+/// A group that is not closed yet.
+#[derive(Clone, Copy, Default)]
+struct Group {
+    /// The flags before it.
+    flags: Flags,
+    catches: bool,
+    /// What a repetition would be of: the last part of the alternative.
+    last: Option<Node>,
+    /// What is before that.
+    before: Option<Node>,
+    /// The alternatives before, and how many they are.
+    others: Option<Node>,
+    count: usize,
+}
+
+impl Group {
+    /// The end of an alternative.
+    fn end(&mut self) {
+        let whole = match (self.before.take(), self.last.take()) {
+            (Some(before), Some(last)) => before.beside(last).deeper(),
+            (_, last) => last.unwrap_or(Node::LEAF),
+        };
+        self.others = Some(self.others.map_or(whole, |others| others.beside(whole)));
+        self.count += 1;
+    }
+
+    /// What the group is, at its end.
+    fn whole(mut self) -> Node {
+        self.end();
+        let whole = self.others.unwrap_or(Node::LEAF);
+        let whole = if self.count > 1 { whole.deeper() } else { whole };
+        if self.catches { whole.deeper() } else { whole }
+    }
+}
+
+struct Parser<'t> {
+    whole: &'t str,
+    rest: &'t str,
+    flags: Flags,
+    outer: Vec<Group>,
+    group: Group,
+    out: String,
+}
+
+impl<'t> Parser<'t> {
+    fn all(&mut self) -> Result<(), Wrong<'t>> {
+        // From the operator before, where that is all that is between.
+        let mut repeated: Option<&'t str> = None;
+        while let Some(first) = self.rest.chars().next() {
+            let start = self.rest;
+            let mut operator = None;
+            match first {
+                '(' if start.starts_with("(?") => self.flags_or_group()?,
+                '(' => {
+                    self.skip(1);
+                    self.open(true);
+                }
+                '|' => {
+                    self.skip(1);
+                    self.group.end();
+                    self.out.push('|');
+                }
+                ')' => {
+                    self.skip(1);
+                    self.close()?;
+                }
+                '^' => self.assert(1, if self.flags.lines { "(?m:^)" } else { r"\A" })?,
+                '$' => self.assert(1, if self.flags.lines { "(?m:$)" } else { r"\z" })?,
+                '.' => self.assert(1, if self.flags.any { "(?s:.)" } else { r"[^\n]" })?,
+                '[' => self.class()?,
+                '*' | '+' | '?' => {
+                    self.skip(1);
+                    let counts = match first {
+                        '*' => (0, None),
+                        '+' => (1, None),
+                        _ => (0, Some(1)),
+                    };
+                    self.repeat(counts, false, start, repeated)?;
+                    operator = Some(start);
+                }
+                '{' => match counts(start) {
+                    None => {
+                        self.skip(1);
+                        self.literal('{')?;
+                    }
+                    Some((least, most, rest)) => {
+                        self.rest = rest;
+                        let too_many = |count: u64| count > MOST_TIMES;
+                        if too_many(least) || most.is_some_and(|most| too_many(most) || least > most) {
+                            return Err(Wrong(BAD_COUNT, self.since(start)));
+                        }
+                        self.repeat((least, most), true, start, repeated)?;
+                        operator = Some(start);
+                    }
+                },
+                '\\' => self.escaped()?,
+                other => {
+                    self.skip(other.len_utf8());
+                    self.literal(other)?;
+                }
+            }
+            repeated = operator;
+        }
+        if self.outer.is_empty() { Ok(()) } else { Err(Wrong("missing closing )", self.whole)) }
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.rest = &self.rest[bytes..];
+    }
+
+    /// What was read since a place.
+    fn since(&self, start: &'t str) -> &'t str {
+        &start[..start.len() - self.rest.len()]
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let mut characters = self.rest.chars();
+        let next = characters.next();
+        self.rest = characters.as_str();
+        next
+    }
+
+    /// Adds a part to the alternative.
+    fn part(&mut self, node: Node) -> Result<(), Wrong<'t>> {
+        if let Some(last) = self.group.last.replace(node) {
+            self.group.before = Some(self.group.before.map_or(last, |before| before.beside(last)));
+        }
+        self.not_too_deep(node)
+    }
+
+    fn not_too_deep(&self, node: Node) -> Result<(), Wrong<'t>> {
+        if node.depth > DEEPEST { Err(Wrong("expression nests too deeply", self.whole)) } else { Ok(()) }
+    }
+
+    fn assert(&mut self, bytes: usize, said: &str) -> Result<(), Wrong<'t>> {
+        self.skip(bytes);
+        self.out.push_str(said);
+        self.part(Node::LEAF)
+    }
+
+    fn literal(&mut self, character: char) -> Result<(), Wrong<'t>> {
+        let folds = self.flags.folds && (character.is_alphabetic() || !character.is_ascii());
+        self.folded(folds, |out| push(out, character));
+        self.part(Node::LEAF)
+    }
+
+    fn folded(&mut self, folds: bool, say: impl FnOnce(&mut String)) {
+        self.out.push_str(if folds { "(?i:" } else { "" });
+        say(&mut self.out);
+        self.out.push_str(if folds { ")" } else { "" });
+    }
+
+    fn open(&mut self, catches: bool) {
+        let group = Group { flags: self.flags, catches, ..Group::default() };
+        self.outer.push(std::mem::replace(&mut self.group, group));
+        self.out.push_str("(?:");
+    }
+
+    fn close(&mut self) -> Result<(), Wrong<'t>> {
+        let Some(outer) = self.outer.pop() else { return Err(Wrong("unexpected )", self.whole)) };
+        let group = std::mem::replace(&mut self.group, outer);
+        self.flags = group.flags;
+        self.out.push(')');
+        self.part(group.whole())
+    }
+
+    /// `(?flags)`, `(?flags:` or `(?P<name>`.
+    fn flags_or_group(&mut self) -> Result<(), Wrong<'t>> {
+        let start = self.rest;
+        let name = start.strip_prefix("(?P<").or_else(|| start.strip_prefix("(?<"));
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            let Some((name, rest)) = name.split_once('>') else { return Err(Wrong(BAD_NAME, start)) };
+            self.rest = rest;
+            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+                return Err(Wrong(BAD_NAME, self.since(start)));
+            }
+            self.open(true);
+            return Ok(());
+        }
+        self.skip("(?".len());
+        let (mut flags, mut value, mut any) = (self.flags, true, false);
+        while let Some(next) = self.next() {
+            let flag = match next {
+                'i' => &mut flags.folds,
+                'm' => &mut flags.lines,
+                's' => &mut flags.any,
+                'U' => &mut flags.lazy,
+                '-' if value => {
+                    (value, any) = (false, false);
+                    continue;
+                }
+                ':' | ')' if value || any => {
+                    if next == ':' {
+                        self.open(false);
+                    }
+                    self.flags = flags;
+                    return Ok(());
+                }
+                _ => break,
+            };
+            (*flag, any) = (value, true);
+        }
+        Err(Wrong("invalid or unsupported Perl syntax", self.since(start)))
+    }
+
+    /// Repeats the last part; `counted` says that the operator has counts.
+    fn repeat(
+        &mut self,
+        (least, most): (u64, Option<u64>),
+        counted: bool,
+        start: &'t str,
+        repeated: Option<&'t str>,
+    ) -> Result<(), Wrong<'t>> {
+        let mut lazy = self.flags.lazy;
+        if self.rest.starts_with('?') {
+            self.skip(1);
+            lazy = !lazy;
+        }
+        if let Some(before) = repeated {
+            return Err(Wrong("invalid nested repetition operator", self.since(before)));
+        }
+        let Some(last) = self.group.last.as_mut() else {
+            return Err(Wrong("missing argument to repetition operator", self.since(start)));
+        };
+        *last = last.deeper();
+        let node = *last;
+        if counted {
+            last.times = if most == Some(0) { 0 } else { last.times * most.unwrap_or(least).max(1) };
+            if last.times > MOST_TIMES {
+                return Err(Wrong(BAD_COUNT, self.since(start)));
+            }
+        }
+        self.not_too_deep(node)?;
+        let lazy = if lazy { "?" } else { "" };
+        // With counts, a repetition of a repetition is not taken for a lazy one.
+        let most = most.map(|most| most.to_string()).unwrap_or_default();
+        let _ = write!(self.out, "{{{least},{most}}}{lazy}");
+        Ok(())
+    }
+
+    fn escaped(&mut self) -> Result<(), Wrong<'t>> {
+        let start = self.rest;
+        match start.as_bytes().get(1) {
+            Some(b'A') => return self.assert(2, r"\A"),
+            Some(b'z') => return self.assert(2, r"\z"),
+            Some(b'b') => return self.assert(2, r"(?-u:\b)"),
+            Some(b'B') => return self.assert(2, r"(?-u:\B)"),
+            Some(b'Q') => {
+                let quoted = &start[2..];
+                let (quoted, rest) = quoted.split_once(r"\E").unwrap_or((quoted, ""));
+                self.rest = rest;
+                return quoted.chars().try_for_each(|character| self.literal(character));
+            }
+            _ => {}
+        }
+        if let Some(class) = self.unicode_class()? {
+            self.folded(self.flags.folds, |out| out.push_str(&class));
+            return self.part(Node::LEAF);
+        }
+        if let Some(class) = self.perl_class() {
+            self.folded(self.flags.folds, |out| out.push_str(class));
+            return self.part(Node::LEAF);
+        }
+        match self.escape()? {
+            Some(character) => self.literal(character),
+            None => self.assert(0, NOTHING),
+        }
+    }
+
+    /// `\d` and its like.
+    fn perl_class(&mut self) -> Option<&'static str> {
+        let class = match self.rest.get(..2)? {
+            r"\d" => "[0-9]",
+            r"\D" => "[^0-9]",
+            r"\s" => r"[\t\n\f\r ]",
+            r"\S" => r"[^\t\n\f\r ]",
+            r"\w" => "[0-9A-Za-z_]",
+            r"\W" => "[^0-9A-Za-z_]",
+            _ => return None,
+        };
+        self.skip(2);
+        Some(class)
+    }
+
+    /// `\pL`, `\p{Greek}` and `\P`.
+    fn unicode_class(&mut self) -> Result<Option<String>, Wrong<'t>> {
+        let start = self.rest;
+        let Some(name) = start.strip_prefix(r"\p").or_else(|| start.strip_prefix(r"\P")) else { return Ok(None) };
+        let mut negated = start.starts_with(r"\P");
+        let Some(first) = name.chars().next() else { return Ok(None) };
+        let name = if first == '{' {
+            let Some((name, rest)) = name[1..].split_once('}') else { return Err(Wrong(BAD_CLASS, start)) };
+            self.rest = rest;
+            name
+        } else {
+            self.rest = &name[first.len_utf8()..];
+            &name[..first.len_utf8()]
+        };
+        let own = name.strip_prefix('^');
+        negated ^= own.is_some();
+        let said = format!(r"\{}{{{}}}", if negated { 'P' } else { 'p' }, own.unwrap_or(name));
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '-');
+        if !own.unwrap_or(name).chars().all(is_name) || regex_syntax::parse(&said).is_err() {
+            return Err(Wrong(BAD_CLASS, self.since(start)));
+        }
+        Ok(Some(said))
+    }
+
+    /// A character by its number or name; `None` for half of a pair, which no text has.
+    fn escape(&mut self) -> Result<Option<char>, Wrong<'t>> {
+        let start = self.rest;
+        self.skip(1);
+        let Some(name) = self.next() else { return Err(Wrong("trailing backslash at end of expression", "")) };
+        let octal = |parser: &Self| parser.rest.chars().next().and_then(|c| c.to_digit(8));
+        let number = match name {
+            'a' => Some(0x07),
+            'f' => Some(0x0c),
+            'n' => Some(0x0a),
+            'r' => Some(0x0d),
+            't' => Some(0x09),
+            'v' => Some(0x0b),
+            '1'..='7' if octal(self).is_none() => None,
+            '0'..='7' => {
+                let mut number = name.to_digit(8).unwrap_or_default();
+                for _ in 0..2 {
+                    let Some(digit) = octal(self) else { break };
+                    number = number * 8 + digit;
+                    self.skip(1);
+                }
+                Some(number)
+            }
+            'x' => self.hexadecimal(),
+            name if name.is_ascii() && !name.is_ascii_alphanumeric() => Some(u32::from(name)),
+            _ => None,
+        };
+        number.map(char::from_u32).ok_or_else(|| Wrong(BAD_ESCAPE, self.since(start)))
+    }
+
+    /// The number after `\x`: two digits, or any in braces.
+    fn hexadecimal(&mut self) -> Option<u32> {
+        let digit = |c: Option<char>| c.and_then(|c| c.to_digit(16));
+        if !self.rest.starts_with('{') {
+            let first = self.next();
+            let second = self.next();
+            return Some(digit(first)? * 16 + digit(second)?);
+        }
+        self.skip(1);
+        let mut number = None;
+        loop {
+            match self.next() {
+                Some('}') => return number,
+                next => {
+                    let more = number.unwrap_or(0) * 16 + digit(next)?;
+                    number = Some(more).filter(|more| *more <= u32::from(char::MAX));
+                    number?;
+                }
+            }
+        }
+    }
+
+    fn class(&mut self) -> Result<(), Wrong<'t>> {
+        let start = self.rest;
+        self.skip(1);
+        let mut said = "[".to_owned();
+        if self.rest.starts_with('^') {
+            self.skip(1);
+            said.push('^');
+        }
+        let mut first = true;
+        while first || !self.rest.starts_with(']') {
+            first = false;
+            if let Some(named) = self.named_class()? {
+                said.push_str(named);
+            } else if let Some(class) = self.unicode_class()? {
+                said.push_str(&class);
+            } else if let Some(class) = self.perl_class() {
+                said.push_str(class);
+            } else {
+                let range = self.rest;
+                let low = self.class_character(start)?;
+                let mut high = low;
+                let after = self.rest.strip_prefix('-').filter(|after| !after.is_empty() && !after.starts_with(']'));
+                if let Some(after) = after {
+                    self.rest = after;
+                    high = self.class_character(start)?;
+                    if high < low {
+                        return Err(Wrong(BAD_CLASS, self.since(range)));
+                    }
+                }
+                push_range(&mut said, low, high);
+            }
+        }
+        self.skip(1);
+        // Of no characters but halves of pairs: nothing, or anything.
+        match &*said {
+            "[" => self.out.push_str(NOTHING),
+            "[^" => self.out.push_str("(?s:.)"),
+            _ => {
+                said.push(']');
+                self.folded(self.flags.folds, |out| out.push_str(&said));
+            }
+        }
+        self.part(Node::LEAF)
+    }
+
+    /// The number of a character of a class, which began at `class`.
+    fn class_character(&mut self, class: &'t str) -> Result<u32, Wrong<'t>> {
+        let start = self.rest;
+        if !start.starts_with('\\') {
+            return self.next().map(u32::from).ok_or(Wrong("missing closing ]", class));
+        }
+        Ok(self.escape()?.map_or(HALVES.0, u32::from))
+    }
+
+    /// `[:alpha:]` and its like.
+    fn named_class(&mut self) -> Result<Option<&'t str>, Wrong<'t>> {
+        let start = self.rest;
+        let Some(end) = start.strip_prefix("[:").and_then(|name| name.find(":]")) else { return Ok(None) };
+        self.skip("[:".len() + end + ":]".len());
+        let named = self.since(start);
+        const NAMES: [&str; 14] = [
+            "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",
+            "word", "xdigit",
+        ];
+        let name = &start["[:".len()..][..end];
+        if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
+            return Err(Wrong(BAD_CLASS, named));
+        }
+        Ok(Some(named))
+    }
+}
+
+/// What matches nowhere.
+const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
+/// The halves of pairs, which Go has for characters though no text has them.
+const HALVES: (u32, u32) = (0xd800, 0xdfff);
+
+fn push(out: &mut String, character: char) {
+    if character.is_ascii_alphanumeric() {
+        out.push(character);
+    } else {
+        let _ = write!(out, r"\x{{{:x}}}", u32::from(character));
+    }
+}
+
+fn push_range(out: &mut String, low: u32, high: u32) {
+    let is_half = |number: u32| (HALVES.0..=HALVES.1).contains(&number);
+    let low = if is_half(low) { HALVES.1 + 1 } else { low };
+    let high = if is_half(high) { HALVES.0 - 1 } else { high };
+    let (Some(low), Some(high)) = (char::from_u32(low), char::from_u32(high)) else { return };
+    if low <= high {
+        push(out, low);
+        out.push('-');
+        push(out, high);
+    }
+}
+
+/// The counts of `{least}`, `{least,}` or `{least,most}`, and what follows; `None` for something else.
+fn counts(text: &str) -> Option<(u64, Option<u64>, &str)> {
+    let (least, rest) = count(text.strip_prefix('{')?)?;
+    let (most, rest) = match rest.strip_prefix(',') {
+        None => (Some(least), rest),
+        Some(rest) if rest.starts_with('}') => (None, rest),
+        Some(rest) => count(rest).map(|(most, rest)| (Some(most), rest))?,
+    };
+    Some((least, most, rest.strip_prefix('}')?))
+}
+
+fn count(text: &str) -> Option<(u64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    if digits.is_empty() || digits.len() > 1 && digits.starts_with('0') {
+        return None;
+    }
+    Some((digits.parse().unwrap_or(u64::MAX), rest))
+}
