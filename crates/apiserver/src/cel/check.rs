@@ -63,10 +63,10 @@ pub fn check<'s>(
         }
         return Ok(types);
     }
+    let more = checker.errors.len().saturating_sub(MOST_ERRORS);
+    let told = checker.errors.into_iter().take(MOST_ERRORS);
     let mut placed: Vec<((isize, isize), String)> =
-        checker.errors.into_iter().map(|(id, message)| (place(text, source, id), message)).collect();
-    let more = placed.len().saturating_sub(MOST_ERRORS);
-    placed.truncate(MOST_ERRORS);
+        told.map(|(id, message)| (place(text, source, id), message)).collect();
     placed.sort_by_key(|(place, _)| *place);
     Err(told_all(text, placed, more))
 }

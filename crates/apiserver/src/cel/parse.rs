@@ -1,5 +1,6 @@
 //! From text to tree: the crate's grammar, with the macros that Kubernetes has beside the standard ones.
 
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use cel::common::ast::{
@@ -77,11 +78,25 @@ fn parser(env: &cel::Env) -> cel::parser::Parser {
 /// So many errors are told of one expression.
 pub const MOST_ERRORS: usize = 100;
 
+/// Once so many bytes are told of one expression, no further error is: each comes with its line (B-26).
+const MOST_TOLD: usize = 64 << 10;
+
 /// Errors at their lines and columns, and how many more there are.
-pub fn told_all(text: &str, errors: impl IntoIterator<Item = ((isize, isize), String)>, more: usize) -> String {
-    let told = errors.into_iter().map(|((line, column), message)| told(text, line, column, &message));
-    let more = (more > 0).then(|| format!("{more} more errors were truncated"));
-    told.chain(more).collect::<Vec<String>>().join("\n")
+pub fn told_all(text: &str, errors: impl IntoIterator<Item = ((isize, isize), String)>, mut more: usize) -> String {
+    let mut out = String::new();
+    for ((line, column), message) in errors {
+        if out.len() < MOST_TOLD {
+            out.push_str(&told(text, line, column, &message));
+            out.push('\n');
+        } else {
+            more += 1;
+        }
+    }
+    if more > 0 {
+        let _ = write!(out, "{more} more errors were truncated");
+    }
+    out.truncate(out.trim_end_matches('\n').len());
+    out
 }
 
 /// An error at a line and column, both from 1, with the line and a mark below it.

@@ -305,8 +305,10 @@ fn types_end() {
     });
     let why = compiled(&format!("[1].all(x0, {nested})")).unwrap_err();
     assert!(why.contains("the type has more than 1000 parts"), "{why}");
-    let many = compiled(&["1 + '' == 0"; 150].join(" || ")).unwrap_err();
+    let many = compiled(&["1 + '' == 0"; 150].join(" ||\n")).unwrap_err();
     assert!(many.ends_with("50 more errors were truncated"), "{}", &many[many.len() - 100..]);
+    let long = compiled(&["1 + '' == 0"; 600].join(" || ")).unwrap_err();
+    assert!(long.len() < 100_000 && long.ends_with(" more errors were truncated"), "{}", &long[long.len() - 60..]);
 }
 
 /// An expression over what has no elements, whose types stand open.
