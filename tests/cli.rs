@@ -215,7 +215,7 @@ fn a_bench_that_waits_says_what_for() {
     bench.kill().unwrap();
     bench.wait().unwrap();
     let waiting = "warming up: 0/3 pods ready, 3 not scheduled: no scheduler has looked at them";
-    assert_eq!(said, ["warming up: 3 pods ready", waiting]);
+    assert_eq!(said, ["warming up: waiting for 3 pods ready", waiting]);
 }
 
 fn without_a_controller_nothing_comes_and_the_reason_says_so() {

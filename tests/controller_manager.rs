@@ -309,7 +309,7 @@ fn a_bad_setting_is_named_with_what_was_found_and_what_was_expected() {
     let typo = format!("--config={}", write(folder.path(), "typo.yaml", "secure-prot: 1\n"));
     for (flags, code, expected) in [
         (&["--nosuch"][..], 2, &["--nosuch"][..]),
-        (&["--concurrent-replicaset-syncs=0"], 2, &["--concurrent-replicaset-syncs", "'0'", "1 or more"]),
+        (&["--concurrent-replicaset-syncs=0"], 2, &["--concurrent-replicaset-syncs", "'0'", "1 to 10000"]),
         (&["--concurrent_rc_syncs", "-1"], 2, &["-1"]),
         (&["--secure-port=65536"], 2, &["--secure-port", "65536", "0..=65535"]),
         (&["--bind-address=here"], 2, &["--bind-address", "'here'", "IP address"]),

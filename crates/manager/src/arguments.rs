@@ -39,9 +39,13 @@ pub struct Concurrency {
     pub replicationcontrollers: NonZeroUsize,
 }
 
+/// So many at once are more than any cluster has a use for: each is a task.
+const MOST_SYNCS: usize = 10_000;
+
 /// A number of something that there must be one of at least.
 fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "expected a whole number, 1 or more".to_owned())
+    let count = text.parse().ok().filter(|count: &NonZeroUsize| count.get() <= MOST_SYNCS);
+    count.ok_or_else(|| format!("expected a whole number, 1 to {MOST_SYNCS}"))
 }
 
 impl Default for Concurrency {

@@ -15,6 +15,9 @@ use crate::controller_manager::{Ignored, arguments};
 /// used of it takes no memory.
 const STACK: usize = 16 << 20;
 
+/// What is logged where nothing says so. What the crate of the client says is in the errors that it returns.
+const WARNINGS: &str = "warn,kube_client=off";
+
 /// The command line of a process, and the settings that were taken out of it. Ends the process where clap does, which is with 2
 /// where it cannot be used.
 ///
@@ -24,7 +27,7 @@ pub fn parse<C: Parser>(called: impl IntoIterator<Item = OsString>) -> Result<(C
     match arguments::prepare(called) {
         Ok((arguments, ignored)) => Ok((C::parse_from(arguments), ignored)),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", words(&error));
             Err(ExitCode::from(2))
         }
     }
@@ -32,7 +35,7 @@ pub fn parse<C: Parser>(called: impl IntoIterator<Item = OsString>) -> Result<(C
 
 /// Logs warnings to standard error; `RUST_LOG=info` tells what the controllers do.
 pub fn log_warnings() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(WARNINGS));
     let colors = io::IsTerminal::is_terminal(&io::stderr());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colors).init();
 }
@@ -50,11 +53,45 @@ pub fn run(mut runtime: Builder, work: impl Future<Output = Result<()>>) -> Exit
     let outcome = runtime.block_on(work);
     // What still runs (a watch, a connection) is not waited for.
     runtime.shutdown_background();
+    told(outcome)
+}
+
+/// What some work came to: its error is told on standard error.
+#[must_use]
+pub fn told(outcome: Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", words(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// An error with its causes, but for those that it has in its own words.
+#[must_use]
+pub fn words(error: &anyhow::Error) -> String {
+    let mut said = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if said.is_empty() {
+            said = cause;
+        } else if !said.contains(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::words;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow!("no such file").context("kc: cannot be read: no such file").context("nothing was done");
+        assert_eq!(words(&error), "nothing was done: kc: cannot be read: no such file");
+        assert_eq!(words(&anyhow!("a").context("b")), "b: a");
     }
 }

@@ -107,6 +107,7 @@ Examples:
 
   # A webhook that runs on this machine, whose configuration names the Service default/hook
   muster up --webhook-service-host default/hook=127.0.0.1:9443
+
   # For a test suite: a line of JSON once it serves, and no cluster left behind when the suite is killed
   muster up --listen 127.0.0.1:0 --output json --exit-with-parent
 
@@ -136,7 +137,7 @@ pub(crate) struct Up {
     pub(crate) files: Vec<PathBuf>,
 
     /// How many simulated nodes the cluster has
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) nodes: u32,
 
     /// The address the API server listens on; port 0 takes any free port. Where absent, 127.0.0.1:6443, or the address of
@@ -144,7 +145,8 @@ pub(crate) struct Up {
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// Where to write the kubeconfig (mode 0600)
+    /// Where to write the kubeconfig (mode 0600). One of an earlier `muster up` that has ended is replaced; any other file is
+    /// not
     #[arg(long, value_name = "FILE", default_value = "muster.kubeconfig")]
     pub(crate) kubeconfig: PathBuf,
 
@@ -212,7 +214,9 @@ pub(crate) struct Up {
     #[arg(long = "webhook-service-host", value_name = "NAMESPACE/NAME=HOST:PORT")]
     pub(crate) webhook_hosts: Vec<ServiceHost>,
 
-    /// Draw names, uids and delays from this seed, so that a run can be repeated; by chance where absent
+    /// Draw names, uids and delays from this seed; by chance where absent. What runs at the same time draws in the order in
+    /// which it comes, so that a run repeats where only one client writes (`--controllers '' --nodes 0`); what repeats with
+    /// controllers, in virtual time, is `muster simulate`
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
@@ -220,7 +224,7 @@ pub(crate) struct Up {
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) faults: Option<String>,
 
-    /// Write each strike of a fault into this file, as a line of JSON
+    /// Write each strike of a fault into this file, as a line of JSON; one that is there is replaced
     #[arg(long, value_name = "FILE")]
     pub(crate) faults_log: Option<PathBuf>,
 

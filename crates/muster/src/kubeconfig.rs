@@ -4,9 +4,18 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use kube::config::Kubeconfig;
 use muster_apiserver::serve::kubeconfig;
+use muster_runtime::client::{Client, Options, configuration};
+use tokio::time::timeout;
+
+/// The name of the cluster in every kubeconfig that `muster up` writes.
+const CLUSTER: &str = "muster";
+/// How long a server on this machine may take to answer that it is there.
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// Writes a kubeconfig for the server at `url`, readable by its owner only.
 ///
@@ -24,6 +33,34 @@ pub(crate) fn write(path: &Path, url: &str, ca_pem: &str, token: &str) -> Result
         Err(_) => replace(path, &text),
     };
     written.map_err(|e| anyhow::Error::new(e).context(format!("{}: the kubeconfig cannot be written", path.display())))
+}
+
+/// Whether a kubeconfig may be written in place of what is there: nothing, or one of an earlier `muster up` that has ended.
+///
+/// # Errors
+/// Where it is another file, or holds the only token of a cluster that runs.
+pub(crate) async fn replaceable(path: &Path) -> Result<()> {
+    let Ok(place) = fs::canonicalize(path) else { return Ok(()) };
+    if !place.is_file() || fs::metadata(&place).is_ok_and(|found| found.len() == 0) {
+        return Ok(());
+    }
+    let written = Kubeconfig::read_from(&place)
+        .ok()
+        .filter(|found| !found.clusters.is_empty() && found.clusters.iter().all(|cluster| cluster.name == CLUSTER));
+    let shown = path.display();
+    if written.is_none() {
+        bail!(
+            "--kubeconfig {shown}: is there and was not written by `muster up`, so that it is not replaced; name another"
+        );
+    }
+    // It may be one that cannot be used, of a cluster that nobody could reach by it.
+    let Ok(config) = configuration(Some(&place)).await else { return Ok(()) };
+    let Ok(client) = Client::connect(&config, &Options::default()) else { return Ok(()) };
+    if let Ok(Ok(_)) = timeout(ANSWER, client.get("/version")).await {
+        let url = config.cluster_url;
+        bail!("--kubeconfig {shown}: is of a cluster that runs, {url}, and is the only way into it; name another");
+    }
+    Ok(())
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
@@ -49,7 +86,7 @@ mod tests {
     fn the_file_is_private_and_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.kubeconfig");
-        fs::write(&path, "older, and open to all").unwrap();
+        fs::write(&path, kubeconfig("https://127.0.0.1:1", "", "older, and open to all")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         write(&path, "https://127.0.0.1:6443", "PEM", "secret").unwrap();
 
@@ -80,6 +117,25 @@ mod tests {
         write(&link, "https://127.0.0.1:6443", "PEM", "secret").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert!(fs::read_to_string(&file).unwrap().contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn only_a_file_of_a_cluster_that_has_ended_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.kubeconfig");
+        replaceable(&path).await.unwrap();
+        fs::write(&path, "").unwrap();
+        replaceable(&path).await.unwrap();
+        // Nobody listens there.
+        write(&path, "https://127.0.0.1:1", "", "secret").unwrap();
+        replaceable(&path).await.unwrap();
+        let foreign = fs::read_to_string(&path).unwrap().replace("muster", "mine");
+        for text in ["a: note\n", &*foreign] {
+            fs::write(&path, text).unwrap();
+            let said = replaceable(&path).await.unwrap_err().to_string();
+            assert!(said.contains("a.kubeconfig") && said.contains("not written by `muster up`"), "{said}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
     }
 
     #[test]

@@ -28,10 +28,10 @@ mod up;
 mod usage;
 mod workload;
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
+use muster_manager::arguments::say;
 use muster_manager::program;
 
 use crate::cli::{Bench, Cli, Command};
@@ -53,8 +53,9 @@ fn main() -> ExitCode {
     match &cli.command {
         Command::Manager(command) => return command.run(&ignored),
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Cli::command(), "muster", &mut io::stdout());
-            return ExitCode::SUCCESS;
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "muster", &mut script);
+            return program::told(say(&String::from_utf8_lossy(&script)));
         }
         Command::Simulate(arguments) => {
             // What warns of faults is what is asked for.

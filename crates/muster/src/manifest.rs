@@ -247,7 +247,12 @@ fn lines(text: &str, first_line: usize) -> Result<BTreeMap<String, usize>, (usiz
             Some(Frame::Map { path, key }) => match key.take() {
                 None => {
                     let name = scalar.unwrap_or_default();
-                    lines.insert(join(path, &name), line);
+                    if let Some(first) = lines.insert(join(path, &name), line).filter(|_| !name.is_empty()) {
+                        return Err((
+                            line,
+                            format!("{}: found again, expected once; the first is in line {first}", join(path, &name)),
+                        ));
+                    }
                     *key = Some(name);
                     continue;
                 }

@@ -4,11 +4,14 @@
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use anyhow::{Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use muster_cluster::embedded::known_controllers;
 use muster_manager::arguments::Output;
+use muster_manager::program;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -26,6 +29,7 @@ pub(crate) struct Display {
     /// Since when a workload is on its way to what was last asked of it, and to which revision.
     begun: BTreeMap<String, (String, Instant)>,
     serving: Option<Serving>,
+    out: Out,
 }
 
 enum Kind {
@@ -85,14 +89,14 @@ impl Display {
             }
             Output::Text => Kind::Lines(BTreeMap::new()),
         };
-        Self { kind, begun: BTreeMap::new(), serving: None }
+        Self { kind, begun: BTreeMap::new(), serving: None, out: Out::default() }
     }
 
     /// The cluster can be reached.
     pub(crate) fn serving(&mut self, serving: Serving) {
         match &self.kind {
             Kind::Json(_) if serving.until_ready => {}
-            Kind::Json(_) => print("ready", &json!(serving)),
+            Kind::Json(_) => self.out.print("ready", &json!(serving)),
             _ => self.say(&serving.greeting()),
         }
         self.serving = Some(serving);
@@ -106,7 +110,7 @@ impl Display {
     /// Tells a link that opens the page, once.
     pub(crate) fn page(&self, link: &str) {
         match &self.kind {
-            Kind::Json(_) => print("page", &json!({"link": link})),
+            Kind::Json(_) => self.out.print("page", &json!({"link": link})),
             _ => self.say(&format!("page: {link}")),
         }
     }
@@ -114,7 +118,7 @@ impl Display {
     /// An object was taken by the server.
     pub(crate) fn applied(&self, object: &Applied) {
         match &self.kind {
-            Kind::Json(_) => print("applied", &json!(object)),
+            Kind::Json(_) => self.out.print("applied", &json!(object)),
             _ => self.say(&format!("applied: {}", object.title())),
         }
     }
@@ -128,9 +132,9 @@ impl Display {
                     follow.all().map(|(workload, progress)| with(&json!(workload), progress.json())).collect();
                 let came_to = json!({"workloads": workloads, "seconds": seconds});
                 match serving.until_ready {
-                    true => print("ready", &with(&json!(serving), came_to)),
+                    true => self.out.print("ready", &with(&json!(serving), came_to)),
                     false if workloads.is_empty() => {}
-                    false => print("complete", &came_to),
+                    false => self.out.print("complete", &came_to),
                 }
             }
             _ => match follow.all().count() {
@@ -144,7 +148,7 @@ impl Display {
     /// A workload stands still.
     pub(crate) fn waiting(&self, workload: &Applied, reason: &str) {
         match &self.kind {
-            Kind::Json(_) => print("waiting", &with(&json!(workload), json!({"reason": reason}))),
+            Kind::Json(_) => self.out.print("waiting", &with(&json!(workload), json!({"reason": reason}))),
             _ => self.say(&format!("{}: waiting: {reason}", workload.title())),
         }
     }
@@ -156,15 +160,23 @@ impl Display {
                 Ending::Signal => "signal",
                 Ending::ParentGone => "the parent process is gone",
             };
-            print("stopping", &json!({"reason": reason}));
+            self.out.print("stopping", &json!({"reason": reason}));
         }
     }
 
     /// The program fails. A person reads why on standard error.
     pub(crate) fn failed(&self, error: &anyhow::Error) {
         if let Kind::Json(_) = self.kind {
-            print("error", &json!({"message": format!("{error:#}")}));
+            self.out.print("error", &json!({"message": program::words(error)}));
         }
+    }
+
+    /// Whether all was written that was told.
+    ///
+    /// # Errors
+    /// Where it was not: what waits for a line would wait for ever.
+    pub(crate) fn written(&self) -> Result<()> {
+        self.out.failed.get().map_or(Ok(()), |error| Err(anyhow!("standard output: {error}")))
     }
 
     /// Shows how far a workload is.
@@ -197,7 +209,7 @@ impl Display {
                     Some(last) if last.shown == words => last.waiting = None,
                     Some(last) if !pressing && now - last.at < LINE_EVERY => last.waiting = Some(words),
                     _ => {
-                        line(&format!("{title}: {words}"));
+                        self.out.line(&format!("{title}: {words}"));
                         lines.insert(title, Line { shown: words, at: now, waiting: None });
                     }
                 }
@@ -209,7 +221,7 @@ impl Display {
                     None => ("", Value::Null),
                 };
                 if told.insert(title, event) != Some(event) && !event.is_empty() {
-                    print(event, &with(&with(&json!(workload), progress.json()), more));
+                    self.out.print(event, &with(&with(&json!(workload), progress.json()), more));
                 }
             }
         }
@@ -218,8 +230,8 @@ impl Display {
     /// Prints text without disturbing the bars.
     fn say(&self, text: &str) {
         match &self.kind {
-            Kind::Bars { all, .. } => all.suspend(|| line(text)),
-            Kind::Lines(_) | Kind::Json(_) => line(text),
+            Kind::Bars { all, .. } => all.suspend(|| self.out.line(text)),
+            Kind::Lines(_) | Kind::Json(_) => self.out.line(text),
         }
     }
 
@@ -231,7 +243,7 @@ impl Display {
             {
                 tokio::time::sleep_until(last.at + LINE_EVERY).await;
                 if let Some(words) = last.waiting.take() {
-                    line(&format!("{title}: {words}"));
+                    self.out.line(&format!("{title}: {words}"));
                     (last.shown, last.at) = (words, Instant::now());
                 }
             }
@@ -260,14 +272,26 @@ impl Serving {
     }
 }
 
-/// Prints a line. Who has closed the other end does not want it.
-fn line(text: &str) {
-    let _ = writeln!(io::stdout(), "{text}");
+/// Standard output.
+#[derive(Default)]
+struct Out {
+    /// Why a line could not be written.
+    failed: OnceLock<io::Error>,
 }
 
-/// Prints what happened, as one line.
-fn print(event: &str, what: &Value) {
-    line(&with(&json!({"event": event}), what.clone()).to_string());
+impl Out {
+    /// Prints a line. Who has closed the other end does not want it.
+    fn line(&self, text: &str) {
+        match writeln!(io::stdout(), "{text}") {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => drop(self.failed.set(error)),
+            _ => {}
+        }
+    }
+
+    /// Prints what happened, as one line.
+    fn print(&self, event: &str, what: &Value) {
+        self.line(&with(&json!({"event": event}), what.clone()).to_string());
+    }
 }
 
 /// An object with the members of another one after its own.
@@ -280,7 +304,7 @@ fn with(object: &Value, more: Value) -> Value {
 }
 
 fn bar(title: &str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{prefix:40!} {bar:30} {wide_msg}")
+    let style = ProgressStyle::with_template("{prefix:28!} {bar:10} {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(0).with_style(style).with_prefix(title.to_owned())
 }

@@ -13,6 +13,7 @@ use http_body_util::BodyExt as _;
 use muster_apiserver::disk::{Contents, Folder};
 use muster_apiserver::snapshot::Snapshot;
 use muster_apiserver::storage::disk::Disk as _;
+use muster_manager::arguments::say;
 use muster_runtime::client::configuration;
 
 use crate::data;
@@ -110,8 +111,7 @@ async fn save(arguments: &Save) -> Result<()> {
         let Snapshot { version, stored, .. } =
             Snapshot::read(File::open(&beside)?).context("what arrived is not whole")?;
         fs::rename(&beside, file)?;
-        println!("{}: {} objects at version {version}", file.display(), stored.len());
-        Ok(())
+        say(&format!("{}: {} objects at version {version}\n", file.display(), stored.len()))
     };
     let written: Result<()> = written.await;
     if written.is_err() {
@@ -146,6 +146,6 @@ fn restore(arguments: &Restore) -> Result<()> {
     let (identity, contents) = data::read(&arguments.file)?;
     let (_folder, engine) = Folder::create(&arguments.data_dir, identity, &contents, true)?;
     Box::new(engine).close();
-    println!("{}: {} objects at version {}", arguments.data_dir.display(), contents.stored.len(), contents.version);
-    Ok(())
+    let (folder, count) = (arguments.data_dir.display(), contents.stored.len());
+    say(&format!("{folder}: {count} objects at version {}\n", contents.version))
 }

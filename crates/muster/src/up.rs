@@ -77,6 +77,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
         documents.extend(manifest::read(file)?);
     }
     let faults = arguments.faults.as_deref().map(Plan::of).transpose().context("--faults")?;
+    kubeconfig::replaceable(&arguments.kubeconfig).await?;
     let mut data = Data::open(&arguments.data)?;
     let listen = arguments.listen.or(data.identity.address).unwrap_or(LISTEN);
     let listener = TcpListener::bind(listen).map_err(|e| cannot_listen(listen, &e))?;
@@ -183,6 +184,7 @@ async fn run(
             told = true;
             display.complete(&follow, begun.elapsed());
         }
+        display.written()?;
         if arguments.until_ready && follow.is_complete() {
             return Ok(());
         }

@@ -2,18 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use muster_runtime::manager::{self, CONTROLLERS, Name};
 
 /// Those that `list` names (CM-01). To leave out a controller that kube-controller-manager has and this program does
 /// not is nothing to be refused: it does not run here. To ask for one is.
 ///
 /// # Errors
-/// Where an entry names a controller that does not exist, or asks for one that is not ours.
+/// Where an entry names a controller that does not exist, or asks for one that is not ours; where none is chosen.
 pub(super) fn select(list: &str) -> Result<BTreeSet<Name>> {
     let entries = list.split(',').map(str::trim).filter(|entry| !is_left_out_anyway(entry));
     let ours = entries.collect::<Vec<_>>().join(",");
-    manager::select(&ours, CONTROLLERS).context("--controllers")
+    let chosen = manager::select(&ours, CONTROLLERS).context("--controllers")?;
+    if chosen.is_empty() {
+        // It would lead, and keep every other manager from the work.
+        bail!(
+            "--controllers: found {list:?}, which chooses none of this program's; expected `*`, names, or `*,-NAME` to leave one out"
+        );
+    }
+    Ok(chosen)
 }
 
 fn is_left_out_anyway(entry: &str) -> bool {
@@ -126,7 +133,10 @@ mod tests {
             assert_eq!(select(list).unwrap().into_iter().collect::<Vec<_>>().len(), all.len(), "{list}");
         }
         assert!(select("*,-replicaset,-job").unwrap().iter().all(|name| name.alias != "replicaset"));
-        assert!(select("").unwrap().is_empty());
+        for list in ["", "-replicaset", "-deployment,-job-controller"] {
+            let said = select(list).unwrap_err().to_string();
+            assert!(said.contains(&format!("found {list:?}")) && said.contains("`*,-NAME`"), "{said}");
+        }
         for list in ["*,bootstrapsigner", "job-controller", "*,-nosuch"] {
             let said = format!("{:#}", select(list).unwrap_err());
             assert!(said.starts_with("--controllers: ") && said.contains("replicaset-controller"), "{said}");

@@ -28,8 +28,9 @@ use muster_objects::meta::ObjectKey;
 use muster_runtime::client::{Client, Options};
 use muster_runtime::explain::{NotExplained, explain_afresh};
 use muster_runtime::group::shard_of;
+use serde::Deserialize as _;
 
-use crate::arguments::Output;
+use crate::arguments::{Output, say};
 pub use arguments::Arguments;
 use manager::Manager;
 use target::Target;
@@ -68,25 +69,17 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
 
 /// As JSON everything that was told is printed, also what this version does not know.
 fn print(output: Output, told: &serde_json::Value) -> Result<()> {
-    match output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(told)?),
-        Output::Text => {
-            match (told["kind"].as_str(), told["format"].as_u64().and_then(|format| format.try_into().ok())) {
-                (Some("History"), Some(history::FORMAT)) => {
-                    print!("{}", serde_json::from_value::<History>(told.clone())?);
-                }
-                (Some("ShadowHistory"), Some(SHADOW_FORMAT)) => {
-                    print!("{}", serde_json::from_value::<ShadowHistory>(told.clone())?);
-                }
-                (Some("Inside"), Some(inside::FORMAT)) => {
-                    print!("{}", serde_json::from_value::<Inside>(told.clone())?);
-                }
-                (_, Some(FORMAT)) => print!("{}", serde_json::from_value::<Explanation>(told.clone())?),
-                (_, format) => {
-                    bail!("the manager explains in format {format:?}, this is a muster of format {FORMAT}; try -o json")
-                }
-            }
-        }
+    if output == Output::Json {
+        return say(&format!("{told:#}\n"));
     }
-    Ok(())
+    let format = told["format"].as_u64().and_then(|format| format.try_into().ok());
+    say(&match (told["kind"].as_str(), format) {
+        (Some("History"), Some(history::FORMAT)) => History::deserialize(told)?.to_string(),
+        (Some("ShadowHistory"), Some(SHADOW_FORMAT)) => ShadowHistory::deserialize(told)?.to_string(),
+        (Some("Inside"), Some(inside::FORMAT)) => Inside::deserialize(told)?.to_string(),
+        (_, Some(FORMAT)) => Explanation::deserialize(told)?.to_string(),
+        (_, format) => {
+            bail!("the manager explains in format {format:?}, this is a muster of format {FORMAT}; try -o json")
+        }
+    })
 }

@@ -73,7 +73,8 @@ pub struct Asked {
 /// The argument that names a cluster.
 #[derive(Debug, Args)]
 pub struct ClusterFlags {
-    /// The cluster and who you are in it; else what KUBECONFIG names, else ~/.kube/config, else the pod's service account
+    /// The cluster and who you are in it; else what KUBECONFIG names, else ~/.kube/config, else ./muster.kubeconfig, which
+    /// `muster up` writes, else the pod's service account
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
@@ -93,8 +94,8 @@ impl ClusterFlags {
         if self.kubeconfig.is_some() || is_set("KUBECONFIG") {
             return self.kubeconfig.clone();
         }
-        let home = PathBuf::from(std::env::var_os("HOME")?).join(".kube/config");
-        home.is_file().then_some(home)
+        let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".kube/config"));
+        home.into_iter().chain([PathBuf::from("muster.kubeconfig")]).find(|file| file.is_file())
     }
 }
 

@@ -22,19 +22,19 @@ pub(crate) struct ShadowFlags {
     pub(crate) shadow: bool,
 
     /// Where the agreement log is appended to, as JSON lines; `-` is standard output
-    #[arg(long, value_name = "FILE", default_value = "-")]
+    #[arg(long, value_name = "FILE", default_value = "-", requires = "shadow")]
     pub(crate) shadow_log: PathBuf,
 
     /// How long ago a state may have ended that explains what the cluster's controllers do
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration, requires = "shadow")]
     pub(crate) shadow_lookback: Duration,
 
     /// How long they may take to do what every state asks for, and six times as long while they are busy otherwise
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration, requires = "shadow")]
     pub(crate) shadow_patience: Duration,
 
     /// As whom they write, as metadata.managedFields has it: who else scales a ReplicaSet is a user
-    #[arg(long, value_name = "NAME", default_value = "kube-controller-manager")]
+    #[arg(long, value_name = "NAME", default_value = "kube-controller-manager", requires = "shadow")]
     pub(crate) shadow_manager: String,
 }
 

@@ -45,7 +45,7 @@ pub(crate) async fn run(
     signals: &mut Signals,
 ) -> Result<()> {
     if flags.leader_elect {
-        tracing::warn!("--shadow elects nobody and writes nothing: flags about leader election have no effect");
+        tracing::info!("--shadow elects nobody and writes nothing: flags about leader election have no effect");
     }
     let mut log = Log::open(&flags.shadow.shadow_log)?;
     let kinds = kinds(&options.controllers);

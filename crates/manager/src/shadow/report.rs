@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use muster_inspect::shadow::record::Difference;
 use muster_inspect::shadow::totals::Counts;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::read::Found;
 use crate::arguments::{Output, say};
+use crate::program::words;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +26,8 @@ Examples:
   # Straight from the shadow
   timeout 1h muster controller-manager --shadow | muster shadow report -
 
-It exits 0 where every difference is a row of the contract, 1 where one is not, and 2 where a log cannot be read.";
+It exits 0 where every difference is a row of the contract, 1 where one is not, and 2 where a log cannot be read or there is
+no record in them.";
 
 /// What `muster shadow report` takes.
 #[derive(Debug, Args)]
@@ -46,7 +48,7 @@ pub(crate) fn run(arguments: &Report) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", words(&error));
             ExitCode::from(2)
         }
     }
@@ -57,6 +59,10 @@ fn report(arguments: &Report) -> Result<bool> {
     let mut found = Found::default();
     for file in &arguments.files {
         found.read(file)?;
+    }
+    if found.first.is_none() {
+        let files: Vec<String> = arguments.files.iter().map(|file| file.display().to_string()).collect();
+        bail!("{}: found no record, expected the lines of --shadow-log", files.join(", "));
     }
     let told = match arguments.output {
         Output::Text => text(&found),
@@ -71,11 +77,9 @@ fn text(found: &Found) -> String {
     for name in &found.cut {
         let _ = writeln!(out, "note: the last line of {name} is cut: it is still being written");
     }
-    let (Some(first), Some(last)) = (found.first, found.last) else {
-        out.push_str("no records\n");
-        return out;
-    };
-    let _ = writeln!(out, "from {first} to {last} ({} s)", last.saturating_since(first).as_secs());
+    if let (Some(first), Some(last)) = (found.first, found.last) {
+        let _ = writeln!(out, "from {first} to {last} ({} s)", last.saturating_since(first).as_secs());
+    }
     let objects: Vec<String> = found.totals.objects.iter().map(|(kind, count)| format!("{count} {kind}s")).collect();
     if !objects.is_empty() {
         let _ = writeln!(out, "watched {}", objects.join(", "));

@@ -103,7 +103,7 @@ async fn quiet(requests: &Requests) {
 /// A bar on a terminal; elsewhere a line when it begins.
 fn bar(what: &str, length: u64, unit: &str) -> ProgressBar {
     if !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
-        eprintln!("{what}: {length} {unit}");
+        eprintln!("{what}: waiting for {length} {unit}");
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{prefix:24} {bar:40} {pos}/{len} {msg}, {elapsed}");

@@ -1,5 +1,6 @@
 //! `muster bench replicasets`: pods a second through the controller, beside the same pods created directly.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,7 +10,8 @@ use bytes::Bytes;
 use futures::stream::{self, TryStreamExt as _};
 use indicatif::ProgressBar;
 use muster_machinery::Change;
-use muster_manager::arguments::Output;
+use muster_manager::arguments::{Output, say};
+use muster_manager::signals::Signals;
 use muster_objects::Pod;
 use muster_runtime::client::{Client, ClientError};
 use muster_runtime::informer::{Informers, WatchedResource};
@@ -73,9 +75,17 @@ struct Findings {
 /// # Errors
 /// Where the cluster cannot be reached or refuses, or the pods are not ready in time.
 pub(crate) async fn run(arguments: &BenchReplicasets) -> Result<()> {
+    // From here on an interrupt ends in order: the namespace is removed.
+    let mut signals = Signals::listen()?;
     let counts = Arc::new(Counts::default());
     let (client, name, embedded) = match &arguments.kubeconfig {
-        Some(path) => (connect(path).await?, path.display().to_string(), None),
+        Some(path) => {
+            let client = connect(path).await?;
+            // One that does not answer is told now, and not when time is up.
+            let version = signals.during(async { Ok(client.get("/version").await?) }).await;
+            version.with_context(|| format!("{}: its server", path.display()))?;
+            (client, path.display().to_string(), None)
+        }
         None => {
             let settings = Settings {
                 nodes: nodes_for(u64::from(arguments.replicasets) * u64::from(arguments.replicas)),
@@ -93,14 +103,15 @@ pub(crate) async fn run(arguments: &BenchReplicasets) -> Result<()> {
     let store = pods.store();
     pods.add_handler(counter(namespace.clone(), Arc::clone(&counts)));
     let reading: Vec<_> = informers.into_runs().into_iter().map(tokio::spawn).collect();
-    let synced = tokio::time::timeout(arguments.timeout, store.synced()).await;
+    let synced = signals.during(async { Ok(tokio::time::timeout(arguments.timeout, store.synced()).await?) }).await;
     synced.with_context(|| format!("{name}: its pods could not be listed within {:?}", arguments.timeout))?;
 
     create_namespace(&client, &namespace).await?;
     let requests = embedded.as_ref().map(|embedded| Arc::clone(&embedded.requests));
     let bench = Bench { client, namespace, counts, requests, arguments };
-    let findings = bench.run(name).await;
-    let removed = remove_namespace(&bench.client, &bench.namespace).await;
+    let findings = signals.during(bench.run(name)).await;
+    let removed = signals.during(remove_namespace(&bench.client, &bench.namespace)).await;
+    let removed = removed.with_context(|| format!("namespace {} is left", bench.namespace));
     reading.iter().for_each(tokio::task::JoinHandle::abort);
     if let Some(embedded) = embedded {
         embedded.stop().await;
@@ -108,10 +119,9 @@ pub(crate) async fn run(arguments: &BenchReplicasets) -> Result<()> {
     let findings = findings?;
     removed?;
     match arguments.output {
-        Output::Json => println!("{}", serde_json::to_string(&findings)?),
-        Output::Text => print(&findings),
+        Output::Json => say(&format!("{}\n", serde_json::to_string(&findings)?)),
+        Output::Text => say(&text(&findings)),
     }
-    Ok(())
 }
 
 /// The pods of the bench's namespace as the watch shows them.
@@ -334,25 +344,33 @@ impl Bench<'_> {
     }
 }
 
-fn print(f: &Findings) {
-    println!("{} ReplicaSets of {} pods on the {} cluster, {} cores", f.replicasets, f.replicas, f.cluster, f.cores);
-    println!("{:24} {:>14} {:>14} {:>10} {:>10}", "", "created/s", "ready/s", "seconds", "CPU s");
+fn text(f: &Findings) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{} ReplicaSets of {} pods on the {} cluster, {} cores",
+        f.replicasets, f.replicas, f.cluster, f.cores
+    );
+    let _ = writeln!(out, "{:24} {:>14} {:>14} {:>10} {:>10}", "", "created/s", "ready/s", "seconds", "CPU s");
     for (what, figures) in [("through the controller", &f.controller), ("directly", &f.direct)] {
-        println!(
+        let _ = writeln!(
+            out,
             "{what:24} {:>14.0} {:>14.0} {:>10.2} {:>10.2}",
             figures.created_per_second, figures.ready_per_second, figures.ready_seconds, figures.cpu_seconds
         );
     }
-    println!("{:24} {:>14.2} {:>14.2}", "ratio", f.ratio_created, f.ratio_ready);
-    println!(
+    let _ = writeln!(out, "{:24} {:>14.2} {:>14.2}", "ratio", f.ratio_created, f.ratio_ready);
+    let _ = writeln!(
+        out,
         "CPU {:.2} s, peak resident memory {:.0} MiB, of this process over the whole run",
         f.cpu_seconds, f.peak_resident_mib
     );
     if let Some(requests) = &f.controller.requests {
         let columns =
             [Column::Measured("measured", requests), Column::Against("reference, 1,000 pods", &REPLICASET_OF_1000)];
-        println!("{}", table("requests a ReplicaSet", &columns));
+        let _ = writeln!(out, "{}", table("requests a ReplicaSet", &columns));
     }
+    out
 }
 
 #[cfg(test)]

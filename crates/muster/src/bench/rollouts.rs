@@ -3,12 +3,13 @@
 //! It measures how long they take, what the controllers send to the API server for each, and what an independent
 //! watcher saw meanwhile: a rollout that leaves its bounds for one moment fails the command.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use muster_machinery::Change;
-use muster_manager::arguments::Output;
+use muster_manager::arguments::{Output, say};
 use muster_objects::{Deployment, Pod, ReplicaSet};
 use muster_runtime::informer::{Informers, WatchedResource};
 use serde::Serialize;
@@ -89,9 +90,9 @@ pub(crate) async fn run(arguments: &BenchRollouts) -> Result<()> {
     embedded.stop().await;
     let findings = findings?;
     match arguments.output {
-        Output::Json => println!("{}", serde_json::to_string(&findings)?),
-        Output::Text => print(&findings),
-    }
+        Output::Json => say(&format!("{}\n", serde_json::to_string(&findings)?)),
+        Output::Text => say(&text(&findings)),
+    }?;
     let Availability { violations, violations_told: told, .. } = &findings.availability;
     if *violations > 0 {
         bail!("{violations} times a Deployment left its bounds, first:\n  {}", told.join("\n  "));
@@ -232,12 +233,18 @@ impl Bench<'_> {
     }
 }
 
-fn print(f: &Findings) {
+fn text(f: &Findings) -> String {
+    let mut out = String::new();
     let Findings { deployments, replicas, rollouts, creation, rolling, availability, .. } = f;
-    println!("{deployments} Deployments of {replicas} pods, rolled {rollouts} times each, {} cores", f.cores);
-    println!("{:24} {:>14} {:>10} {:>10}", "", "Deployments/s", "seconds", "CPU s");
+    let _ =
+        writeln!(out, "{deployments} Deployments of {replicas} pods, rolled {rollouts} times each, {} cores", f.cores);
+    let _ = writeln!(out, "{:24} {:>14} {:>10} {:>10}", "", "Deployments/s", "seconds", "CPU s");
     for (what, figures) in [("from nothing", creation), ("rollouts", rolling)] {
-        println!("{what:24} {:>14.1} {:>10.2} {:>10.2}", figures.per_second, figures.seconds, figures.cpu_seconds);
+        let _ = writeln!(
+            out,
+            "{what:24} {:>14.1} {:>10.2} {:>10.2}",
+            figures.per_second, figures.seconds, figures.cpu_seconds
+        );
     }
     let columns = [
         Column::Measured("creation", &creation.requests),
@@ -245,13 +252,18 @@ fn print(f: &Findings) {
         Column::Measured("rollout", &rolling.requests),
         Column::Against("reference, 10 pods", &ROLLOUT_OF_10),
     ];
-    println!("\n{}", table("controllers' requests", &columns));
+    let _ = writeln!(out, "\n{}", table("controllers' requests", &columns));
     let conflicts = rolling.requests.conflicts_line();
     if !conflicts.is_empty() {
-        println!("  conflicts for each rollout: {conflicts}");
+        let _ = writeln!(out, "  conflicts for each rollout: {conflicts}");
     }
-    println!("\nof scheduler and nodes, not counted above, for each rollout: {}", rolling.cluster_requests.line());
-    println!(
+    let _ = writeln!(
+        out,
+        "\nof scheduler and nodes, not counted above, for each rollout: {}",
+        rolling.cluster_requests.line()
+    );
+    let _ = writeln!(
+        out,
         "lowest availability of a Deployment: {} (allowed {}); highest total: {} wanted (allowed {}), {} there",
         availability.lowest_available,
         availability.least_available_allowed,
@@ -259,8 +271,10 @@ fn print(f: &Findings) {
         availability.highest_wanted_allowed,
         availability.highest_total
     );
-    println!(
+    let _ = writeln!(
+        out,
         "CPU {:.2} s, peak resident memory {:.0} MiB, of this process over the whole run",
         f.cpu_seconds, f.peak_resident_mib
     );
+    out
 }

@@ -110,6 +110,13 @@ async fn client(arguments: &Export) -> Result<Client> {
 /// Everything of a namespace, or of the cluster, as YAML.
 async fn export(client: &Client, namespace: Option<&str>) -> Result<String> {
     let kinds = Kinds::discover(client).await.context("the server's kinds")?;
+    if let Some(namespace) = namespace {
+        // Of one that is not there nothing could be told from one that is empty.
+        client
+            .get(&format!("/api/v1/namespaces/{namespace}"))
+            .await
+            .with_context(|| format!("--namespace {namespace}"))?;
+    }
     let mut objects: Vec<Object> = Vec::new();
     for kind in preferred(&kinds) {
         let is_namespace = &*kind.api_version == "v1" && &*kind.kind == "Namespace";

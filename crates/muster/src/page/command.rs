@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use muster_manager::arguments::Output;
+use muster_manager::arguments::{Output, say};
 use muster_manager::explain::manager::{Manager, ManagerFlags};
 use muster_manager::explain::target::ClusterFlags;
 use muster_manager::signals::Signals;
@@ -80,8 +80,8 @@ pub(crate) async fn run(arguments: &PageArguments) -> Result<()> {
             biased;
             () = signals.next() => break,
             link = served.link() => match (link, arguments.output) {
-                (Some(link), Output::Text) => println!("page: {link}    (Ctrl-C ends it)"),
-                (Some(link), Output::Json) => println!("{}", json!({"event": "page", "link": link})),
+                (Some(link), Output::Text) => say(&format!("page: {link}    (Ctrl-C ends it)\n"))?,
+                (Some(link), Output::Json) => say(&format!("{}\n", json!({"event": "page", "link": link})))?,
                 (None, _) => break,
             },
         }

@@ -6,13 +6,14 @@ use http::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::config::{Cluster, Config, KubeConfigOptions, Kubeconfig};
 
-use super::{BoxError, ClientError, endpoint::is_here};
+use super::{BoxError, ClientError, endpoint};
 
 /// Reads the configuration: the file given, else those that `KUBECONFIG` names, else what a pod in the
 /// cluster has.
 ///
 /// # Errors
-/// [`ClientError::Configuration`] where the first of them that is there cannot be read or is not complete.
+/// [`ClientError::Configuration`] where the first of them that is there cannot be read or is not complete, or does not have
+/// the server prove who it is.
 pub async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, ClientError> {
     let unusable = |what: &str, source: BoxError| ClientError::Configuration { what: what.to_owned().into(), source };
     let (what, found) = match kubeconfig {
@@ -37,6 +38,7 @@ pub async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, ClientEr
     } else {
         Config::incluster().map_err(|error| unusable("no --kubeconfig, no KUBECONFIG, and no pod", error.into()))?
     };
+    endpoint::verified(&config).map_err(|error| unusable(what, error.into()))?;
     // What is sent twice is decided where the verb is in view.
     config.default_retry = false;
     Ok(config)
@@ -60,13 +62,12 @@ fn goes_without_proxy(server: &Uri, no_proxy: &str) -> bool {
     let some_proxy = Matcher::builder().all("http://proxy.invalid").no(no_proxy).build();
     // The matcher takes a star for names only.
     let none_at_all = no_proxy.split(',').any(|name| name.trim() == "*");
-    none_at_all || is_here(server) || some_proxy.intercept(server).is_none()
+    none_at_all || endpoint::is_here(server) || some_proxy.intercept(server).is_none()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::{Client, Options};
 
     /// Contract: CM-03
     #[tokio::test(start_paused = true)]
@@ -149,10 +150,9 @@ mod tests {
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}"#;
         for (skip, refused) in [("false", false), ("true", true)] {
             std::fs::write(&path, text.replace("SKIP", skip)).unwrap();
-            let config = configuration(Some(&path)).await.unwrap();
-            let client = Client::connect(&config, &Options::default());
-            let said = client.map_or_else(|error| error.to_string(), |_| String::new());
-            assert_eq!(said.starts_with("insecure-skip-tls-verify: found true"), refused, "{said}");
+            let said = configuration(Some(&path)).await.map_or_else(|error| error.to_string(), |_| String::new());
+            let why = format!("--kubeconfig {}: insecure-skip-tls-verify: found true", path.display());
+            assert_eq!(said.starts_with(&why), refused, "{said}");
         }
     }
 }

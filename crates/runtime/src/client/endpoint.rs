@@ -205,7 +205,7 @@ where
 }
 
 /// Requires that the server proves its identity: requests carry credentials, and answers are acted on.
-fn verified(config: &kube::Config) -> Result<(), ClientError> {
+pub(super) fn verified(config: &kube::Config) -> Result<(), ClientError> {
     if config.accept_invalid_certs {
         return Err(configuration(
             "insecure-skip-tls-verify",
@@ -223,7 +223,7 @@ fn verified(config: &kube::Config) -> Result<(), ClientError> {
 }
 
 /// An address for an error message: the user and the password that it may carry are nobody's to read.
-fn without_user(address: &Uri) -> String {
+pub(super) fn without_user(address: &Uri) -> String {
     let port = address.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}", address.scheme_str().unwrap_or("http"), address.host().unwrap_or_default())
 }

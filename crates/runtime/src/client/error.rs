@@ -20,12 +20,12 @@ pub enum ClientError {
     #[error(transparent)]
     Api(Box<ApiError>),
     /// There was no whole answer.
-    #[error("{method} {path}: {}", with_causes(&**source))]
+    #[error("{method} {address}: {}", with_causes(&**source))]
     Transport {
         /// What was asked.
         method: Method,
-        /// Of which path.
-        path: String,
+        /// Of which address; of a server in this process only the path.
+        address: String,
         /// Whether the server may have acted on it.
         received: Received,
         /// What the transport said.
@@ -340,8 +340,8 @@ mod tests {
         let layer = |said, below: Option<Layer>| Layer { said, source: below.map(Box::new) };
         let refused = layer("tcp connect error", Some(layer("Connection refused", None)));
         let again = layer("client error (Connect): tcp connect error", Some(refused));
-        let (method, path) = (Method::GET, "/api".to_owned());
-        let error = ClientError::Transport { method, path, received: Received::Never, source: Box::new(again) };
+        let (method, address) = (Method::GET, "/api".to_owned());
+        let error = ClientError::Transport { method, address, received: Received::Never, source: Box::new(again) };
         assert_eq!(error.to_string(), "GET /api: client error (Connect): tcp connect error: Connection refused");
     }
 

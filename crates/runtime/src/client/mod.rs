@@ -102,6 +102,8 @@ struct Inner {
     /// Whether protobuf is requested.
     protobuf: bool,
     user_agent: HeaderValue,
+    /// The server's address, for errors; empty for one in this process.
+    server: String,
     default_namespace: String,
 }
 
@@ -191,7 +193,8 @@ impl Client {
     /// [`ClientError::Configuration`] where certificates, credentials or headers cannot be used.
     pub fn connect(config: &kube::Config, options: &Options) -> Result<Self, ClientError> {
         let transport = endpoint::transport(config, options.clock)?;
-        Ok(Self::new((transport.into(), false), config.default_namespace.clone(), options))
+        let server = endpoint::without_user(&config.cluster_url);
+        Ok(Self::new((transport.into(), false), server, config.default_namespace.clone(), options))
     }
 
     /// A client of the same server and user, with its own options and connections. The credentials (a plugin that is
@@ -200,7 +203,8 @@ impl Client {
     pub fn beside(&self, options: &Options) -> Self {
         let another = self.inner.transport.another(None).map(Arc::from);
         let transport = another.unwrap_or_else(|| Arc::clone(&self.inner.transport));
-        Self::new((transport, self.inner.in_process), self.inner.default_namespace.clone(), options)
+        let Inner { in_process, server, default_namespace, .. } = &*self.inner;
+        Self::new((transport, *in_process), server.clone(), default_namespace.clone(), options)
     }
 
     /// A client of a server in this process: every request is a call of `service`, no socket between.
@@ -212,10 +216,15 @@ impl Client {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self::new((Arc::new(Through(service)), true), "default".to_owned(), options)
+        Self::new((Arc::new(Through(service)), true), String::new(), "default".to_owned(), options)
     }
 
-    fn new((transport, in_process): (Arc<dyn Transport>, bool), default_namespace: String, options: &Options) -> Self {
+    fn new(
+        (transport, in_process): (Arc<dyn Transport>, bool),
+        server: String,
+        default_namespace: String,
+        options: &Options,
+    ) -> Self {
         let user_agent =
             HeaderValue::from_str(&options.user_agent).unwrap_or_else(|_| HeaderValue::from_static("muster"));
         Self {
@@ -227,6 +236,7 @@ impl Client {
                 in_process,
                 protobuf: options.protobuf,
                 user_agent,
+                server,
                 default_namespace,
             }),
             gate: None,
@@ -415,8 +425,8 @@ impl Client {
         let (parts, answer) = self.send(&method, path, &accept, content_type, &body).await?.into_parts();
         match tokio::time::timeout(REQUEST_TIMEOUT, answer.collect()).await {
             Ok(Ok(body)) => Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() }),
-            Ok(Err(source)) => Err(lost(&method, path, source)),
-            Err(elapsed) => Err(lost(&method, path, Box::new(elapsed))),
+            Ok(Err(source)) => Err(self.lost(&method, path, source)),
+            Err(elapsed) => Err(self.lost(&method, path, Box::new(elapsed))),
         }
     }
 
@@ -491,8 +501,8 @@ impl Client {
         let sent = self.inner.clock.now().as_nanos();
         let answer = match tokio::time::timeout(REQUEST_TIMEOUT, transport.call(request)).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(source)) => return Err(lost(method, path, source)),
-            Err(elapsed) => return Err(lost(method, path, Box::new(elapsed))),
+            Ok(Err(source)) => return Err(self.lost(method, path, source)),
+            Err(elapsed) => return Err(self.lost(method, path, Box::new(elapsed))),
         };
         self.observe(&answer, sent);
         if self.inner.in_process && is_shared() {
@@ -524,6 +534,12 @@ impl Client {
         Ok(Err((error, wait)))
     }
 
+    fn lost(&self, method: &Method, path: &str, source: BoxError) -> ClientError {
+        let received = if endpoint::never_sent(&source) { Received::Never } else { Received::Perhaps };
+        let address = format!("{}{path}", self.inner.server);
+        ClientError::Transport { method: method.clone(), address, received, source }
+    }
+
     fn observe(&self, answer: &Response<ResponseBody>, sent: i64) {
         let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok());
         let Some(date) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else { return };
@@ -538,11 +554,6 @@ impl Client {
 /// request to a server of the same process takes none.
 fn is_shared() -> bool {
     Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
-}
-
-fn lost(method: &Method, path: &str, source: BoxError) -> ClientError {
-    let received = if endpoint::never_sent(&source) { Received::Never } else { Received::Perhaps };
-    ClientError::Transport { method: method.clone(), path: path.to_owned(), received, source }
 }
 
 fn json() -> HeaderValue {

@@ -21,8 +21,8 @@ pub(in crate::bench) mod usage;
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result, bail};
-use muster_manager::arguments::Output;
+use anyhow::{Context as _, Result};
+use muster_manager::arguments::{Output, say};
 use muster_manager::signals::Signals;
 
 use self::arguments::{BenchManager, Phase, Sharing};
@@ -42,29 +42,16 @@ pub(crate) async fn run(arguments: &BenchManager) -> Result<()> {
     let mut signals = Signals::listen()?;
     let sharing = arguments.sharing()?;
     arguments.check()?;
-    let stage = tokio::select! {
-        biased;
-        () = signals.next() => bail!("interrupted"),
-        stage = set_up(arguments) => stage?,
-    };
-    let findings = tokio::select! {
-        biased;
-        () = signals.next() => Err(anyhow::anyhow!("interrupted")),
-        findings = measure(&stage, arguments, sharing) => findings,
-    };
+    let stage = signals.during(set_up(arguments)).await?;
+    let findings = signals.during(measure(&stage, arguments, sharing)).await;
     eprintln!("removing the bench's namespaces");
-    let cleared = tokio::select! {
-        biased;
-        () = signals.next() => Err(anyhow::anyhow!("interrupted again: namespaces muster-bench-* are left")),
-        cleared = stage.clear() => cleared,
-    };
+    let cleared = signals.during(stage.clear()).await.context("namespaces muster-bench-* are left");
     let findings = findings?;
     cleared?;
     match arguments.output {
-        Output::Json => println!("{}", serde_json::to_string(&findings)?),
-        Output::Text => print!("{}", report::text(&findings)),
+        Output::Json => say(&format!("{}\n", serde_json::to_string(&findings)?)),
+        Output::Text => say(&report::text(&findings)),
     }
-    Ok(())
 }
 
 async fn set_up(arguments: &BenchManager) -> Result<Stage> {

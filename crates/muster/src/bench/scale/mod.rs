@@ -9,16 +9,19 @@
 mod one;
 mod plot;
 
+use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use muster_cluster::Capacity;
-use muster_manager::arguments::Output;
+use muster_manager::arguments::{Output, say};
+use muster_manager::signals::Signals;
 use serde::{Deserialize, Serialize};
 
 use self::one::Figures;
 use crate::cli::BenchScale;
+use crate::parent::Parent;
 use crate::usage;
 
 /// What was found.
@@ -58,12 +61,19 @@ pub(crate) async fn run(arguments: &BenchScale) -> Result<()> {
     });
     let plot = plot.transpose()?;
     let figures = if arguments.alone {
-        vec![one::measure(arguments, sizes[0]).await?]
+        // Whoever asked for it, and is gone, has no use for it.
+        let parent = Parent::now();
+        tokio::select! {
+            biased;
+            () = parent.gone() => bail!("the process that started this one is gone"),
+            figures = one::measure(arguments, sizes[0]) => vec![figures?],
+        }
     } else {
+        let mut signals = Signals::listen()?;
         let mut figures = Vec::new();
         for (at, size) in sizes.iter().enumerate() {
             eprintln!("{size} pods ({} of {})", at + 1, sizes.len());
-            figures.push(in_a_process_of_its_own(arguments, *size).await?);
+            figures.push(signals.during(in_a_process_of_its_own(arguments, *size)).await?);
         }
         figures
     };
@@ -73,10 +83,9 @@ pub(crate) async fn run(arguments: &BenchScale) -> Result<()> {
         written.with_context(|| format!("--svg {}: cannot be written", path.display()))?;
     }
     match arguments.output {
-        Output::Json => println!("{}", serde_json::to_string(&findings)?),
-        Output::Text => print(&findings),
+        Output::Json => say(&format!("{}\n", serde_json::to_string(&findings)?)),
+        Output::Text => say(&text(&findings)),
     }
-    Ok(())
 }
 
 /// Measures one size by this program, started anew.
@@ -100,15 +109,18 @@ async fn in_a_process_of_its_own(arguments: &BenchScale, size: u32) -> Result<Fi
     findings.sizes.pop().with_context(|| format!("{size} pods: it told no figures"))
 }
 
-fn print(findings: &Findings) {
+fn text(findings: &Findings) -> String {
+    let mut out = String::new();
     let Findings { cores, pods_each, sizes } = findings;
-    println!("Deployments of {pods_each} pods on an embedded cluster, {cores} cores");
-    println!(
+    let _ = writeln!(out, "Deployments of {pods_each} pods on an embedded cluster, {cores} cores");
+    let _ = writeln!(
+        out,
         "{:>9} {:>10} {:>9} {:>10} {:>10} {:>10} {:>9} {:>12} {:>12}",
         "pods", "Ready, s", "pods/s", "CPU us/pod", "KiB/pod", "MiB after", "MiB peak", "rollout, s", "of 1 alone, s"
     );
     for size in sizes {
-        println!(
+        let _ = writeln!(
+            out,
             "{:>9} {:>10.2} {:>9.0} {:>10.0} {:>10.2} {:>10.0} {:>9.0} {:>12.3} {:>12.3}",
             size.pods,
             size.ready_seconds,
@@ -122,7 +134,8 @@ fn print(findings: &Findings) {
         );
     }
     if let [first, .., last] = &sizes[..] {
-        println!(
+        let _ = writeln!(
+            out,
             "a pod among {} costs {:.2} times the CPU and {:.2} times the memory of one among {}",
             last.pods,
             last.cpu_us_per_pod / first.cpu_us_per_pod,
@@ -131,12 +144,14 @@ fn print(findings: &Findings) {
         );
     }
     for size in sizes {
-        println!(
+        let _ = writeln!(
+            out,
             "among {} pods the rollout of one Deployment takes {:.2} times as long as alone",
             size.pods,
             size.rollout_seconds / size.rollout_alone_seconds
         );
     }
+    out
 }
 
 /// Whether somebody looks at a terminal.
