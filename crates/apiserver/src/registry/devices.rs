@@ -156,3 +156,87 @@ fn is_on(user: &User, node: &str) -> bool {
     service_account(&user.name).is_some()
         && matches!(own, Some([own]) if own == node && is_dns1123_subdomain(own).is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use muster_tree::{Value, json};
+
+    use super::*;
+
+    /// Contract: API-43
+    #[test]
+    fn a_claim_is_of_the_node_that_is_named_alone() {
+        let of =
+            |key: &str, operator: &str, values: &[&str]| json!({"key": key, "operator": operator, "values": values});
+        let name = of("metadata.name", "In", &["n"]);
+        let expression = json!({"key": "a", "operator": "Exists"});
+        let fields = |fields: Value| json!([{"matchFields": fields}]);
+        for (terms, expected) in [
+            (fields(json!([name])), Some("n")),
+            (json!([{"matchFields": [name], "matchExpressions": []}]), Some("n")),
+            (fields(json!([of("metadata.name", "In", &["A b"])])), Some("A b")),
+            (Value::Null, None),
+            (json!([]), None),
+            (json!([{}]), None),
+            (fields(json!([])), None),
+            (json!([{"matchFields": [name]}, {"matchFields": [name]}]), None),
+            (json!([{"matchFields": [name]}, {}]), None),
+            (fields(json!([name, name])), None),
+            (fields(json!([of("metadata.name", "NotIn", &["n"])])), None),
+            (fields(json!([of("metadata.name", "in", &["n"])])), None),
+            (fields(json!([of("metadata.namespace", "In", &["n"])])), None),
+            (fields(json!([of("metadata.name", "In", &["n", "m"])])), None),
+            (fields(json!([of("metadata.name", "In", &["n", "n"])])), None),
+            (fields(json!([of("metadata.name", "In", &[])])), None),
+            (fields(json!([of("metadata.name", "In", &[""])])), None),
+            (json!([{"matchFields": [name], "matchExpressions": [expression]}]), None),
+            (json!([{"matchExpressions": [of("metadata.name", "In", &["n"])]}]), None),
+        ] {
+            let status = json!({"allocation": {"nodeSelector": {"nodeSelectorTerms": terms}}});
+            assert_eq!(node_of(status.as_object().expect("a status")), expected, "{terms}");
+        }
+        for status in [json!({}), json!({"allocation": null}), json!({"allocation": {"devices": {}}})] {
+            assert_eq!(node_of(status.as_object().expect("a status")), None, "{status}");
+        }
+    }
+
+    /// Contract: API-43
+    #[test]
+    fn a_service_account_is_on_the_node_of_its_pod() {
+        let account = |nodes: &[&str]| {
+            let mut user = User::service_account("default", "driver");
+            user.extra.insert(NODE_NAME.to_owned(), nodes.iter().map(|node| (*node).to_owned()).collect());
+            user
+        };
+        let named = |name: &str| User { name: name.to_owned(), ..account(&["n"]) };
+        assert!(is_on(&account(&["n"]), "n"));
+        assert!(is_on(&account(&["n.example.com"]), "n.example.com"));
+        assert!(is_on(&named("system:serviceaccount:a:b.c"), "n"));
+        let elsewhere = {
+            let mut user = User::service_account("default", "driver");
+            user.extra.insert("authentication.kubernetes.io/pod-name".to_owned(), vec!["n".to_owned()]);
+            user
+        };
+        for (user, node) in [
+            (account(&["m"]), "n"),
+            (account(&["N"]), "n"),
+            (account(&[]), "n"),
+            (account(&["n", "n"]), "n"),
+            (account(&["n", "m"]), "n"),
+            (account(&["A b"]), "A b"),
+            (account(&[""]), ""),
+            (User::service_account("default", "driver"), "n"),
+            (elsewhere, "n"),
+            (named("driver"), "n"),
+            (named("system:node:n"), "n"),
+            (named("system:serviceaccount:default"), "n"),
+            (named("system:serviceaccount:default:"), "n"),
+            (named("system:serviceaccount::driver"), "n"),
+            (named("system:serviceaccount:a.b:driver"), "n"),
+            (named("system:serviceaccount:default:a:b"), "n"),
+            (named("system:serviceaccount:default:A"), "n"),
+        ] {
+            assert!(!is_on(&user, node), "{} {:?} {node}", user.name, user.extra);
+        }
+    }
+}

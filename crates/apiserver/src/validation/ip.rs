@@ -6,7 +6,8 @@ use crate::field::{FieldError, go_quote};
 
 use super::{Errors, Path};
 
-/// Parses an address as Go's forgiving parser does: leading zeros in IPv4 octets are decimal.
+/// Parses an address as Go's forgiving parser does: leading zeros in IPv4 octets are decimal, and there may be more of
+/// them in a group of IPv6 than fit.
 #[must_use]
 pub fn parse_sloppy(value: &str) -> Option<IpAddr> {
     if value.contains(':') {
@@ -14,11 +15,14 @@ pub fn parse_sloppy(value: &str) -> Option<IpAddr> {
             Some(colon) if value[colon..].contains('.') => value.split_at(colon + 1),
             _ => (value, ""),
         };
-        if tail.is_empty() {
-            return value.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
-        }
-        let v4 = parse_v4_sloppy(tail)?;
-        return format!("{head}{v4}").parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+        // Of a group the zeros before it do not count.
+        let group = |text: &'_ str| match text.len().checked_sub(4) {
+            Some(more) if text.bytes().take(more).all(|byte| byte == b'0') => text.split_at(more).1.to_owned(),
+            _ => text.to_owned(),
+        };
+        let head = head.split(':').map(group).collect::<Vec<_>>().join(":");
+        let tail = if tail.is_empty() { String::new() } else { parse_v4_sloppy(tail)?.to_string() };
+        return format!("{head}{tail}").parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     }
     parse_v4_sloppy(value).map(IpAddr::V4)
 }

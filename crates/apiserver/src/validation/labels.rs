@@ -16,6 +16,33 @@ pub fn validate_labels(parent: &Object, field: &str, path: &Path<'_>, errors: &m
     }
 }
 
+/// Checks the metadata of what objects are made from, which has labels and annotations only.
+pub fn validate_metadata_of_template(metadata: &Object, path: &Path<'_>, errors: &mut Errors) {
+    // In the order of Go's type, and with its names for an error.
+    const OTHERS: [(&str, &str); 13] = [
+        ("name", "name"),
+        ("generateName", "generateName"),
+        ("namespace", "namespace"),
+        ("selfLink", "selfLink"),
+        ("uid", "uID"),
+        ("resourceVersion", "resourceVersion"),
+        ("generation", "generation"),
+        ("creationTimestamp", "creationTimestamp"),
+        ("deletionTimestamp", "deletionTimestamp"),
+        ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
+        ("ownerReferences", "ownerReferences"),
+        ("finalizers", "finalizers"),
+        ("managedFields", "managedFields"),
+    ];
+    validate_annotations(metadata, "annotations", &path.child("annotations"), errors);
+    validate_labels(metadata, "labels", &path.child("labels"), errors);
+    for (field, shown) in OTHERS {
+        if metadata.get(field).is_some_and(|value| !value.is_null()) {
+            errors.push(FieldError::forbidden(path.child(shown), "cannot be set"));
+        }
+    }
+}
+
 /// Checks the annotations in `parent[field]`. Keys are compared without regard to case.
 pub fn validate_annotations(parent: &Object, field: &str, path: &Path<'_>, errors: &mut Errors) {
     let mut size = 0;

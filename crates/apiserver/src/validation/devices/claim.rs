@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::labels::{validate_annotations, validate_labels};
+use super::super::labels::validate_metadata_of_template;
 use super::super::{IMMUTABLE, internal};
 use super::{
-    Check, Errors, FieldError, MOST_CONFIGS, MOST_REQUESTS, Object, Path, SPEC, Value, complain, each, each_text, name,
-    once, validate_configuration, validate_label, validate_qualified_name, validate_selectors, validate_toleration,
+    Check, Errors, FieldError, MOST_CONFIGS, MOST_REQUESTS, Object, Path, SPEC, Value, complain, each, each_text,
+    is_same, name, once, validate_configuration, validate_label, validate_qualified_name, validate_selectors,
+    validate_toleration,
 };
 use crate::field::Shown;
 use crate::model::Fields as _;
@@ -27,9 +28,7 @@ pub fn validate_claim(claim: &Object, old: Option<&Object>, check: Check, errors
 /// Checks a ResourceClaimTemplate, whose spec stays.
 pub fn validate_template(template: &Object, old: Option<&Object>, check: Check, errors: &mut Errors) {
     let spec = template.part("spec");
-    let (metadata, path) = (spec.part("metadata"), SPEC.child("metadata"));
-    validate_annotations(metadata, "annotations", &path.child("annotations"), errors);
-    validate_labels(metadata, "labels", &path.child("labels"), errors);
+    validate_metadata_of_template(spec.part("metadata"), &SPEC.child("metadata"), errors);
     validate_spec(spec.part("spec"), check, &SPEC.child("spec"), errors);
     if let Some(old) = old {
         stays(template, old, "ResourceClaimTemplateSpec", errors);
@@ -37,7 +36,7 @@ pub fn validate_template(template: &Object, old: Option<&Object>, check: Check, 
 }
 
 fn stays(object: &Object, old: &Object, type_name: &str, errors: &mut Errors) {
-    if object.get("spec") != old.get("spec") {
+    if !is_same(object.part("spec"), old.part("spec")) {
         errors.push(FieldError::invalid(SPEC, internal::shown(type_name, object.part("spec")), IMMUTABLE));
     }
 }

@@ -8,7 +8,8 @@ mod status;
 
 use std::collections::BTreeSet;
 
-use muster_tree::Value;
+use muster_schema::quantity::Quantity;
+use muster_tree::{Text, Value};
 
 use super::csi::validate_driver_name;
 use super::{Errors, Path, complain, name};
@@ -116,6 +117,39 @@ fn once<K: Ord + Clone + Into<Shown>>(keys: impl Iterator<Item = K>, list: &Path
             errors.push(FieldError::duplicate(list.index(at), key));
         }
     }
+}
+
+/// Whether two objects say the same: an amount may be written in another way.
+fn is_same(one: &Object, other: &Object) -> bool {
+    let is_same_member = |(name, one): (&Text, &Value)| match (name.as_str(), one, other.get(name)) {
+        (_, _, None) => false,
+        ("capacity", Value::Object(one), Some(Value::Object(other))) => {
+            is_same_amounts(one.part("requests"), other.part("requests"))
+        }
+        ("consumedCapacity", Value::Object(one), Some(Value::Object(other))) => is_same_amounts(one, other),
+        // What drivers get to know has no amounts that are known as such.
+        ("parameters", one, Some(other)) => one == other,
+        (_, one, Some(other)) => is_same_value(one, other),
+    };
+    one.len() == other.len() && one.iter().all(is_same_member)
+}
+
+fn is_same_value(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => is_same(one, other),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same_value(one, other))
+        }
+        _ => one == other,
+    }
+}
+
+fn is_same_amounts(one: &Object, other: &Object) -> bool {
+    let is_same = |(name, amount): (&Text, &Value)| match (amount.as_str(), other.maybe_text(name)) {
+        (Some(one), Some(other)) => Quantity::of(one).compare(&Quantity::of(other)).is_eq(),
+        _ => false,
+    };
+    one.len() == other.len() && one.iter().all(is_same)
 }
 
 fn validate_label(value: &str, path: &Path<'_>, errors: &mut Errors) {
@@ -230,9 +264,12 @@ fn validate_binding(device: &Object, path: &Path<'_>, errors: &mut Errors) {
     }
     once(device.strings(NEEDED), &path.child(NEEDED), errors);
     let failures = path.child(FAILED);
-    once(device.strings(FAILED), &failures, errors);
     let needed: BTreeSet<&str> = device.strings(NEEDED).collect();
+    let mut known = BTreeSet::new();
     for (at, condition) in device.strings(FAILED).enumerate() {
+        if !known.insert(condition) {
+            errors.push(FieldError::duplicate(failures.index(at), condition));
+        }
         if needed.contains(condition) {
             let why = "bindingFailureConditions must not overlap with bindingConditions";
             errors.push(FieldError::invalid(failures.index(at), condition, why));
@@ -250,3 +287,6 @@ fn validate_binding(device: &Object, path: &Path<'_>, errors: &mut Errors) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,20 +51,7 @@ pub fn validate_slice(slice: &Object, old: Option<&Object>, errors: &mut Errors)
         }
     }
     let empty = "must be either unset or set to a non-empty string";
-    let mut set = validate_nodes(spec, empty, &SPEC, errors);
-    if let Some(selector) = spec.object("nodeSelector").filter(|s| s.list("nodeSelectorTerms").len() != 1) {
-        let path = SPEC.child("nodeSelector");
-        let terms: Vec<String> = selector
-            .items("nodeSelectorTerms")
-            .map(|term| internal::shown("NodeSelectorTerm", term).to_string())
-            .collect();
-        let shown = match selector.get("nodeSelectorTerms") {
-            Some(Value::Array(_)) => format!("[{}]", terms.join(",")),
-            _ => "null".to_owned(),
-        };
-        let why = "must have exactly one node selector term";
-        errors.push(FieldError::invalid(path.child("nodeSelectorTerms"), Shown::Bare(shown), why));
-    }
+    let mut set = validate_nodes(spec, empty, true, &SPEC, errors);
     validate_true(spec, "perDeviceNodeSelection", &mut set, &SPEC, errors);
     let why = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
     one_of(&set, why, &format!("{why}, but multiple fields are set"), &SPEC, errors);
@@ -106,8 +93,14 @@ fn validate_pool(pool: &Object, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// From which nodes devices are reached; answers which fields say so.
-fn validate_nodes(parent: &Object, empty: &str, path: &Path<'_>, errors: &mut Errors) -> Vec<&'static str> {
+/// From which nodes devices are reached, by `one_term` of a selector or any; answers which fields say so.
+fn validate_nodes(
+    parent: &Object,
+    empty: &str,
+    one_term: bool,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) -> Vec<&'static str> {
     let mut set = Vec::new();
     match parent.maybe_text("nodeName") {
         None => {}
@@ -119,10 +112,29 @@ fn validate_nodes(parent: &Object, empty: &str, path: &Path<'_>, errors: &mut Er
     }
     if let Some(selector) = parent.object("nodeSelector") {
         set.push("`nodeSelector`");
-        validate_node_selector(selector, false, &path.child("nodeSelector"), errors);
+        let path = path.child("nodeSelector");
+        validate_node_selector(selector, false, &path, errors);
+        if one_term {
+            validate_one_term(selector, &path, errors);
+        }
     }
     validate_true(parent, "allNodes", &mut set, path, errors);
     set
+}
+
+/// Selectors of one term are simple to merge.
+fn validate_one_term(selector: &Object, path: &Path<'_>, errors: &mut Errors) {
+    if selector.list("nodeSelectorTerms").len() == 1 {
+        return;
+    }
+    let terms = selector.items("nodeSelectorTerms");
+    let terms: Vec<String> = terms.map(|term| internal::shown("NodeSelectorTerm", term).to_string()).collect();
+    let shown = match selector.get("nodeSelectorTerms") {
+        Some(Value::Array(_)) => format!("[{}]", terms.join(",")),
+        _ => "null".to_owned(),
+    };
+    let why = "must have exactly one node selector term";
+    errors.push(FieldError::invalid(path.child("nodeSelectorTerms"), Shown::Bare(shown), why));
 }
 
 fn validate_true(
@@ -186,7 +198,7 @@ fn validate_device(device: &Object, old: Option<&Object>, per_device: bool, path
         once(sets, &path.child("consumesCounters"), errors);
     }
     if per_device {
-        let set = validate_nodes(device, "must not be empty", path, errors);
+        let set = validate_nodes(device, "must not be empty", false, path, errors);
         let why = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
         one_of(&set, why, why, path, errors);
     } else if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| device.contains_key(field)) {

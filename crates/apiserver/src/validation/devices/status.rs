@@ -10,8 +10,8 @@ use super::super::pod::affinity::validate_node_selector;
 use super::super::{IMMUTABLE, conditions, internal};
 use super::claim::Requests;
 use super::{
-    Errors, FieldError, MOST_CONFIGS, MOST_REQUESTS, Object, Path, Shown, each, each_text, once, validate_binding,
-    validate_configuration, validate_label, validate_pool_name, validate_raw,
+    Errors, FieldError, MOST_CONFIGS, MOST_REQUESTS, Object, Path, Shown, each, each_text, is_same, once,
+    validate_binding, validate_configuration, validate_label, validate_pool_name, validate_raw,
 };
 use crate::field::go_quote;
 use crate::model::{Fields as _, metadata};
@@ -101,7 +101,7 @@ pub fn validate_status(claim: &Object, old: &Object, errors: &mut Errors) {
     }
     let path = PATH.child("allocation");
     match (allocation, before) {
-        (Some(allocation), Some(before)) if allocation != before => {
+        (Some(allocation), Some(before)) if !is_same(allocation, before) => {
             errors.push(FieldError::invalid(path, internal::shown("AllocationResult", allocation), IMMUTABLE));
         }
         (Some(allocation), None) => validate_allocation(allocation, &requests, &path, errors),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use muster_tree::Value;
 
 use crate::field::{FieldError, Shown};
-use crate::model::{Object, fields::Fields};
-use crate::validation::labels::{validate_annotations, validate_labels};
+use crate::model::{Object, fields::Fields as _};
+use crate::validation::labels::validate_metadata_of_template;
 use crate::validation::{Errors, Path, complain, name, selector};
 use muster_schema::quantity::Quantity;
 
@@ -113,15 +113,7 @@ pub(super) fn validate_used_claims(resources: &Object, spec: &Object, path: &Pat
 /// Checks the template of a claim that is made for the pod.
 pub(super) fn validate_claim_template(template: &Object, path: &Path<'_>, errors: &mut Errors) {
     let empty = Object::new();
-    let meta = template.object("metadata").unwrap_or(&empty);
-    let meta_path = path.child("metadata");
-    validate_annotations(meta, "annotations", &meta_path.child("annotations"), errors);
-    validate_labels(meta, "labels", &meta_path.child("labels"), errors);
-    for (field, value) in meta {
-        if !matches!(field.as_str(), "annotations" | "labels") && !value.is_null() {
-            errors.push(FieldError::forbidden(meta_path.child(field), "cannot be set"));
-        }
-    }
+    validate_metadata_of_template(template.part("metadata"), &path.child("metadata"), errors);
     validate_claim_spec(template.object("spec").unwrap_or(&empty), None, &path.child("spec"), errors);
 }
 
