@@ -15,6 +15,7 @@ use crate::model::Resource;
 
 pub mod custom;
 mod operations;
+mod two;
 
 pub use custom::CustomSchema;
 use operations::Operations;
@@ -67,10 +68,28 @@ pub fn document(path: &str, resources: &[&Resource], customs: &[CustomSchema]) -
         resources.iter().copied().filter(|r| (&*r.group, &*r.version) == (group, version)).collect();
     let mut schemas = Schemas::new("#/components/schemas/", true);
     customs.iter().for_each(|custom| schemas.add_custom(custom));
-    let mut paths = Map::new();
-    let root = format!("/{path}/");
     // Groups of custom kinds are described by another server, as it were.
     let is_custom = customs.iter().any(|custom| (&*custom.group, &*custom.version) == (group, version));
+    let paths = paths((group, version), &served, &mut schemas, is_custom);
+    let info = match is_custom {
+        true => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+        false => json!({"title": "Kubernetes", "version": "1.36"}),
+    };
+    Some(json!({
+        "openapi": "3.0.0",
+        "info": info,
+        "paths": paths,
+        "components": {
+            "schemas": schemas.finish(&[(group, version)]),
+            "securitySchemes": { "BearerToken": bearer_token() },
+        },
+    }))
+}
+
+/// The requests of a group version.
+fn paths((group, version): (&str, &str), served: &[&Resource], schemas: &mut Schemas, is_custom: bool) -> Map {
+    let mut paths = Map::new();
+    let root = format!("/{}/", path_of(group, version));
     if !is_custom {
         let discovery = json!({
             "get": {
@@ -82,47 +101,37 @@ pub fn document(path: &str, resources: &[&Resource], customs: &[CustomSchema]) -
         });
         paths.insert(root.clone(), discovery);
     }
-    let info = match is_custom {
-        true => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
-        false => json!({"title": "Kubernetes", "version": "1.36"}),
-    };
     for resource in served {
-        Operations { resource, root: &root, schemas: &mut schemas, paths: &mut paths }.write();
+        Operations { resource, root: &root, schemas: &mut *schemas, paths: &mut paths }.write();
     }
-    Some(json!({
-        "openapi": "3.0.0",
-        "info": info,
-        "paths": paths,
-        "components": {
-            "schemas": schemas.finish(&[(group, version)]),
-            "securitySchemes": {
-                "BearerToken": {
-                    "description": "Bearer Token authentication", "in": "header", "name": "authorization", "type": "apiKey",
-                }
-            },
-        },
-    }))
+    paths
 }
 
-/// `/openapi/v2`: every type in the older notation, without the requests. For clients that do not
-/// know version 3.
+fn bearer_token() -> Value {
+    json!({
+        "description": "Bearer Token authentication", "in": "header", "name": "authorization", "type": "apiKey",
+    })
+}
+
+/// `/openapi/v2`: every type and request in the older notation, for clients that do not know version 3.
 #[must_use]
 pub fn document_v2(resources: &[&Resource], customs: &[CustomSchema]) -> Value {
     let mut schemas = Schemas::new("#/definitions/", false);
     customs.iter().for_each(|custom| schemas.add_custom(custom));
-    for resource in resources {
-        for kind in [&resource.kind, &resource.list_kind] {
-            if let Some(id) = Table::get().kind(&resource.group, &resource.version, kind) {
-                schemas.reference(id);
-            }
-        }
+    let versions = group_versions(resources);
+    let mut all = Map::new();
+    for of in &versions {
+        let served: Vec<&Resource> = resources.iter().copied().filter(|r| (&*r.group, &*r.version) == *of).collect();
+        let is_custom = customs.iter().any(|custom| (&*custom.group, &*custom.version) == *of);
+        all.extend(two::paths(&paths(*of, &served, &mut schemas, is_custom)));
     }
-    let served = group_versions(resources);
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "1.36"},
-        "paths": {},
-        "definitions": schemas.finish(&served),
+        "paths": all,
+        "definitions": schemas.finish(&versions),
+        "security": [{"BearerToken": []}],
+        "securityDefinitions": {"BearerToken": bearer_token()},
     })
 }
 

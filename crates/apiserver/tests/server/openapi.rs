@@ -145,6 +145,42 @@ async fn documents_of_custom_kinds_say_what_their_definitions_do() {
     assert_eq!(schemas(fields(&answer.body)[3].1), json["definitions"]);
 }
 
+/// Generators of clients read the requests of version 2.
+///
+/// Contract: API-04
+#[tokio::test(start_paused = true)]
+async fn openapi_v2_has_the_requests_of_version_3_in_its_own_notation() {
+    let server = start();
+    let two = server.get("/openapi/v2").await.json();
+    let mut three = serde_json::Map::new();
+    for path in server.get("/openapi/v3").await.json()["paths"].as_object().expect("documents").keys() {
+        let document = server.get(&format!("/openapi/v3/{path}")).await.json();
+        three.extend(document["paths"].as_object().expect("paths").clone());
+    }
+    let paths = two["paths"].as_object().expect("paths");
+    assert!(paths.len() > 200 && paths.keys().eq(three.keys()), "{} and {}", paths.len(), three.len());
+    let at = &paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
+    let deployment = json!({"$ref": "#/definitions/io.k8s.api.apps.v1.Deployment"});
+    assert_eq!(at["parameters"][0]["type"], "string");
+    assert_eq!((&at["parameters"][0]["name"], &at["parameters"][0]["in"]), (&json!("name"), &json!("path")));
+    let (get, put, patch) = (&at["get"], &at["put"], &at["patch"]);
+    assert_eq!(get["operationId"], "readAppsV1NamespacedDeployment");
+    assert_eq!(get["responses"]["200"], json!({"description": "OK", "schema": deployment}));
+    assert_eq!(get["responses"]["401"], json!({"description": "Unauthorized"}));
+    assert!(get["produces"].as_array().expect("types").contains(&json!("application/json")));
+    let sent = json!({"in": "body", "name": "body", "required": true, "schema": deployment});
+    let parameters = put["parameters"].as_array().expect("parameters");
+    assert_eq!(parameters.last(), Some(&sent));
+    assert_eq!(put["consumes"], json!(["*/*"]));
+    let named = |name| parameters.iter().find(|parameter| parameter["name"] == name).expect("a parameter");
+    assert_eq!((&named("fieldValidation")["type"], &named("dryRun")["in"]), (&json!("string"), &json!("query")));
+    assert!(named("dryRun")["schema"].is_null());
+    let applied = json!("application/apply-patch+yaml");
+    assert!(patch["consumes"].as_array().expect("types").contains(&applied));
+    assert_eq!(two["security"], json!([{"BearerToken": []}]));
+    assert_eq!(two["securityDefinitions"]["BearerToken"]["in"], "header");
+}
+
 /// `kubectl explain` finds a kind by its requests.
 ///
 /// Contract: API-04
