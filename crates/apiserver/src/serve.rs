@@ -22,8 +22,8 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{JoinHandle, JoinSet};
@@ -144,11 +144,14 @@ async fn accept<S, B>(
                 Ok(((stream, peer), place)) => {
                     // A socket that cannot be set so is served as it is.
                     let _ = stream.set_nodelay(true);
-                    let connection = connection(
-                        stream, peer, service.clone(), tls.clone(), Arc::clone(&builder), stopping.clone(),
-                    );
+                    let (service, tls) = (service.clone(), tls.clone());
+                    let (builder, stopping) = (Arc::clone(&builder), stopping.clone());
                     connections.spawn(async move {
-                        connection.await;
+                        if tls.is_some() && begins_without_tls(&stream).await {
+                            refuse_without_tls(stream).await;
+                        } else {
+                            connection(stream, peer, service, tls, builder, stopping).await;
+                        }
                         drop(place);
                     });
                 }
@@ -165,6 +168,26 @@ async fn accept<S, B>(
     connections.shutdown().await;
 }
 
+/// Whether a client sends a request where it should begin with TLS.
+async fn begins_without_tls(stream: &TcpStream) -> bool {
+    const BEGINNINGS: [&[u8]; 7] = [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO", b"PATCH", b"DELET"];
+    let mut first = [0; 5];
+    match tokio::time::timeout(HANDSHAKE, stream.peek(&mut first)).await {
+        Ok(Ok(read)) => read > 0 && BEGINNINGS.iter().any(|beginning| beginning.starts_with(&first[..read])),
+        _ => false,
+    }
+}
+
+/// Tells such a client what it does wrong, in the words of Go's server.
+async fn refuse_without_tls(mut stream: TcpStream) {
+    const ANSWER: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+    // What is not read would end the connection before the answer is there.
+    let _ = stream.try_read(&mut [0; 8 << 10]);
+    // It may be gone.
+    let _ = stream.write_all(ANSWER).await;
+    let _ = stream.shutdown().await;
+}
+
 /// Waits until the server stops.
 async fn stopped(stopping: &mut Receiver<bool>) {
     // A sender that is gone stops the server, too.
@@ -174,11 +197,19 @@ async fn stopped(stopping: &mut Receiver<bool>) {
 /// How many requests one HTTP/2 connection may have at once, watches among them; as in the reference.
 const STREAMS: u32 = 100;
 
+/// How long the head of a request may be, in bytes; as in the reference.
+const LARGEST_HEAD: u32 = 1 << 20;
+/// How many headers it may have over HTTP/1.1, where room for all of them is made ahead. The reference has no such limit.
+const MOST_HEADERS: usize = 1_000;
+/// How long a frame of HTTP/2 may be that a client sends, in bytes; as in the reference.
+const LARGEST_FRAME: u32 = 256 << 10;
+
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     // The limit for the head of a request is that of an idle connection: see `idle`.
-    builder.http1().header_read_timeout(None);
+    builder.http1().header_read_timeout(None).max_headers(MOST_HEADERS).max_buf_size(LARGEST_HEAD as usize);
     let http2 = &mut builder.http2();
+    http2.max_header_list_size(LARGEST_HEAD).max_frame_size(LARGEST_FRAME);
     http2.timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
     http2.keep_alive_interval(PING).keep_alive_timeout(PING / 2);
     builder

@@ -186,7 +186,13 @@ impl Folder {
             Some(found) if found > FORMAT => {
                 return Err(DiskError::Newer { folder: path.to_owned(), found, known: FORMAT });
             }
-            _ => return Err(foreign(format!("{} says {:?}", file.display(), text.trim_end()))),
+            _ => {
+                return Err(foreign(format!(
+                    "{} says {:?}",
+                    file.display(),
+                    text.trim_end().chars().take(40).collect::<String>()
+                )));
+            }
         }
         let (beside, state) = (path.join(NEW_STATE), path.join(STATE));
         if beside.exists() && !state.exists() {

@@ -160,10 +160,22 @@ fn resource_value(resource: &Resource, stored: Option<Model<'_>>) -> Value {
     if !resource.categories.is_empty() {
         out["categories"] = json!(resource.categories);
     }
-    if resource.can("list") {
-        out["storageVersionHash"] = json!(storage_version_hash(&stored.unwrap_or(resource.model())));
+    // What is made up for each request is not stored.
+    if resource.can("list") && resource.plural != "componentstatuses" {
+        out["storageVersionHash"] = json!(storage_version_hash(&stored.unwrap_or_else(|| stored_as(resource))));
     }
     out
+}
+
+/// What the reference stores objects of a kind of its own as: of three an older version.
+fn stored_as(resource: &Resource) -> Model<'_> {
+    let model = resource.model();
+    match &*resource.plural {
+        "customresourcedefinitions" | "mutatingadmissionpolicies" | "mutatingadmissionpolicybindings" => {
+            Model { version: "v1beta1", ..model }
+        }
+        _ => model,
+    }
 }
 
 /// The subresources in the order in which they are told: by name, but for custom resources.
@@ -286,11 +298,7 @@ fn document(registry: &Registry, api: &str, core: bool) -> Value {
                 }
             }
             None => {
-                let mut metadata =
-                    if groups::is_custom(&served.group) { json!({}) } else { json!({"creationTimestamp": null}) };
-                if !core {
-                    metadata["name"] = json!(served.group);
-                }
+                let metadata = if core { json!({}) } else { json!({"name": served.group}) };
                 items.push(json!({"metadata": metadata, "versions": [version]}));
             }
         }

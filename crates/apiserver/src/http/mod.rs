@@ -38,9 +38,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::RETRY_AFTER;
+use http::header::{CONTENT_LENGTH, EXPECT, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
 use tokio::sync::watch::Sender;
@@ -80,6 +81,8 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const COUNTED_ANSWER: usize = 64 << 10;
 /// How long a body may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long what nobody needs of it may take.
+const PATIENCE_WITH_REST: Duration = Duration::from_secs(5);
 /// Of a body that is too long, this many bytes are read before the connection is given up.
 const MOST_DROPPED: usize = 256 << 20;
 
@@ -138,6 +141,29 @@ impl Shared {
     }
 }
 
+/// Takes and drops what of a body nobody has read, up to a point: a client that is still sending does not read the answer,
+/// and over HTTP/1.1 what it sends would end the connection before the answer is there. One that waits until its body is
+/// asked for is not asked.
+async fn drop_rest<B>(headers: &HeaderMap, mut body: Pin<&mut B>)
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    if body.is_end_stream() || headers.contains_key(EXPECT) {
+        return;
+    }
+    let rest = async {
+        let mut read = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            read += frame.data_ref().map_or(0, Bytes::len);
+            if read > LARGEST_BODY {
+                break;
+            }
+        }
+    };
+    // Who is slower than that is answered all the same.
+    let _ = tokio::time::timeout(PATIENCE_WITH_REST, rest).await;
+}
+
 /// A request that was handled.
 struct Handled<'a> {
     response: Response<Body>,
@@ -168,7 +194,9 @@ impl Service {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let target = path::parse(&path);
         let begun = Instant::now();
-        let Handled { mut response, routed } = self.handle_durably(&parts, &path, &target, query, body).await;
+        let mut body = pin!(body);
+        let Handled { mut response, routed } = self.handle_durably(&parts, &path, &target, query, body.as_mut()).await;
+        drop_rest(&parts.headers, body).await;
         if let Some((labels, _slot)) = routed {
             // Small ones are not worth counting: there are no more of them than there are requests and connections.
             let size = response.body().held();
@@ -183,6 +211,13 @@ impl Service {
         }
         if let Some(warning) = authentication::warning(&parts.headers) {
             respond::warn(&mut response, &[warning.to_owned()]);
+        }
+        if parts.method == Method::HEAD {
+            // Over HTTP/2 a body would be sent.
+            if let Some(size) = response.body().size_hint().exact() {
+                response.headers_mut().entry(CONTENT_LENGTH).or_insert(size.into());
+            }
+            *response.body_mut() = Body::empty();
         }
         // A client in the same process has no use for one.
         if self.caller.is_none() {

@@ -147,7 +147,15 @@ pub fn route(
         (true, &Method::DELETE) => Verb::Delete,
         _ => return Err(not_allowed()),
     };
-    if resource.can(verb.word()) { Ok((None, verb)) } else { Err(not_allowed()) }
+    match verb {
+        _ if resource.can(verb.word()) => Ok((None, verb)),
+        Verb::Watch if resource.can("list") => {
+            let resource = served.group_resource();
+            let why = format!("watch is not supported on resources of kind \"{resource}\"");
+            Err(ApiError::not_allowed_now(resource, &why))
+        }
+        _ => Err(not_allowed()),
+    }
 }
 
 /// 405: a custom kind tells what it cannot do.

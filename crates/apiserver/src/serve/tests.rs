@@ -118,8 +118,40 @@ async fn an_http2_connection_has_a_hundred_streams() {
     assert_eq!(head[3], 4, "SETTINGS");
     let mut settings = vec![0; usize::from(head[2])];
     near.read_exact(&mut settings).await.unwrap();
-    let most = settings.chunks_exact(6).find(|setting| setting[..2] == [0, 3]).map(|setting| &setting[2..]);
-    assert_eq!(most, Some(&[0, 0, 0, 100][..]), "SETTINGS_MAX_CONCURRENT_STREAMS");
+    let told = |number| {
+        let found = settings.chunks_exact(6).find(|setting| setting[..2] == [0, number]);
+        found.map(|setting| u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]))
+    };
+    for (number, name, value) in [
+        (3, "SETTINGS_MAX_CONCURRENT_STREAMS", 100),
+        (5, "SETTINGS_MAX_FRAME_SIZE", 256 << 10),
+        (6, "SETTINGS_MAX_HEADER_LIST_SIZE", 1 << 20),
+    ] {
+        assert_eq!(told(number), Some(value), "{name}");
+    }
+}
+
+/// Contract: API-34
+#[tokio::test(start_paused = true)]
+async fn a_head_may_be_long_and_have_many_headers() {
+    let groups = || (0..900).map(|nth| ("Impersonate-Group", format!("a-group-with-a-name-of-some-length-{nth}")));
+    let long = || [("X", "x".repeat(900_000))].into_iter();
+    let with = |headers: &mut dyn Iterator<Item = (&'static str, String)>| {
+        let mut request = Request::get("http://host/");
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        request.body(Empty::<Bytes>::new()).unwrap()
+    };
+    for request in [with(&mut groups()), with(&mut long())] {
+        let (mut sender, connection) = http1::handshake(TokioIo::new(connect(None))).await.unwrap();
+        tokio::spawn(connection);
+        assert_eq!(sender.send_request(request.clone()).await.unwrap().status(), 200);
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(connect(None))).await.unwrap();
+        tokio::spawn(connection);
+        assert_eq!(sender.send_request(request).await.unwrap().status(), 200);
+    }
 }
 
 /// When a connection is closed that never asked, in seconds: where a part of a head has come, it may still be finished

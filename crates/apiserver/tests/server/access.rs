@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
-use muster_apiserver::serve::serve;
+use muster_apiserver::serve::{serve, serve_stream};
 use muster_apiserver::tls::Tls;
 use muster_apiserver::{ApiServer, Options};
 use rustls::pki_types::pem::PemObject as _;
@@ -77,7 +77,63 @@ async fn https_with_the_authority_and_the_token_gets_in() {
             assert_eq!(status["message"], message, "{credential:?} {path}");
         }
     }
+    let mut stream = TcpStream::connect(handle.address()).await.expect("the server accepts");
+    stream.write_all(b"GET /api HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("a request without TLS");
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.expect("an answer without TLS");
+    assert_eq!(said, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n");
     handle.shutdown().await;
+}
+
+/// Who reads the answer only once its body is sent, as most clients do, gets it.
+///
+/// Contract: API-01
+#[tokio::test(start_paused = true)]
+async fn a_refusal_arrives_whatever_was_sent_with_the_request() {
+    let server = start();
+    let authorized = format!("Bearer {}", server.api.token());
+    let body = vec![b' '; 300_000];
+    for (request, authorization, status) in [
+        ("POST /api/v1/namespaces/default/configmaps", "Bearer wrong", "401 Unauthorized"),
+        ("PUT /api/v1/namespaces", &*authorized, "405 Method Not Allowed"),
+        ("POST /nowhere", &*authorized, "404 Not Found"),
+        ("POST /version", &*authorized, "405 Method Not Allowed"),
+    ] {
+        let (mut near, far) = tokio::io::duplex(1 << 10);
+        let api = server.api.clone();
+        tokio::spawn(async move { serve_stream(far, &api).await });
+        let length = body.len();
+        let head = format!(
+            "{request} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {authorization}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        near.write_all(head.as_bytes()).await.expect("the head is taken");
+        near.write_all(&body).await.expect("the body is taken");
+        let mut said = vec![0; 12 + status.len()];
+        near.read_exact(&mut said[..9 + status.len()]).await.expect("an answer");
+        assert!(said.starts_with(format!("HTTP/1.1 {status}").as_bytes()), "{request}: {}", said.escape_ascii());
+    }
+}
+
+/// Contract: API-01
+#[tokio::test(start_paused = true)]
+async fn head_is_answered_without_a_body() {
+    let server = start();
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let api = server.api.clone();
+    tokio::spawn(async move { serve_stream(far, &api).await });
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake::<_, _, Full<Bytes>>(executor, TokioIo::new(near)).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    for (path, status, length) in [("/healthz", 200, "2"), ("/api/v1/namespaces/default", 405, "")] {
+        let request = http::Request::head(format!("http://localhost{path}"));
+        let request = request.header("Authorization", format!("Bearer {}", server.api.token()));
+        let response = sender.send_request(request.body(Full::default()).expect("a request")).await.expect("an answer");
+        assert_eq!(response.status(), status, "{path}");
+        let told = response.headers().get("content-length").map(|length| length.to_str().expect("digits").to_owned());
+        assert!(told.is_some_and(|told| length.is_empty() || told == length), "{path}");
+        assert!(response.into_body().collect().await.expect("no body").to_bytes().is_empty(), "{path}");
+    }
 }
 
 /// Contract: API-02
