@@ -28,7 +28,11 @@ tests! {
     a_file_that_is_not_there_is_named,
     a_port_in_use_is_named,
     an_unknown_controller_is_refused_with_the_known_ones,
-    an_interrupt_ends_it_cleanly,
+    a_signal_ends_it_cleanly,
+    the_only_way_into_a_cluster_is_not_replaced,
+    a_bench_that_is_interrupted_leaves_nothing: "kubectl",
+    a_server_that_proves_nothing_is_told_nothing,
+    output_that_cannot_be_written_is_an_error_unless_nobody_wants_it,
     help_has_examples_and_completions_are_printed,
 }
 
@@ -255,6 +259,11 @@ fn bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left() {
             SET.replace("replicas: 3", "replicas: -3"),
             "value.yaml: document 1, line 5: ReplicaSet \"web\":",
         ),
+        (
+            "twice.yaml",
+            format!("{}data: {{a: b}}\ndata: {{c: d}}\n", good.trim_end_matches("---\n")),
+            "twice.yaml: document 1, line 5: data: found again, expected once; the first is in line 4",
+        ),
         ("syntax.yaml", "apiVersion: [\n".to_owned(), "syntax.yaml: document 1, line "),
         (
             "namespace.yaml",
@@ -301,9 +310,110 @@ fn an_unknown_controller_is_refused_with_the_known_ones() {
 }
 
 /// Contract: CM-07
-fn an_interrupt_ends_it_cleanly() {
-    let cluster = Cluster::start(&[]);
-    assert_eq!(cluster.interrupt(), Some(0));
+fn a_signal_ends_it_cleanly() {
+    // The last comes when its terminal is closed.
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let cluster = Cluster::start(&[]);
+        assert_eq!(cluster.end_by(signal), Some(0), "{signal}");
+    }
+}
+
+fn the_only_way_into_a_cluster_is_not_replaced() {
+    let cluster = Cluster::start(&["--nodes", "0"]);
+    let kubeconfig = cluster.kubeconfig().to_string_lossy().into_owned();
+    let before = std::fs::read_to_string(&kubeconfig).unwrap();
+    let again = || muster(&["up", "--listen", "127.0.0.1:0", "--until-ready", "--kubeconfig", &kubeconfig]);
+    let output = again();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&kubeconfig) && said.contains("is of a cluster that runs"), "{said}");
+    assert_eq!(std::fs::read_to_string(&kubeconfig).unwrap(), before);
+    cluster.signal("-KILL");
+    // Until the system has taken its port away it may still seem to be there.
+    for _ in 0..100 {
+        if again().status.success() {
+            assert_ne!(std::fs::read_to_string(&kubeconfig).unwrap(), before);
+            return;
+        }
+    }
+    panic!("the kubeconfig of a cluster that has ended is not replaced");
+}
+
+fn a_bench_that_is_interrupted_leaves_nothing() {
+    let cluster = Cluster::start(&["--nodes", "0"]);
+    let mut bench = Command::new(MUSTER)
+        .args(["bench", "replicasets", "--replicasets", "1", "--replicas", "3", "--kubeconfig"])
+        .arg(cluster.kubeconfig())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(bench.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("not scheduled")));
+    let id = bench.id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(bench.wait().unwrap().code(), Some(1), "{rest:?}");
+    assert!(rest.iter().any(|line| line == "error: interrupted"), "{rest:?}");
+    let namespace = format!("namespace/muster-bench-{id}");
+    cluster.kubectl(&["wait", "--for=delete", &namespace, "--timeout=60s"]);
+}
+
+/// What goes to a server is the credential, and what comes of it all that is secret.
+fn a_server_that_proves_nothing_is_told_nothing() {
+    let cluster = Cluster::start(&["--nodes", "0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let known = std::fs::read_to_string(cluster.kubeconfig()).unwrap();
+    let skipping: String = known
+        .lines()
+        .map(|line| match line.split_once("certificate-authority-data:") {
+            Some((before, _)) => format!("{before}insecure-skip-tls-verify: true\n"),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    assert_ne!(skipping.lines().count(), 0);
+    let kubeconfig = write(folder.path(), "skipping", &skipping);
+    let file = folder.path().join("a.muster").to_string_lossy().into_owned();
+    for arguments in [
+        vec!["snapshot", "save", &*file],
+        vec!["export"],
+        vec!["faults", "list"],
+        vec!["explain", "deployment/web"],
+        vec!["bench", "replicasets"],
+    ] {
+        let output = muster(&[&arguments[..], &["--kubeconfig", &*kubeconfig]].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("skipping: insecure-skip-tls-verify: found true"), "{arguments:?}: {said}");
+    }
+    assert!(!std::path::Path::new(&file).exists());
+    // That a namespace is not there is told, too.
+    let kubeconfig = cluster.kubeconfig().to_string_lossy().into_owned();
+    let output = muster(&["export", "-n", "nowhere", "--kubeconfig", &kubeconfig]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("--namespace nowhere: namespaces \"nowhere\" not found"), "{said}");
+}
+
+fn output_that_cannot_be_written_is_an_error_unless_nobody_wants_it() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = Command::new(MUSTER).args(["completions", "bash"]).stdout(full()).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("error: standard output: "), "{said}");
+
+    let mut nobody = Command::new(MUSTER).args(["completions", "bash"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(nobody.stdout.take());
+    assert_eq!(nobody.wait().unwrap().code(), Some(0));
+
+    // What waits for the line that a cluster is ready would wait for ever.
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let mut up = Command::new(MUSTER);
+    up.args(["up", "--listen", "127.0.0.1:0", "--nodes", "0", "--output", "json", "--kubeconfig"]).arg(kubeconfig);
+    let output = up.stdout(full()).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("standard output: "), "{said}");
 }
 
 fn help_has_examples_and_completions_are_printed() {

@@ -78,8 +78,13 @@ impl Cluster {
     }
 
     /// Asks the program to end, as Ctrl-C does, and returns its exit code.
-    pub fn interrupt(mut self) -> Option<i32> {
-        self.signal("-INT");
+    pub fn interrupt(self) -> Option<i32> {
+        self.end_by("-INT")
+    }
+
+    /// Asks the program to end by a signal, and returns its exit code.
+    pub fn end_by(mut self, signal: &str) -> Option<i32> {
+        self.signal(signal);
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).expect("the rest of the output");
         self.child.wait().expect("the program ends").code()

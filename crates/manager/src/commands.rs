@@ -23,13 +23,13 @@ pub enum Command {
     /// Say what a controller sees of an object, what it would do next, and by which rule
     Explain(Box<Arguments>),
     /// Look at what `controller-manager --shadow` has seen
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  muster shadow report agreement.jsonl")]
     Shadow(ShadowCommand),
 }
 
 /// Kubernetes' ReplicaSet, ReplicationController and Deployment controllers for a cluster that is served elsewhere.
 #[derive(Debug, Parser)]
-#[command(name = "muster-manager", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "muster-manager", version, term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

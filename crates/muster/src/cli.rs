@@ -50,7 +50,7 @@ Examples:
 
 /// A Kubernetes controller manager with a cluster in its pocket.
 #[derive(Debug, Parser)]
-#[command(name = "muster", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "muster", version, after_help = EXAMPLES, term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -63,7 +63,7 @@ pub(crate) enum Command {
     #[command(flatten)]
     Manager(muster_manager::commands::Command),
     /// Look at a rollout: its revisions, ReplicaSets and pods, its bounds and its pace
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  muster rollout get deployment/web --watch")]
     Rollout(RolloutCommand),
     /// Serve a page about a cluster for a browser on this machine; of an embedded one `up --page` does
     Page(PageArguments),
@@ -75,12 +75,12 @@ pub(crate) enum Command {
     /// Play many histories of a cluster in virtual time, with users and faults from a seed, and judge each
     Simulate(Simulate),
     /// Save a cluster of `muster up` into a file, and bring it back
-    #[command(subcommand)]
+    #[command(subcommand, after_help = SNAPSHOT_EXAMPLES)]
     Snapshot(SnapshotCommand),
     /// Print what people made in a cluster, as YAML for another one
     Export(Export),
     /// Measure, on an embedded cluster or a real one
-    #[command(subcommand)]
+    #[command(subcommand, after_help = ALL_BENCH_EXAMPLES)]
     Bench(Bench),
     /// Print the completion script of a shell
     #[command(after_help = "Example:\n  muster completions bash > /etc/bash_completion.d/muster")]
@@ -89,6 +89,18 @@ pub(crate) enum Command {
         shell: clap_complete::Shell,
     },
 }
+
+const SNAPSHOT_EXAMPLES: &str = "\
+Examples:
+  muster snapshot save backup.muster
+  muster up --from backup.muster";
+
+const ALL_BENCH_EXAMPLES: &str = "\
+Examples:
+  muster bench replicasets --replicasets 20 --replicas 500
+  muster bench rollouts --deployments 100 --replicas 10
+  muster bench scale --pods 1000,10000,100000
+  muster bench manager --kubeconfig admin.kubeconfig";
 
 const UP_EXAMPLES: &str = "\
 Examples:
@@ -108,7 +120,7 @@ Examples:
   # A webhook that runs on this machine, whose configuration names the Service default/hook
   muster up --webhook-service-host default/hook=127.0.0.1:9443
 
-  # For a test suite: a line of JSON once it serves, and no cluster left behind when the suite is killed
+  # For a test suite: a line of JSON once it serves, and no cluster left when the suite is killed
   muster up --listen 127.0.0.1:0 --output json --exit-with-parent
 
   # A second user, who may do what roles say
@@ -412,6 +424,21 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// A line that is wrapped cannot be copied.
+    #[test]
+    fn every_command_has_examples_that_are_not_wrapped() {
+        fn look(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("Example"), "{path}");
+            for line in after.lines().filter(|line| line.starts_with("  ")) {
+                assert!(line.len() <= 100, "{path}: {line}");
+            }
+            command.get_subcommands().for_each(|command| look(command, &path));
+        }
+        look(&Cli::command(), "");
+    }
+
     #[test]
     fn defaults_are_those_of_the_help() {
         let Cli { command: Command::Up(up) } = Cli::parse_from(["muster", "up"]) else { panic!("up") };
@@ -457,6 +484,9 @@ mod tests {
             vec!["muster", "bench", "replicasets", "--replicas", "0"],
             vec!["muster", "bench", "rollouts", "--rollouts", "0"],
             vec!["muster", "up", "--nodes", "-1"],
+            vec!["muster", "up", "--nodes", "100001"],
+            vec!["muster", "up", "--concurrent-replicaset-syncs", "10001"],
+            vec!["muster", "controller-manager", "--shadow-log", "a.jsonl"],
             vec!["muster", "up", "--listen", "6443"],
             vec!["muster", "up", "--pod-startup", "5s.."],
             vec!["muster", "up", "--timeout", "soon"],

@@ -177,7 +177,7 @@ pub struct Flags {
 const EXAMPLES: &str = "\
 Examples:
   # Beside kube-controller-manager, which leaves these controllers to us
-  # (its flags: --controllers=*,-deployment-controller,-replicaset-controller,-replicationcontroller-controller)
+  # by --controllers=*,-deployment-controller,-replicaset-controller,-replicationcontroller-controller
   muster controller-manager --kubeconfig /etc/kubernetes/muster-controller-manager.conf
 
   # Only ReplicaSets, health and metrics on the loopback address only, JSON logs
@@ -187,7 +187,7 @@ Examples:
   muster controller-manager --kubeconfig muster.conf --shards 32 --group main
 
   # Settings as a file
-  printf 'controllers: [replicaset]\\nbind-address: 127.0.0.1\\nlogging-format: json\\n' > muster.yaml
+  printf 'controllers: [replicaset]\\nbind-address: 127.0.0.1\\n' > muster.yaml
   muster controller-manager --config muster.yaml
 
   # Beside kube-controller-manager with all of its controllers: read, compare, write nothing

@@ -22,19 +22,23 @@ Examples:
 
   # What the running manager thinks, with what it remembers
   kubectl -n kube-system port-forward deployment/muster-controller-manager 10257 &
-  muster explain rs web --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
+  muster explain rs web \\
+    --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
 
   # What it did in the last ten minutes, and what it waited for
-  muster explain rs web --history --since 10m --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
+  muster explain rs web --history --since 10m \\
+    --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
 
   # The same of a cluster of muster up, whose server has the controllers in it
   muster explain rs web --history
 
   # What a shadow would have done with it, beside what the cluster's own controllers did
-  muster explain rs web --history --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
+  muster explain rs web --history \\
+    --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
 
   # What it is doing now: informers, queues, expectations, the last syncs
-  muster explain --inside --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
+  muster explain --inside \\
+    --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
 
 Without --manager it lists the namespace and decides for itself, by the same code: expectations, the stale-cache record,
 backoff and queue are a running manager's and not known then. With it, your own token goes to the manager, which asks the

@@ -41,7 +41,7 @@ Examples:
   # A cluster with two managers, of which one leads
   muster up --managers 2
 
-  # A stale cache: pods that are made are not seen for 5 s, so the expectations of a ReplicaSet are not met
+  # A stale cache: pods that are made are not seen for 5 s, and expectations are not met
   muster faults hold pods --for 5s
   kubectl --kubeconfig muster.kubeconfig scale rs web --replicas 5
 
@@ -52,7 +52,7 @@ Examples:
   muster faults kill-leader
   muster faults list
 
-  # Controllers of your own, over a network that is not to be relied on; then what struck them, and no more of it
+  # Controllers of your own, over a bad network; then what struck them, and no more of it
   muster faults add flaky-network
   muster faults strikes
   muster faults clear

@@ -22,7 +22,8 @@ Examples:
   muster page --kubeconfig admin.conf
 
   # With a manager of Muster also its inside, and what it did
-  muster page --kubeconfig admin.conf --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
+  muster page --kubeconfig admin.conf \\
+    --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
 
   # Of a muster up in another terminal; its server knows the inside
   muster page --kubeconfig muster.kubeconfig

@@ -54,7 +54,7 @@ Examples:
   # For an hour, from another seed on, as JSON
   muster simulate --minutes 60 --seed 5000000 --output json
 
-  # A Deployment of your own, rolled 1,000 times while nodes die: how many pods stay available, how long it takes
+  # A Deployment of your own, rolled 1,000 times while nodes die: how many pods stay available
   muster simulate --manifests web.yaml --rollout image=nginx:2 --faults node-loss --cases 1000
 
   # One history once more, told as a story; and the smallest one that breaks the same law

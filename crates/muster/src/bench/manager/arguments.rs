@@ -18,7 +18,8 @@ Examples:
   muster bench manager --kubeconfig admin.kubeconfig
 
   # The same beside kube-controller-manager, which may run nothing else, nor send slowly
-  muster bench manager --kubeconfig admin.kubeconfig --manager muster --manager 'kcm=kube-controller-manager \\
+  muster bench manager --kubeconfig admin.kubeconfig --manager muster \\
+    --manager 'kcm=kube-controller-manager \\
     --kubeconfig {kubeconfig} --leader-elect=false --kube-api-qps=1000 --kube-api-burst=2000 \\
     --controllers=deployment-controller,replicaset-controller,replicationcontroller-controller'
 
@@ -26,19 +27,20 @@ Examples:
   muster up --controllers '' &
   muster bench manager --kubeconfig muster.kubeconfig --phases many,restart --rounds 1 \\
     --replicasets 10 --replicas 20 --cached-pods 500 \\
-    --manager 'five=muster controller-manager --kubeconfig {kubeconfig} --leader-elect=false --secure-port 0' \\
-    --manager 'one=muster controller-manager --kubeconfig {kubeconfig} --leader-elect=false --secure-port 0 \\
-      --concurrent-replicaset-syncs 1'
+    --manager 'five=muster controller-manager --kubeconfig {kubeconfig} --leader-elect=false \\
+      --secure-port 0' \\
+    --manager 'one=muster controller-manager --kubeconfig {kubeconfig} --leader-elect=false \\
+      --secure-port 0 --concurrent-replicaset-syncs 1'
 
   # The program of the image, which has no cluster in it
   muster bench manager --kubeconfig admin.kubeconfig --program target/release/muster-manager
 
-  # Three processes that share the cluster in 16 shards, beside one that leads: CPU and memory of each
+  # Three processes that share the cluster in 16 shards, beside one that leads
   muster bench manager --kubeconfig admin.kubeconfig --shards 16 --members 3
 
 Phases, each with a process of its own that is started for it:
   rest        nothing to do: resident memory, and CPU over a while
-  replicaset  the pods of one ReplicaSet, beside as many created directly by this program while the process looks on
+  replicaset  the pods of one ReplicaSet, beside as many created directly while the process looks on
   many        many ReplicaSets at once
   rollouts    many Deployments rolled to a new image at once
   restart     start among many pods that are there, until it works and is quiet
