@@ -132,7 +132,7 @@ fn where_no_controller_runs_it_says_what_one_would_do() {
 fn what_cannot_be_explained_says_why() {
     let (cluster, folder) = cluster("");
     let config = cluster.kubeconfig();
-    refused(&explain(&config, &["pod", "web"]), 2, &["\"pod\" cannot be explained", "replicasets", "deploy", "rc"]);
+    refused(&explain(&config, &["pod", "web"]), 2, &["found \"pod\", expected one of", "replicasets", "deploy", "rc"]);
     refused(&explain(&config, &["rs"]), 2, &["KIND/NAME"]);
     let nothing = ["replicasets \"nothing\" not found in namespace \"default\""];
     refused(&explain(&config, &["rs", "nothing"]), 1, &nothing);

@@ -226,6 +226,8 @@ fn every_event_of_a_history_is_disturbed() {
 fn arguments_that_are_wrong_are_told_with_what_was_expected() {
     let folder = TempDir::new().expect("a folder");
     std::fs::write(folder.path().join("typo.yaml"), "seed: 1\nfoo: 2\noperations: []\n").expect("a file");
+    let fated = "seed: 1\noperations:\n- at: 1s\n  do: {fail-pod: {pod: 0, fate: explode}}\n";
+    std::fs::write(folder.path().join("fated.yaml"), fated).expect("a file");
     let large = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: large}\nspec: {replicas: 2147483647}\n";
     std::fs::write(folder.path().join("large.yaml"), large).expect("a file");
     for (arguments, said) in [
@@ -254,6 +256,7 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
         (&["--manifests", "none.yaml"], &["none.yaml"]),
         (&["--manifests", "none.yaml", "--rollout", "undo"], &["found \"undo\"", "image=IMAGE"]),
         (&["--replay", "none.yaml"], &["none.yaml", "No such file"]),
+        (&["--replay", "fated.yaml"], &["fated.yaml", "found the fate \"explode\"", "never-ready", "line 4"]),
         (&["--replay", "none.yaml", "--seed", "3"], &["--replay", "--seed"]),
         // On one line, and once.
         (

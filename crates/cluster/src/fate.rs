@@ -53,6 +53,10 @@ pub enum Fate {
 }
 
 impl Fate {
+    /// The values of the annotation.
+    pub const NAMES: [&str; 8] =
+        ["run", "never-start", "never-ready", "image-pull-error", "crash-loop", "fail", "succeed", "reject"];
+
     fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "run" => Self::Run,
@@ -179,6 +183,7 @@ mod tests {
         assert_eq!((read.fate, read.run_for(), read.exit_code), (Fate::CrashLoop, Duration::from_secs(3), Some(137)));
         assert!(read.concerns("app") && !read.concerns("sidecar"));
         assert_eq!(read.startup, None);
+        assert!(Fate::NAMES.iter().all(|name| Fate::parse(name).is_some()));
         let unknown = Directions::read([("muster.dev/fate", "explode")].into_iter()).expect("there are directions");
         assert_eq!(unknown.fate, Fate::Run);
     }

@@ -44,7 +44,11 @@ pub fn pod_reason(pod: &Value) -> Option<PodReason> {
             }
         }
     }
-    let text = if text(pod, "/status/phase") == "Running" { "running, not ready" } else { "not started yet" };
+    let text = match text(pod, "/status/phase") {
+        "Running" => "running, not ready",
+        _ if text(pod, "/spec/nodeName").is_empty() => "not scheduled yet",
+        _ => "not started yet",
+    };
     Some(PodReason { text: text.to_owned(), wrong: false })
 }
 
@@ -124,11 +128,13 @@ mod tests {
                 true,
             ),
             (json!({"phase": "Running"}), Some("running, not ready"), false),
-            (json!({}), Some("not started yet"), false),
+            (json!({}), Some("not scheduled yet"), false),
         ] {
             let told = pod_reason(&json!({"status": status}));
             assert_eq!(told.as_ref().map(|reason| &*reason.text), expected, "{status}");
             assert_eq!(told.is_some_and(|reason| reason.wrong), wrong, "{status}");
         }
+        let told = pod_reason(&json!({"spec": {"nodeName": "a"}, "status": {"phase": "Pending"}}));
+        assert_eq!(told.map(|reason| reason.text).as_deref(), Some("not started yet"));
     }
 }

@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use regex_automata::meta;
 use regex_automata::util::syntax::Config;
 
+use self::syntax::Translated;
+
 /// An expression that is compiled at its first match.
 #[derive(Debug, Clone)]
 pub struct Pattern {
@@ -40,6 +42,10 @@ impl Pattern {
 const LARGEST: usize = 16 << 20;
 /// How deep one expression may lie in others, as the crate counts.
 const DEEPEST: u32 = 5_000;
+/// The crate compiles what lies in something by recursion: more than this depth of it is compiled on a stack of its own.
+const SHALLOW: usize = 16;
+/// The size of that, in bytes: a level takes some 12 KB where the compiler does not optimize.
+const STACK: usize = 32 << 20;
 
 /// A compiled expression.
 #[derive(Debug, Clone)]
@@ -77,14 +83,22 @@ pub fn check(text: &str) -> Result<(), String> {
 /// # Errors
 /// As [`check`]; that it is too large.
 pub fn compile(text: &str) -> Result<Regex, String> {
-    let translated = syntax::translate(text)?;
-    meta::Builder::new()
-        // An edge of words of ASCII may be between the bytes of a character, but no match is.
-        .syntax(Config::new().utf8(false).nest_limit(DEEPEST))
-        .configure(meta::Config::new().utf8_empty(true).nfa_size_limit(Some(LARGEST)))
-        .build(&translated)
-        .map(Regex)
-        .map_err(|_| format!("error parsing regexp: expression too large: `{text}`"))
+    let Translated { text: translated, depth } = syntax::translate(text)?;
+    let build = move || {
+        meta::Builder::new()
+            // An edge of words of ASCII may be between the bytes of a character, but no match is.
+            .syntax(Config::new().utf8(false).nest_limit(DEEPEST))
+            .configure(meta::Config::new().utf8_empty(true).nfa_size_limit(Some(LARGEST)))
+            .build(&translated)
+            .ok()
+    };
+    let built = if depth <= SHALLOW {
+        build()
+    } else {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn(build);
+        thread.ok().and_then(|thread| thread.join().ok()).flatten()
+    };
+    built.map(Regex).ok_or_else(|| format!("error parsing regexp: expression too large: `{text}`"))
 }
 
 #[cfg(test)]
@@ -227,6 +241,10 @@ mod tests {
         }
         let deep = deep.replace("(a)", "a");
         assert_eq!(found(&deep, "xay"), Ok(vec!["a".to_owned()]));
+        let levels = |open: &str, close: &str| format!("{}a{}", open.repeat(330), close.repeat(330));
+        for deep in [levels("(", ")+"), levels("(?:b|c[x-z]", ")?"), levels("(?:b|cd", ")")] {
+            assert!(compile(&deep).is_ok(), "{}", &deep[..20]);
+        }
         let most = r"\pL{300}";
         assert_eq!(found(most, &"a".repeat(300)).map(|found| found.len()), Ok(1));
         let large = r"\pL{1000}";

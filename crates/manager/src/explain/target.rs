@@ -40,7 +40,7 @@ impl Target {
         };
         let Some(kind) = self::kind(word) else {
             let known: Vec<String> = KINDS.iter().map(|(_, names)| names[..3].join(", ")).collect();
-            return Err(format!("{word:?} cannot be explained; known are {}", known.join(", ")));
+            return Err(format!("found {word:?}, expected one of {}", known.join(", ")));
         };
         if !is_dns1123_subdomain(name) {
             return Err(format!("{name:?} is no name of an object: lower case letters, digits, '-' and '.'"));
@@ -164,7 +164,7 @@ mod tests {
         for (words, said) in [
             (
                 "pod web",
-                "\"pod\" cannot be explained; known are deployments, deployment, deploy, replicasets, replicaset, rs, \
+                "found \"pod\", expected one of deployments, deployment, deploy, replicasets, replicaset, rs, \
                  replicationcontrollers, replicationcontroller, rc",
             ),
             ("rs", "of which \"rs\"? expected KIND NAME or KIND/NAME"),

@@ -72,7 +72,8 @@ pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<TcpListener> {
     if !address.ip().is_loopback() {
         bail!("{flag}: found {address}, expected an address that only this machine reaches, 127.0.0.1 or [::1]");
     }
-    TcpListener::bind(address).with_context(|| format!("{flag} {address}"))
+    TcpListener::bind(address)
+        .with_context(|| format!("{flag} {address}: cannot be listened at; name another, or port 0"))
 }
 
 /// Serves a page.

@@ -187,7 +187,7 @@ impl Faults {
         let named = |name: &str| {
             Weather::named(name).ok_or_else(|| {
                 let all = known().map(|weather| format!("\n  {:<28}{}", weather.name, weather.about));
-                format!("found {name:?}, expected all, none, or some of{}", all.collect::<String>())
+                format!("found {name:?}, expected all or none alone, or some of{}", all.collect::<String>())
             })
         };
         text.split(',').map(|name| named(name.trim())).collect::<Result<Vec<_>, _>>().map(|found| Self(Some(found)))

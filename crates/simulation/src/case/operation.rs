@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use muster_cluster::fate::Fate;
 use muster_runtime::client::PatchType;
 use muster_tree::{Value, json};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::processes::Processes;
 use crate::api::{Answered, Api, DEPLOYMENTS, NODES, PODS, SETS, is_being_deleted, name, number, owner, segment};
@@ -59,6 +61,7 @@ pub enum Act {
         /// Which.
         pod: u64,
         /// The annotation `muster.dev/fate`.
+        #[serde(deserialize_with = "fate")]
         fate: String,
     },
     /// One of the nodes, but never the first, throws out all that it runs.
@@ -249,6 +252,16 @@ impl Target {
     pub(super) fn is_of_set(&self) -> bool {
         self.kind == Workload::ReplicaSet
     }
+}
+
+/// A fate that pods know: of another one nothing would come.
+fn fate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if Fate::NAMES.contains(&&*name) {
+        return Ok(name);
+    }
+    let known = Fate::NAMES.join(", ");
+    Err(D::Error::custom(format!("found the fate {name:?}, expected one of {known}")))
 }
 
 impl Act {

@@ -8,11 +8,18 @@ const MOST_TIMES: u64 = 1000;
 /// How deep one expression may lie in others.
 const DEEPEST: usize = 1000;
 
-/// Says an expression in the syntax of the crate; groups catch nothing.
+/// An expression in the syntax of the crate, whose groups catch nothing.
+pub(super) struct Translated {
+    pub(super) text: String,
+    /// How deep its parts lie in each other.
+    pub(super) depth: usize,
+}
+
+/// Says an expression in the syntax of the crate.
 ///
 /// # Errors
 /// What is wrong with it, in Go's words.
-pub(super) fn translate(text: &str) -> Result<String, String> {
+pub(super) fn translate(text: &str) -> Result<Translated, String> {
     let mut parser = Parser {
         whole: text,
         rest: text,
@@ -22,7 +29,7 @@ pub(super) fn translate(text: &str) -> Result<String, String> {
         out: String::with_capacity(2 * text.len()),
     };
     parser.all().map_err(|Wrong(what, at)| format!("error parsing regexp: {what}: `{at}`"))?;
-    Ok(parser.out)
+    Ok(Translated { text: parser.out, depth: parser.group.whole().depth })
 }
 
 /// What is wrong, and where it is.
