@@ -147,10 +147,14 @@ async fn accept<S, B>(
                     let (service, tls) = (service.clone(), tls.clone());
                     let (builder, stopping) = (Arc::clone(&builder), stopping.clone());
                     connections.spawn(async move {
-                        if tls.is_some() && begins_without_tls(&stream).await {
-                            refuse_without_tls(stream).await;
-                        } else {
-                            connection(stream, peer, service, tls, builder, stopping).await;
+                        let begins = match &tls {
+                            Some(_) => tokio::time::timeout(HANDSHAKE, begins_without_tls(&stream)).await,
+                            None => Ok(false),
+                        };
+                        match begins {
+                            Ok(true) => refuse_without_tls(stream).await,
+                            Ok(false) => connection(stream, peer, service, tls, builder, stopping).await,
+                            Err(_) => debug!(%peer, "TLS handshake took too long"),
                         }
                         drop(place);
                     });
@@ -172,10 +176,8 @@ async fn accept<S, B>(
 async fn begins_without_tls(stream: &TcpStream) -> bool {
     const BEGINNINGS: [&[u8]; 7] = [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO", b"PATCH", b"DELET"];
     let mut first = [0; 5];
-    match tokio::time::timeout(HANDSHAKE, stream.peek(&mut first)).await {
-        Ok(Ok(read)) => read > 0 && BEGINNINGS.iter().any(|beginning| beginning.starts_with(&first[..read])),
-        _ => false,
-    }
+    let read = stream.peek(&mut first).await.unwrap_or(0);
+    read > 0 && BEGINNINGS.iter().any(|beginning| beginning.starts_with(&first[..read]))
 }
 
 /// Tells such a client what it does wrong, in the words of Go's server.

@@ -7,11 +7,26 @@ use super::budget::Budget;
 use super::eval::Failure;
 use crate::custom::pattern::{self, Regex};
 
+/// The largest that is computed, in bytes: anybody may write what it is computed of.
+const LARGEST_COMPUTED: usize = 16 << 20;
+
 type ByText = BTreeMap<String, Arc<Regex>>;
 
 /// Those that an expression says as they are: kept from one run to the next.
 #[derive(Debug, Default)]
 pub(super) struct Constants(Mutex<ByText>);
+
+impl Constants {
+    /// The one with this text. It is compiled while nobody waits for it: twice at worst.
+    fn get(&self, text: &str) -> Result<Arc<Regex>, Failure> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(regex) = known().get(text) {
+            return Ok(Arc::clone(regex));
+        }
+        let regex = Arc::new(pattern::compile(text)?);
+        Ok(Arc::clone(known().entry(text.to_owned()).or_insert(regex)))
+    }
+}
 
 /// Those that one run has met.
 pub(super) struct Met<'p> {
@@ -27,16 +42,15 @@ impl<'p> Met<'p> {
 
     /// The one with this text. What a computed one takes is counted: there may be as many as there are elements.
     pub(super) fn get(&mut self, text: &str, is_constant: bool, budget: &mut Budget) -> Result<Arc<Regex>, Failure> {
-        let mut constants = self.constants.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = if is_constant { &mut *constants } else { &mut self.computed };
-        if let Some(regex) = known.get(text) {
+        if is_constant {
+            return self.constants.get(text);
+        }
+        if let Some(regex) = self.computed.get(text) {
             return Ok(Arc::clone(regex));
         }
-        let regex = Arc::new(pattern::compile(text)?);
-        if !is_constant {
-            budget.hold(regex.size())?;
-        }
-        known.insert(text.to_owned(), Arc::clone(&regex));
+        let regex = Arc::new(pattern::compile_within(text, LARGEST_COMPUTED)?);
+        budget.hold(regex.size())?;
+        self.computed.insert(text.to_owned(), Arc::clone(&regex));
         Ok(regex)
     }
 }

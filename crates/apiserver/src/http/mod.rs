@@ -38,9 +38,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, EXPECT, RETRY_AFTER};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
@@ -148,14 +148,15 @@ async fn drop_rest<B>(headers: &HeaderMap, mut body: Pin<&mut B>)
 where
     B: http_body::Body<Data = Bytes>,
 {
-    if body.is_end_stream() || headers.contains_key(EXPECT) {
+    let waits = |expected: &HeaderValue| expected.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    if body.is_end_stream() || headers.get(EXPECT).is_some_and(waits) {
         return;
     }
     let rest = async {
         let mut read = 0;
         while let Some(Ok(frame)) = body.frame().await {
             read += frame.data_ref().map_or(0, Bytes::len);
-            if read > LARGEST_BODY {
+            if read > MOST_DROPPED {
                 break;
             }
         }
@@ -196,7 +197,11 @@ impl Service {
         let begun = Instant::now();
         let mut body = pin!(body);
         let Handled { mut response, routed } = self.handle_durably(&parts, &path, &target, query, body.as_mut()).await;
-        drop_rest(&parts.headers, body).await;
+        drop_rest(&parts.headers, body.as_mut()).await;
+        if !body.is_end_stream() && parts.version < Version::HTTP_2 {
+            // What is left of it would be taken for the next request.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         if let Some((labels, _slot)) = routed {
             // Small ones are not worth counting: there are no more of them than there are requests and connections.
             let size = response.body().held();

@@ -7,6 +7,13 @@ use std::fmt::Write as _;
 const MOST_TIMES: u64 = 1000;
 /// How deep one expression may lie in others.
 const DEEPEST: usize = 1000;
+/// Of how many steps an expression may be.
+const MOST_STEPS: u64 = (128 << 20) / 40;
+/// How many classes by a property it may name: each takes some 6 KB before anything is compiled. Go allows six times as many.
+const MOST_PROPERTIES: usize = 4_000;
+/// How long it may be in the syntax of the crate, in bytes. Go has no such limit.
+const LONGEST: usize = 1 << 20;
+const TOO_LARGE: &str = "expression too large";
 
 /// An expression in the syntax of the crate, whose groups catch nothing.
 pub(super) struct Translated {
@@ -26,6 +33,8 @@ pub(super) fn translate(text: &str) -> Result<Translated, String> {
         flags: Flags::default(),
         outer: Vec::new(),
         group: Group::default(),
+        properties: 0,
+        names_end: true,
         out: String::with_capacity(2 * text.len()),
     };
     parser.all().map_err(|Wrong(what, at)| format!("error parsing regexp: {what}: `{at}`"))?;
@@ -58,17 +67,24 @@ struct Node {
     /// The counts of the repetitions in each other, multiplied.
     times: u64,
     depth: usize,
+    /// Of how many steps it is.
+    steps: u64,
 }
 
 impl Node {
-    const LEAF: Self = Self { times: 1, depth: 1 };
+    const LEAF: Self = Self { times: 1, depth: 1, steps: 1 };
 
     fn deeper(self) -> Self {
         Self { depth: self.depth + 1, ..self }
     }
 
+    fn longer(self, steps: u64) -> Self {
+        Self { steps: self.steps.saturating_add(steps), ..self }
+    }
+
     fn beside(self, other: Self) -> Self {
-        Self { times: self.times.max(other.times), depth: self.depth.max(other.depth) }
+        let steps = self.steps.saturating_add(other.steps);
+        Self { times: self.times.max(other.times), depth: self.depth.max(other.depth), steps }
     }
 }
 
@@ -102,8 +118,8 @@ impl Group {
     fn whole(mut self) -> Node {
         self.end();
         let whole = self.others.unwrap_or(Node::LEAF);
-        let whole = if self.count > 1 { whole.deeper() } else { whole };
-        if self.catches { whole.deeper() } else { whole }
+        let whole = if self.count > 1 { whole.deeper().longer(self.count as u64 - 1) } else { whole };
+        if self.catches { whole.deeper().longer(2) } else { whole }
     }
 }
 
@@ -113,6 +129,10 @@ struct Parser<'t> {
     flags: Flags,
     outer: Vec<Group>,
     group: Group,
+    /// How many classes by a property there have been.
+    properties: usize,
+    /// Whether there may be an end of a named class in the rest.
+    names_end: bool,
     out: String,
 }
 
@@ -175,7 +195,10 @@ impl<'t> Parser<'t> {
             }
             repeated = operator;
         }
-        if self.outer.is_empty() { Ok(()) } else { Err(Wrong("missing closing )", self.whole)) }
+        if !self.outer.is_empty() {
+            return Err(Wrong("missing closing )", self.whole));
+        }
+        self.within_bounds(self.group.whole())
     }
 
     fn skip(&mut self, bytes: usize) {
@@ -197,12 +220,17 @@ impl<'t> Parser<'t> {
     /// Adds a part to the alternative.
     fn part(&mut self, node: Node) -> Result<(), Wrong<'t>> {
         if let Some(last) = self.group.last.replace(node) {
-            self.group.before = Some(self.group.before.map_or(last, |before| before.beside(last)));
+            let before = self.group.before.map_or(last, |before| before.beside(last));
+            self.group.before = Some(before);
+            self.within_bounds(before)?;
         }
-        self.not_too_deep(node)
+        self.within_bounds(node)
     }
 
-    fn not_too_deep(&self, node: Node) -> Result<(), Wrong<'t>> {
+    fn within_bounds(&self, node: Node) -> Result<(), Wrong<'t>> {
+        if node.steps > MOST_STEPS || self.properties > MOST_PROPERTIES || self.out.len() > LONGEST {
+            return Err(Wrong(TOO_LARGE, self.whole));
+        }
         if node.depth > DEEPEST { Err(Wrong("expression nests too deeply", self.whole)) } else { Ok(()) }
     }
 
@@ -297,14 +325,20 @@ impl<'t> Parser<'t> {
             return Err(Wrong("missing argument to repetition operator", self.since(start)));
         };
         *last = last.deeper();
-        let node = *last;
+        last.steps = match (most, least) {
+            (None, 0) => last.steps + 2,
+            (None, least) => least * last.steps + 1,
+            (Some(most), least) => (most * last.steps + (most - least)).max(1),
+        };
         if counted {
-            last.times = if most == Some(0) { 0 } else { last.times * most.unwrap_or(least).max(1) };
+            // What is there no time at all may have any counts in it.
+            last.times = if most == Some(0) { 1 } else { last.times * most.unwrap_or(least).max(1) };
             if last.times > MOST_TIMES {
                 return Err(Wrong(BAD_COUNT, self.since(start)));
             }
         }
-        self.not_too_deep(node)?;
+        let node = *last;
+        self.within_bounds(node)?;
         let lazy = if lazy { "?" } else { "" };
         // With counts, a repetition of a repetition is not taken for a lazy one.
         let most = most.map(|most| most.to_string()).unwrap_or_default();
@@ -335,8 +369,9 @@ impl<'t> Parser<'t> {
             self.folded(self.flags.folds, |out| out.push_str(class));
             return self.part(Node::LEAF);
         }
-        match self.escape()? {
+        match char::from_u32(self.escape()?) {
             Some(character) => self.literal(character),
+            // Half of a pair, which no text has.
             None => self.assert(0, NOTHING),
         }
     }
@@ -361,27 +396,30 @@ impl<'t> Parser<'t> {
         let start = self.rest;
         let Some(name) = start.strip_prefix(r"\p").or_else(|| start.strip_prefix(r"\P")) else { return Ok(None) };
         let mut negated = start.starts_with(r"\P");
-        let Some(first) = name.chars().next() else { return Ok(None) };
-        let name = if first == '{' {
-            let Some((name, rest)) = name[1..].split_once('}') else { return Err(Wrong(BAD_CLASS, start)) };
-            self.rest = rest;
-            name
-        } else {
-            self.rest = &name[first.len_utf8()..];
-            &name[..first.len_utf8()]
+        let name = match name.strip_prefix('{').map(|name| name.split_once('}')) {
+            Some(Some((name, rest))) => {
+                self.rest = rest;
+                name
+            }
+            Some(None) => return Err(Wrong(BAD_CLASS, start)),
+            None => {
+                let first = name.chars().next().map_or(0, char::len_utf8);
+                self.rest = &name[first..];
+                &name[..first]
+            }
         };
         let own = name.strip_prefix('^');
         negated ^= own.is_some();
-        let said = format!(r"\{}{{{}}}", if negated { 'P' } else { 'p' }, own.unwrap_or(name));
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '-');
-        if !own.unwrap_or(name).chars().all(is_name) || regex_syntax::parse(&said).is_err() {
-            return Err(Wrong(BAD_CLASS, self.since(start)));
+        self.properties += 1;
+        if self.properties > MOST_PROPERTIES {
+            return Err(Wrong(TOO_LARGE, self.whole));
         }
-        Ok(Some(said))
+        let property = property(own.unwrap_or(name), negated);
+        property.map(Some).ok_or_else(|| Wrong(BAD_CLASS, self.since(start)))
     }
 
-    /// A character by its number or name; `None` for half of a pair, which no text has.
-    fn escape(&mut self) -> Result<Option<char>, Wrong<'t>> {
+    /// The number of a character that is said by it or by a name.
+    fn escape(&mut self) -> Result<u32, Wrong<'t>> {
         let start = self.rest;
         self.skip(1);
         let Some(name) = self.next() else { return Err(Wrong("trailing backslash at end of expression", "")) };
@@ -407,7 +445,7 @@ impl<'t> Parser<'t> {
             name if name.is_ascii() && !name.is_ascii_alphanumeric() => Some(u32::from(name)),
             _ => None,
         };
-        number.map(char::from_u32).ok_or_else(|| Wrong(BAD_ESCAPE, self.since(start)))
+        number.ok_or_else(|| Wrong(BAD_ESCAPE, self.since(start)))
     }
 
     /// The number after `\x`: two digits, or any in braces.
@@ -483,13 +521,17 @@ impl<'t> Parser<'t> {
         if !start.starts_with('\\') {
             return self.next().map(u32::from).ok_or(Wrong("missing closing ]", class));
         }
-        Ok(self.escape()?.map_or(HALVES.0, u32::from))
+        self.escape()
     }
 
     /// `[:alpha:]` and its like.
     fn named_class(&mut self) -> Result<Option<&'t str>, Wrong<'t>> {
         let start = self.rest;
-        let Some(end) = start.strip_prefix("[:").and_then(|name| name.find(":]")) else { return Ok(None) };
+        let Some(name) = start.strip_prefix("[:").filter(|_| self.names_end) else { return Ok(None) };
+        let Some(end) = name.find(":]") else {
+            self.names_end = false;
+            return Ok(None);
+        };
         self.skip("[:".len() + end + ":]".len());
         let named = self.since(start);
         const NAMES: [&str; 14] = [
@@ -502,6 +544,25 @@ impl<'t> Parser<'t> {
         }
         Ok(Some(named))
     }
+}
+
+/// A class by a category or a script. Those of Go have their names in any case, and with or without what parts words; the
+/// crate knows more: properties, and scripts by their codes.
+fn property(name: &str, negated: bool) -> Option<String> {
+    /// The scripts whose names are no longer than codes.
+    const SHORT: [&str; 8] = ["ahom", "cham", "kawi", "lisu", "modi", "newa", "thai", "toto"];
+    let parts_words = |c: &char| matches!(c, ' ' | '_' | '-');
+    let plain: String = name.chars().filter(|c| !parts_words(c)).map(|c| c.to_ascii_lowercase()).collect();
+    if plain.is_empty() || plain.starts_with("is") || !plain.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return None;
+    }
+    if matches!(&*plain, "cs" | "surrogate") {
+        return Some(if negated { r"[\x{0}-\x{10FFFF}]" } else { NOTHING }.to_owned());
+    }
+    let letter = if negated { 'P' } else { 'p' };
+    let is_script = plain.len() != 4 || SHORT.contains(&&*plain);
+    let kinds = ["gc", "sc"].into_iter().filter(|kind| *kind == "gc" || is_script);
+    kinds.map(|kind| format!(r"\{letter}{{{kind}={plain}}}")).find(|said| regex_syntax::parse(said).is_ok())
 }
 
 /// What matches nowhere.
