@@ -113,7 +113,8 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     }
     live.take_up(faults.unwrap_or_default()).context("--faults")?;
     let endpoint = server.listen(listener, &tls, &live)?;
-    kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token)?;
+    let written = kubeconfig::write(&arguments.kubeconfig, &endpoint.url, tls.ca_pem(), &endpoint.token);
+    end.signals.during(written).await?;
     let mut embedded = server.start(Some(authority)).await?;
     Endpoint::open(&disk, embedded.stage(), &live);
     display.serving(Serving {

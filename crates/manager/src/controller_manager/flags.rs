@@ -177,7 +177,8 @@ pub struct Flags {
 const EXAMPLES: &str = "\
 Examples:
   # Beside kube-controller-manager, which leaves these controllers to us
-  # by --controllers=*,-deployment-controller,-replicaset-controller,-replicationcontroller-controller
+  # by --controllers=*,-deployment-controller,-replicaset-controller,
+  #    -replicationcontroller-controller
   muster controller-manager --kubeconfig /etc/kubernetes/muster-controller-manager.conf
 
   # Only ReplicaSets, health and metrics on the loopback address only, JSON logs
