@@ -272,7 +272,7 @@ mod tests {
         let most = r"\pL{300}";
         assert_eq!(found(most, &"a".repeat(300)).map(|found| found.len()), Ok(1));
         let large = r"\pL{1000}";
-        assert!(compile(large).is_ok_and(|regex| regex.size() > 32 << 20));
+        assert!(compile(large).is_ok());
         let too_large = |text: &str| Err(format!("error parsing regexp: expression too large: `{text}`"));
         assert_eq!(compile_within(large, 16 << 20).map(|_| ()), too_large(large));
         for large in ["(xx?){1000}".repeat(1000), r"\pL".repeat(5000), "a".repeat(2 << 20)] {
