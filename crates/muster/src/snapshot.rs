@@ -31,7 +31,7 @@ Examples:
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
-  # Into a folder, with its identity: kubeconfigs of the old cluster are good for it, at the same address
+  # Into a folder, with its identity: at the same address, old kubeconfigs are good for it
   muster snapshot restore backup.muster --data-dir ~/clusters/two
   muster up --data-dir ~/clusters/two --listen 127.0.0.1:6443
 
