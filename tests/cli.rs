@@ -205,15 +205,17 @@ fn what_stands_still_is_told_with_the_reason() {
     assert!(said.contains(" and 2 more: unschedulable: 0/3 nodes are available: 3 Insufficient cpu."), "{said}");
 }
 
+/// A bench that waits for three pods on another's cluster; its standard error can be read.
+fn bench_of_three(cluster: &Cluster) -> std::process::Child {
+    let mut bench = Command::new(MUSTER);
+    bench.args(["bench", "replicasets", "--replicasets", "1", "--replicas", "3", "--kubeconfig"]);
+    bench.arg(cluster.kubeconfig()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
 /// A bench makes the nodes that it needs; of another's cluster it says what is missing there.
 fn a_bench_that_waits_says_what_for() {
     let cluster = Cluster::start(&["--nodes", "0"]);
-    let mut bench = Command::new(MUSTER)
-        .args(["bench", "replicasets", "--replicasets", "1", "--replicas", "3", "--kubeconfig"])
-        .arg(cluster.kubeconfig())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut bench = bench_of_three(&cluster);
     let lines = BufReader::new(bench.stderr.take().unwrap()).lines().map_while(Result::ok);
     let said: Vec<String> = lines.take(2).collect();
     bench.kill().unwrap();
@@ -341,12 +343,7 @@ fn the_only_way_into_a_cluster_is_not_replaced() {
 
 fn a_bench_that_is_interrupted_leaves_nothing() {
     let cluster = Cluster::start(&["--nodes", "0"]);
-    let mut bench = Command::new(MUSTER)
-        .args(["bench", "replicasets", "--replicasets", "1", "--replicas", "3", "--kubeconfig"])
-        .arg(cluster.kubeconfig())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut bench = bench_of_three(&cluster);
     let mut lines = BufReader::new(bench.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("not scheduled")));
     let id = bench.id().to_string();

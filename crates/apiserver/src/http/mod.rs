@@ -23,6 +23,7 @@ pub mod muster;
 pub mod negotiate;
 pub mod openapi;
 pub mod path;
+mod receive;
 pub mod resources;
 pub mod respond;
 pub mod reviews;
@@ -35,14 +36,12 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, RETRY_AFTER};
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
 use http_body::Body as _;
-use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
 use tokio::sync::watch::Sender;
 use tokio::time::Instant;
@@ -66,25 +65,19 @@ use crate::webhook::conversions::Conversions;
 use admission::in_time;
 use aside::aside_in_steps;
 use body::Body;
-use in_flight::{Hold, InFlight, Slot};
+use in_flight::{InFlight, Slot};
 use metrics::{Labels, Metrics};
 use muster::Extensions;
 use negotiate::{Offer, Output};
 use path::Target;
+pub use receive::LARGEST_BODY;
+use receive::{Unread, drop_rest};
 use resources::Verb;
 
-/// A body may be this many bytes long (API-22).
-pub const LARGEST_BODY: usize = 3 << 20;
 /// What names a request in the answer to it.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// Answers of fewer bytes are not counted.
 const COUNTED_ANSWER: usize = 64 << 10;
-/// How long a body may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long what nobody needs of it may take.
-const PATIENCE_WITH_REST: Duration = Duration::from_secs(5);
-/// Of a body that is too long, this many bytes are read before the connection is given up.
-const MOST_DROPPED: usize = 256 << 20;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -139,30 +132,6 @@ impl Shared {
             keeper: Mutex::default(),
         }
     }
-}
-
-/// Takes and drops what of a body nobody has read, up to a point: a client that is still sending does not read the answer,
-/// and over HTTP/1.1 what it sends would end the connection before the answer is there. One that waits until its body is
-/// asked for is not asked.
-async fn drop_rest<B>(headers: &HeaderMap, mut body: Pin<&mut B>)
-where
-    B: http_body::Body<Data = Bytes>,
-{
-    let waits = |expected: &HeaderValue| expected.as_bytes().eq_ignore_ascii_case(b"100-continue");
-    if body.is_end_stream() || headers.get(EXPECT).is_some_and(waits) {
-        return;
-    }
-    let rest = async {
-        let mut read = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            read += frame.data_ref().map_or(0, Bytes::len);
-            if read > MOST_DROPPED {
-                break;
-            }
-        }
-    };
-    // Who is slower than that is answered all the same.
-    let _ = tokio::time::timeout(PATIENCE_WITH_REST, rest).await;
 }
 
 /// A request that was handled.
@@ -472,59 +441,6 @@ impl Service {
         })
     }
 
-    /// Reads a body, up to its largest size; its bytes are counted until the hold is dropped.
-    async fn read<B>(&self, parts: &Parts, body: B) -> Result<(Bytes, Option<Hold>), Unread>
-    where
-        B: http_body::Body<Data = Bytes>,
-    {
-        let late = |_| Unread::Refused(ApiError::bad_request("the request's body took too long"));
-        tokio::time::timeout(PATIENCE, self.read_all(parts, body)).await.map_err(late)?
-    }
-
-    async fn read_all<B>(&self, parts: &Parts, body: B) -> Result<(Bytes, Option<Hold>), Unread>
-    where
-        B: http_body::Body<Data = Bytes>,
-    {
-        let declared =
-            parts.headers.get(http::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-        let mut too_large = declared.is_some_and(|length| length > LARGEST_BODY as u64);
-        let mut read = 0;
-        let mut body = std::pin::pin!(body);
-        let mut first: Option<Bytes> = None;
-        let mut joined = BytesMut::new();
-        let mut hold = self.shared.in_flight.bytes(0).ok_or(Unread::TooMany)?;
-        while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame else {
-                return Err(Unread::Refused(ApiError::bad_request("the request's body could not be read")));
-            };
-            let Ok(data) = frame.into_data() else { continue };
-            read += data.len();
-            too_large |= read > LARGEST_BODY;
-            if too_large {
-                // A client that is still sending does not read the answer: what it sends is taken and dropped, up to a
-                // point.
-                if read > MOST_DROPPED {
-                    break;
-                }
-                (first, joined) = (None, BytesMut::new());
-                continue;
-            }
-            hold.grow(data.len());
-            match first.take() {
-                None if joined.is_empty() => first = Some(data),
-                None => joined.extend_from_slice(&data),
-                Some(one) => {
-                    joined.extend_from_slice(&one);
-                    joined.extend_from_slice(&data);
-                }
-            }
-        }
-        if too_large {
-            return Err(Unread::Refused(ApiError::too_large(LARGEST_BODY)));
-        }
-        Ok((first.unwrap_or_else(|| joined.freeze()), Some(hold)))
-    }
-
     fn other(&self, path: &[&str], parts: &Parts, query: &Query) -> Response<Body> {
         let plain = |value: &muster_tree::Value| {
             respond::value(200, value, Output { format: Format::Json, pretty: true, transform: None })
@@ -570,19 +486,6 @@ fn bindings(registry: &Registry, group: &str, version: &str, path: &path::Resour
     let collection = path.namespace.is_some() && path.name.is_none() && !path.watch;
     let wanted = (group, version, path.resource) == ("", "v1", "bindings");
     if collection && wanted { registry.find("", "v1", "pods") } else { None }
-}
-
-impl From<ApiError> for Unread {
-    fn from(error: ApiError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-/// Why a body was not read.
-enum Unread {
-    Refused(ApiError),
-    /// Too many bytes are in flight.
-    TooMany,
 }
 
 impl<B> tower::Service<Request<B>> for Service
