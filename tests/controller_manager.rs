@@ -119,7 +119,7 @@ fn a_lease_reserved_by_hand_keeps_everyone_back_and_takes_the_lead_away() {
     let cluster = cluster();
     let reserved = "apiVersion: coordination.k8s.io/v1\nkind: Lease\n\
         metadata: {name: muster-controller-manager, namespace: kube-system}\n\
-        spec: {holderIdentity: reserved-by-hand, leaseDurationSeconds: 86400}\n";
+        spec: {holderIdentity: reserved-by-hand, leaseDurationSeconds: 2147483647}\n";
     cluster.kubectl_with(&["apply", "-f", "-"], reserved);
     let mut manager = Manager::start(&cluster, &[&["--secure-port=0"], BRISK].concat());
     manager.says("caches synced");
@@ -133,7 +133,7 @@ fn a_lease_reserved_by_hand_keeps_everyone_back_and_takes_the_lead_away() {
     assert_eq!(pods(&cluster), 0);
     hand("{\"holderIdentity\":\"\"}");
     wait_for_ready(&cluster, 3);
-    hand("{\"holderIdentity\":\"reserved-by-hand\",\"leaseDurationSeconds\":86400}");
+    hand("{\"holderIdentity\":\"reserved-by-hand\",\"leaseDurationSeconds\":2147483647}");
     assert_eq!(manager.ends().code(), Some(1), "{}", manager.log());
     assert!(manager.log().contains("\"reserved-by-hand\" holds it"), "{}", manager.log());
     assert_eq!(lease(&cluster, "holderIdentity"), "reserved-by-hand");

@@ -1,8 +1,9 @@
 //! Sockets: accepting connections and serving HTTP/1.1 and HTTP/2 on them, with TLS or without (API-01).
 //!
 //! Whatever a peer sends or does not send, only its own connection can suffer: how long it may take for its handshake,
-//! for the head of a request and between two requests is limited, and so is how many connections there are. Shutdown
-//! ends watches first, lets other requests finish, then closes what is idle.
+//! for the head of a request and between two requests is limited, and so is how many connections there are: where there
+//! are too many, one without a request gives its place to the next. Shutdown ends watches first, lets other requests
+//! finish, then closes what is idle.
 
 mod idle;
 mod kubeconfig;
@@ -24,14 +25,14 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::sync::watch::{Receiver, Sender};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tower::util::MapRequest;
 use tracing::debug;
 
-use self::idle::Counted;
+use self::idle::{Counted, Counter, Rest};
 pub use self::kubeconfig::kubeconfig;
 use self::websocket::Upgrading;
 use crate::ApiServer;
@@ -39,8 +40,11 @@ use crate::tls::Tls;
 
 /// How long a peer may take for its TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How many connections there may be; further ones wait until one has ended.
+/// How many connections there may be. For a further one the one is closed that has been without a request for longest,
+/// of those that never had one where there are any; it waits where all have requests in work.
 const CONNECTIONS: usize = 500;
+/// How often it is looked meanwhile which has none any more.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A connection of HTTP/2 whose peer is gone is noticed after this long, and closed after another half.
 const PING: Duration = Duration::from_secs(30);
 /// How long connections may take to finish once they are told to, or the server stops.
@@ -101,8 +105,7 @@ where
     B::Error: Into<BoxError>,
 {
     let address = listener.local_addr()?;
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let task = tokio::spawn(accept(listener, places, service, tls.cloned(), stop.subscribe()));
+    let task = tokio::spawn(accept(listener, CONNECTIONS, service, tls.cloned(), stop.subscribe()));
     Ok(Handle { address, stop, task })
 }
 
@@ -113,16 +116,38 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let peer = SocketAddr::from(([127, 0, 0, 1], 0));
-    speak(stream, peer, server.guarded_service(), &builder(), server.stopping().subscribe()).await;
+    let requests = Counter::new();
+    speak(stream, peer, server.guarded_service(), requests, &builder(), server.stopping().subscribe()).await;
 }
 
-async fn accept<S, B>(
-    listener: TcpListener,
-    places: Arc<Semaphore>,
-    service: S,
-    tls: Option<Tls>,
-    mut stopping: Receiver<bool>,
-) where
+/// The places for connections, and who has them.
+struct Places {
+    free: Arc<Semaphore>,
+    taken: Vec<(AbortHandle, Rest)>,
+}
+
+impl Places {
+    /// A place, once there is one.
+    async fn next(&mut self) -> OwnedSemaphorePermit {
+        self.taken.retain(|(connection, _)| !connection.is_finished());
+        loop {
+            if let Ok(place) = Arc::clone(&self.free).try_acquire_owned() {
+                return place;
+            }
+            let at_rest = self.taken.iter().enumerate().filter_map(|(at, (_, rest))| Some((rest.since()?, at))).min();
+            if let Some((_, at)) = at_rest {
+                self.taken.swap_remove(at).0.abort();
+            }
+            let freed = tokio::time::timeout(LOOK_AGAIN, Arc::clone(&self.free).acquire_owned()).await;
+            if let Ok(Ok(place)) = freed {
+                return place;
+            }
+        }
+    }
+}
+
+async fn accept<S, B>(listener: TcpListener, places: usize, service: S, tls: Option<Tls>, mut stopping: Receiver<bool>)
+where
     S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
@@ -131,33 +156,36 @@ async fn accept<S, B>(
 {
     let builder = Arc::new(builder());
     let mut connections = JoinSet::new();
+    let mut places = Places { free: Arc::new(Semaphore::new(places)), taken: Vec::new() };
     loop {
         let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
-            Ok::<_, io::Error>((listener.accept().await?, place))
+            let accepted = listener.accept().await?;
+            Ok::<_, io::Error>((accepted, places.next().await))
         };
         tokio::select! {
             biased;
             () = stopped(&mut stopping) => break,
-            Some(_) = connections.join_next() => {}
             accepted = accepted => match accepted {
                 Ok(((stream, peer), place)) => {
                     // A socket that cannot be set so is served as it is.
                     let _ = stream.set_nodelay(true);
+                    let requests = Counter::new();
+                    let rest = requests.rest();
                     let (service, tls) = (service.clone(), tls.clone());
                     let (builder, stopping) = (Arc::clone(&builder), stopping.clone());
-                    connections.spawn(async move {
+                    let connection = connections.spawn(async move {
                         let begins = match &tls {
                             Some(_) => tokio::time::timeout(HANDSHAKE, begins_without_tls(&stream)).await,
                             None => Ok(false),
                         };
                         match begins {
                             Ok(true) => refuse_without_tls(stream).await,
-                            Ok(false) => connection(stream, peer, service, tls, builder, stopping).await,
+                            Ok(false) => connection(stream, peer, service, requests, tls, builder, stopping).await,
                             Err(_) => debug!(%peer, "TLS handshake took too long"),
                         }
                         drop(place);
                     });
+                    places.taken.push((connection, rest));
                 }
                 Err(error) => {
                     debug!(%error, "accept failed");
@@ -165,6 +193,8 @@ async fn accept<S, B>(
                 }
             },
         }
+        // Those that have ended.
+        while connections.try_join_next().is_some() {}
     }
     drop(listener);
     let finish = async { while connections.join_next().await.is_some() {} };
@@ -221,6 +251,7 @@ async fn connection<T, S, B>(
     stream: T,
     peer: SocketAddr,
     service: S,
+    requests: Counter,
     tls: Option<Tls>,
     builder: Arc<Builder<TokioExecutor>>,
     stopping: Receiver<bool>,
@@ -233,7 +264,7 @@ async fn connection<T, S, B>(
     B::Error: Into<BoxError>,
 {
     match tls {
-        None => speak(stream, peer, service, &builder, stopping).await,
+        None => speak(stream, peer, service, requests, &builder, stopping).await,
         Some(tls) => match tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(tls.config()).accept(stream)).await {
             Ok(Ok(stream)) => {
                 let holder = tls.holder(stream.get_ref().1.peer_certificates());
@@ -243,7 +274,7 @@ async fn connection<T, S, B>(
                     }
                     request
                 });
-                speak(stream, peer, service, &builder, stopping).await;
+                speak(stream, peer, service, requests, &builder, stopping).await;
             }
             Ok(Err(error)) => debug!(%peer, %error, "TLS handshake failed"),
             Err(_) => debug!(%peer, "TLS handshake took too long"),
@@ -255,6 +286,7 @@ async fn speak<T, S, B>(
     stream: T,
     peer: SocketAddr,
     service: S,
+    requests: Counter,
     builder: &Builder<TokioExecutor>,
     mut stopping: Receiver<bool>,
 ) where
@@ -266,7 +298,7 @@ async fn speak<T, S, B>(
     B::Error: Into<BoxError>,
 {
     let (service, upgraded) = Upgrading::new(service);
-    let (service, idle) = Counted::new(service);
+    let (service, idle) = Counted::new(service, requests.clone());
     let ended = {
         let connection =
             builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
@@ -289,5 +321,6 @@ async fn speak<T, S, B>(
         debug!(%peer, error, "connection ended");
     }
     // The connection is dropped by now: a WebSocket that was promised and did not come about ends here, too.
+    let _open = requests.begin();
     upgraded.finish().await;
 }

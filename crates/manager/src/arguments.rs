@@ -1,5 +1,6 @@
 //! What the arguments of several commands have in common.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 
@@ -69,5 +70,33 @@ pub fn say(text: &str) -> Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("standard output"),
+    }
+}
+
+/// Text that others wrote, as it may be shown on a terminal: what would tell the terminal to do something is written out, but
+/// for the ends of lines and tabs.
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let commands = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    let written = |c: char| if commands(c) { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(written).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn what_others_wrote_tells_a_terminal_nothing() {
+        for (written, shown) in [
+            ("web: 3 of 5\n\tready – ┌─\n", "web: 3 of 5\n\tready – ┌─\n"),
+            ("a\u{1b}]52;c;aGk=\u{7}b", "a\\u{1b}]52;c;aGk=\\u{7}b"),
+            ("over\rwritten\u{9b}2J", "over\\rwritten\\u{9b}2J"),
+        ] {
+            assert_eq!(visible(written), shown);
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::program;
 use crate::shadow::ShadowCommand;
 
 const AFTER_HELP: &str = "\
-The image has this program as `muster`, which is also the name of the one that has a cluster in it: so the examples
+The image has this program as `muster`, which is also the name of the one that has a cluster in it: so the examples \
 call it, and those with `muster up` need that one.";
 
 /// The commands.
@@ -45,7 +45,14 @@ impl Command {
         match self {
             Self::ControllerManager(flags) => {
                 flags.start_log();
-                program::run(runtime, controller_manager::run(flags, ignored))
+                match program::outcome(runtime, controller_manager::run(flags, ignored)) {
+                    // Who reads a log of JSON reads nothing else.
+                    Err(error) if flags.logs_json() => {
+                        tracing::error!("{}", program::words(&error));
+                        ExitCode::FAILURE
+                    }
+                    outcome => program::told(outcome),
+                }
             }
             Self::Explain(arguments) => {
                 arguments.check();

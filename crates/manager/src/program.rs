@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Parser;
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
+use crate::arguments::visible;
 use crate::controller_manager::{Ignored, arguments};
 
 /// The stack of a thread, in bytes. What clients send nests up to 500 deep, and is gone through by recursion; what is not
@@ -42,18 +43,17 @@ pub fn log_warnings() {
 
 /// Does `work`, and tells its error.
 #[must_use]
-pub fn run(mut runtime: Builder, work: impl Future<Output = Result<()>>) -> ExitCode {
-    let runtime = match runtime.enable_all().thread_stack_size(STACK).build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("error: the runtime cannot be started: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
+pub fn run(runtime: Builder, work: impl Future<Output = Result<()>>) -> ExitCode {
+    told(outcome(runtime, work))
+}
+
+/// Does `work`.
+pub(crate) fn outcome(mut runtime: Builder, work: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = runtime.enable_all().thread_stack_size(STACK).build().context("the runtime cannot be started")?;
     let outcome = runtime.block_on(work);
     // What still runs (a watch, a connection) is not waited for.
     runtime.shutdown_background();
-    told(outcome)
+    outcome
 }
 
 /// What some work came to: its error is told on standard error.
@@ -79,7 +79,8 @@ pub fn words(error: &anyhow::Error) -> String {
             said = format!("{said}: {cause}");
         }
     }
-    said
+    // A server's words may be among them.
+    visible(&said).into_owned()
 }
 
 #[cfg(test)]

@@ -297,7 +297,7 @@ Examples:
   muster bench replicasets --replicasets 20 --replicas 500
   muster bench replicasets --kubeconfig ~/.kube/config --replicasets 2 --replicas 50 --output json
 
-On a cluster named by --kubeconfig it works in a namespace of its own, which it removes; the cluster's
+On a cluster named by --kubeconfig it works in a namespace of its own, which it removes; the cluster's \
 own controllers and nodes do the work there, and the process's CPU and memory are the client's alone.";
 
 /// What `muster bench replicasets` takes.
@@ -335,9 +335,9 @@ Examples:
   muster bench rollouts --deployments 50 --replicas 10 --rollouts 20 --pod-startup 10ms..200ms
   muster bench rollouts --deployments 10 --replicas 100 --output json
 
-It works on an embedded cluster. Requests are counted in front of its API server: those of the controllers by
-what they are for, those of scheduler and nodes apart. An independent watcher holds every moment of every
-rollout against the Deployment's bounds (25%): pods available, and pods that its ReplicaSets want together;
+It works on an embedded cluster. Requests are counted in front of its API server: those of the controllers by \
+what they are for, those of scheduler and nodes apart. An independent watcher holds every moment of every \
+rollout against the Deployment's bounds (25%): pods available, and pods that its ReplicaSets want together; \
 exit 1 where a bound was left.";
 
 /// What `muster bench rollouts` takes.
@@ -376,7 +376,7 @@ Examples:
   muster bench scale --pods 200000 --nodes 60
   muster bench scale --pods 50000 --pods-each 1 --output json
 
-Each size is an embedded cluster in a process of its own. A pod costs 5 to 13 KiB; a million of them, many
+Each size is an embedded cluster in a process of its own. A pod costs 5 to 13 KiB; a million of them, many \
 minutes.";
 
 /// What `muster bench scale` takes.
@@ -433,6 +433,11 @@ mod tests {
             assert!(after.contains("Example"), "{path}");
             for line in after.lines().filter(|line| line.starts_with("  ")) {
                 assert!(line.len() <= 100, "{path}: {line}");
+            }
+            // A paragraph is one line, which is wrapped where it is printed.
+            let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+            for (line, next) in after.lines().zip(after.lines().skip(1)) {
+                assert!(!is_prose(line) || !is_prose(next), "{path}: {line}");
             }
             command.get_subcommands().for_each(|command| look(command, &path));
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use muster_cluster::embedded::known_controllers;
-use muster_manager::arguments::Output;
+use muster_manager::arguments::{Output, visible};
 use muster_manager::program;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ impl Display {
     pub(crate) fn waiting(&self, workload: &Applied, reason: &str) {
         match &self.kind {
             Kind::Json(_) => self.out.print("waiting", &with(&json!(workload), json!({"reason": reason}))),
-            _ => self.say(&format!("{}: waiting: {reason}", workload.title())),
+            _ => self.say(&format!("{}: waiting: {}", workload.title(), visible(reason))),
         }
     }
 

@@ -195,7 +195,12 @@ impl Lane {
             };
             // Whatever the server answers: another Event of the same lane may be taken (EV-04).
             if !failure.unanswered {
-                tracing::debug!(%failure, "the server does not take the event");
+                // As client-go tells it: of these two nobody need know.
+                if failure.is_already_exists() || failure.is_namespace_terminating() {
+                    tracing::debug!(%failure, "the server does not take the event");
+                } else {
+                    tracing::warn!(%failure, "the server does not take the event");
+                }
                 break;
             }
             if tries == TRIES || shutdown.is_stopped() {

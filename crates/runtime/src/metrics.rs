@@ -176,6 +176,7 @@ impl Metrics {
         let label = QueueName { name };
         let inner = &self.inner;
         QueueMetrics {
+            name,
             adds: inner.adds.get_or_create_owned(&label),
             retries: inner.retries.get_or_create_owned(&label),
             failures: inner.failures.get_or_create_owned(&label),
@@ -218,11 +219,17 @@ impl Metrics {
         self.inner.events_dropped.inc();
     }
 
-    /// A cache was compared with what the server has of `resource`, such as `pods` (B-07).
+    /// A cache is going to be compared with what the server has of `resource`, such as `pods`: at 0 the counts are there from
+    /// the beginning, so that their rise is seen.
+    pub fn audits(&self, resource: &str) {
+        let label = Audited { resource: resource.to_owned() };
+        let _ = (self.inner.audits.get_or_create(&label), self.inner.audit_differences.get_or_create(&label));
+    }
+
+    /// It was (B-07).
     pub fn audited(&self, resource: &str, differs: bool) {
         let label = Audited { resource: resource.to_owned() };
         self.inner.audits.get_or_create(&label).inc();
-        // At 0 it is there from the first audit on, so that its rise is seen.
         self.inner.audit_differences.get_or_create(&label).inc_by(u64::from(differs));
     }
 
@@ -262,6 +269,7 @@ impl Metrics {
 
 /// Counts what happens to the keys of one work queue.
 pub struct QueueMetrics {
+    name: &'static str,
     adds: Counter,
     retries: Counter,
     failures: Counter,
@@ -270,6 +278,11 @@ pub struct QueueMetrics {
 }
 
 impl QueueMetrics {
+    /// The name of the queue, which is that of its controller.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// A sync of a key failed.
     pub(crate) fn failed(&self) {
         self.failures.inc();

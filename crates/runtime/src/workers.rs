@@ -258,13 +258,16 @@ impl Queue {
         // A sync that panics is one that failed: the worker and the other keys must not go with it.
         let synced = AssertUnwindSafe(controller.sync(&key)).catch_unwind().await;
         self.with(|queue, now| {
+            let controller_name = queue.observer().name();
             match synced {
                 Ok(Synced::Done(verdict)) => {
                     match &verdict.error {
                         // The object went while it was being synced: the next sync will find that out.
-                        Some(error) if error.is_not_found() => tracing::debug!(%key, %error, "sync failed"),
+                        Some(error) if error.is_not_found() => {
+                            tracing::debug!(controller = controller_name, %key, %error, "sync failed");
+                        },
                         Some(error) => {
-                            tracing::warn!(%key, %error, "sync failed");
+                            tracing::warn!(controller = controller_name, %key, %error, "sync failed");
                             queue.observer().failed();
                         }
                         None => {}
@@ -290,7 +293,7 @@ impl Queue {
                 }
                 Ok(Synced::PutOff) => controller.ended(&key, Ended::PutOff),
                 Err(panic) => {
-                    tracing::error!(%key, panic = panic_message(&*panic), "sync panicked");
+                    tracing::error!(controller = controller_name, %key, panic = panic_message(&*panic), "sync panicked");
                     queue.observer().failed();
                     let pause = queue.add_rate_limited(key.clone(), now);
                     controller.ended(&key, Ended::Panicked(pause));

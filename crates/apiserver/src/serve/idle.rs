@@ -15,6 +15,7 @@ use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// How long a peer may take from the end of its handshake to the end of its first request's head, as
 /// kube-apiserver's `ReadHeaderTimeout`.
@@ -27,7 +28,7 @@ pub(super) const IDLE: Duration = Duration::from_secs(90);
 pub(super) const ANSWER: Duration = Duration::from_secs(60);
 
 /// The requests of one connection.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Requests {
     /// How many there have been.
     begun: u64,
@@ -35,28 +36,64 @@ struct Requests {
     open: usize,
     /// How many of these may last: watches, and what is not answered yet.
     lasting: usize,
+    /// Since when there is none in work, where there is none.
+    since: Instant,
 }
+
+/// Counts the requests of one connection, from when it is there.
+#[derive(Debug, Clone)]
+pub(super) struct Counter(watch::Sender<Requests>);
+
+/// Whether a connection is at rest.
+pub(super) struct Rest(watch::Receiver<Requests>);
 
 /// A service whose requests are counted.
 #[derive(Clone)]
 pub(super) struct Counted<S> {
     inner: S,
-    requests: watch::Sender<Requests>,
+    requests: Counter,
 }
 
 /// Ends once the connection was idle for too long.
 pub(super) struct Idle(watch::Receiver<Requests>);
 
 /// One request in work.
-struct Open {
-    requests: watch::Sender<Requests>,
+pub(super) struct Open {
+    requests: Counter,
     lasting: bool,
+}
+
+impl Counter {
+    pub(super) fn new() -> Self {
+        Self(watch::Sender::new(Requests { begun: 0, open: 0, lasting: 0, since: Instant::now() }))
+    }
+
+    pub(super) fn rest(&self) -> Rest {
+        Rest(self.0.subscribe())
+    }
+
+    pub(super) fn begin(&self) -> Open {
+        self.0.send_modify(|requests| {
+            requests.begun += 1;
+            requests.open += 1;
+            requests.lasting += 1;
+        });
+        Open { requests: self.clone(), lasting: true }
+    }
+}
+
+impl Rest {
+    /// Since when no request is in work, and before that whether there ever was one; `None` where one is.
+    pub(super) fn since(&self) -> Option<(bool, Instant)> {
+        let requests = *self.0.borrow();
+        (requests.open == 0).then_some((requests.begun > 0, requests.since))
+    }
 }
 
 impl<S> Counted<S> {
     /// `inner` for one connection, and what says when that is idle.
-    pub(super) fn new(inner: S) -> (Self, Idle) {
-        let (requests, told) = watch::channel(Requests::default());
+    pub(super) fn new(inner: S, requests: Counter) -> (Self, Idle) {
+        let told = requests.0.subscribe();
         (Self { inner, requests }, Idle(told))
     }
 }
@@ -100,28 +137,20 @@ fn is_watch<R>(request: &Request<R>) -> bool {
 }
 
 impl Open {
-    fn begin(requests: &watch::Sender<Requests>) -> Self {
-        requests.send_modify(|requests| {
-            requests.begun += 1;
-            requests.open += 1;
-            requests.lasting += 1;
-        });
-        Self { requests: requests.clone(), lasting: true }
-    }
-
     /// What is left to do is to send the answer.
     fn answered(mut self) -> Self {
         self.lasting = false;
-        self.requests.send_modify(|requests| requests.lasting -= 1);
+        self.requests.0.send_modify(|requests| requests.lasting -= 1);
         self
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.requests.send_modify(|requests| {
+        self.requests.0.send_modify(|requests| {
             requests.open -= 1;
             requests.lasting -= usize::from(self.lasting);
+            requests.since = Instant::now();
         });
     }
 }
@@ -140,7 +169,7 @@ where
     }
 
     fn call(&mut self, request: Request<R>) -> Self::Future {
-        let (open, is_watch) = (Open::begin(&self.requests), is_watch(&request));
+        let (open, is_watch) = (self.requests.begin(), is_watch(&request));
         let answering = self.inner.call(request);
         async move {
             let answer = answering.await?;

@@ -58,7 +58,7 @@ fn connect(tls: Option<&Tls>) -> DuplexStream {
     let (stop, stopping) = tokio::sync::watch::channel(false);
     let peer = SocketAddr::from(([127, 0, 0, 1], 0));
     tokio::spawn(async move {
-        connection(far, peer, Service, tls, Arc::new(builder()), stopping).await;
+        connection(far, peer, Service, Counter::new(), tls, Arc::new(builder()), stopping).await;
         drop(stop);
     });
     near
@@ -208,28 +208,61 @@ async fn a_watch_is_not_idle() {
     assert_eq!(start.elapsed(), Duration::from_secs(7200));
 }
 
-/// Contract: API-01, CM-06
-#[tokio::test]
-async fn a_connection_too_many_waits_for_one_to_end() {
+/// Serves so many connections at once, and says where.
+async fn listen(places: usize) -> (SocketAddr, Sender<bool>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (_stop, stopping) = tokio::sync::watch::channel(false);
-    tokio::spawn(accept(listener, Arc::new(Semaphore::new(1)), Service, None, stopping));
-    let dial = async || {
-        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
-        (sender, tokio::spawn(connection))
-    };
-    let (mut first, _running) = dial().await;
-    first.send_request(request("/")).await.unwrap();
-    let (mut second, _running) = dial().await;
+    let (stop, stopping) = tokio::sync::watch::channel(false);
+    tokio::spawn(accept(listener, places, Service, None, stopping));
+    (address, stop)
+}
+
+type Asking = http1::SendRequest<Empty<Bytes>>;
+
+async fn dial(address: SocketAddr) -> (Asking, JoinHandle<hyper::Result<()>>) {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    (sender, tokio::spawn(connection))
+}
+
+/// Contract: API-01, CM-06
+#[tokio::test]
+async fn a_connection_too_many_waits_where_all_others_have_requests() {
+    let (address, _stop) = listen(1).await;
+    let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (mut first, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    tokio::spawn(connection);
+    let watched = first.send_request(request("/watch")).await.unwrap();
+    let (mut second, _running) = dial(address).await;
     let mut answered = Box::pin(second.send_request(request("/")));
     for _ in 0..100 {
         first.send_request(request("/")).await.unwrap();
         assert!((&mut answered).now_or_never().is_none(), "answered beside the first");
     }
-    drop(first);
+    drop((first, watched));
     assert_eq!(answered.await.unwrap().status(), 200);
+}
+
+/// Contract: API-01, CM-06
+#[tokio::test]
+async fn a_connection_too_many_takes_the_place_of_one_that_asks_nothing() {
+    let (address, _stop) = listen(3).await;
+    let (mut watching, watches) = dial(address).await;
+    let _watched = watching.send_request(request("/watch")).await.unwrap();
+    let (mut asked, had_asked) = dial(address).await;
+    asked.send_request(request("/")).await.unwrap().into_body().collect().await.unwrap();
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    // Who says nothing goes before who has asked.
+    let (mut next, _running) = dial(address).await;
+    next.send_request(request("/")).await.unwrap().into_body().collect().await.unwrap();
+    assert_eq!(silent.read(&mut [0; 8]).await.unwrap_or(0), 0, "closed");
+    assert!(!had_asked.is_finished());
+    // And then who has not asked for longest, but not who watches.
+    let (mut last, _running) = dial(address).await;
+    last.send_request(request("/")).await.unwrap();
+    let _ = had_asked.await;
+    assert!(next.send_request(request("/")).await.is_ok());
+    assert!(!watches.is_finished());
 }
 
 /// An answer that its peer has no room for holds its connection for a minute, whatever the peer answers below HTTP.
@@ -272,7 +305,16 @@ fn connect_to_events(narrow: usize, fails: bool) -> (DuplexStream, JoinHandle<()
     let (near, far) = tokio::io::duplex(narrow);
     let (stop, stopping) = tokio::sync::watch::channel(false);
     let serving = tokio::spawn(async move {
-        connection(far, SocketAddr::from(([127, 0, 0, 1], 0)), service, None, Arc::new(builder()), stopping).await;
+        connection(
+            far,
+            SocketAddr::from(([127, 0, 0, 1], 0)),
+            service,
+            Counter::new(),
+            None,
+            Arc::new(builder()),
+            stopping,
+        )
+        .await;
         drop(stop);
     });
     (near, serving)

@@ -123,17 +123,19 @@ fn requests<'s>(all: &'s [Request<'_>]) -> Vec<(&'s str, String)> {
     let told = all.chunk_by(like).map(|chunk| {
         let first = &chunk[0];
         let Request { action, kind, name, took, answer, .. } = first;
+        // What was to be named by the server, and was refused, has no name.
+        let object = if name.is_empty() { kind.to_string() } else { format!("{kind} {name}") };
         let text = match (answer, chunk) {
             (Answer::Failed { code: 0, message, .. }, _) => {
-                format!("{kind} {name}: no answer after {}: {message}", precise(*took))
+                format!("{object}: no answer after {}: {message}", precise(*took))
             }
             (Answer::Failed { code, reason, message }, _) => {
-                format!("{kind} {name}: {code} {reason} in {}: {message}", precise(*took))
+                format!("{object}: {code} {reason} in {}: {message}", precise(*took))
             }
             (Answer::Ok { version: Some(version) }, [_]) => {
-                format!("{kind} {name}: at {version}, in {}", precise(*took))
+                format!("{object}: at {version}, in {}", precise(*took))
             }
-            (Answer::Ok { version: None }, [_]) => format!("{kind} {name}, in {}", precise(*took)),
+            (Answer::Ok { version: None }, [_]) => format!("{object}, in {}", precise(*took)),
             (Answer::Ok { .. }, many) => {
                 let mut times: Vec<Duration> = many.iter().map(|request| request.took).collect();
                 times.sort_unstable();

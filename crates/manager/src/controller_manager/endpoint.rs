@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::net::{SocketAddr, TcpListener};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
@@ -24,6 +25,7 @@ use muster_runtime::manager::Manager;
 use muster_runtime::metrics::Metrics;
 use muster_runtime::shadow::Shadow;
 use muster_runtime::shutdown::Shutdown;
+use socket2::{Domain, Socket, Type};
 use tokio::sync::watch;
 
 use super::certificate::certificate;
@@ -105,10 +107,9 @@ impl Endpoint {
         if flags.secure_port == 0 {
             return Ok(None);
         }
-        let address = SocketAddr::new(flags.bind_address, flags.secure_port);
         let tls = certificate(flags)?;
         let asked = || format!("--bind-address {}, --secure-port {}", flags.bind_address, flags.secure_port);
-        let listener = TcpListener::bind(address).with_context(asked)?;
+        let listener = listen(flags.bind_address, flags.secure_port).with_context(asked)?;
         listener.set_nonblocking(true).with_context(asked)?;
         let listener = tokio::net::TcpListener::from_std(listener).with_context(asked)?;
         let service = Service { health: Arc::new(health), explaining };
@@ -121,6 +122,29 @@ impl Endpoint {
     pub(crate) async fn close(self) {
         self.handle.shutdown().await;
     }
+}
+
+/// Listens there; an address that is none in particular stands for all addresses of both families, as for Go's programs.
+fn listen(address: IpAddr, port: u16) -> io::Result<TcpListener> {
+    if address.is_unspecified() {
+        match listen_everywhere(port) {
+            // Without IPv6.
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {}
+            listening => return listening,
+        }
+    }
+    TcpListener::bind(SocketAddr::new(address, port))
+}
+
+fn listen_everywhere(port: u16) -> io::Result<TcpListener> {
+    /// As the standard library has it.
+    const WAITING: i32 = 128;
+    let socket = Socket::new(Domain::IPV6, Type::STREAM, None)?;
+    socket.set_only_v6(false)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
+    socket.listen(WAITING)?;
+    Ok(socket.into())
 }
 
 /// How many controllers still wait for their caches; `None` once they have ended.
@@ -292,6 +316,29 @@ mod tests {
         let controllers = vec!["replicaset-controller"];
         let waiting: Unsynced = Box::new(move || waiting.has_changed().is_ok().then(|| *waiting.borrow()));
         (Health { controllers, unsynced: waiting, leadership: None, stopping, metrics }, unsynced, trigger)
+    }
+
+    /// Contract: CM-06
+    #[test]
+    fn no_address_in_particular_is_all_of_both_families() {
+        let dial = |address: IpAddr, port| std::net::TcpStream::connect((address, port)).is_ok();
+        let (four, six) = (IpAddr::from([127, 0, 0, 1]), IpAddr::V6(Ipv6Addr::LOCALHOST));
+        // Not every machine has IPv6.
+        let has_six = TcpListener::bind((six, 0)).is_ok();
+        for unspecified in [IpAddr::from([0, 0, 0, 0]), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
+            if !has_six && unspecified.is_ipv6() {
+                continue;
+            }
+            let listener = listen(unspecified, 0).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            assert!(dial(four, port), "{unspecified}");
+            assert_eq!(dial(six, port), has_six, "{unspecified}");
+            let taken = listen(unspecified, port).unwrap_err();
+            assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        }
+        let listener = listen(four, 0).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(dial(four, port) && !dial(six, port));
     }
 
     /// Contract: CM-06

@@ -199,17 +199,22 @@ Examples:
   muster up --controllers '*,-replicaset' &
   muster controller-manager --kubeconfig muster.kubeconfig --leader-elect=false --secure-port 0
 
-Other flags of kube-controller-manager are accepted with a warning where they are about controllers that do not run
+Other flags of kube-controller-manager are accepted with a warning where they are about controllers that do not run \
 here, and refused where it would not be safe to ignore them. Names may be written with _ in place of -.
 
-It exits 0 after SIGTERM or SIGINT, once syncs in flight are done, events are sent and the Lease is released; a second
-signal ends it at once. It exits 1 when the Lease is lost or a setting cannot be used, and 2 when the arguments cannot
+It exits 0 after SIGTERM or SIGINT, once syncs in flight are done, events are sent and the Lease is released; a second \
+signal ends it at once. It exits 1 when the Lease is lost or a setting cannot be used, and 2 when the arguments cannot \
 be read.";
 
 impl Flags {
     /// Starts the log that the flags ask for.
     pub(crate) fn start_log(&self) {
         logging::start(self.logging_format, self.verbosity);
+    }
+
+    /// Whether the log is JSON.
+    pub(crate) fn logs_json(&self) -> bool {
+        self.logging_format == Format::Json
     }
 
     /// The group that the flags ask for; `None` for one leader.

@@ -92,6 +92,7 @@ const JUDGED: &[&str] = &[
 
 const SWITCHES: &[&str] = &[
     "allocate-node-cidrs",
+    "allow-untagged-cloud",
     "authentication-skip-lookup",
     "authentication-tolerate-lookup-failure",
     "configure-cloud-routes",
@@ -116,6 +117,7 @@ const IGNORED: &[(&str, &[&str])] = &[
         "it is about controllers that do not run here",
         &[
             "allocate-node-cidrs",
+            "allow-untagged-cloud",
             "attach-detach-reconcile-sync-period",
             "cidr-allocator-type",
             "cloud-config",
@@ -179,6 +181,7 @@ const IGNORED: &[(&str, &[&str])] = &[
             "node-monitor-grace-period",
             "node-monitor-period",
             "node-startup-grace-period",
+            "node-sync-period",
             "pv-recycler-increment-timeout-nfs",
             "pv-recycler-minimum-timeout-hostpath",
             "pv-recycler-minimum-timeout-nfs",
@@ -222,7 +225,7 @@ const IGNORED: &[(&str, &[&str])] = &[
         "the port is served in one way",
         &["http2-max-streams-per-connection", "permit-address-sharing", "permit-port-sharing"],
     ),
-    ("there is no profile of Go code", &["contention-profiling", "profiling"]),
+    ("there is no profile of Go code", &["contention-profiling", "debug-socket-path", "profiling"]),
     ("no API is served here", &["min-compatibility-version"]),
     (
         "every metric is shown",

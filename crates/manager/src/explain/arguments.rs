@@ -40,11 +40,11 @@ Examples:
   muster explain --inside \\
     --manager https://127.0.0.1:10257 --manager-certificate-authority muster-controller-manager.crt
 
-Without --manager it lists the namespace and decides for itself, by the same code: expectations, the stale-cache record,
-backoff and queue are a running manager's and not known then. With it, your own token goes to the manager, which asks the
-API server with it whether you may get the object and list the pods of its namespace (for a Deployment its ReplicaSets
-too; for --inside whether you may list all of these kinds in all namespaces), and answers as that does. A client
-certificate cannot be passed on so. --history and --inside without --manager ask the API server, which knows where it is
+Without --manager it lists the namespace and decides for itself, by the same code: expectations, the stale-cache record, \
+backoff and queue are a running manager's and not known then. With it, your own token goes to the manager, which asks the \
+API server with it whether you may get the object and list the pods of its namespace (for a Deployment its ReplicaSets \
+too; for --inside whether you may list all of these kinds in all namespaces), and answers as that does. A client \
+certificate cannot be passed on so. --history and --inside without --manager ask the API server, which knows where it is \
 one of muster up.
 
 It exits 0 with an explanation, 1 where there is none, and 2 when the arguments cannot be used.";

@@ -30,7 +30,7 @@ use muster_runtime::explain::{NotExplained, explain_afresh};
 use muster_runtime::group::shard_of;
 use serde::Deserialize as _;
 
-use crate::arguments::{Output, say};
+use crate::arguments::{Output, say, visible};
 pub use arguments::Arguments;
 use manager::Manager;
 use target::Target;
@@ -73,7 +73,7 @@ fn print(output: Output, told: &serde_json::Value) -> Result<()> {
         return say(&format!("{told:#}\n"));
     }
     let format = told["format"].as_u64().and_then(|format| format.try_into().ok());
-    say(&match (told["kind"].as_str(), format) {
+    let text = match (told["kind"].as_str(), format) {
         (Some("History"), Some(history::FORMAT)) => History::deserialize(told)?.to_string(),
         (Some("ShadowHistory"), Some(SHADOW_FORMAT)) => ShadowHistory::deserialize(told)?.to_string(),
         (Some("Inside"), Some(inside::FORMAT)) => Inside::deserialize(told)?.to_string(),
@@ -81,5 +81,6 @@ fn print(output: Output, told: &serde_json::Value) -> Result<()> {
         (_, format) => {
             bail!("the manager explains in format {format:?}, this is a muster of format {FORMAT}; try -o json")
         }
-    })
+    };
+    say(&visible(&text))
 }

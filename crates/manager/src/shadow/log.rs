@@ -1,7 +1,7 @@
 //! The agreement log as it is written.
 
-use std::fs::OpenOptions;
-use std::io::{self, BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -22,8 +22,13 @@ impl Log {
         let writer: Box<dyn Write + Send> = if path.as_os_str() == "-" {
             Box::new(io::stdout())
         } else {
-            let file = OpenOptions::new().append(true).create(true).open(path);
-            Box::new(file.with_context(|| format!("--shadow-log {}", path.display()))?)
+            let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
+            let mut file = opened.with_context(|| format!("--shadow-log {}", path.display()))?;
+            if ends_within_a_line(&mut file) {
+                // Where the disk was full, or the process was killed: what comes next is a line of its own.
+                file.write_all(b"\n").with_context(|| format!("--shadow-log {}", path.display()))?;
+            }
+            Box::new(file)
         };
         Ok(Self { path: path.to_owned(), writer: BufWriter::new(writer) })
     }
@@ -42,5 +47,27 @@ impl Log {
             self.writer.write_all(b"\n")?;
         }
         self.writer.flush()
+    }
+}
+
+/// Whether the last line of a file has no end. What is no file has no last line.
+fn ends_within_a_line(file: &mut File) -> bool {
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1)).is_ok() && file.read_exact(&mut last).is_ok() && last != *b"\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_appended_begins_with_a_line_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        for (before, after) in [("", ""), ("whole\n", "whole\n"), ("whole\ncu", "whole\ncu\n")] {
+            let path = folder.path().join("log.jsonl");
+            std::fs::write(&path, before).unwrap();
+            drop(Log::open(&path).unwrap());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), after);
+        }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Found {
     pub(crate) plans: u64,
     /// Each difference that no row explains, with its time.
     pub(crate) unexplained: Vec<(Timestamp, Difference)>,
-    /// The logs whose last line is cut: they are still being written.
+    /// Where a line is cut: it is still being written, or the process ended as it was.
     pub(crate) cut: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Found {
                     self.add(line);
                 }
                 Ok(None) => {}
-                Err(_) if !is_whole => self.cut.push(name.to_owned()),
+                Err(error) if !is_whole || is_cut(&error) => self.cut.push(format!("{name}, line {number}")),
                 Err(error) => bail!("{name}, line {number}: {error:#}"),
             }
         }
@@ -90,9 +90,15 @@ impl Found {
     }
 }
 
+/// Whether a line was a record as far as it goes.
+fn is_cut(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<serde_json::Error>().is_some_and(serde_json::Error::is_eof)
+}
+
 /// A line; none where it is empty.
 fn parse(text: &[u8]) -> Result<Option<Line>> {
-    if text.trim_ascii().is_empty() {
+    let text = text.trim_ascii();
+    if text.is_empty() {
         return Ok(None);
     }
     let what = "expected a record of the agreement log, a JSON object with version, time and record";

@@ -26,7 +26,7 @@ Examples:
   # Straight from the shadow
   timeout 1h muster controller-manager --shadow | muster shadow report -
 
-It exits 0 where every difference is a row of the contract, 1 where one is not, and 2 where a log cannot be read or there is
+It exits 0 where every difference is a row of the contract, 1 where one is not, and 2 where a log cannot be read or there is \
 no record in them.";
 
 /// What `muster shadow report` takes.
@@ -74,8 +74,8 @@ fn report(arguments: &Report) -> Result<bool> {
 
 fn text(found: &Found) -> String {
     let mut out = String::new();
-    for name in &found.cut {
-        let _ = writeln!(out, "note: the last line of {name} is cut: it is still being written");
+    for line in &found.cut {
+        let _ = writeln!(out, "note: {line} is cut: it is still being written, or the process ended as it was");
     }
     if let (Some(first), Some(last)) = (found.first, found.last) {
         let _ = writeln!(out, "from {first} to {last} ({} s)", last.saturating_since(first).as_secs());

@@ -18,8 +18,8 @@ use super::flags::{Given, Reference};
 use super::{files, tell_accepted};
 
 const EXAMPLES: &str = "\
-It answers /health, /livez, /readyz and /version on the client URLs and stores nothing: the kube-apiserver beside it keeps its
-objects in memory. Every other flag of etcd v3.6 is accepted and has no effect; which ones were given is told in one line of the
+It answers /health, /livez, /readyz and /version on the client URLs and stores nothing: the kube-apiserver beside it keeps its \
+objects in memory. Every other flag of etcd v3.6 is accepted and has no effect; which ones were given is told in one line of the \
 log.
 
 Example:

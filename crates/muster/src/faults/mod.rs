@@ -63,11 +63,11 @@ const HOLD_EXAMPLES: &str = "\
 Example:
   muster faults hold pods --for 5s
 
-Nothing of the watches of that resource reaches the managers until the time is over, and then all of it in order; this goes
-for watches that are opened meanwhile too. A second hold takes the place of the first: `--for 1s` ends a long one. Lists are
-not held. No informer takes a silent watch for a dead one before the 5 to 10 minutes are over for which it was asked for, and
-30 s more; only a cache that is filled for the first time, or by a new leader, reads a list in place of a watch that is
-silent for 30 s. Where the server keeps less history than the hold lasts (`muster up --history`), everything is listed anew
+Nothing of the watches of that resource reaches the managers until the time is over, and then all of it in order; this goes \
+for watches that are opened meanwhile too. A second hold takes the place of the first: `--for 1s` ends a long one. Lists are \
+not held. No informer takes a silent watch for a dead one before the 5 to 10 minutes are over for which it was asked for, and \
+30 s more; only a cache that is filled for the first time, or by a new leader, reads a list in place of a watch that is \
+silent for 30 s. Where the server keeps less history than the hold lasts (`muster up --history`), everything is listed anew \
 after it.";
 
 const CUT_EXAMPLES: &str = "\
@@ -75,7 +75,7 @@ Examples:
   muster faults cut pods
   muster faults cut
 
-The informers watch again after 0.8 to 1.6 s, and later with each cut that follows within two minutes (up to 30 s), from the
+The informers watch again after 0.8 to 1.6 s, and later with each cut that follows within two minutes (up to 30 s), from the \
 version that they have seen last: nothing is lost.";
 
 const KILL_EXAMPLES: &str = "\
@@ -83,7 +83,7 @@ Example:
   muster up --managers 2
   muster faults kill-leader
 
-All that the leader does stops where it is, as by SIGKILL, and its Lease is not given up. It runs out after 3 s; then another
+All that the leader does stops where it is, as by SIGKILL, and its Lease is not given up. It runs out after 3 s; then another \
 manager leads, reads everything anew and goes on, and a new one is started that stands by.";
 
 const ADD_EXAMPLES: &str = "\
@@ -101,7 +101,7 @@ Examples:
   END
   muster faults add lost.yaml
 
-Times are counted from now. What goes on within `muster up` is not struck: its own controllers, nodes and collectors. All that a
+Times are counted from now. What goes on within `muster up` is not struck: its own controllers, nodes and collectors. All that a \
 file can say is in docs/faults.md.";
 
 /// What is done to a cluster.

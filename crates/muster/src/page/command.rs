@@ -28,8 +28,8 @@ Examples:
   # Of a muster up in another terminal; its server knows the inside
   muster page --kubeconfig muster.kubeconfig
 
-It reads as the user of the kubeconfig, who has to be able to list and watch deployments, replicasets,
-replicationcontrollers and pods in all namespaces, and it writes nothing. It listens on this machine only, for whoever
+It reads as the user of the kubeconfig, who has to be able to list and watch deployments, replicasets, \
+replicationcontrollers and pods in all namespaces, and it writes nothing. It listens on this machine only, for whoever \
 opens its link, which works once; then another one is told.";
 
 /// What `muster page` takes.

@@ -19,7 +19,7 @@ Examples:
   # For a program: a JSON object a line, one for each change
   muster rollout get rs/web --watch -o json
 
-It works on any cluster, whatever controllers it has. The pace is that of the newest revision's pods that are ready, from
+It works on any cluster, whatever controllers it has. The pace is that of the newest revision's pods that are ready, from \
 the first that was created to the last that turned ready; times of the API are whole seconds.";
 
 /// What is done with rollouts.

@@ -114,3 +114,25 @@ fn the_phase_is_the_first_that_holds() {
     let rc = Tree::of(&Objects { root: json!({}), ..Objects::default() }, "ReplicationController", at(0));
     assert_eq!((rc.revisions.len(), rc.strategy), (1, None));
 }
+
+/// Contract: FR-03
+#[test]
+fn what_others_wrote_tells_a_terminal_nothing_and_breaks_no_row() {
+    let mut objects = rolling();
+    objects.sets[2]["spec"]["template"] = template("ng\u{1b}]0;title\u{7}inx");
+    objects.sets[2]["spec"]["template"]["metadata"] = json!({"labels": {"pod-template-hash": "new"}});
+    objects.pods[4]["status"]["containerStatuses"][0]["state"]["waiting"] =
+        json!({"reason": "\u{1b}[2J", "message": "one\ntwo\r"});
+    objects.root["status"]["conditions"] = json!([{"type": "Progressing", "status": "False",
+        "reason": "ProgressDeadlineExceeded", "message": "\u{9b}31m"}]);
+    let tree = Tree::of(&objects, "Deployment", at(6));
+    let told = super::super::text::show(&tree, super::super::text::Look { colours: false, pods: 50, width: None });
+    assert!(!told.contains(|c: char| c.is_control() && c != '\n'), "{told:?}");
+    assert!(told.contains("ng\\u{1b}]0;title\\u{7}inx"), "{told}");
+    let plain = super::super::text::show(
+        &Tree::of(&rolling(), "Deployment", at(6)),
+        super::super::text::Look { colours: false, pods: 50, width: None },
+    );
+    let rows = |told: &str| told.lines().skip_while(|line| !line.starts_with("NAME")).count();
+    assert_eq!(rows(&told), rows(&plain));
+}

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use console::Style;
+use muster_manager::arguments::visible;
 
 use super::model::{Pace, Phase, Pod, Revision, Set, Tree};
 
@@ -27,7 +28,7 @@ pub(super) fn show(tree: &Tree, look: Look) -> String {
     field("Name:", &format!("{}/{} ({})", tree.object.namespace, tree.object.name, tree.object.kind));
     field("Status:", &paint(look, style.clone(), &format!("{mark} {phase}")));
     for message in &tree.messages {
-        field("", &paint(look, Style::new().yellow(), message));
+        field("", &paint(look, Style::new().yellow(), &visible(message)));
     }
     if let Some(strategy) = &tree.strategy {
         let bounds = strategy.bounds.as_ref().map_or(String::new(), |bounds| {
@@ -85,7 +86,8 @@ impl Row {
         info: impl Into<String>,
         style: Style,
     ) -> Self {
-        Self { cells: [name.into(), kind.into(), status.into(), age.into(), info.into()], style }
+        let cells = [name.into(), kind.into(), status.into(), age.into(), info.into()];
+        Self { cells: cells.map(|cell: String| visible(&cell).replace('\n', " ")), style }
     }
 }
 

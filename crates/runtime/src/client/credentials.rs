@@ -1,14 +1,14 @@
 //! Who we are to the server, and when that is to be found out again.
 //!
 //! ```text
-//!   exec plugin, certificate and key files --run, read--> AuthInfo with all of it inline --kube--> TLS, headers
-//!        ^                                                     |
-//!        +-- expired, file may have changed, 401 --------------+
+//!   exec plugin, token, certificate and key files --run, read--> AuthInfo with all of it inline --kube--> TLS, headers
+//!        ^                                                            |
+//!        +-- expired, file may have changed, 401 ---------------------+
 //! ```
 //!
 //! As in client-go: a plugin is run when what it gave has expired, files are read again after a time, and a 401 makes
-//! either happen before its time. Everything else (tokens, passwords, token files, impersonation) is kube's. All clients
-//! of a process that are made from one share what was found out, so that a plugin is run once for all of them.
+//! either happen before its time. Everything else (tokens, passwords, impersonation) is kube's. All clients of a process
+//! that are made from one share what was found out, so that a plugin is run once for all of them.
 
 use std::{
     path::Path,
@@ -83,7 +83,7 @@ impl Credentials {
         Self { auth, clock, run: Box::new(run), state: Mutex::default() }
     }
 
-    /// The resolved credentials: no plugin is left to run, and no certificate file to read.
+    /// The resolved credentials: no plugin is left to run, and no file to read.
     ///
     /// # Errors
     /// If the plugin fails, or a file cannot be read, and there are no earlier credentials that are still valid.
@@ -132,7 +132,8 @@ impl Credentials {
 
     fn is_due(&self, known: &Known) -> bool {
         let age = known.found_at.elapsed();
-        let reads = self.plugin().is_none() && self.auth.client_certificate.is_some();
+        let files = self.auth.client_certificate.is_some() || self.auth.token_file.is_some();
+        let reads = self.plugin().is_none() && files;
         (known.refused && age >= SETTLED)
             || known.secrets.expires.is_some_and(|expires| expires <= self.clock.now())
             || (reads && age >= RELOAD)
@@ -162,18 +163,24 @@ impl Credentials {
         .shared()
     }
 
-    /// Reads the files that are named and not given inline.
+    /// Reads the files that are named: of certificate and key where they are not given inline, and of a token, which goes
+    /// before one that is.
     fn read(&self) -> Result<Secrets, CredentialsError> {
         let AuthInfo { client_certificate, client_certificate_data, client_key, client_key_data, .. } = &self.auth;
-        let (Some(certificate), Some(key), None, None) =
-            (client_certificate, client_key, client_certificate_data, client_key_data)
-        else {
-            return Ok(Secrets::default());
-        };
         let bytes = |path: &str| {
             std::fs::read(Path::new(path)).map_err(|error| CredentialsError(format!("{path} cannot be read: {error}")))
         };
-        Ok(Secrets { certificate: Some((bytes(certificate)?, bytes(key)?)), ..Secrets::default() })
+        let mut secrets = Secrets::default();
+        if let Some(path) = &self.auth.token_file {
+            let found = token(&bytes(path)?).ok_or_else(|| CredentialsError(format!("{path} has no token")))?;
+            secrets.token = Some(found);
+        }
+        if let (Some(certificate), Some(key), None, None) =
+            (client_certificate, client_key, client_certificate_data, client_key_data)
+        {
+            secrets.certificate = Some((bytes(certificate)?, bytes(key)?));
+        }
+        Ok(secrets)
     }
 
     /// Takes the result. If it is a failure, earlier credentials are kept while they are valid.
@@ -193,10 +200,14 @@ impl Credentials {
                 known.found_at = Instant::now();
                 return Ok(Arc::clone(&known.auth));
             }
+            (Err(error), None) if self.auth.token_file.is_some() && self.auth.token.is_some() => {
+                tracing::warn!(%error, "the token that is given inline is used meanwhile");
+                Secrets::default()
+            }
             (found, _) => found?,
         };
         let mut auth = self.auth.clone();
-        auth.exec = None;
+        (auth.exec, auth.token_file) = (None, None);
         if let Some(token) = &secrets.token {
             auth.token = Some(token.clone().into());
         }
@@ -212,6 +223,12 @@ impl Credentials {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a file has for a token, as client-go reads it: without white space around it, and not empty.
+fn token(text: &[u8]) -> Option<String> {
+    let token = std::str::from_utf8(text).ok()?.trim();
+    (!token.is_empty()).then(|| token.to_owned())
 }
 
 #[cfg(test)]

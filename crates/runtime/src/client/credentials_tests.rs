@@ -110,3 +110,48 @@ async fn certificate_files_are_read_again_each_minute() {
     let third = credentials.current().await.unwrap();
     assert_eq!(third.client_certificate_data, Some(BASE64_STANDARD.encode("three")));
 }
+
+/// A file is written in two steps by many: what is empty for a moment is no token.
+///
+/// Contract: CM-03
+#[tokio::test(start_paused = true)]
+async fn a_token_file_is_read_again_each_minute_without_the_space_around_the_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token").to_string_lossy().into_owned();
+    let write = |text: &str| std::fs::write(&path, text).unwrap();
+    let auth = AuthInfo { token_file: Some(path.clone()), ..AuthInfo::default() };
+    let credentials = Arc::new(Credentials::new(auth.clone(), Clock::starting_at(start())));
+    assert!(credentials.current().await.is_err(), "not there yet");
+    write("\n");
+    assert_eq!(credentials.current().await.unwrap_err(), CredentialsError(format!("{path} has no token")));
+    write("one\n");
+    assert_eq!(token(&credentials).await, "one");
+    assert_eq!(credentials.current().await.unwrap().token_file, None, "nothing is left to be read");
+    for unusable in ["", "\n"] {
+        write(unusable);
+        tokio::time::sleep(RELOAD).await;
+        assert_eq!(token(&credentials).await, "one", "what is known stays");
+    }
+    write(" two ");
+    assert_eq!(token(&credentials).await, "one", "not before its time");
+    tokio::time::sleep(RELOAD).await;
+    assert_eq!(token(&credentials).await, "two");
+    std::fs::remove_file(&path).unwrap();
+    tokio::time::sleep(RELOAD).await;
+    assert_eq!(token(&credentials).await, "two", "what is known stays");
+    // A 401 makes it be read before its time.
+    write("three");
+    credentials.refused(&credentials.current().await.unwrap());
+    tokio::time::sleep(SETTLED).await;
+    assert_eq!(token(&credentials).await, "three");
+    // One that is given inline is used until the file has been read.
+    let auth = AuthInfo { token: Some("inline".to_owned().into()), ..auth };
+    let credentials = Arc::new(Credentials::new(auth, Clock::starting_at(start())));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(token(&credentials).await, "inline");
+    for (text, expected) in [("four", "four"), ("", "four")] {
+        write(text);
+        tokio::time::sleep(RELOAD).await;
+        assert_eq!(token(&credentials).await, expected);
+    }
+}

@@ -75,6 +75,9 @@ impl<T: Cached> Auditor<T> {
     /// Audits while it is polled.
     pub(super) async fn run(self) -> Infallible {
         let mut audit_state = self.audit_state.subscribe();
+        if let Some(metrics) = &self.metrics {
+            metrics.audits(&self.resource.plural);
+        }
         loop {
             // The sender lives as long as this auditor does.
             let _ = audit_state.wait_for(AuditState::is_open).await;

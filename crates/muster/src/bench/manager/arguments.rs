@@ -45,12 +45,12 @@ Phases, each with a process of its own that is started for it:
   rollouts    many Deployments rolled to a new image at once
   restart     start among many pods that are there, until it works and is quiet
 
-With --shards and --members there are no phases: the leader, then all members at once, start among
+With --shards and --members there are no phases: the leader, then all members at once, start among \
 --replicasets namespaces of --replicas pods each, and create a tenth more.
 
-CPU and memory are those of the manager's process, as /proc has them: this needs Linux, and managers that
-do not fork. No other process may run these controllers for that cluster. The pods of `rollouts` must turn
-Ready: where the cluster has no nodes, this program simulates some meanwhile. Everything happens in
+CPU and memory are those of the manager's process, as /proc has them: this needs Linux, and managers that \
+do not fork. No other process may run these controllers for that cluster. The pods of `rollouts` must turn \
+Ready: where the cluster has no nodes, this program simulates some meanwhile. Everything happens in \
 namespaces of its own, which it removes in the end, after an interrupt as well.";
 
 /// What `muster bench manager` takes.
