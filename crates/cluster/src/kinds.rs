@@ -60,7 +60,8 @@ pub struct Kind {
     pub resource: WatchedResource,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
-    /// Whether this is its group's preferred version: only that is watched, and only that emptied.
+    /// Whether this is the version in which it is watched and emptied: its group's preferred one, and the first that it has
+    /// where it does not have that.
     pub preferred: bool,
     /// Whether its objects can be deleted, listed and watched.
     pub collectable: bool,
@@ -101,14 +102,15 @@ impl Kinds {
     pub async fn discover(client: &Client) -> Result<Self, ClientError> {
         let mut kinds = Vec::new();
         let core: WireResources = read(client, "/api/v1").await?;
-        core.read("", "v1", true, &mut kinds);
+        core.read("", "v1", &mut kinds);
         let groups: WireGroups = read(client, "/apis").await?;
         for group in groups.groups {
+            let begin = kinds.len();
             for version in &group.versions {
                 let resources: WireResources = read(client, &format!("/apis/{}", version.group_version)).await?;
-                let preferred = version.version == group.preferred_version.version;
-                resources.read(&group.name, &version.version, preferred, &mut kinds);
+                resources.read(&group.name, &version.version, &mut kinds);
             }
+            prefer(&mut kinds[begin..], &group.preferred_version.version);
         }
         Ok(Self::new(kinds))
     }
@@ -142,6 +144,20 @@ impl Kinds {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.iter()
+    }
+}
+
+/// Chooses the version of each kind of a group, as client-go's `ServerPreferredResources` does.
+fn prefer(kinds: &mut [Kind], version: &str) {
+    let mut chosen = BTreeMap::new();
+    for (at, kind) in kinds.iter().enumerate() {
+        let place = chosen.entry(kind.resource.plural.clone()).or_insert(at);
+        if kind.resource.version == version {
+            *place = at;
+        }
+    }
+    for (at, kind) in kinds.iter_mut().enumerate() {
+        kind.preferred = chosen.get(&kind.resource.plural) == Some(&at);
     }
 }
 
@@ -192,7 +208,7 @@ struct WireResource {
 }
 
 impl WireResources {
-    fn read(self, group: &str, version: &str, preferred: bool, kinds: &mut Vec<Kind>) {
+    fn read(self, group: &str, version: &str, kinds: &mut Vec<Kind>) {
         let api_version: Arc<str> = if group.is_empty() { version.into() } else { format!("{group}/{version}").into() };
         let scaled: BTreeSet<String> = self
             .resources
@@ -209,7 +225,7 @@ impl WireResources {
                 api_version: Arc::clone(&api_version),
                 kind: resource.kind.as_str().into(),
                 namespaced: resource.namespaced,
-                preferred,
+                preferred: true,
                 collectable: can("delete") && can("list") && can("watch"),
                 deletable: can("delete"),
                 delete_collection: can("deletecollection"),

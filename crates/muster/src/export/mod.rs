@@ -7,7 +7,6 @@
 pub(crate) mod clean;
 mod order;
 
-use std::collections::BTreeMap;
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -18,7 +17,7 @@ use clap::Args;
 use muster_apiserver::disk::Folder;
 use muster_apiserver::model::Object;
 use muster_apiserver::{ApiServer, Kept, Options, yaml};
-use muster_cluster::kinds::{Kind, Kinds};
+use muster_cluster::kinds::Kinds;
 use muster_manager::arguments::say;
 use muster_runtime::client::{Client, Options as ClientOptions, configuration};
 use muster_tree::Value;
@@ -38,7 +37,7 @@ Examples:
   muster export -A --data-dir ~/clusters/one
   muster export -A --from backup.muster
 
-kubectl looks up all kinds before it applies anything: where the file has CustomResourceDefinitions and objects of
+kubectl looks up all kinds before it applies anything: where the file has CustomResourceDefinitions and objects of \
 them, apply it twice. Secrets are in it as they are.";
 
 /// What `muster export` takes.
@@ -118,7 +117,7 @@ async fn export(client: &Client, namespace: Option<&str>) -> Result<String> {
             .with_context(|| format!("--namespace {namespace}"))?;
     }
     let mut objects: Vec<Object> = Vec::new();
-    for kind in preferred(&kinds) {
+    for kind in kinds.iter().filter(|kind| kind.preferred) {
         let is_namespace = &*kind.api_version == "v1" && &*kind.kind == "Namespace";
         let comes_by_itself = clean::is_left_out(&kind.resource.group, &kind.kind);
         if !kind.collectable || comes_by_itself || (namespace.is_some() && !kind.namespaced && !is_namespace) {
@@ -150,16 +149,4 @@ async fn export(client: &Client, namespace: Option<&str>) -> Result<String> {
 struct List {
     #[serde(default)]
     items: Vec<Object>,
-}
-
-/// Each kind once: in its group's preferred version, or in the one that it has.
-fn preferred(kinds: &Kinds) -> impl Iterator<Item = &Kind> {
-    let mut chosen: BTreeMap<(&str, &str), &Kind> = BTreeMap::new();
-    for kind in kinds.iter() {
-        let place = chosen.entry((&kind.resource.group, &kind.resource.plural)).or_insert(kind);
-        if kind.preferred {
-            *place = kind;
-        }
-    }
-    chosen.into_values()
 }
