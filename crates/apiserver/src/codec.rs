@@ -161,7 +161,15 @@ pub fn strategic_merge(model: &Model<'_>, live: Object, patch: &mut Value) -> Re
 
 /// Records in a scale's managed fields who wrote it.
 pub fn update_scale_managed_fields(live: &Object, scale: &mut Object, manager: &str, now: Timestamp) {
-    schema::managed::update(&Model::SCALE.into(), Some(live), scale, manager, "scale", now);
+    schema::managed::update(
+        &Model::SCALE.into(),
+        Some(live),
+        scale,
+        manager,
+        "scale",
+        now,
+        &schema::managed::versions::unconverted,
+    );
 }
 
 /// Reads the body of a delete.

@@ -111,13 +111,13 @@ impl<'a> Chain<'a> {
                         "admission webhook {name} attempted to modify the object, which is not supported for this operation"
                     )));
                 };
-                let shown = self.written(Some(object)).shown(self.registry, &seen).0;
+                let shown = self.written(Some(object)).shown(self.registry, &seen)?.0;
                 let mut patched = Value::Object(shown.map(std::borrow::Cow::into_owned).unwrap_or_default());
                 json_patch::apply(&mut patched, &operations, &mut Touched::default())
                     .map_err(|why| ApiError::internal(&why.0))?;
                 let next = self.form.read(self.registry, &seen, &patched)?;
                 let before = object.clone();
-                self.form.put(self.registry, &seen, object, next);
+                self.form.put(self.registry, &seen, object, next)?;
                 if *object != before {
                     memory.change();
                 }

@@ -120,7 +120,7 @@ fn invoke(
 ) -> Result<bool, ApiError> {
     let definition = invocation.definition;
     let work = &definition.compiled().work;
-    let inputs = inputs(invocation, request, object);
+    let inputs = inputs(invocation, request, object)?;
     match definition.verdict(&values(invocation, request, &inputs)) {
         Verdict::Met => {}
         Verdict::Unmet => return Ok(false),
@@ -158,10 +158,10 @@ fn key(invocation: &Invocation<'_, Mutations>) -> String {
     format!("{}/{}/{namespace}/{name}", invocation.definition.name, invocation.binding.name)
 }
 
-fn inputs(invocation: &Invocation<'_, Mutations>, request: &Request<'_>, object: &Object) -> Inputs {
+fn inputs(invocation: &Invocation<'_, Mutations>, request: &Request<'_>, object: &Object) -> Result<Inputs, ApiError> {
     let seen = &invocation.seen;
-    let (new, old) = request.written.with(object).shown(request.registry, seen);
-    Inputs::new(request.registry, request.attributes, seen, new.as_deref(), old.as_deref())
+    let (new, old) = request.written.with(object).shown(request.registry, seen)?;
+    Ok(Inputs::new(request.registry, request.attributes, seen, new.as_deref(), old.as_deref()))
 }
 
 fn values<'a>(invocation: &'a Invocation<'a, Mutations>, request: &'a Request<'_>, inputs: &'a Inputs) -> Values<'a> {
@@ -179,7 +179,7 @@ impl Mutation {
         let (registry, form, seen) = (request.registry, request.written.form, &invocation.seen);
         let (Self::Patch(expression) | Self::Configuration(expression)) = self;
         let made = {
-            let inputs = inputs(invocation, request, object);
+            let inputs = inputs(invocation, request, object).map_err(Failure::Refused)?;
             let values = values(invocation, request, &inputs);
             let value = expression.eval(&values, &mut { BUDGET }).map_err(|error| match error {
                 EvalError::One(why) | EvalError::All(why) => why,
@@ -189,7 +189,8 @@ impl Mutation {
                 Self::Configuration(_) => configuration(&value),
             }?
         };
-        let shown = request.written.with(object).shown(registry, seen).0.map(Cow::into_owned).unwrap_or_default();
+        let (shown, _) = request.written.with(object).shown(registry, seen).map_err(Failure::Refused)?;
+        let shown = shown.map(Cow::into_owned).unwrap_or_default();
         let next = match made {
             Json::Array(operations) => {
                 let mut document = Json::Object(shown);
@@ -208,8 +209,7 @@ impl Mutation {
             }
             _ => return Ok(()),
         };
-        form.put(registry, seen, object, next);
-        Ok(())
+        form.put(registry, seen, object, next).map_err(Failure::Refused)
     }
 }
 

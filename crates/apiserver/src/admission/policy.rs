@@ -113,7 +113,7 @@ pub(super) struct Request<'a> {
 
 impl Request<'_> {
     fn matches(&self, constraints: &Constraints) -> Result<Option<Seen>, ApiError> {
-        let (object, old) = self.written.shown(self.registry, &self.attributes.seen);
+        let (object, old) = self.written.shown(self.registry, &self.attributes.seen)?;
         constraints.matches(self.registry, self.attributes, object.as_deref(), old.as_deref())
     }
 }

@@ -13,9 +13,6 @@ use crate::schema;
 use crate::status::{ApiError, Cause, Details};
 use crate::webhook::Answer;
 
-/// Of an answer that is no review, so many bytes are shown.
-const MOST_SHOWN: usize = 2048;
-
 /// A version of `admission.k8s.io`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
@@ -132,7 +129,7 @@ fn tree(answer: &Answer) -> Result<Object, String> {
     let refused = body.as_ref().ok().filter(|body| body.text("kind") == "Status" && body.text("status") != "Success");
     let message = refused.map(|status| status.text("message").to_owned());
     if !(200..=206).contains(&answer.status) {
-        return Err(message.unwrap_or_else(|| status_words(answer)));
+        return Err(message.unwrap_or_else(|| answer.refusal()));
     }
     if let Some(message) = message {
         return Err(message);
@@ -142,36 +139,6 @@ fn tree(answer: &Answer) -> Result<Object, String> {
         return Err(format!("0-length response with status code: {status} and content type: {kind}"));
     }
     body
-}
-
-/// What the reference's client says of an HTTP status that is no success.
-fn status_words(answer: &Answer) -> String {
-    let shown = if answer.content_type.is_empty() || answer.content_type.starts_with("text/") {
-        String::from_utf8_lossy(&answer.body[..answer.body.len().min(MOST_SHOWN)]).trim().to_owned()
-    } else {
-        "unknown".to_owned()
-    };
-    match answer.status {
-        400 => "the server rejected our request for an unknown reason".to_owned(),
-        401 => "the server has asked for the client to provide credentials".to_owned(),
-        403 | 415 => shown,
-        404 => "the server could not find the requested resource".to_owned(),
-        405 => "the server does not allow this method on the requested resource".to_owned(),
-        406 if shown.is_empty() || shown == "unknown" => {
-            "the server was unable to respond with a content type that the client supports".to_owned()
-        }
-        406 => shown,
-        409 => "the server reported a conflict".to_owned(),
-        422 => "the server rejected our request due to an error in our request".to_owned(),
-        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
-        503 => "the server is currently unable to handle the request".to_owned(),
-        504 => {
-            "the server was unable to return a response in the time allotted, but may still be processing the request"
-                .to_owned()
-        }
-        500.. => format!("an error on the server ({}) has prevented the request from succeeding", go_quote(&shown)),
-        code => format!("the server responded with the status code {code} but did not return more information"),
-    }
 }
 
 /// The answer, if it has the form of a review of this version; what it does not say is taken for granted.

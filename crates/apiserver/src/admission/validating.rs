@@ -72,7 +72,7 @@ pub(super) fn validate(
     let mut denied = Denied::default();
     for policy in policies {
         let name = &policy.definition.name;
-        let mut inputs = None;
+        let mut made: Option<Inputs> = None;
         for invocation in policy.invocations(request) {
             let invocation = match invocation {
                 Ok(invocation) => invocation,
@@ -85,11 +85,15 @@ pub(super) fn validate(
                 }
                 Err(_) => continue,
             };
-            let inputs = inputs.get_or_insert_with(|| {
-                let (object, old) = request.written.shown(request.registry, &invocation.seen);
-                let seen = &invocation.seen;
-                Inputs::new(request.registry, request.attributes, seen, object.as_deref(), old.as_deref())
-            });
+            let inputs = match &mut made {
+                Some(inputs) => inputs,
+                None => {
+                    let seen = &invocation.seen;
+                    let (object, old) = request.written.shown(request.registry, seen)?;
+                    let (object, old) = (object.as_deref(), old.as_deref());
+                    made.insert(Inputs::new(request.registry, request.attributes, seen, object, old))
+                }
+            };
             for denial in denials(&invocation, inputs, request) {
                 act(name, invocation.binding, denial, &mut denied, warnings);
             }

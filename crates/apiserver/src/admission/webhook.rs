@@ -10,7 +10,7 @@ use super::conditions::{Conditions, Verdict};
 use super::expression::{Inputs, Values};
 use super::matching::Constraints;
 use super::review::{self, Response, Version};
-use super::written::Written;
+use super::written::{Shown, Written};
 use crate::cel::Authorizer;
 use crate::field::go_quote;
 use crate::model::{Fields as _, Object, metadata};
@@ -110,13 +110,13 @@ impl Webhook {
         written: Written<'_>,
         authorizer: &dyn Authorizer,
     ) -> Result<Option<Seen>, ApiError> {
-        let (object, old) = written.shown(registry, &attributes.seen);
+        let (object, old) = written.shown(registry, &attributes.seen)?;
         let found = self.constraints.matches(registry, attributes, object.as_deref(), old.as_deref())?;
         let Some(seen) = found else { return Ok(None) };
         if self.conditions.is_empty() {
             return Ok(Some(seen));
         }
-        let (object, old) = written.shown(registry, &seen);
+        let (object, old) = written.shown(registry, &seen)?;
         let inputs = Inputs::new(registry, attributes, &seen, object.as_deref(), old.as_deref());
         let values = Values::new(&inputs, None, Some(authorizer), &[]);
         match self.conditions.verdict(&values, self.fails) {
@@ -140,7 +140,11 @@ impl Webhook {
             let why = format!("admission webhook {} does not support dry run", go_quote(&self.name));
             return Heard { warnings: Vec::new(), response: Err(ApiError::bad_request(why)) };
         }
-        match self.exchange(registry, attributes, seen, written, mutates, deadline).await {
+        let shown = match written.shown(registry, seen) {
+            Ok(shown) => shown,
+            Err(error) => return Heard { warnings: Vec::new(), response: Err(error) },
+        };
+        match self.exchange(registry, attributes, seen, shown, mutates, deadline).await {
             Ok(mut response) => {
                 let warnings = std::mem::take(&mut response.warnings);
                 let denied = (!response.allowed).then(|| review::denied(&self.name, response.result.as_ref()));
@@ -155,7 +159,7 @@ impl Webhook {
         registry: &Registry,
         attributes: &Attributes<'_>,
         seen: &Seen,
-        written: Written<'_>,
+        (object, old): Shown<'_>,
         mutates: bool,
         deadline: Instant,
     ) -> Result<Response, String> {
@@ -164,10 +168,8 @@ impl Webhook {
                 .to_owned()
         })?;
         let uid = registry.generator.uid();
-        let body = {
-            let (object, old) = written.shown(registry, seen);
-            review::request(version, &uid, attributes, seen, object.as_deref(), old.as_deref())
-        };
+        let body = review::request(version, &uid, attributes, seen, object.as_deref(), old.as_deref());
+        drop((object, old));
         let until = deadline.min(Instant::now() + self.timeout);
         let answer = self.client.post(registry, body, until).await.map_err(|error| match error {
             CallError::Configuration(_) => error.to_string(),

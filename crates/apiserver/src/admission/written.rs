@@ -35,6 +35,9 @@ pub(super) struct Written<'a> {
     pub(super) old: Option<&'a Object>,
 }
 
+/// The object of a write, new and old, as a kind.
+pub(super) type Shown<'a> = (Option<Cow<'a, Object>>, Option<Cow<'a, Object>>);
+
 impl<'a> Written<'a> {
     /// With another new object.
     pub(super) fn with<'o>(self, object: &'o Object) -> Written<'o>
@@ -45,24 +48,31 @@ impl<'a> Written<'a> {
     }
 
     /// Both, as a kind.
-    pub(super) fn shown(&self, registry: &Registry, seen: &Seen) -> (Option<Cow<'a, Object>>, Option<Cow<'a, Object>>) {
-        let show = |object| self.form.show(registry, seen, object);
-        (self.object.map(show), self.old.map(show))
+    ///
+    /// # Errors
+    /// 500 with what a webhook that converts has against it.
+    pub(super) fn shown(&self, registry: &Registry, seen: &Seen) -> Result<Shown<'a>, ApiError> {
+        let show = |object: Option<&'a Object>| object.map(|object| self.form.show(registry, seen, object)).transpose();
+        Ok((show(self.object)?, show(self.old)?))
     }
 }
 
 impl<'a> Form<'a> {
-    fn show(self, registry: &Registry, seen: &Seen, object: &'a Object) -> Cow<'a, Object> {
-        match self {
+    fn show(self, registry: &Registry, seen: &Seen, object: &'a Object) -> Result<Cow<'a, Object>, ApiError> {
+        Ok(match self {
             Self::Sent => Cow::Borrowed(object),
             // One that has none, for its paths lead elsewhere, is refused by whoever writes it.
             Self::Scale(served) => Cow::Owned(scale::scale_of(served, object).unwrap_or_default()),
             Self::Stored(served) => match versions(registry, served, seen) {
                 Versions::Own if !served.converts() => Cow::Borrowed(object),
                 Versions::Own => Cow::Owned(served.present(object.clone())),
-                Versions::Other(other) => Cow::Owned(other.present(object.clone())),
+                // Custom objects are in the version of the request.
+                Versions::Other(other) => Cow::Owned(match other.kind.custom() {
+                    Some(_) => in_version(&other, object)?,
+                    None => other.present(object.clone()),
+                }),
             },
-        }
+        })
     }
 
     /// Reads an object that was shown as a kind and changed since.
@@ -120,7 +130,16 @@ impl<'a> Form<'a> {
     }
 
     /// Puts an object, which was shown as a kind and changed since, in the place of what is at hand.
-    pub(super) fn put(self, registry: &Registry, seen: &Seen, object: &mut Object, mut next: Object) {
+    ///
+    /// # Errors
+    /// 500 with what a webhook that converts has against it.
+    pub(super) fn put(
+        self,
+        registry: &Registry,
+        seen: &Seen,
+        object: &mut Object,
+        mut next: Object,
+    ) -> Result<(), ApiError> {
         match self {
             Self::Sent => *object = next,
             Self::Scale(_) => {
@@ -131,10 +150,19 @@ impl<'a> Form<'a> {
                 let kind = versions(registry, served, seen).kind(served);
                 kind.default(&mut next);
                 kind.to_stored(&mut next);
-                *object = next;
+                *object = if kind.custom().is_some() { in_version(served, &next)? } else { next };
             }
         }
+        Ok(())
     }
+}
+
+/// A custom object in another version of its kind.
+fn in_version(served: &Served, object: &Object) -> Result<Object, ApiError> {
+    let custom = served.kind.custom();
+    custom
+        .map_or_else(|| Ok(object.clone()), |custom| custom.in_version(object, &served.resource().api_version()))
+        .map_err(|why| ApiError::internal(&why))
 }
 
 /// 500 for what is no such object any more; the reference finds last that it is another one.

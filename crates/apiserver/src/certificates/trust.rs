@@ -83,6 +83,12 @@ impl Trust {
         outcome.map_err(|error| match error {
             // The key of another authority of that name.
             Error::InvalidCertificate(CertificateError::BadSignature) => CertificateError::UnknownIssuer.into(),
+            // One that is an authority itself, and that nobody trusted has signed: Go looks at that only.
+            Error::InvalidCertificate(CertificateError::Other(other))
+                if other.to_string().contains("CaUsedAsEndEntity") =>
+            {
+                CertificateError::UnknownIssuer.into()
+            }
             error => error,
         })
     }

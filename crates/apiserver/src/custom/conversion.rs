@@ -10,6 +10,11 @@ use crate::model::Fields as _;
 
 /// Brings a body to a webhook, and its answer back.
 pub trait Caller: Send + Sync + fmt::Debug {
+    /// What names a review.
+    fn uid(&self) -> String {
+        "00000000-0000-4000-8000-000000000000".to_owned()
+    }
+
     /// Posts JSON to the webhook of a `clientConfig`, and waits for the answer.
     ///
     /// # Errors
@@ -34,17 +39,12 @@ const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 ///
 /// # Errors
 /// What went wrong, in the reference's words.
-pub fn convert(
-    webhook: &Webhook,
-    caller: &dyn Caller,
-    uid: &str,
-    objects: &mut [Object],
-    to: &str,
-) -> Result<(), String> {
+pub fn convert(webhook: &Webhook, caller: &dyn Caller, objects: &mut [Object], to: &str) -> Result<(), String> {
     let sent: Vec<Value> =
         objects.iter().filter(|object| object.text("apiVersion") != to).cloned().map(Value::Object).collect();
     let Some(first) = sent.first() else { return Ok(()) };
     let from = format!("{}, Kind={}", text(first, "apiVersion"), text(first, "kind"));
+    let uid = caller.uid();
     let known = webhook.conversion_review_versions.iter().find(|version| REVIEWS.contains(&version.as_str()));
     let version = known.ok_or("no supported conversion review versions")?;
     let review = json!({
@@ -57,7 +57,7 @@ pub fn convert(
     let config = config.as_object().cloned().unwrap_or_default();
     let answer = caller.post(&config, review.to_string().into_bytes()).map_err(failed)?;
     let answer: Value = serde_json::from_slice(&answer).map_err(|error| failed(error.to_string()))?;
-    let converted = answered(&answer, version, uid).map_err(failed)?;
+    let converted = answered(&answer, version, &uid).map_err(failed)?;
     if converted.len() != sent.len() {
         return Err(format!(
             "conversion webhook for {from} returned {} objects, expected {}",

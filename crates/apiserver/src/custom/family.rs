@@ -6,7 +6,6 @@
 //! Schemas are most of it. They are compiled when the first object asks for them, since most definitions of a cluster
 //! have no objects.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use muster_tree::Value;
@@ -192,10 +191,7 @@ impl Family {
     pub fn convert(&self, objects: &mut [Object], to: usize) -> Result<(), String> {
         let api_version = self.api_version(to);
         if let Some(webhook) = self.conversion.webhook.as_ref().filter(|_| self.calls_out()) {
-            // Only these two have to tell it from the reviews before.
-            static REVIEWS: AtomicU64 = AtomicU64::new(1);
-            let uid = format!("00000000-0000-4000-8000-{:012x}", REVIEWS.fetch_add(1, Ordering::Relaxed));
-            return conversion::convert(webhook, self.caller.as_ref(), &uid, objects, &api_version);
+            return conversion::convert(webhook, self.caller.as_ref(), objects, &api_version);
         }
         for object in objects {
             object.insert("apiVersion", Value::from(api_version.as_str()));

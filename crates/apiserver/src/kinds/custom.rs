@@ -117,6 +117,20 @@ impl CustomKind {
         if self.plain { Ok(()) } else { self.family.store(object) }
     }
 
+    /// An object of any version, in the version of that `apiVersion`. Nothing is filled in or dropped.
+    ///
+    /// # Errors
+    /// As by [`CustomKind::read`], or that there is no such version.
+    pub fn in_version(&self, object: &Object, api_version: &str) -> Result<Object, String> {
+        let kind = &self.resource.kind;
+        let at = self.family.version_named(api_version);
+        let at = at.ok_or_else(|| format!("{api_version}, Kind={kind} is not defined"))?;
+        let mut told = [object.clone()];
+        self.family.convert(&mut told, at)?;
+        let [told] = told;
+        Ok(told)
+    }
+
     /// What is not of this kind and version at all.
     fn type_errors(&self, object: &Object, errors: &mut Errors) {
         let wanted = self.resource.api_version();

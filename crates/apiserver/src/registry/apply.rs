@@ -141,29 +141,33 @@ impl Registry {
 
 impl Registry {
     /// An object, which says what it is, in another version of its kind.
-    fn in_version(&self, subject: Subject<'_>, object: &Object, version: &str) -> Option<Object> {
+    ///
+    /// # Errors
+    /// What a webhook that converts has against it, or that there is no such version.
+    pub(super) fn in_version(&self, subject: Subject<'_>, object: &Object, version: &str) -> Result<Object, String> {
         let kind = object.text("kind");
         let catalogue = self.catalogue();
         let find = |api_version: &str| {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             catalogue.of_kind(group, version, kind)
         };
-        if let Some(custom) = subject.open.is_some().then(|| find(object.text("apiVersion"))).flatten() {
-            let family = custom.kind.custom()?.family();
-            let mut told = [object.clone()];
-            family.convert(&mut told, family.version_named(version)?).ok()?;
-            let [told] = told;
-            return Some(told);
+        if let Some(custom) = subject.open.is_some().then(|| find(object.text("apiVersion"))).flatten()
+            && let Some(custom) = custom.kind.custom()
+        {
+            return custom.in_version(object, version);
         }
-        let (from, to) = (find(object.text("apiVersion"))?, find(version)?);
-        let Resource { group, version, .. } = from.resource();
-        let tree = Value::Object(object.clone());
-        let (mut object, _) = from_unstructured(group, version, kind, &tree, Validation::Ignore).ok()?;
-        object.insert("apiVersion", Value::from(from.api_version()));
-        object.insert("kind", Value::from(kind));
-        from.kind.to_stored(&mut object);
-        to.kind.to_served(&mut object);
-        Some(object).filter(|object| object.text("apiVersion") == to.api_version())
+        let told = || {
+            let (from, to) = (find(object.text("apiVersion"))?, find(version)?);
+            let Resource { group, version, .. } = from.resource();
+            let tree = Value::Object(object.clone());
+            let (mut object, _) = from_unstructured(group, version, kind, &tree, Validation::Ignore).ok()?;
+            object.insert("apiVersion", Value::from(from.api_version()));
+            object.insert("kind", Value::from(kind));
+            from.kind.to_stored(&mut object);
+            to.kind.to_served(&mut object);
+            Some(object).filter(|object| object.text("apiVersion") == to.api_version())
+        };
+        told().ok_or_else(|| format!("{kind} cannot be told in {version}"))
     }
 }
 

@@ -35,7 +35,7 @@ impl Registry {
         }
         match_namespace(served, &mut object, namespace)?;
         deduplicate_owners(&mut object, false, warnings);
-        served.update_managed_fields(None, &mut object, &options.manager, "", self.clock.now());
+        served.update_managed_fields(self, None, &mut object, &options.manager, "", self.clock.now());
         let write = self.creation(served, options);
         admission.complete(&write, &mut object, warnings).await?;
         // Webhooks may have set them.

@@ -229,7 +229,7 @@ impl Registry {
         }
         let now = self.now_text();
         said.iter().for_each(|condition| conditions::set(&mut next, condition, &now));
-        definitions.update_managed_fields(Some(&object), &mut next, MANAGER, "status", self.clock.now());
+        definitions.update_managed_fields(self, Some(&object), &mut next, MANAGER, "status", self.clock.now());
         let draft = definitions.draft(&next, Some(&entry)).ok()?;
         let entry = self.storage.update(definitions.id, draft, entry.version).ok()?;
         set_metadata(&mut next, "resourceVersion", Some(Value::from(entry.version.to_string())));

@@ -203,6 +203,7 @@ impl Served {
     /// Records in `metadata.managedFields` who wrote what. What the server does on its own has no manager.
     pub fn update_managed_fields(
         &self,
+        registry: &Registry,
         live: Option<&Object>,
         object: &mut Object,
         manager: &str,
@@ -213,14 +214,15 @@ impl Served {
             return;
         }
         let subject = self.subject();
+        let convert = |object: &Object, version: &str| registry.in_version(subject, object, version);
         if self.kind.stored_as().is_none() {
-            schema::managed::update(&subject, live, object, manager, subresource, now);
+            schema::managed::update(&subject, live, object, manager, subresource, now, &convert);
             return;
         }
         // Who wrote what is told in the version in which it was written.
         let live = live.map(|live| self.present(live.clone()));
         let mut shown = self.present(object.clone());
-        schema::managed::update(&subject, live.as_ref(), &mut shown, manager, subresource, now);
+        schema::managed::update(&subject, live.as_ref(), &mut shown, manager, subresource, now, &convert);
         let metadata = object.object_or_new("metadata");
         metadata.carry("managedFields", shown.object_or_new("metadata"));
     }

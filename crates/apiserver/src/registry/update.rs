@@ -107,7 +107,7 @@ impl Registry {
         match_namespace(served, &mut object, update.namespace)?;
         check_name(&object, update.name)?;
         let now = self.clock.now();
-        served.update_managed_fields(Some(live), &mut object, &update.options.manager, update.subresource, now);
+        served.update_managed_fields(self, Some(live), &mut object, &update.options.manager, update.subresource, now);
         let user = &update.options.user;
         let write = Write { registry: self, served, part: update.part, live: Some(live), user };
         update.admission.complete(&write, &mut object, warnings).await?;
@@ -200,7 +200,7 @@ impl Registry {
         version_of(&object)?;
         set_metadata(&mut object, "resourceVersion", None);
         let now = self.clock.now();
-        served.update_managed_fields(None, &mut object, &update.options.manager, update.subresource, now);
+        served.update_managed_fields(self, None, &mut object, &update.options.manager, update.subresource, now);
         update.admission.complete(&self.creation(served, update.options), &mut object, warnings).await?;
         self.check_escalation(served, (update.namespace, update.name), update.options, &object, None)?;
         let updated = Some((update.namespace, update.name));

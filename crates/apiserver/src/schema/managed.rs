@@ -27,6 +27,7 @@ pub mod versions;
 
 use compare::compare;
 pub use open::Subject;
+use versions::{Convert, Versions};
 
 /// More managers that update than this are folded into one.
 const MOST_UPDATERS: usize = 10;
@@ -38,7 +39,8 @@ const ANCIENT: &str = "ancient-changes";
 /// `new` is the object as it came out of decoding and defaulting, before the kind's own preparation;
 /// `live` is what is stored, `None` for a creation. A client may send `managedFields` itself: back
 /// as it got them, or `[]` or `[{}]` to have them forgotten. Writes to a subresource leave what the
-/// client says of them aside. A write that changes nothing leaves them as they were.
+/// client says of them aside. A write that changes nothing leaves them as they were. Managers may have written other
+/// versions of the kind: `convert` tells an object in another one.
 pub fn update(
     subject: &Subject<'_>,
     live: Option<&Object>,
@@ -46,6 +48,7 @@ pub fn update(
     manager: &str,
     subresource: &str,
     now: Timestamp,
+    convert: &Convert<'_>,
 ) {
     let sent = take_managed_fields(new);
     let stored = live.and_then(managed_fields);
@@ -53,31 +56,34 @@ pub fn update(
     let mut entries = entries(stored, sent, subresource);
     let tracked = !entries.is_empty() || live.is_none_or(|l| uid(l).is_none());
     if tracked {
-        let api_version = subject.api_version();
-        let Some((changed, removed)) = compare(root, subject, subresource, live, new) else {
+        let Some(difference) = compare(root, subject, subresource, live, new) else {
             // An element without its key: nobody can say who owns what.
             return;
         };
         entries.retain(|e| subject.knows(text(e, "apiVersion")));
-        if subject.open.is_some() && misfit(subject, &entries, live, new).is_some() {
+        let versions = Versions::new(*subject, convert);
+        if versions.misfit(&entries, live, new).is_some() {
             return;
         }
+        let mut differences = versions.differences(subresource, (live, new), difference, &entries);
         let own = Owner {
             manager: if manager.is_empty() { "unknown" } else { manager },
             operation: "Update",
-            api_version: &api_version,
+            api_version: versions.own(),
             subresource,
         };
         for entry in &mut entries {
             // What changed is put into its own below.
             let loses = Owner::of(entry) != own;
+            let Some((changed, removed)) = differences.get(text(entry, "apiVersion")) else { continue };
             if let Some(Value::Object(fields)) = entry.get_mut("fieldsV1") {
                 if loses {
-                    fields::subtract(fields, &changed);
+                    fields::subtract(fields, changed);
                 }
-                fields::subtract(fields, &removed);
+                fields::subtract(fields, removed);
             }
         }
+        let changed = differences.remove(versions.own()).map(|(changed, _)| changed).unwrap_or_default();
         if !changed.is_empty() {
             let time = Value::String(now.to_string().into());
             match entries.iter_mut().find(|e| Owner::of(e) == own) {
@@ -103,21 +109,6 @@ pub fn update(
             metadata.insert("managedFields", Value::Array(written));
         }
     }
-}
-
-/// What keeps objects of a kind that came at run time from being told in the versions that its managers wrote.
-fn misfit(subject: &Subject<'_>, entries: &[Object], live: Option<&Object>, new: &Object) -> Option<String> {
-    let own = subject.api_version();
-    for version in entries.iter().map(|entry| text(entry, "apiVersion")).chain([own.as_str()]) {
-        let Some(root) = subject.root_in(version) else { continue };
-        for (object, what) in [(live, "old"), (Some(new), "new")] {
-            let Some(object) = object else { continue };
-            if let Some(why) = check::check_object(root.place(), object) {
-                return Some(format!("failed to convert {what} object: {why}"));
-            }
-        }
-    }
-    None
 }
 
 /// Takes the fields of one set out of another, both in the form in which entries carry them.

@@ -12,9 +12,8 @@ use muster_tree::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
-use super::{Answer, Client};
+use super::Client;
 use crate::custom::conversion::Caller;
-use crate::field::go_quote;
 use crate::model::Object;
 use crate::registry::Registry;
 
@@ -61,6 +60,10 @@ impl Drop for Conversions {
 }
 
 impl Caller for Conversions {
+    fn uid(&self) -> String {
+        self.registry.upgrade().map(|registry| registry.generator.uid()).unwrap_or_default()
+    }
+
     fn post(&self, config: &Object, body: Vec<u8>) -> Result<Vec<u8>, String> {
         let registry = self.registry.upgrade().ok_or("the server is stopping")?;
         let runtime = self.runtime.get_or_init(|| {
@@ -75,17 +78,7 @@ impl Caller for Conversions {
             let _ = answer.send(called);
         });
         let called = wait.recv_timeout(PATIENCE + GRACE).map_err(|_| "context deadline exceeded".to_owned())?;
-        let Answer { status, body, .. } = called.map_err(|error| error.to_string())?;
-        match status {
-            200..=299 => Ok(body.to_vec()),
-            500.. => {
-                let shown = go_quote(String::from_utf8_lossy(&body).trim_end());
-                Err(format!("an error on the server ({shown}) has prevented the request from succeeding"))
-            }
-            404 => Err("the server could not find the requested resource".to_owned()),
-            status => {
-                Err(format!("the server responded with the status code {status} but did not return more information"))
-            }
-        }
+        let answer = called.map_err(|error| error.to_string())?;
+        if (200..=299).contains(&answer.status) { Ok(answer.body.to_vec()) } else { Err(answer.refusal()) }
     }
 }

@@ -35,6 +35,8 @@ use crate::registry::Registry;
 const MOST_IDLE: usize = 25;
 /// For so long.
 const IDLE: Duration = Duration::from_secs(90);
+/// Of an answer that is no review, so many bytes are shown.
+const MOST_SHOWN: usize = 2048;
 /// An answer may be this many bytes long.
 const LARGEST_ANSWER: usize = 8 << 20;
 
@@ -72,6 +74,39 @@ pub struct Answer {
     pub content_type: String,
     /// The body.
     pub body: Bytes,
+}
+
+impl Answer {
+    /// What the reference's client says of an HTTP status that is no success.
+    #[must_use]
+    pub fn refusal(&self) -> String {
+        let shown = if self.content_type.is_empty() || self.content_type.starts_with("text/") {
+            String::from_utf8_lossy(&self.body[..self.body.len().min(MOST_SHOWN)]).trim().to_owned()
+        } else {
+            "unknown".to_owned()
+        };
+        match self.status {
+            400 => "the server rejected our request for an unknown reason".to_owned(),
+            401 => "the server has asked for the client to provide credentials".to_owned(),
+            403 | 415 => shown,
+            404 => "the server could not find the requested resource".to_owned(),
+            405 => "the server does not allow this method on the requested resource".to_owned(),
+            406 if shown.is_empty() || shown == "unknown" => {
+                "the server was unable to respond with a content type that the client supports".to_owned()
+            }
+            406 => shown,
+            409 => "the server reported a conflict".to_owned(),
+            422 => "the server rejected our request due to an error in our request".to_owned(),
+            429 => "the server has received too many requests and has asked us to try again later".to_owned(),
+            503 => "the server is currently unable to handle the request".to_owned(),
+            504 => {
+                "the server was unable to return a response in the time allotted, but may still be processing the request"
+                    .to_owned()
+            }
+            500.. => format!("an error on the server ({}) has prevented the request from succeeding", go_quote(&shown)),
+            code => format!("the server responded with the status code {code} but did not return more information"),
+        }
+    }
 }
 
 /// Why there is no answer.

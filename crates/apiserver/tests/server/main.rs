@@ -4,6 +4,7 @@ mod access;
 mod admission;
 mod authentication;
 mod authorization;
+mod conversions;
 mod custom_definitions;
 mod custom_objects;
 mod devices;

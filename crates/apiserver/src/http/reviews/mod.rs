@@ -60,7 +60,15 @@ pub fn answer(asked: &Asked<'_>, body: &[u8], format: Format, warnings: &mut Vec
     for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.object_or_new("metadata").remove(field);
     }
-    managed::update(&review.model().into(), None, &mut object, &options.manager, "", now);
+    managed::update(
+        &review.model().into(),
+        None,
+        &mut object,
+        &options.manager,
+        "",
+        now,
+        &managed::versions::unconverted,
+    );
     let none = Object::new();
     let spec = object.object("spec").unwrap_or(&none);
     let status = match &**kind {

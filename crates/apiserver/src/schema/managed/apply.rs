@@ -9,8 +9,6 @@
 //! The rules are those of apimachinery's `managedfields` over structured-merge-diff's `merge.Updater`. (Contract:
 //! API-13.)
 
-use std::collections::BTreeMap;
-
 use muster_objects::time::Timestamp;
 use muster_tree::{Value, json};
 
@@ -23,8 +21,8 @@ use super::open::{Root, Subject};
 use super::owned::field_set;
 use super::place::Place;
 use super::prune::prune;
-use super::versions::{Convert, Versions};
-use super::{Owner, managed_fields, misfit, order, read, take_managed_fields, text, update};
+use super::versions::{Convert, Versions, unconverted};
+use super::{Owner, managed_fields, order, read, take_managed_fields, text, update};
 use crate::model::Model;
 use crate::schema::fields::{self, Set};
 use crate::schema::{Object, Validation, from_unstructured};
@@ -158,7 +156,7 @@ fn recorded(configuration: &Configuration<'_>, live: &Object) -> Vec<Object> {
     }
     let mut untracked = live.clone();
     take_managed_fields(&mut untracked);
-    update(&subject, None, &mut untracked, BEFORE, subresource, now);
+    update(&subject, None, &mut untracked, BEFORE, subresource, now, &unconverted);
     entries(&untracked)
 }
 
@@ -190,13 +188,12 @@ impl Merging<'_> {
         }
 
         entries.retain(|e| subject.knows(text(e, "apiVersion")));
-        if subject.open.is_some()
-            && let (live, Some(new)) = (self.present.as_object(), next.as_object())
-            && let Some(why) = misfit(&subject, &entries, live, new)
-        {
+        let (present, after) = (self.present.as_object(), next.as_object().cloned().unwrap_or_default());
+        if let Some(why) = self.versions.misfit(&entries, present, &after) {
             return Err(Refusal::Malformed(why));
         }
-        let differences = self.differences(&next, &entries);
+        let difference = compare(self.root, &subject, subresource, present, &after).unwrap_or_default();
+        let differences = self.versions.differences(subresource, (present, &after), difference, &entries);
         let difference = |entry: &Object| differences.get(text(entry, "apiVersion"));
         if !force {
             let conflicts = conflicts(&entries, |entry| difference(entry).map(|(changed, _)| changed));
@@ -225,27 +222,6 @@ impl Merging<'_> {
         }
         entries.sort_by(|a, b| order(a).cmp(&order(b)));
         Ok((next, entries))
-    }
-
-    /// What the apply adds or changes, and what it removes, in the terms of each version that entries are of.
-    fn differences(&self, next: &Value, entries: &[Object]) -> BTreeMap<String, (Set, Set)> {
-        let Configuration { subject, subresource, .. } = *self.configuration;
-        let difference = |root: Root<'_>, before: &Value, after: &Value| {
-            let after = after.as_object().cloned().unwrap_or_default();
-            compare(root, &subject, subresource, before.as_object(), &after).unwrap_or_default()
-        };
-        let mut out = BTreeMap::new();
-        for version in entries.iter().map(|entry| text(entry, "apiVersion")) {
-            if out.contains_key(version) {
-                continue;
-            }
-            let told = self.versions.root_of(version).filter(|_| version != self.versions.own()).and_then(|root| {
-                let (before, after) = (&self.present, next);
-                Some(difference(root, &self.versions.tell(before, version)?, &self.versions.tell(after, version)?))
-            });
-            out.insert(version.to_owned(), told.unwrap_or_else(|| difference(self.root, &self.present, next)));
-        }
-        out
     }
 }
 

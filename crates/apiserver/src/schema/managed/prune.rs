@@ -22,14 +22,14 @@ fn pruned(versions: &Versions<'_>, merged: &Value, last: &Object, own: &Set, oth
     let version = text(last, "apiVersion");
     let place = versions.place_of(version)?;
     let named = |set: &Set| with_named_fields(set, Some(place));
-    let merged = versions.tell(merged, version)?;
+    let merged = versions.told(merged, version)?;
     let last = named(owned_by(last)?);
 
     let mut owned: BTreeMap<&str, Set> = BTreeMap::new();
     let entries = others.iter().filter_map(|entry| Some((text(entry, "apiVersion"), owned_by(entry)?)));
     for (theirs, fields) in entries.chain([(versions.own(), own)]) {
         // What cannot be told in its version is looked for in this one.
-        let known = theirs == version || versions.tell(&merged, theirs).is_some();
+        let known = theirs == version || versions.told(&merged, theirs).is_some();
         fields::union(owned.entry(if known { theirs } else { version }).or_default(), fields);
     }
     let mut rest = without(place, &merged, &last);
@@ -37,7 +37,7 @@ fn pruned(versions: &Versions<'_>, merged: &Value, last: &Object, own: &Set, oth
     let first = owned.remove(version).map(|fields| (version, fields));
     for (theirs, fields) in first.into_iter().chain(owned) {
         if let Some(more) = with_owned(versions, &merged, &rest, theirs, &fields) {
-            rest = versions.tell(&more, version)?;
+            rest = versions.told(&more, version)?;
         }
     }
 
@@ -47,14 +47,14 @@ fn pruned(versions: &Versions<'_>, merged: &Value, last: &Object, own: &Set, oth
         Value::Null => Value::Object(Map::new()),
         left => left,
     };
-    versions.tell(&left, versions.own())
+    versions.told(&left, versions.own())
 }
 
 /// What is left, and what is owned of what was there, in the version of who owns it.
 fn with_owned(versions: &Versions<'_>, merged: &Value, rest: &Value, version: &str, owned: &Set) -> Option<Value> {
     let place = versions.place_of(version)?;
     let named = |set: &Set| with_named_fields(set, Some(place));
-    let (merged, rest) = (versions.tell(merged, version)?, versions.tell(rest, version)?);
+    let (merged, rest) = (versions.told(merged, version)?, versions.told(rest, version)?);
     let mut keep = named(&field_set(place, &rest));
     fields::union(&mut keep, &named(owned));
     let mut gone = named(&field_set(place, &merged));

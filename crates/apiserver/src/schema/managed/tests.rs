@@ -37,7 +37,7 @@ fn write(live: Option<&Object>, new: &Value, manager: &str, subresource: &str, a
             metadata.insert("uid", uid.clone());
         }
     }
-    update(&subject("", "v1", "Pod"), live, &mut new, manager, subresource, now(at));
+    update(&subject("", "v1", "Pod"), live, &mut new, manager, subresource, now(at), &super::versions::unconverted);
     new["metadata"].as_object_mut().map(|m| m.insert("uid", json!("u")));
     new
 }
@@ -66,7 +66,7 @@ fn a_creation_owns_what_it_and_the_defaults_set() {
     });
     let decoded = decode("apps", "v1", "ReplicaSet", body.to_string().as_bytes(), Format::Json, Validation::Strict);
     let (mut rs, _) = decoded.unwrap_or_else(|e| panic!("{e}"));
-    update(&subject("apps", "v1", "ReplicaSet"), None, &mut rs, "me", "", now(T1));
+    update(&subject("apps", "v1", "ReplicaSet"), None, &mut rs, "me", "", now(T1), &super::versions::unconverted);
     // What a real server wrote for the same request.
     let expected = json!([{
         "manager": "me", "operation": "Update", "apiVersion": "apps/v1", "time": T1, "fieldsType": "FieldsV1",

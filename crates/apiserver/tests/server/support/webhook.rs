@@ -139,7 +139,7 @@ async fn answer(
             if response.get("uid").is_none() {
                 response["uid"] = request["uid"].clone();
             }
-            let answer = json!({"kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response});
+            let answer = json!({"kind": review["kind"], "apiVersion": review["apiVersion"], "response": response});
             (200, answer.to_string())
         }
     };

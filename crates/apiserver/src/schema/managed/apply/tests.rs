@@ -17,7 +17,7 @@ fn send(live: Option<&Object>, manager: &str, body: &Value, force: bool, at: &st
     let kind = body["kind"].as_str().unwrap_or_default();
     let configuration =
         Configuration { subject: Model { group, version, kind }.into(), subresource, tree: body, manager, force, now };
-    let mut object = apply(&configuration, live, &|_, _| None)?;
+    let mut object = apply(&configuration, live, &super::super::versions::unconverted)?;
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("uid", json!("u"));
     }
