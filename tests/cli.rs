@@ -25,6 +25,7 @@ tests! {
     a_bench_that_waits_says_what_for,
     without_a_controller_nothing_comes_and_the_reason_says_so,
     bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left,
+    kinds_that_a_definition_brings_are_applied_with_it_and_later,
     a_file_that_is_not_there_is_named,
     a_port_in_use_is_named,
     an_unknown_controller_is_refused_with_the_known_ones,
@@ -285,6 +286,63 @@ fn bad_input_is_named_with_file_document_line_and_field_and_nothing_is_left() {
         assert_eq!(output.status.code(), Some(1), "{name}: {said}");
         assert!(said.contains(expected), "{name}: {expected:?} is missing in:\n{said}");
         assert!(!folder.path().join("kubeconfig").exists(), "{name}: no kubeconfig for a cluster that never was");
+    }
+}
+
+/// A definition may stand behind the objects of its kinds, or be there from before.
+fn kinds_that_a_definition_brings_are_applied_with_it_and_later() {
+    const DEFINITIONS: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, kind: Widget}
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: plans.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: plans, kind: Plan}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+";
+    let object = |kind: &str, version: &str, name: &str| {
+        format!("apiVersion: example.com/{version}\nkind: {kind}\nmetadata: {{name: {name}}}\n---\n")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data").to_string_lossy().into_owned();
+    let whole = object("Widget", "v1alpha1", "one") + &object("Plan", "v1", "big") + DEFINITIONS;
+    let file = write(folder.path(), "bundle.yaml", &whole);
+    let first = up(&folder, &["--data-dir", &data, "-f", &file]);
+    let said = text(&first.stdout);
+    assert_eq!(first.status.code(), Some(0), "{said}{}", text(&first.stderr));
+    for line in ["applied: Widget default/one", "applied: Plan big"] {
+        assert!(said.contains(line), "{line:?} is missing in:\n{said}");
+    }
+    let file = write(folder.path(), "more.yaml", &object("Widget", "v1alpha1", "two"));
+    let second = up(&folder, &["--data-dir", &data, "-f", &file]);
+    let said = text(&second.stdout);
+    assert!(second.status.success() && said.contains("applied: Widget default/two"), "{}", text(&second.stderr));
+    // What is wrong with them is told as of every other object.
+    for (content, expected) in [
+        (object("Widget", "v2", "three"), "line 1: apiVersion: found \"example.com/v2\" for kind Widget, expected"),
+        (object("Gadget", "v1", "three"), "line 2: kind: found \"Gadget\", which this server does not know, and no"),
+        (object("Widget", "v1alpha1", "three").replace("---", "spec: {size: wide}"), "line 4: Widget \"three\": "),
+    ] {
+        let file = write(folder.path(), "wrong.yaml", &content);
+        let output = up(&folder, &["--data-dir", &data, "-f", &file]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(expected), "{expected:?} is missing in:\n{said}");
     }
 }
 

@@ -1,11 +1,12 @@
 //! Applying manifests to the embedded server, before anybody else can see it: all of them or none.
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use muster_apiserver::kinds;
 use muster_apiserver::model::{Model, Resource};
 use muster_runtime::client::{Client, ClientError, PatchType};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::manifest::Document;
 
@@ -34,17 +35,28 @@ impl Applied {
     }
 }
 
-/// Creates every object, namespaces first. One that is there already, where the cluster goes on with what was kept, is merged
-/// with what the document says.
+/// The kind that brings kinds, and where its objects are.
+const DEFINITION: &str = "CustomResourceDefinition";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// Creates every object, namespaces first, then definitions of kinds, which objects of any document may be of. One that is
+/// there already, where the cluster goes on with what was kept, is merged with what the document says.
 ///
 /// # Errors
 /// One error that lists what is wrong with each document that the server refused. The caller then ends the
 /// server, which nobody has seen, so that nothing stays half applied.
 pub(crate) async fn apply(client: &Client, documents: Vec<Document>, goes_on: bool) -> Result<Vec<Applied>> {
+    let mut defined: Vec<Resource> =
+        documents.iter().filter(|one| one.text("/kind") == DEFINITION).flat_map(|one| kinds_of(&one.value)).collect();
+    if goes_on {
+        let kept = client.get(DEFINITIONS).await.context("the kinds that were kept")?;
+        let kept: Value = serde_json::from_slice(&kept.body).context("the kinds that were kept")?;
+        defined.extend(kept["items"].as_array().into_iter().flatten().flat_map(kinds_of));
+    }
     let mut errors = Vec::new();
     let mut objects = Vec::new();
     for document in documents {
-        match resource(&document) {
+        match resource(&document, &defined) {
             Ok(resource) => objects.push((resource, document)),
             Err(error) => errors.push(error),
         }
@@ -52,7 +64,11 @@ pub(crate) async fn apply(client: &Client, documents: Vec<Document>, goes_on: bo
     report(&errors)?;
 
     // As a person would: a file may name the namespace that it also creates further down.
-    objects.sort_by_key(|(resource, _)| resource.kind != "Namespace");
+    objects.sort_by_key(|(resource, _)| match &*resource.kind {
+        "Namespace" => 0,
+        DEFINITION => 1,
+        _ => 2,
+    });
     let mut applied = Vec::new();
     for (resource, document) in objects {
         match create(client, &resource, &document, goes_on).await {
@@ -73,15 +89,31 @@ fn report(errors: &[String]) -> Result<()> {
     }
 }
 
-/// The resource that serves a document's kind.
-fn resource(document: &Document) -> Result<Resource, String> {
+/// What a CustomResourceDefinition has served. What is wrong with it, the server says.
+fn kinds_of(definition: &Value) -> Vec<Resource> {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let resource = |version: &Value| {
+        let (group, version) = (text(&spec["group"]), text(&version["name"]));
+        let (kind, plural) = (text(&spec["names"]["kind"]), text(&spec["names"]["plural"]));
+        match spec["scope"].as_str() {
+            Some("Cluster") => Resource::cluster(group, version, kind, plural),
+            _ => Resource::namespaced(group, version, kind, plural),
+        }
+    };
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    versions.filter(|version| version["served"] != false).map(resource).collect()
+}
+
+/// The resource that serves a document's kind: one of the server's own, or of those that are defined.
+fn resource(document: &Document, defined: &[Resource]) -> Result<Resource, String> {
     let (group, version) = match document.text("/apiVersion").split_once('/') {
         Some((group, version)) => (group, version),
         None => ("", document.text("/apiVersion")),
     };
     let kind = document.text("/kind");
     let kinds = kinds::all();
-    let all = || kinds.iter().map(|kind| kind.resource());
+    let all = || kinds.iter().map(|kind| kind.resource()).chain(defined);
     if let Some(found) = all().find(|r| r.model() == Model { group, version, kind }) {
         return Ok(found.clone());
     }
@@ -96,7 +128,10 @@ fn resource(document: &Document) -> Result<Resource, String> {
     }
     let mut known: Vec<&str> = all().map(|r| &*r.kind).collect();
     known.sort_unstable();
-    Err(format!("{line}: kind: found {kind:?}, which this server does not know; expected one of {}", known.join(", ")))
+    Err(format!(
+        "{line}: kind: found {kind:?}, which this server does not know, and no {DEFINITION} defines; expected one of {}",
+        known.join(", ")
+    ))
 }
 
 /// Creates one object, or says where in its file the fault lies.
