@@ -527,3 +527,38 @@ async fn a_pod_waits_for_its_config_maps_and_secrets_and_says_which() {
     world.pass(1000).await;
     assert!(is_ready(&world.get(&format!("{PODS}/reads")).await));
 }
+
+/// A node tells what its containers have, and gives them what a resize asks for.
+///
+/// Contract: SIM-03, API-25
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_runs_can_be_resized() {
+    let world = World::new(quick(1)).await;
+    let resources =
+        |cpu: &str| json!({"limits": {"cpu": "200m", "memory": "64Mi"}, "requests": {"cpu": cpu, "memory": "64Mi"}});
+    let containers = |cpu: &str| {
+        json!([
+            {"name": "app", "image": "nginx", "resources": resources(cpu)}, {"name": "beside", "image": "nginx"},
+        ])
+    };
+    world.pod("sized", json!({"spec": {"containers": containers("100m")}})).await;
+    world.pod("plain", json!({})).await;
+    world.pass(1000).await;
+    let of = async |name: &str| world.get(&format!("{PODS}/{name}")).await;
+    let told = |pod: &Value| pod["status"]["containerStatuses"].clone();
+    let before = of("sized").await;
+    assert!(is_ready(&before));
+    assert_eq!(told(&before)[0]["resources"], resources("100m"));
+    assert_eq!(told(&before)[0]["allocatedResources"], resources("100m")["requests"]);
+    assert_eq!((&told(&before)[1]["resources"], &told(&before)[1]["allocatedResources"]), (&json!({}), &Value::Null));
+    assert!(told(&of("plain").await)[0]["resources"].is_null(), "it says nothing of resources");
+
+    world.merge(&format!("{PODS}/sized/resize"), json!({"spec": {"containers": containers("50m")}})).await;
+    world.pass(1000).await;
+    let after = of("sized").await;
+    assert_eq!(told(&after)[0]["resources"], resources("50m"));
+    assert_eq!(told(&after)[0]["allocatedResources"], resources("50m")["requests"]);
+    assert_eq!(after["status"]["observedGeneration"], after["metadata"]["generation"]);
+    assert!(after["metadata"]["generation"].as_i64() > before["metadata"]["generation"].as_i64());
+    assert_eq!(told(&after)[0]["containerID"], told(&before)[0]["containerID"], "it runs on");
+}

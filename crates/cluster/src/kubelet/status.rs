@@ -240,6 +240,10 @@ fn push_unit(out: &mut String, life: &Life, unit: &Unit, waits_for_init: bool, p
         _ => {}
     }
     out.push('}');
+    let resources = life.pod.extras().resources.iter().find(|(name, _)| *name == unit.name);
+    if let Some((_, told)) = resources.filter(|_| runs) {
+        out.push_str(told);
+    }
 }
 
 fn push_exit(out: &mut String, life: &Life, unit: &Unit, exit: &Exit) {

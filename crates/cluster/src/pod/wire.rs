@@ -152,6 +152,8 @@ struct WireContainer<'a> {
 struct WireRequirements<'a> {
     #[serde(borrow)]
     requests: Option<WireResources<'a>>,
+    #[serde(borrow)]
+    limits: Option<WireResources<'a>>,
 }
 
 #[derive(Deserialize)]

@@ -1,13 +1,15 @@
 //! What most pods do not have, out of their JSON: names, claims, and the ConfigMaps and Secrets that they need.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use muster_objects::Interner;
 use serde::Deserialize;
 
 use super::{WireContainer, WireSpec};
-use crate::json::{Text, list};
+use crate::json::{Text, list, push_string};
 use crate::pod::{ClaimVolume, NamedPort, Need, NeedKind, NeededBy, PodExtras};
+use crate::resources::WireResources;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -121,6 +123,14 @@ pub(super) fn extras(pod: &str, spec: &WireSpec<'_>, interner: &mut Interner) ->
     for container in spec.init_containers.iter().chain(&spec.containers) {
         container.read_needs(interner, &mut needs);
     }
+    let containers = || spec.init_containers.iter().chain(&spec.containers);
+    let resources = if spec.resources.is_some()
+        || containers().any(|container| container.lists().any(|(_, list)| !list.is_empty()))
+    {
+        containers().map(|c| (interner.text(&c.name), interner.text(&c.told_resources()))).collect()
+    } else {
+        Box::default()
+    };
     let extras = PodExtras {
         hostname: spec.hostname.as_ref().map(Text::as_box).unwrap_or_default(),
         subdomain: spec.subdomain.as_ref().map(Text::as_box).unwrap_or_default(),
@@ -128,6 +138,7 @@ pub(super) fn extras(pod: &str, spec: &WireSpec<'_>, interner: &mut Interner) ->
         claims: claims.collect(),
         needs: needs.into(),
         ephemeral_containers: spec.ephemeral_containers.iter().map(|c| c.read(interner, false)).collect(),
+        resources,
     };
     (extras != PodExtras::default()).then_some(extras)
 }
@@ -154,7 +165,28 @@ impl WireVolume<'_> {
     }
 }
 
-impl WireContainer<'_> {
+impl<'a> WireContainer<'a> {
+    /// What it may take, and what it asks for.
+    fn lists(&self) -> impl Iterator<Item = (&'static str, &WireResources<'a>)> {
+        let resources = self.resources.as_ref();
+        let limits = resources.and_then(|resources| resources.limits.as_ref()).map(|list| ("limits", list));
+        let requests = resources.and_then(|resources| resources.requests.as_ref()).map(|list| ("requests", list));
+        limits.into_iter().chain(requests)
+    }
+
+    /// What a kubelet tells of that.
+    fn told_resources(&self) -> String {
+        let (mut told, mut allocated) = (r#","resources":{"#.to_owned(), String::new());
+        for (at, (name, list)) in self.lists().enumerate() {
+            let list = to_json(list);
+            let _ = write!(told, r#"{}"{name}":{list}"#, if at == 0 { "" } else { "," });
+            if name == "requests" {
+                allocated = format!(r#","allocatedResources":{list}"#);
+            }
+        }
+        told + "}" + &allocated
+    }
+
     fn read_needs(&self, interner: &mut Interner, needs: &mut Vec<Need>) {
         if self.env.is_empty() && self.env_from.is_empty() {
             return;
@@ -194,4 +226,17 @@ fn push(by: &dyn Fn() -> NeededBy, kind: NeedKind, name: &Text<'_>, items: &[Wir
     for item in items {
         needs.push(Need { by: by(), kind, name: name.as_box(), key: Some(item.key.as_box()) });
     }
+}
+
+fn to_json(list: &WireResources<'_>) -> String {
+    let mut out = String::from("{");
+    for (name, quantity) in list {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        push_string(&mut out, name);
+        out.push(':');
+        push_string(&mut out, &quantity.text());
+    }
+    out + "}"
 }
