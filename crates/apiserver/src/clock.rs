@@ -15,20 +15,31 @@ pub struct Clock {
     base: i64,
     /// The monotonic instant that `base` belongs to.
     origin: Instant,
+    /// Whether it keeps up with the machine's time.
+    follows: bool,
 }
+
+/// A clock that follows the machine's is put forward once it is so many nanoseconds slow.
+const SLOW: i64 = 1_000_000_000;
 
 impl Clock {
     /// A clock that starts at the machine's time.
     #[must_use]
     pub fn system() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        Self::starting_at(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+        Self::starting_at(machine())
+    }
+
+    /// A clock that shows the machine's time also after the machine has slept, or its time was put forward: the
+    /// monotonic one stands still meanwhile. Not for where time is paused.
+    #[must_use]
+    pub fn following() -> Self {
+        Self { follows: true, ..Self::system() }
     }
 
     /// A clock that now shows `base`, in nanoseconds since the Unix epoch.
     #[must_use]
     pub fn starting_at(base: i64) -> Self {
-        Self { base, origin: Instant::now() }
+        Self { base, origin: Instant::now(), follows: false }
     }
 
     /// Wall time.
@@ -41,13 +52,38 @@ impl Clock {
     #[must_use]
     pub fn nanos(&self) -> i64 {
         let elapsed = i64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(i64::MAX);
-        self.base.saturating_add(elapsed)
+        let told = self.base.saturating_add(elapsed);
+        if self.follows {
+            let machine = machine();
+            if machine.saturating_sub(told) > SLOW {
+                return machine;
+            }
+        }
+        told
     }
+}
+
+/// The machine's time.
+fn machine() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_clock_that_follows_the_machine_is_put_forward_where_it_is_slow() {
+        // As after a sleep of an hour.
+        let slept = Clock { base: machine() - 3_600_000_000_000, ..Clock::following() };
+        assert!((machine() - slept.nanos()).abs() < SLOW);
+        let still = Clock { follows: false, ..slept };
+        assert!(machine() - still.nanos() >= 3_600_000_000_000);
+        // It is not put back.
+        let ahead = Clock { base: machine() + 3_600_000_000_000, ..slept };
+        assert!(ahead.nanos() - machine() > 3_500_000_000_000);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_fixed_base_and_paused_time_give_exact_times() {

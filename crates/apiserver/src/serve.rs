@@ -2,7 +2,7 @@
 //!
 //! Whatever a peer sends or does not send, only its own connection can suffer: how long it may take for its handshake,
 //! for the head of a request and between two requests is limited, and so is how many connections there are: where there
-//! are too many, one without a request gives its place to the next. Shutdown ends watches first, lets other requests
+//! are many, those without a request give their places to others. Shutdown ends watches first, lets other requests
 //! finish, then closes what is idle.
 
 mod idle;
@@ -28,11 +28,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tower::util::MapRequest;
 use tracing::debug;
 
-use self::idle::{Counted, Counter, Rest};
+pub use self::idle::Patience;
+use self::idle::{Counted, Counter};
 pub use self::kubeconfig::kubeconfig;
 use self::websocket::Upgrading;
 use crate::ApiServer;
@@ -40,11 +42,12 @@ use crate::tls::Tls;
 
 /// How long a peer may take for its TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How many connections there may be. For a further one the one is closed that has been without a request for longest,
-/// of those that never had one where there are any; it waits where all have requests in work.
-const CONNECTIONS: usize = 500;
 /// How often it is looked meanwhile which has none any more.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How often it is told that all have requests in work.
+const WARN_EVERY: Duration = Duration::from_secs(60);
+/// Who has not asked anything for so long goes before all who have asked once.
+const FIRST_WORD: Duration = Duration::from_secs(3);
 /// A connection of HTTP/2 whose peer is gone is noticed after this long, and closed after another half.
 const PING: Duration = Duration::from_secs(30);
 /// How long connections may take to finish once they are told to, or the server stops.
@@ -83,7 +86,7 @@ impl Handle {
 /// # Errors
 /// When the listener has no address.
 pub fn serve(listener: TcpListener, server: &ApiServer, tls: Option<&Tls>) -> io::Result<Handle> {
-    serve_service(listener, server.guarded_service(), tls, server.stopping())
+    serve_service(listener, server.guarded_service(), tls, server.stopping(), Patience::API)
 }
 
 /// Serves anything on a listener, in the same way, until `stop` says so. A request whose service fails is not answered: its
@@ -96,6 +99,7 @@ pub fn serve_service<S, B>(
     service: S,
     tls: Option<&Tls>,
     stop: Sender<bool>,
+    patience: Patience,
 ) -> io::Result<Handle>
 where
     S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
@@ -105,7 +109,7 @@ where
     B::Error: Into<BoxError>,
 {
     let address = listener.local_addr()?;
-    let task = tokio::spawn(accept(listener, CONNECTIONS, service, tls.cloned(), stop.subscribe()));
+    let task = tokio::spawn(accept(listener, (service, patience), tls.cloned(), stop.subscribe()));
     Ok(Handle { address, stop, task })
 }
 
@@ -116,27 +120,46 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let peer = SocketAddr::from(([127, 0, 0, 1], 0));
-    let requests = Counter::new();
-    speak(stream, peer, server.guarded_service(), requests, &builder(), server.stopping().subscribe()).await;
+    let counted = (Counter::new(), Patience::API);
+    speak(stream, peer, server.guarded_service(), counted, &builder(), server.stopping().subscribe()).await;
 }
 
-/// The places for connections, and who has them.
+/// The places for connections, and who has them. Of so many and a tenth fewer, one is told to leave for each that comes: the
+/// one that has been without a request for longest. Where there are too many all the same it is closed at once; and a
+/// further one waits where all have requests in work.
 struct Places {
+    /// How many there are.
+    all: usize,
     free: Arc<Semaphore>,
-    taken: Vec<(AbortHandle, Rest)>,
+    taken: Vec<(AbortHandle, Counter)>,
+    /// When it was told last that all have requests in work.
+    warned: Option<Instant>,
 }
 
 impl Places {
+    fn new(all: usize) -> Self {
+        Self { all, free: Arc::new(Semaphore::new(all)), taken: Vec::new(), warned: None }
+    }
+
     /// A place, once there is one.
     async fn next(&mut self) -> OwnedSemaphorePermit {
         self.taken.retain(|(connection, _)| !connection.is_finished());
+        if self.taken.len() >= self.all - self.all / 10
+            && let Some(at) = self.first_to_go(|requests| !requests.leaves())
+        {
+            self.taken[at].1.leave();
+        }
         loop {
             if let Ok(place) = Arc::clone(&self.free).try_acquire_owned() {
                 return place;
             }
-            let at_rest = self.taken.iter().enumerate().filter_map(|(at, (_, rest))| Some((rest.since()?, at))).min();
-            if let Some((_, at)) = at_rest {
-                self.taken.swap_remove(at).0.abort();
+            match self.first_to_go(|_| true) {
+                Some(at) => self.taken.swap_remove(at).0.abort(),
+                None if self.warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) => {
+                    self.warned = Some(Instant::now());
+                    tracing::warn!(connections = self.all, "all connections have requests in work: further ones wait");
+                }
+                None => {}
             }
             let freed = tokio::time::timeout(LOOK_AGAIN, Arc::clone(&self.free).acquire_owned()).await;
             if let Ok(Ok(place)) = freed {
@@ -144,10 +167,26 @@ impl Places {
             }
         }
     }
+
+    /// Which one can be spared first: one that has said nothing for long, one that asks nothing any more, one that has said
+    /// nothing yet.
+    fn first_to_go(&self, may: impl Fn(&Counter) -> bool) -> Option<usize> {
+        let now = Instant::now();
+        let at_rest = self.taken.iter().enumerate().filter_map(|(at, (_, requests))| {
+            let (has_asked, since) = requests.at_rest().filter(|_| may(requests))?;
+            let rank = if has_asked { 1 } else { 2 * u8::from(now.duration_since(since) < FIRST_WORD) };
+            Some((rank, since, at))
+        });
+        at_rest.min().map(|(_, _, at)| at)
+    }
 }
 
-async fn accept<S, B>(listener: TcpListener, places: usize, service: S, tls: Option<Tls>, mut stopping: Receiver<bool>)
-where
+async fn accept<S, B>(
+    listener: TcpListener,
+    (service, patience): (S, Patience),
+    tls: Option<Tls>,
+    mut stopping: Receiver<bool>,
+) where
     S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
@@ -156,7 +195,7 @@ where
 {
     let builder = Arc::new(builder());
     let mut connections = JoinSet::new();
-    let mut places = Places { free: Arc::new(Semaphore::new(places)), taken: Vec::new() };
+    let mut places = Places::new(patience.connections);
     loop {
         let accepted = async {
             let accepted = listener.accept().await?;
@@ -170,7 +209,7 @@ where
                     // A socket that cannot be set so is served as it is.
                     let _ = stream.set_nodelay(true);
                     let requests = Counter::new();
-                    let rest = requests.rest();
+                    let counted = (requests.clone(), patience);
                     let (service, tls) = (service.clone(), tls.clone());
                     let (builder, stopping) = (Arc::clone(&builder), stopping.clone());
                     let connection = connections.spawn(async move {
@@ -180,12 +219,12 @@ where
                         };
                         match begins {
                             Ok(true) => refuse_without_tls(stream).await,
-                            Ok(false) => connection(stream, peer, service, requests, tls, builder, stopping).await,
+                            Ok(false) => connection(stream, peer, service, counted, tls, builder, stopping).await,
                             Err(_) => debug!(%peer, "TLS handshake took too long"),
                         }
                         drop(place);
                     });
-                    places.taken.push((connection, rest));
+                    places.taken.push((connection, requests));
                 }
                 Err(error) => {
                     debug!(%error, "accept failed");
@@ -251,7 +290,7 @@ async fn connection<T, S, B>(
     stream: T,
     peer: SocketAddr,
     service: S,
-    requests: Counter,
+    counted: (Counter, Patience),
     tls: Option<Tls>,
     builder: Arc<Builder<TokioExecutor>>,
     stopping: Receiver<bool>,
@@ -264,7 +303,7 @@ async fn connection<T, S, B>(
     B::Error: Into<BoxError>,
 {
     match tls {
-        None => speak(stream, peer, service, requests, &builder, stopping).await,
+        None => speak(stream, peer, service, counted, &builder, stopping).await,
         Some(tls) => match tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(tls.config()).accept(stream)).await {
             Ok(Ok(stream)) => {
                 let holder = tls.holder(stream.get_ref().1.peer_certificates());
@@ -274,7 +313,7 @@ async fn connection<T, S, B>(
                     }
                     request
                 });
-                speak(stream, peer, service, requests, &builder, stopping).await;
+                speak(stream, peer, service, counted, &builder, stopping).await;
             }
             Ok(Err(error)) => debug!(%peer, %error, "TLS handshake failed"),
             Err(_) => debug!(%peer, "TLS handshake took too long"),
@@ -286,7 +325,7 @@ async fn speak<T, S, B>(
     stream: T,
     peer: SocketAddr,
     service: S,
-    requests: Counter,
+    (requests, patience): (Counter, Patience),
     builder: &Builder<TokioExecutor>,
     mut stopping: Receiver<bool>,
 ) where
@@ -298,7 +337,7 @@ async fn speak<T, S, B>(
     B::Error: Into<BoxError>,
 {
     let (service, upgraded) = Upgrading::new(service);
-    let (service, idle) = Counted::new(service, requests.clone());
+    let (service, idle) = Counted::new(service, requests.clone(), patience);
     let ended = {
         let connection =
             builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));

@@ -9,9 +9,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use muster_apiserver::access::{User, authorizer};
 use muster_apiserver::certificates::Authority;
+use muster_apiserver::clock::Clock;
 use muster_apiserver::generator::Generator;
 use muster_apiserver::registry::services::network::Network;
-use muster_apiserver::serve::{self, serve_service};
+use muster_apiserver::serve::{self, Patience, serve_service};
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::webhook::hosts::Hosts;
@@ -22,6 +23,7 @@ use muster_manager::arguments::Concurrency;
 use muster_manager::explain::teller::Teller;
 use muster_runtime::client::{Client, Options as ClientOptions};
 use muster_runtime::manager::{Name, Options as ManagerOptions};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
 use crate::answers;
@@ -109,8 +111,9 @@ pub(crate) struct Endpoint {
 
 impl Server {
     /// A server that nobody can reach yet but through `client`.
-    pub(crate) fn new(settings: &Settings, kept: Kept) -> Result<Self> {
+    pub(crate) fn new(settings: &Settings, clock: Clock, kept: Kept) -> Result<Self> {
         let mut options = ServerOptions::system().context("this machine gives no randomness")?;
+        options.clock = clock;
         options.retention = settings.retention;
         options.authorization = settings.authorization;
         options.settings.webhook_hosts = settings.webhook_hosts.clone();
@@ -153,10 +156,15 @@ impl Server {
 
     /// Lets others in, by HTTPS on this listener and through these faults.
     pub(crate) fn listen(&self, listener: std::net::TcpListener, tls: &Tls, live: &LiveFaults) -> Result<Endpoint> {
+        // As Go's programs do: each connection takes one.
+        if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+        }
         listener.set_nonblocking(true).context("the listener")?;
         let listener = TcpListener::from_std(listener).context("the listener")?;
         let front = Front::new(self.server.guarded_service(), live.faults());
-        let handle = serve_service(listener, front, Some(tls), self.server.stopping()).context("the listener")?;
+        let handle =
+            serve_service(listener, front, Some(tls), self.server.stopping(), Patience::API).context("the listener")?;
         let url = format!("https://{}", reachable(handle.address()));
         Ok(Endpoint { url, token: self.server.token().to_owned(), handle })
     }
@@ -195,7 +203,7 @@ impl Server {
 impl Embedded {
     /// A whole cluster in this process, with no socket.
     pub(crate) async fn start(settings: &Settings) -> Result<Self> {
-        Server::new(settings, Kept::default())?.start(None).await
+        Server::new(settings, Clock::system(), Kept::default())?.start(None).await
     }
 
     /// The manager that leads, to be asked what it thinks.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use muster_apiserver::access::authentication::token_file;
 use muster_apiserver::access::{User, authorizer};
+use muster_apiserver::clock::Clock;
 use muster_apiserver::registry::services::network::Network;
 use muster_apiserver::storage::Retention;
 use muster_apiserver::tls::Tls;
@@ -81,7 +82,10 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     let mut data = Data::open(&arguments.data)?;
     let listen = arguments.listen.or(data.identity.address).unwrap_or(LISTEN);
     let listener = TcpListener::bind(listen).map_err(|e| cannot_listen(listen, &e))?;
-    data.listens(listener.local_addr().context("the listener")?)?;
+    if let Err(error) = data.listens(listener.local_addr().context("the listener")?) {
+        // As on a full disk: what is there can be read all the same.
+        tracing::warn!("{error:#}: the next start takes another port");
+    }
     let page = &arguments.page;
     let page_listener = page.page.then(|| page::listen("--page-listen", page.page_listen)).transpose()?;
     let settings = Settings {
@@ -102,7 +106,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
         tokens: arguments.token_auth_file.as_deref().map(read_tokens).transpose()?.unwrap_or_default(),
     };
     let authority = data.identity.authority().context("the certificate authority")?;
-    let server = Server::new(&settings, std::mem::take(&mut data.kept))?;
+    let server = Server::new(&settings, Clock::following(), std::mem::take(&mut data.kept))?;
     let disk = server.disk();
     let tls = Tls::signed_by(&authority, &addresses(listen, &Network::default()))?;
     let applied = apply(&server.client, documents, data.goes_on).await?;

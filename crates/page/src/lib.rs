@@ -33,7 +33,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use muster_apiserver::serve::{self, serve_service};
+use muster_apiserver::serve::{self, Patience, serve_service};
 use muster_runtime::client::Client;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -90,7 +90,7 @@ impl Page {
         let hub = Hub::new(Arc::clone(&scene));
         let sessions = Sessions::new(address, tour, links);
         let site = Site::new(sessions, hub, scene, stop.subscribe());
-        let handle = serve_service(listener, site, None, stop.clone())?;
+        let handle = serve_service(listener, site, None, stop.clone(), Patience::API)?;
         Ok(Self { handle, stop, _watches: watches })
     }
 

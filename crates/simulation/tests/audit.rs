@@ -180,7 +180,7 @@ fn lost_watch_events_are_found_at_the_resync() {
         pass(RESYNC - MINUTES).await;
         assert!(scene.lost.lock().unwrap().is_empty(), "they were lost");
         assert_eq!(scene.pods().await.len(), 6, "the loss is not noticed yet");
-        assert_eq!(scene.differences("pods"), None);
+        assert_eq!(scene.differences("pods").as_deref(), Some("0"));
 
         pass(RESYNC + 2 * MINUTES).await;
         let pods = scene.pods().await;

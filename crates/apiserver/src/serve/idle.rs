@@ -23,9 +23,24 @@ pub(super) const HEAD: Duration = Duration::from_secs(32);
 /// How long a connection may be without a request from then on, the head of the next one included, as kube-apiserver's
 /// `IdleTimeout`.
 pub(super) const IDLE: Duration = Duration::from_secs(90);
-/// How long a connection without a watch may have answers under way of which none ends and none begins, as
-/// kube-apiserver's `--request-timeout`.
-pub(super) const ANSWER: Duration = Duration::from_secs(60);
+
+/// What is served.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// How long a connection without a watch may have answers under way of which none ends and none begins.
+    pub(super) answer: Duration,
+    /// Whether there are watches, which last for as long as their clients want.
+    pub(super) watches: bool,
+    /// How many connections there may be.
+    pub(super) connections: usize,
+}
+
+impl Patience {
+    /// An API: a minute for an answer, as kube-apiserver's `--request-timeout`.
+    pub const API: Self = Self { answer: Duration::from_secs(60), watches: true, connections: 4_000 };
+    /// Answers that are short, and for whoever reaches the port: 10 seconds for one.
+    pub const SHORT: Self = Self { answer: Duration::from_secs(10), watches: false, connections: 500 };
+}
 
 /// The requests of one connection.
 #[derive(Debug, Clone, Copy)]
@@ -38,24 +53,24 @@ struct Requests {
     lasting: usize,
     /// Since when there is none in work, where there is none.
     since: Instant,
+    /// The place is wanted for another one: it is to end once there is none.
+    leaves: bool,
 }
 
 /// Counts the requests of one connection, from when it is there.
 #[derive(Debug, Clone)]
 pub(super) struct Counter(watch::Sender<Requests>);
 
-/// Whether a connection is at rest.
-pub(super) struct Rest(watch::Receiver<Requests>);
-
 /// A service whose requests are counted.
 #[derive(Clone)]
 pub(super) struct Counted<S> {
     inner: S,
     requests: Counter,
+    patience: Patience,
 }
 
 /// Ends once the connection was idle for too long.
-pub(super) struct Idle(watch::Receiver<Requests>);
+pub(super) struct Idle(watch::Receiver<Requests>, Patience);
 
 /// One request in work.
 pub(super) struct Open {
@@ -65,11 +80,7 @@ pub(super) struct Open {
 
 impl Counter {
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(Requests { begun: 0, open: 0, lasting: 0, since: Instant::now() }))
-    }
-
-    pub(super) fn rest(&self) -> Rest {
-        Rest(self.0.subscribe())
+        Self(watch::Sender::new(Requests { begun: 0, open: 0, lasting: 0, since: Instant::now(), leaves: false }))
     }
 
     pub(super) fn begin(&self) -> Open {
@@ -80,31 +91,39 @@ impl Counter {
         });
         Open { requests: self.clone(), lasting: true }
     }
-}
 
-impl Rest {
     /// Since when no request is in work, and before that whether there ever was one; `None` where one is.
-    pub(super) fn since(&self) -> Option<(bool, Instant)> {
+    pub(super) fn at_rest(&self) -> Option<(bool, Instant)> {
         let requests = *self.0.borrow();
         (requests.open == 0).then_some((requests.begun > 0, requests.since))
+    }
+
+    /// Has the connection end as soon as no request is in work.
+    pub(super) fn leave(&self) {
+        self.0.send_modify(|requests| requests.leaves = true);
+    }
+
+    /// Whether it has been told so.
+    pub(super) fn leaves(&self) -> bool {
+        self.0.borrow().leaves
     }
 }
 
 impl<S> Counted<S> {
     /// `inner` for one connection, and what says when that is idle.
-    pub(super) fn new(inner: S, requests: Counter) -> (Self, Idle) {
+    pub(super) fn new(inner: S, requests: Counter, patience: Patience) -> (Self, Idle) {
         let told = requests.0.subscribe();
-        (Self { inner, requests }, Idle(told))
+        (Self { inner, requests, patience }, Idle(told, patience))
     }
 }
 
 impl Idle {
     /// Waits until no request was in work for [`HEAD`] at the beginning, or for [`IDLE`] after one, or until those in
-    /// work stand still for [`ANSWER`].
+    /// work stand still for too long; or, where the connection is to leave, until there is none.
     pub(super) async fn ended(mut self) {
         let (mut patience, mut seen) = (HEAD, 0);
         loop {
-            let begun = self.0.wait_for(|requests| requests.begun > seen).map(|begun| begun.is_ok());
+            let begun = self.0.wait_for(|requests| requests.begun > seen || requests.leaves).map(|begun| begun.is_ok());
             let Ok(counted) = tokio::time::timeout(patience, begun).await else { return };
             if !counted {
                 // Nobody is left to count: the connection has ended.
@@ -113,10 +132,13 @@ impl Idle {
             loop {
                 let requests = *self.0.borrow_and_update();
                 if requests.open == 0 {
+                    if requests.leaves {
+                        return;
+                    }
                     (seen, patience) = (requests.begun, IDLE);
                     break;
                 }
-                let limit = if requests.lasting > 0 { Duration::MAX } else { ANSWER };
+                let limit = if requests.lasting > 0 { Duration::MAX } else { self.1.answer };
                 match tokio::time::timeout(limit, self.0.changed()).await {
                     Ok(Ok(())) => {}
                     Ok(Err(_)) => return pending().await,
@@ -169,7 +191,7 @@ where
     }
 
     fn call(&mut self, request: Request<R>) -> Self::Future {
-        let (open, is_watch) = (self.requests.begin(), is_watch(&request));
+        let (open, is_watch) = (self.requests.begin(), self.patience.watches && is_watch(&request));
         let answering = self.inner.call(request);
         async move {
             let answer = answering.await?;

@@ -8,7 +8,6 @@ use futures::future::BoxFuture;
 use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
 use hyper::client::conn::{http1, http2};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
-use tokio::time::Instant;
 
 use super::*;
 
@@ -58,7 +57,7 @@ fn connect(tls: Option<&Tls>) -> DuplexStream {
     let (stop, stopping) = tokio::sync::watch::channel(false);
     let peer = SocketAddr::from(([127, 0, 0, 1], 0));
     tokio::spawn(async move {
-        connection(far, peer, Service, Counter::new(), tls, Arc::new(builder()), stopping).await;
+        connection(far, peer, Service, (Counter::new(), Patience::API), tls, Arc::new(builder()), stopping).await;
         drop(stop);
     });
     near
@@ -213,7 +212,8 @@ async fn listen(places: usize) -> (SocketAddr, Sender<bool>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopping) = tokio::sync::watch::channel(false);
-    tokio::spawn(accept(listener, places, Service, None, stopping));
+    let patience = Patience { connections: places, ..Patience::API };
+    tokio::spawn(accept(listener, (Service, patience), None, stopping));
     (address, stop)
 }
 
@@ -252,17 +252,114 @@ async fn a_connection_too_many_takes_the_place_of_one_that_asks_nothing() {
     let (mut asked, had_asked) = dial(address).await;
     asked.send_request(request("/")).await.unwrap().into_body().collect().await.unwrap();
     let mut silent = TcpStream::connect(address).await.unwrap();
-    // Who says nothing goes before who has asked.
+    // Who has asked goes before who has only come.
     let (mut next, _running) = dial(address).await;
     next.send_request(request("/")).await.unwrap().into_body().collect().await.unwrap();
-    assert_eq!(silent.read(&mut [0; 8]).await.unwrap_or(0), 0, "closed");
-    assert!(!had_asked.is_finished());
-    // And then who has not asked for longest, but not who watches.
+    let _ = had_asked.await;
+    assert!(silent.write_all(b"GET / HTTP/1.1\r\nHost: host\r\n\r\n").await.is_ok());
+    assert!(silent.read(&mut [0; 8]).await.is_ok_and(|read| read > 0), "answered");
+    // And who watches stays.
     let (mut last, _running) = dial(address).await;
     last.send_request(request("/")).await.unwrap();
-    let _ = had_asked.await;
-    assert!(next.send_request(request("/")).await.is_ok());
     assert!(!watches.is_finished());
+}
+
+/// Who is there, so long without a request, or without having asked any.
+fn there(places: &mut Places, has_asked: bool) -> Counter {
+    let requests = Counter::new();
+    if has_asked {
+        drop(requests.begin());
+    }
+    let task = tokio::spawn(std::future::pending::<()>());
+    places.taken.push((task.abort_handle(), requests.clone()));
+    requests
+}
+
+/// Contract: API-01, CM-06
+#[tokio::test(start_paused = true)]
+async fn who_has_said_nothing_for_long_goes_first_and_who_has_just_come_last() {
+    let mut places = Places::new(20);
+    let wait = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
+    let _old = there(&mut places, true);
+    wait(10).await;
+    let younger = there(&mut places, true);
+    let working = there(&mut places, true);
+    let request = working.begin();
+    let _silent = there(&mut places, false);
+    wait(1).await;
+    let first = |places: &Places| places.first_to_go(|_| true);
+    assert_eq!(first(&places), Some(0), "the longest of those that have asked");
+    wait(2).await;
+    assert_eq!(first(&places), Some(3), "the one that has said nothing for 3 seconds");
+    let _fresh = there(&mut places, false);
+    for (gone, left) in [(3, Some(0)), (0, Some(1))] {
+        places.taken[gone].1 = working.clone();
+        assert_eq!(first(&places), left);
+    }
+    let again = younger.begin();
+    assert_eq!(first(&places), Some(4), "where nobody else is at rest");
+    drop((again, request));
+}
+
+/// Contract: API-01, CM-06
+#[tokio::test(start_paused = true)]
+async fn who_asks_nothing_is_told_to_leave_before_there_are_too_many() {
+    let mut places = Places::new(20);
+    let all: Vec<Counter> = (0..18).map(|_| there(&mut places, true)).collect();
+    let leaving = || all.iter().filter(|requests| requests.leaves()).count();
+    for come in 1..=2 {
+        let place = places.next().await;
+        assert_eq!(leaving(), come);
+        assert_eq!(places.taken.len(), 18, "nobody is closed at once");
+        place.forget();
+    }
+}
+
+/// A connection that is to leave answers what it has been asked, and takes no more.
+///
+/// Contract: API-01, CM-06
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_to_leave_ends_once_it_has_answered() {
+    for asks in [false, true] {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let (_stop, stopping) = tokio::sync::watch::channel(false);
+        let (requests, peer) = (Counter::new(), SocketAddr::from(([127, 0, 0, 1], 0)));
+        let counted = (requests.clone(), Patience::API);
+        tokio::spawn(async move { connection(far, peer, Service, counted, None, Arc::new(builder()), stopping).await });
+        let (mut sender, connection) = http1::handshake(TokioIo::new(near)).await.unwrap();
+        let ended = tokio::spawn(connection);
+        sender.send_request(request("/")).await.unwrap().into_body().collect().await.unwrap();
+        let slow = asks.then(|| tokio::spawn(sender.send_request(request("/slow"))));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        requests.leave();
+        if let Some(slow) = slow {
+            let answer = slow.await.unwrap().unwrap();
+            assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
+        }
+        let begun = Instant::now();
+        let _ = ended.await;
+        assert!(begun.elapsed() < Duration::from_secs(6), "asks: {asks}");
+    }
+}
+
+/// Contract: CM-06
+#[tokio::test(start_paused = true)]
+async fn where_answers_are_short_none_is_waited_for_long() {
+    let (near, far) = tokio::io::duplex(1 << 10);
+    let (_stop, stopping) = tokio::sync::watch::channel(false);
+    let peer = SocketAddr::from(([127, 0, 0, 1], 0));
+    let counted = (Counter::new(), Patience::SHORT);
+    let serving =
+        tokio::spawn(async move { connection(far, peer, Service, counted, None, Arc::new(builder()), stopping).await });
+    let mut narrow = http2::Builder::new(TokioExecutor::new());
+    narrow.initial_stream_window_size(0);
+    let (mut sender, connection) = narrow.handshake(TokioIo::new(near)).await.unwrap();
+    tokio::spawn(connection);
+    // A watch is nothing here.
+    let _unread = sender.send_request(request("/large?watch=1")).await.unwrap();
+    let begun = Instant::now();
+    tokio::time::timeout(Duration::from_secs(3600), serving).await.expect("it ends").unwrap();
+    assert!((10..=16).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
 
 /// An answer that its peer has no room for holds its connection for a minute, whatever the peer answers below HTTP.
@@ -277,7 +374,7 @@ async fn a_peer_that_does_not_read_its_answer_is_closed_after_a_minute() {
     let start = Instant::now();
     let _unread = sender.send_request(request("/large")).await.unwrap();
     let _ = tokio::time::timeout(Duration::from_secs(3600), ended).await.expect("closed within the hour");
-    assert_eq!(start.elapsed(), idle::ANSWER + FAREWELL);
+    assert_eq!(start.elapsed(), Duration::from_secs(60) + FAREWELL);
 }
 
 /// What asks for a WebSocket, and is more than fits into a narrow pipe.
@@ -309,7 +406,7 @@ fn connect_to_events(narrow: usize, fails: bool) -> (DuplexStream, JoinHandle<()
             far,
             SocketAddr::from(([127, 0, 0, 1], 0)),
             service,
-            Counter::new(),
+            (Counter::new(), Patience::API),
             None,
             Arc::new(builder()),
             stopping,

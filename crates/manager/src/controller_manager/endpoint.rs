@@ -18,7 +18,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
-use muster_apiserver::serve::{self, serve_service};
+use muster_apiserver::serve::{self, Patience, serve_service};
 use muster_runtime::election::Leadership;
 use muster_runtime::group::Member;
 use muster_runtime::manager::Manager;
@@ -113,7 +113,7 @@ impl Endpoint {
         listener.set_nonblocking(true).with_context(asked)?;
         let listener = tokio::net::TcpListener::from_std(listener).with_context(asked)?;
         let service = Service { health: Arc::new(health), explaining };
-        let handle = serve_service(listener, service, Some(&tls), watch::Sender::new(false))?;
+        let handle = serve_service(listener, service, Some(&tls), watch::Sender::new(false), Patience::SHORT)?;
         tracing::info!(address = %handle.address(), "serving health and metrics");
         Ok(Some(Self { handle }))
     }

@@ -22,11 +22,11 @@ impl Log {
         let writer: Box<dyn Write + Send> = if path.as_os_str() == "-" {
             Box::new(io::stdout())
         } else {
-            let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
-            let mut file = opened.with_context(|| format!("--shadow-log {}", path.display()))?;
-            if ends_within_a_line(&mut file) {
+            let failed = || format!("--shadow-log {}", path.display());
+            let mut file = OpenOptions::new().append(true).create(true).open(path).with_context(failed)?;
+            if ends_within_a_line(path) {
                 // Where the disk was full, or the process was killed: what comes next is a line of its own.
-                file.write_all(b"\n").with_context(|| format!("--shadow-log {}", path.display()))?;
+                file.write_all(b"\n").with_context(failed)?;
             }
             Box::new(file)
         };
@@ -50,10 +50,12 @@ impl Log {
     }
 }
 
-/// Whether the last line of a file has no end. What is no file has no last line.
-fn ends_within_a_line(file: &mut File) -> bool {
+/// Whether the last line of a file has no end. What is no file, or cannot be read, is taken to have one.
+fn ends_within_a_line(path: &Path) -> bool {
     let mut last = [0];
-    file.seek(SeekFrom::End(-1)).is_ok() && file.read_exact(&mut last).is_ok() && last != *b"\n"
+    let ends =
+        |mut file: File| file.seek(SeekFrom::End(-1)).is_ok() && file.read_exact(&mut last).is_ok() && last != *b"\n";
+    path.is_file() && File::open(path).is_ok_and(ends)
 }
 
 #[cfg(test)]

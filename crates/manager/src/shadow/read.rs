@@ -26,6 +26,8 @@ pub(crate) struct Found {
     pub(crate) unexplained: Vec<(Timestamp, Difference)>,
     /// Where a line is cut: it is still being written, or the process ended as it was.
     pub(crate) cut: Vec<String>,
+    /// Whether one of these, behind which others come, may have been a difference that no row explains.
+    pub(crate) is_doubtful: bool,
 }
 
 /// The version of a line, read before anything else of it.
@@ -67,7 +69,10 @@ impl Found {
                     self.add(line);
                 }
                 Ok(None) => {}
-                Err(error) if !is_whole || is_cut(&error) => self.cut.push(format!("{name}, line {number}")),
+                Err(error) if !is_whole || is_cut(&error) => {
+                    self.is_doubtful |= is_whole && may_be_difference(&text);
+                    self.cut.push(format!("{name}, line {number}"));
+                }
                 Err(error) => bail!("{name}, line {number}: {error:#}"),
             }
         }
@@ -95,9 +100,22 @@ fn is_cut(error: &anyhow::Error) -> bool {
     error.downcast_ref::<serde_json::Error>().is_some_and(serde_json::Error::is_eof)
 }
 
+/// Whether a line that is cut may have been a record of a difference.
+fn may_be_difference(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let Some((_, kind)) = text.split_once("\"record\":\"") else { return true };
+    match kind.trim_end().split_once('"') {
+        Some((kind, _)) => kind == "difference",
+        None => "difference".starts_with(kind.trim_end()),
+    }
+}
+
 /// A line; none where it is empty.
 fn parse(text: &[u8]) -> Result<Option<Line>> {
-    let text = text.trim_ascii();
+    // After a loss of power a file may end with zeroes that nobody wrote.
+    let text = text.trim_ascii_end();
+    let written = text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let text = text[..written].trim_ascii();
     if text.is_empty() {
         return Ok(None);
     }

@@ -12,7 +12,7 @@ use muster_objects::Timestamp;
 use serde_json::{Value, json};
 
 use super::read::Found;
-use crate::arguments::{Output, say};
+use crate::arguments::{Output, say, visible};
 use crate::program::words;
 
 const EXAMPLES: &str = "\
@@ -26,7 +26,7 @@ Examples:
   # Straight from the shadow
   timeout 1h muster controller-manager --shadow | muster shadow report -
 
-It exits 0 where every difference is a row of the contract, 1 where one is not, and 2 where a log cannot be read or there is \
+It exits 0 where every difference is a row of the contract, 1 where one is not, or may have been cut, and 2 where a log cannot be read or there is \
 no record in them.";
 
 /// What `muster shadow report` takes.
@@ -68,8 +68,8 @@ fn report(arguments: &Report) -> Result<bool> {
         Output::Text => text(&found),
         Output::Json => format!("{:#}\n", as_json(&found)),
     };
-    say(&told)?;
-    Ok(found.unexplained.is_empty())
+    say(&visible(&told))?;
+    Ok(found.unexplained.is_empty() && !found.is_doubtful)
 }
 
 fn text(found: &Found) -> String {
@@ -93,7 +93,10 @@ fn text(found: &Found) -> String {
     rows.push(row("all", "", &found.totals.total()));
     out.push_str(&table(&rows));
     if found.unexplained.is_empty() {
-        out.push_str("\nnothing unexplained\n");
+        out.push_str(match found.is_doubtful {
+            true => "\nnothing unexplained, but what was cut may have been\n",
+            false => "\nnothing unexplained\n",
+        });
     }
     for (time, difference) in &found.unexplained {
         out.push_str(&side_by_side(*time, difference));

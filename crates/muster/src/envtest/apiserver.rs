@@ -4,6 +4,7 @@ use std::env;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use muster_apiserver::clock::Clock;
 use muster_apiserver::generator::Generator;
 use muster_apiserver::storage::Retention;
 use muster_apiserver::{ApiServer, Options};
@@ -104,6 +105,7 @@ pub(super) async fn run(given: &Given, mut signals: Signals) -> Result<()> {
     let extras = Extras::read(variable.transpose()?.as_deref(), given)?;
     let address = settings::address(given)?;
     let mut options = Options::system().context("this machine gives no randomness")?;
+    options.clock = Clock::following();
     options.tokens = settings::users(given)?;
     options.authorization = access::authorization(given)?;
     options.anonymous = access::anonymous(given)?;

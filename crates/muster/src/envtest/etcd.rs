@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
-use muster_apiserver::serve::serve_service;
+use muster_apiserver::serve::{Patience, serve_service};
 use muster_apiserver::tls::Tls;
 use muster_manager::signals::Signals;
 use tokio::sync::watch::Sender;
@@ -68,8 +68,10 @@ pub(super) async fn run(given: &Given, mut signals: Signals) -> Result<()> {
         listener.set_nonblocking(true).with_context(what)?;
         let listener = tokio::net::TcpListener::from_std(listener).with_context(what)?;
         let service = tower::service_fn(|request| async move { Ok::<_, Infallible>(answer(&request)) });
-        handles
-            .push(serve_service(listener, service, tls.as_ref().filter(|_| secure), stop.clone()).with_context(what)?);
+        handles.push(
+            serve_service(listener, service, tls.as_ref().filter(|_| secure), stop.clone(), Patience::SHORT)
+                .with_context(what)?,
+        );
     }
     signals.next().await;
     Ok(())
